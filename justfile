@@ -20,9 +20,14 @@ check:
     {{ run }} mypy --strict
     {{ run }} pytest -q tests/test_architecture.py
 
-# All tests but those that are marked `long`; arguments go to pytest. -m '' adds the long ones.
+# All tests but those that are marked `long` or `agents`; arguments go to pytest. -m '' adds the long ones.
 test *arguments:
-    {{ run }} pytest -n auto --dist worksteal -m 'not long' "$@"
+    {{ run }} pytest -n auto --dist worksteal -m 'not long and not agents' "$@"
+
+# Real agent CLIs, each in a session offline with a scripted model and a daemon: all, or --agent NAME.
+# They are installed once, 2 GB in the user's cache, or in the directory that AEGIS_AGENT_CLIS names.
+agents *arguments:
+    {{ run }} pytest -q -m agents tests/agents_real "$@"
 
 # The ten slowest tests of the last run; or of a file of .durations/, with --count COUNT.
 slowest *arguments:

@@ -186,6 +186,7 @@ LAW: list[Rule] = [
         (f"aegis.agents.sessions.{name}", (*COMMON, "aegis.agents.drivers", "aegis.configuration"))
         for name in ("profiles", "limits")
     ),
+    ("aegis.agents.render", ("aegis.names", "aegis.protocol", "aegis.shown_text")),
     ("aegis.agents*", (*DURABLE, "aegis.processes", "aegis.agents")),
     # The servers, likewise.
     *packages(
@@ -374,6 +375,7 @@ ONLY_IN = {
     "avt": ("aegis.terminals.screen*",),
     "wcwidth": ("aegis.terminals.screen*",),
     "yaml": ("aegis.configuration*",),
+    "rich": ("aegis.agents.render",),
 }
 """Libraries that only one place may touch."""
 
@@ -393,6 +395,7 @@ Nodes need an extra that may not be there: whoever does without them does not lo
 """
 
 ONLY_LAZILY = {
+    "rich": ("aegis*",),
     "tractor": ("actors.nodes*",),
     "avt": ("aegis.terminals.screen*",),
     "aegis.terminals.screen.avt_grid": ("aegis*",),

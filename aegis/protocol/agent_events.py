@@ -111,7 +111,8 @@ class Plan:
 class Usage:
     """The agent's own accounting; None: not reported.
 
-    ``input_tokens`` (with cached ones), ``cached_tokens`` and ``output_tokens`` are of one turn.
+    ``input_tokens`` (with cached ones), ``cached_tokens`` and ``output_tokens`` are of one turn:
+    they and ``turn_cost_usd`` are reported once, at its end.
     ``context_tokens`` is the size of the last request's prompt, ``context_limit`` the model's
     limit. ``process_cost_usd`` is the cost of the agent's process so far; ``turn_cost_usd`` is the
     part of it since the last result.

@@ -112,7 +112,7 @@ def _configuration(beginning: Beginning, config_file: str | None) -> list[str]:
 
 
 def _conversation(beginning: Beginning) -> list[str]:
-    if beginning.conversation is None:
+    if not beginning.conversation:
         return []
     fork = ["--fork-session"] if beginning.fork else []
     return [f"--resume={beginning.conversation}", *fork]

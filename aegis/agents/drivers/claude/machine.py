@@ -225,7 +225,7 @@ class Claude:
         shown = self._shown(error_text(frame) or text(frame.get("result")))
         reason = shown or "no reason is given"
         code = name(frame.get("startup_failure_reason"))
-        resumed = self._beginning.conversation is not None and not code
+        resumed = bool(self._beginning.conversation) and not code
         if resumed:
             return self._fail(
                 f"Claude Code cannot resume conversation {self._beginning.conversation!r}: "

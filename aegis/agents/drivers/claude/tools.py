@@ -28,6 +28,9 @@ KINDS: Mapping[str, ToolKind] = {
     "KillShell": "execute",
     "WebFetch": "fetch",
     "WebSearch": "fetch",
+    # A subagent: each of its own calls is asked for.
+    "Task": "think",
+    "Agent": "think",
     "TodoWrite": "plan",
     "EnterPlanMode": "plan",
     "ExitPlanMode": "plan",

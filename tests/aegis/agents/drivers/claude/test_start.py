@@ -57,6 +57,7 @@ def test_the_command_line_asks_for_stream_json_and_awaits_initialize() -> None:
         ({"conversation": "c1"}, ["--resume=c1"]),
         ({"conversation": "c1", "fork": True}, ["--resume=c1", "--fork-session"]),
         ({"fork": True}, []),
+        ({"conversation": ""}, []),
         ({"model": "opus", "effort": "high"}, ["--model=opus", "--effort=high"]),
         ({"model": "--help"}, ["--model=--help"]),
     ],
@@ -213,6 +214,17 @@ def test_a_message_about_a_missing_login_fails_after_its_result() -> None:
     [failure] = failed(outputs)
     assert failure.kind == "login"
     assert "Please run /login" in failure.reason
+
+
+@pytest.mark.parametrize("between", [None, assistant({"type": "text", "text": "back"})])
+def test_a_login_that_is_valid_again_is_no_failure(between: Any) -> None:
+    machine = ready()
+    machine.receive(assistant(error="authentication_failed"))
+    ended = result("u1")
+    if between is not None:
+        machine.receive(between)
+        ended = result("u1", is_error=True)
+    assert failed(machine.receive(ended)) == []
 
 
 def test_before_the_reply_and_after_a_failure_no_order_is_carried_out() -> None:

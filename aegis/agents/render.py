@@ -1,0 +1,243 @@
+"""Events of an agent as text for people: plain segments, and a Rich renderable of them. Pure.
+
+Text of an agent is escaped and never read as markup. Rich is imported when ``render_event`` is
+called: it is there with the faces that need it, and no daemon needs it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
+
+import attrs
+
+from aegis.names import shorten
+from aegis.protocol.agent_events import (
+    AgentEvent,
+    AssistantText,
+    AssistantThinking,
+    Plan,
+    RateLimit,
+    RequestOpened,
+    RequestWithdrawn,
+    Result,
+    Retrying,
+    SystemInit,
+    TasksChanged,
+    ToolProgress,
+    ToolResult,
+    ToolUse,
+    Unknown,
+    UserMessage,
+)
+from aegis.shown_text import escape_line, escape_text
+
+Style = Literal["", "bold", "dim", "italic dim", "cyan", "green", "yellow", "red"]
+
+MAX_CHARS = 64 * 1024
+"""The longest text of one event that is shown; the rest is replaced by its length."""
+
+MAX_RESULT_LINES = 20
+MAX_INPUT_CHARS = 2000
+MAX_STEPS = 50
+MAX_TASKS = 10
+MAX_LINE_CHARS = 300
+
+STEPS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
+
+
+@attrs.frozen
+class Segment:
+    """A piece of escaped text, with its style."""
+
+    text: str
+    style: Style = ""
+
+
+class Renderable(Protocol):
+    """An object that Rich can print."""
+
+    def __rich_console__(self, console: Any, options: Any) -> Any: ...
+
+
+def render_event(event: AgentEvent) -> Renderable | None:
+    """Return a Rich renderable of an event; None: the event is not shown."""
+    from rich.text import Text
+
+    segments = segments_of(event)
+    if not segments:
+        return None
+    text = Text()
+    for segment in segments:
+        text.append(segment.text, segment.style or None)
+    return text
+
+
+def segments_of(event: AgentEvent) -> list[Segment]:
+    """Return an event as escaped text; none: the event is not shown."""
+    write = _WRITERS.get(type(event))
+    return [] if write is None else write(event)
+
+
+def _init(event: SystemInit) -> list[Segment]:
+    facts = [each for each in (event.version, event.model, event.mode) if each]
+    broken = [f"{name}: {status}" for name, status in event.mcp_servers.items()]
+    lost = [each for each in broken if not each.endswith(": connected")]
+    segments = [Segment(_line(f"started: {', '.join(facts) or 'no details'}"), "dim")]
+    return [*segments, *(Segment(f"\nMCP server {_line(each)}", "yellow") for each in lost)]
+
+
+def _text(event: AssistantText) -> list[Segment]:
+    if not event.text and not event.aborted:
+        return []
+    aborted = [Segment(" [interrupted]", "yellow")] if event.aborted else []
+    return [Segment(_block(event.text)), *aborted]
+
+
+def _thinking(event: AssistantThinking) -> list[Segment]:
+    return [Segment(_block(event.text), "italic dim")] if event.text else []
+
+
+def _tool_use(event: ToolUse) -> list[Segment]:
+    name, title = _line(event.name), _line(event.title)
+    segments = [Segment("● ", "cyan"), Segment(title or name or "a tool", "bold")]
+    if title and name and name != title:
+        segments.append(Segment(f" ({name})", "dim"))
+    return [*segments, *_input(event.input)]
+
+
+def _tool_progress(event: ToolProgress) -> list[Segment]:
+    return [Segment(_tail(event.text), "dim")] if event.text else []
+
+
+def _tool_result(event: ToolResult) -> list[Segment]:
+    style: Style = "red" if event.is_error else "dim"
+    return [Segment(_head(event.text) or "(no output)", style)]
+
+
+def _plan(event: Plan) -> list[Segment]:
+    lines = [
+        f"{STEPS.get(step.status, '☐')} {_line(step.text)}" for step in event.steps[:MAX_STEPS]
+    ]
+    more = len(event.steps) - MAX_STEPS
+    lines += [f"[{more} steps more]"] if more > 0 else []
+    return [Segment("\n".join(lines), "cyan")] if lines else []
+
+
+def _rate_limit(event: RateLimit) -> list[Segment]:
+    if event.status == "allowed":
+        return []
+    kind = f" ({_line(event.kind)})" if event.kind else ""
+    until = "" if event.resets_at is None else f" until {_time(event.resets_at)}"
+    if event.status == "rejected":
+        return [Segment(f"usage limit reached{kind}{until}", "red")]
+    return [Segment(f"usage limit is near{kind}{until}", "yellow")]
+
+
+def _retrying(event: Retrying) -> list[Segment]:
+    status = "" if event.status is None else f" with {event.status}"
+    return [
+        Segment(
+            f"a request to the model failed{status}: attempt {event.attempt} of "
+            f"{event.attempts} in {event.delay_s:.0f} s",
+            "yellow",
+        )
+    ]
+
+
+def _result(event: Result) -> list[Segment]:
+    if event.ok:
+        return []
+    text = f": {_block(event.text)}" if event.text else ""
+    return [Segment(f"the turn ended with {_line(event.reason) or 'an error'}{text}", "red")]
+
+
+def _user_message(event: UserMessage) -> list[Segment]:
+    origin = f" ({_line(event.origin)})" if event.origin not in ("", "turn") else ""
+    return [Segment(f"→{origin} ", "green"), Segment(_block(event.text), "bold")]
+
+
+def _tasks(event: TasksChanged) -> list[Segment]:
+    names = ", ".join(map(_line, event.tasks[:MAX_TASKS]))
+    more = len(event.tasks) - MAX_TASKS
+    rest = f" and {more} more" if more > 0 else ""
+    return [Segment(f"in the background: {names}{rest}", "dim")] if names else []
+
+
+def _request(event: RequestOpened) -> list[Segment]:
+    about = _line(event.title) or _line(event.tool) or "no title"
+    reason = [Segment(f"\n{_line(event.reason)}", "dim")] if event.reason else []
+    head = Segment(f"{event.kind} asked: ", "yellow")
+    return [head, Segment(about, "bold"), *reason, *_input(event.input)]
+
+
+def _withdrawn(event: RequestWithdrawn) -> list[Segment]:
+    reason = f": {_line(event.reason)}" if event.reason else ""
+    return [Segment(f"a request was withdrawn{reason}", "dim")]
+
+
+def _unknown(event: Unknown) -> list[Segment]:
+    return [Segment(f"an event of an unknown type, {_line(event.kind) or 'without a name'}", "dim")]
+
+
+_WRITERS: Mapping[type, Callable[[Any], list[Segment]]] = {
+    SystemInit: _init,
+    AssistantText: _text,
+    AssistantThinking: _thinking,
+    ToolUse: _tool_use,
+    ToolProgress: _tool_progress,
+    ToolResult: _tool_result,
+    Plan: _plan,
+    RateLimit: _rate_limit,
+    Retrying: _retrying,
+    Result: _result,
+    UserMessage: _user_message,
+    TasksChanged: _tasks,
+    RequestOpened: _request,
+    RequestWithdrawn: _withdrawn,
+    Unknown: _unknown,
+}
+
+
+def _input(document: Mapping[str, Any]) -> list[Segment]:
+    """Return the raw input of a tool as JSON on one line."""
+    if not document:
+        return []
+    try:
+        shown = json.dumps(document, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        shown = "(an input that is no JSON)"
+    return [Segment(f"\n{shorten(escape_line(shown), MAX_INPUT_CHARS)}", "dim")]
+
+
+def _line(text: str) -> str:
+    return shorten(escape_line(text[: MAX_LINE_CHARS + 1]), MAX_LINE_CHARS)
+
+
+def _block(text: str) -> str:
+    more = len(text) - MAX_CHARS
+    end = f"… [{more} characters more]" if more > 0 else ""
+    return escape_text(text[:MAX_CHARS]) + end
+
+
+def _head(text: str) -> str:
+    """Return the first lines of a text, and the number of the others."""
+    lines = text.rstrip("\n").split("\n")
+    more = len(lines) - MAX_RESULT_LINES
+    shown = _block("\n".join(lines[:MAX_RESULT_LINES]))
+    return f"{shown}\n[{more} lines more]" if more > 0 else shown
+
+
+def _tail(text: str) -> str:
+    """Return the last lines of a text."""
+    lines = text[-MAX_CHARS:].rstrip("\n").split("\n")
+    return escape_text("\n".join(lines[-MAX_RESULT_LINES:]))
+
+
+def _time(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (OverflowError, ValueError, OSError):
+        return "an unknown time"

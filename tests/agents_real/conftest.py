@@ -1,0 +1,47 @@
+"""Tests with real agent CLIs: they are run by ``just agents``, and some of them by ``.ci/run``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.agents_real.clis import CLIS
+from tests.agents_real.results import RESULTS, table
+
+__all__: list[str] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    names = [cli.name for cli in CLIS]
+    group = parser.getgroup("agents")
+    group.addoption("--agent", action="append", choices=names, help="only this agent CLI")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrize tests that take a ``cli``."""
+    if "cli" in metafunc.fixturenames:
+        wanted = metafunc.config.getoption("--agent", None) or [cli.name for cli in CLIS]
+        chosen = [cli for cli in CLIS if cli.name in wanted]
+        metafunc.parametrize("cli", chosen, ids=[cli.name for cli in chosen])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip the tests that install CLIs unless they were asked for: the CLIs take 2 GB."""
+    if "agents" in config.getoption("markexpr", ""):
+        return
+    for item in items:
+        if item.get_closest_marker("agents") is not None:
+            item.add_marker(pytest.mark.skip(reason="real agent CLIs: run `just agents`"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what was seen of each CLI, and write it to a file."""
+    seen = [json.loads(path.read_text()) for path in sorted(Path(RESULTS).glob("*.json"))]
+    ran = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+    if seen and any("agents" in report.keywords for report in ran):
+        text = table(seen)
+        (RESULTS / "table.md").write_text(text)
+        terminalreporter.section("agent CLIs")
+        terminalreporter.write(text)

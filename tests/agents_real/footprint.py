@@ -1,0 +1,43 @@
+"""The memory of a process and its descendants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+
+
+@attrs.frozen
+class Footprint:
+    """Memory in MiB: ``rss`` counts shared pages for each process, ``pss`` once."""
+
+    rss: int
+    pss: int
+    processes: int
+
+
+def footprint(pid: int) -> Footprint:
+    """Return the memory of a process and its descendants."""
+    pids = _with_descendants(pid)
+    sums = {"Rss": 0, "Pss": 0}
+    for each in pids:
+        try:
+            rollup = Path(f"/proc/{each}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        for line in rollup.splitlines():
+            name, _, value = line.partition(":")
+            if name in sums:
+                sums[name] += int(value.split()[0])
+    return Footprint(sums["Rss"] // 1024, sums["Pss"] // 1024, len(pids))
+
+
+def _with_descendants(pid: int) -> list[int]:
+    found = [pid]
+    for parent in found:
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            try:
+                found += map(int, children.read_text().split())
+            except OSError:
+                continue
+    return found
