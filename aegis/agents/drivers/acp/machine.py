@@ -265,7 +265,7 @@ class Acp:
         """Interrupt the current turn; without one it does nothing.
 
         The cancellation is written before the answers to open requests. Three agents end the turn
-        only after these answers, and kimi would end it as a success if they came first.
+        only after these answers, and claude-agent-acp ends it as a success if they come first.
         """
         turn = self._turn
         if turn is None:
