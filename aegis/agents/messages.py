@@ -61,7 +61,10 @@ class McpConnected(Request[str | None]):
 
 @attrs.frozen
 class CloseDriver(Request[None]):
-    """End the process and its tree; answered once that is done. ``DriverEnded`` is reported too."""
+    """End the process and its tree; answered once that is done. ``DriverEnded`` is reported too.
+
+    It takes as long as the plan allows (``eof_s``, then ``term_s``), and some seconds at most.
+    """
 
 
 DriverOrder = (

@@ -3,5 +3,5 @@
 ``examination.examine`` yields the findings of all checks and changes nothing.
 ``examination.repair`` repairs the state while it holds the root, and deletes nothing. A module is
 one subject: its ``examine_…`` function yields ``Finding`` objects, each with a remedy.
-``ledger_rules`` and ``machine_rules`` are pure.
+``agent_rules``, ``ledger_rules`` and ``machine_rules`` are pure.
 """

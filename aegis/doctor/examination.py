@@ -7,6 +7,7 @@ from functools import partial
 
 from aegis import __version__
 from aegis.daemon_process import hold_root
+from aegis.doctor.agents import examine_agents
 from aegis.doctor.configuration import examine_configuration
 from aegis.doctor.daemon import examine_daemon, is_held
 from aegis.doctor.damage import examine_damage
@@ -42,6 +43,7 @@ def examine(state: State) -> Iterator[Finding]:
         ("leftovers", partial(examine_leftovers, state, is_in_use=is_in_use)),
         ("daemon", partial(examine_daemon, state, __version__)),
         ("shells", examine_shells),
+        ("agents", partial(examine_agents, state)),
     )
     for subject, check in checks:
         yield from _guarded(subject, check)

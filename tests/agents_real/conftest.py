@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.agents_real.bench import Bench, new_bench
 from tests.agents_real.clis import CLIS
 from tests.agents_real.results import RESULTS, table
 
-__all__: list[str] = []
+BEGAN = time.time()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,6 +30,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("cli", chosen, ids=[cli.name for cli in chosen])
 
 
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """A namespace with a daemon and the scripted model."""
+    with new_bench(tmp_path) as made:
+        yield made
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip the tests that install CLIs unless they were asked for: the CLIs take 2 GB."""
     if "agents" in config.getoption("markexpr", ""):
@@ -38,9 +48,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what was seen of each CLI, and write it to a file."""
-    seen = [json.loads(path.read_text()) for path in sorted(Path(RESULTS).glob("*.json"))]
-    ran = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
-    if seen and any("agents" in report.keywords for report in ran):
+    kept = [path for path in sorted(RESULTS.glob("*.json")) if path.stat().st_mtime > BEGAN]
+    seen = [json.loads(path.read_text()) for path in kept]
+    if seen and not hasattr(terminalreporter.config, "workerinput"):
         text = table(seen)
         (RESULTS / "table.md").write_text(text)
         terminalreporter.section("agent CLIs")

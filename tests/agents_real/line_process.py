@@ -20,6 +20,9 @@ from tests.e2e.harness import processes_with
 
 COOKIE = "AEGIS_TESTED_AGENT"
 POLL_S = 0.02
+INPUT_GRACE_S = 3.0
+"""How long a CLI may take to end after its input has ended; some never do."""
+
 GUARD_S = 120.0
 """A guard against hanging, far above the duration of any step here."""
 
@@ -71,17 +74,17 @@ class LineProcess:
         async for data in self.process.stderr:
             self.stderr += data.decode(errors="replace")
 
-    async def end(self, grace_s: float) -> str:
+    async def end(self) -> str:
         """End the input, then send SIGTERM to its process group; return how it ended.
 
         Nothing of it may be left then: gemini, for one, runs as two processes.
         """
         assert self.process.stdin is not None
         await self.process.stdin.aclose()
-        for signum, name in ((None, "end of input"), (signal.SIGTERM, "SIGTERM")):
-            if signum is not None:
-                os.killpg(self.process.pid, signum)
-            with trio.move_on_after(grace_s):
+        for name, seconds in (("end of input", INPUT_GRACE_S), ("SIGTERM", GUARD_S)):
+            if name == "SIGTERM":
+                os.killpg(self.process.pid, signal.SIGTERM)
+            with trio.move_on_after(seconds):
                 await self.process.wait()
                 while self.left():  # noqa: ASYNC110 - nothing notifies of grandchildren
                     await trio.sleep(POLL_S)

@@ -3,66 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import attrs
 import pytest
 
+from tests.agents_real.bench import Bench
 from tests.agents_real.clis import Cli
 from tests.agents_real.footprint import footprint
 from tests.agents_real.installed import NotInstalled
 from tests.agents_real.line_process import LineProcess, started
-from tests.agents_real.model import Model, scripted_model
 from tests.agents_real.model_server.script import Json
-from tests.agents_real.namespace import Namespace, loopback_only, namespace_or_skip
 from tests.agents_real.peers import Peer, peer_of
 from tests.agents_real.results import keep
-from tests.e2e.harness import DaemonProcess
 
 pytestmark = [pytest.mark.real, pytest.mark.agents]
 
 ENDED = {"completed", "end_turn"}
 MOST_TURNS_UNTIL_TOOLS = 8
-GRACE_S = 5.0
-
-
-class DaemonInside(DaemonProcess):
-    """A daemon inside a namespace; its socket is reached from outside all the same."""
-
-    def __init__(self, directory: Path, namespace: Namespace) -> None:
-        super().__init__(directory)
-        self._namespace = namespace
-
-    @property
-    def program(self) -> list[str]:
-        return self._namespace.command(*super().program)
-
-
-@attrs.frozen(kw_only=True)
-class Bench:
-    """The surroundings of a session."""
-
-    namespace: Namespace
-    daemon: DaemonProcess
-    model: Model
-    home: Path
-    work: Path
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    namespace_or_skip()
-    home, work, daemon_directory = (tmp_path / name for name in ("home", "work", "daemon"))
-    for made in (home, work, daemon_directory):
-        made.mkdir()
-    with loopback_only() as namespace, scripted_model(namespace, tmp_path) as model:
-        daemon = DaemonInside(daemon_directory, namespace)
-        daemon.start()
-        try:
-            yield Bench(namespace=namespace, daemon=daemon, model=model, home=home, work=work)
-        finally:
-            daemon.stop()
 
 
 async def test_it_calls_a_tool_asks_and_can_be_interrupted(cli: Cli, bench: Bench) -> None:
@@ -85,7 +42,7 @@ async def test_it_calls_a_tool_asks_and_can_be_interrupted(cli: Cli, bench: Benc
         seen["denied"] = await check_permissions(cli, bench, peer)
         seen["interrupted"] = await check_interrupt(bench, peer)
         seen["URL"] = check_hidden(cli, child, url)
-        seen["ended by"] = await child.end(GRACE_S)
+        seen["ended by"] = await child.end()
     keep(cli.name, seen)
 
 

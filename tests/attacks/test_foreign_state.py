@@ -747,8 +747,27 @@ def test_a_configuration_that_names_a_program_is_trusted_by_its_content(
     assert "as it is now" in refusal(own_daemon)
 
 
+@pytest.mark.parametrize(
+    ("profile", "shown"),
+    [
+        ("provider: acp, command: /evil, asking_mode: a", "agents.x.command is '/evil'"),
+        ("env: {PATH: /evil}", "agents.x.env is 'PATH'"),
+        ("permission: full", "agents.x.permission is 'full'"),
+        ("answers_requests: true", "agents.x.answers_requests is true"),
+    ],
+)
+def test_a_profile_that_names_a_program_or_gives_rights_is_trusted_by_the_content(
+    own_daemon: DaemonProcess, profile: str, shown: str
+) -> None:
+    (own_daemon.root / ".aegis.yaml").write_text(f"agents: {{x: {{{profile}}}}}\n")
+    assert shown in refusal(own_daemon)
+    assert not own_daemon.state.directory.exists()
+
+
 def test_a_configuration_that_names_no_program_needs_no_trust(own_daemon: DaemonProcess) -> None:
-    (own_daemon.root / ".aegis.yaml").write_text("terminals: {cols: 99}\n")
+    (own_daemon.root / ".aegis.yaml").write_text(
+        "terminals: {cols: 99}\nagents: {x: {provider: gemini, permission: read, prompt: Hello}}\n"
+    )
     own_daemon.start(*UP)
 
 

@@ -46,6 +46,7 @@ NAMES = (
     "watchers",
     "attach",
     "nodes",
+    "drivers",
 )
 
 

@@ -50,7 +50,8 @@ def test_the_daemon_that_runs_is_told_with_its_version(daemon: DaemonProcess) ->
     found = findings(daemon)
     assert found["daemon"]["level"] == "ok"
     assert f"version {__version__} runs (pid {daemon.process.pid})" in found["daemon"]["sentence"]
-    assert {each["level"] for each in found.values()} == {"ok"}
+    ours = {name: each for name, each in found.items() if not name.startswith("agent ")}
+    assert {each["level"] for each in ours.values()} == {"ok"}
 
 
 @pytest.mark.long

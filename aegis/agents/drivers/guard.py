@@ -10,7 +10,7 @@ writes an order, and when the socket closes, which the kernel does when the daem
 
 The processes of the agent are those with the cookie of the guard's environment, and all descendants
 of the guard, which adopts the ones whose parents ended: a process in a session of its own is found,
-and so is one with another environment.
+and so is one with another environment. Only if the guard itself is killed are the latter not found.
 
 Why the kernel's signal at a parent's death is not enough: it reaches one process and not its
 children, it is lost when a program changes its user, and some agents finish their turn first.
@@ -74,13 +74,13 @@ class Guard:
     def run(self, command: list[str]) -> None:
         """Start the agent, wait for the order to end it or for the daemon's death, and end it."""
         woken = _wake_at_child_end()
+        _adopt_orphans()
         try:
             self._agent = _start(command)
         except OSError as error:
             self._report(f"refused {error.errno}")
             return
         self._report(f"started {self._agent}")
-        _adopt_orphans()
         _release_streams()
         poll = select.poll()
         poll.register(self._control, select.POLLIN)

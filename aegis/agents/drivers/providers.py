@@ -26,10 +26,16 @@ class Provider:
     tried. ``asking_modes`` are the ids of the modes in which it asks before it acts; the first one
     that it offers is set. ``environment`` is set in every process of it, and a profile may not
     change it; ``preset`` is set unless the profile sets the same variable. ``call_limit_s`` is the
-    time after which it gives up a call of an MCP tool; None: it does not. ``login`` says how to log
-    in. A key in one of ``key_variables`` or a file of ``key_files``, relative to the home
-    directory, is a sign that it is logged in; the variables in ``home_variables`` replace the
-    directory of a file.
+    time after which it gives up a call of an MCP tool; None: it does not.
+
+    ``session_options`` are the ids of its answers that allow for the session, the narrowest first;
+    its others have an effect that outlives the session. ``waits_for_mcp``: it starts MCP servers
+    beside its first turn. ``authenticate`` maps variables with a key to ACP's method to log in with
+    it.
+
+    ``login`` says how to log in. A key in one of ``key_variables`` or a file of ``key_files``,
+    relative to the home directory, is a sign that it is logged in; the variables in
+    ``home_variables`` replace the directory of a file.
     """
 
     name: str
@@ -44,6 +50,9 @@ class Provider:
     preset: Mapping[str, str] = attrs.field(factory=dict)
     reports_cost: bool = False
     call_limit_s: float | None = None
+    session_options: tuple[str, ...] = ()
+    waits_for_mcp: bool = False
+    authenticate: Mapping[str, str] = attrs.field(factory=dict)
     install: str = ""
     login: str = ""
     key_variables: tuple[str, ...] = ()
@@ -141,6 +150,9 @@ PROVIDERS: tuple[Provider, ...] = (
         tried=("2.6.0",),
         oldest="2.6.0",
         asking_modes=("read-only",),
+        session_options=("allow_session",),
+        waits_for_mcp=True,
+        authenticate={"OPENAI_API_KEY": "api-key", "CODEX_API_KEY": "api-key"},
         install="npm install -g @agentclientprotocol/codex-acp",
         login="codex login, or OPENAI_API_KEY in the daemon's environment",
         key_variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
@@ -162,6 +174,8 @@ PROVIDERS: tuple[Provider, ...] = (
         tried=("0.61.0",),
         oldest="0.61.0",
         asking_modes=("default",),
+        session_options=("proceed_always_tool", "proceed_always"),
+        authenticate={"GEMINI_API_KEY": "gemini-api-key"},
         install="npm install -g @google/gemini-cli",
         login="gemini, or GEMINI_API_KEY in the daemon's environment",
         key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
@@ -182,6 +196,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tried=("1.18.33",),
         oldest="1.18.33",
         asking_modes=("build",),
+        session_options=("always",),
         environment=_asking_environment(),
         reports_cost=True,
         call_limit_s=CUT_CALLS_S,
@@ -206,6 +221,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tried=("1.44.0",),
         oldest="1.44.0",
         asking_modes=("default",),
+        session_options=("approve_for_session",),
         call_limit_s=CUT_CALLS_S,
         install="uv tool install --python 3.13 kimi-cli==1.44.0",
         login="kimi login",

@@ -12,13 +12,24 @@ import sys
 
 sys.path.insert(0, os.path.abspath(f"{__file__}/../../../.."))
 
-from tests.fakes.agents.claude import Claude
 from tests.fakes.agents.wire import Wire
 
 
 def main() -> None:
     """Run the stand-in that the first argument names."""
-    Claude(Wire()).run()
+    # Imported when used: the start of a stand-in is part of what is measured.
+    if sys.argv[1] == "acp":
+        from tests.fakes.agents.acp import Acp
+
+        Acp(Wire()).run()
+    elif sys.argv[1] == "play":
+        from tests.fakes.agents.playing import play
+
+        play(sys.argv[2], Wire())
+    else:
+        from tests.fakes.agents.claude import Claude
+
+        Claude(Wire()).run()
 
 
 if __name__ == "__main__":

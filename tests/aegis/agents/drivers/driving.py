@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -179,6 +180,7 @@ class Log:
     async def until(self, is_true: Callable[[], bool]) -> None:
         with trio.fail_after(GUARD_S):
             while not is_true():
+                assert self.end_of_driver is None, self.reports[-1]
                 await self._changed.wait()
 
     async def driver_end(self) -> Down:
@@ -231,6 +233,9 @@ class Driven:
     def processes(self) -> list[str]:
         """The processes of the agent and its guard, by name."""
         return [str(each) for each in find_processes([], [self.plan.cookie])]
+
+    def kill(self, pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
 
     def pid_of_guard(self) -> int:
         found = find_processes([], [self.plan.cookie])

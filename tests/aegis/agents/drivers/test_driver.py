@@ -13,6 +13,7 @@ import attrs
 import pytest
 import trio
 
+from aegis.agents.drivers.secret_file import SecretFile
 from aegis.agents.messages import (
     AnswerRequest,
     CloseDriver,
@@ -395,3 +396,36 @@ def resident_bytes(field: str) -> int:
 
 def reset_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
+
+
+async def test_a_file_with_a_secret_exists_until_the_agent_is_ready(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text("of an earlier daemon")
+    secret = SecretFile(path=path, text=URL)
+    argv = ["sh", "-c", 'stat -c %a "$0" >&2; cat "$0" >&2; exec "$@"', str(path)]
+    plan = plan_for(tmp_path, secret_file=secret)
+    async with driven(attrs.evolve(plan, argv=[*argv, *plan.argv])) as it:
+        await it.log.first(DriverReady)
+        assert os.listdir(tmp_path) == ["stderr"]
+        assert (await it.close()).stderr == "600\n\u2039secret\u203a"
+    assert URL not in repr(plan)
+
+
+@pytest.mark.parametrize("argv", [["false"], ["/no/such/agent"]])
+async def test_a_file_with_a_secret_is_deleted_when_the_agent_fails(
+    tmp_path: Path, argv: list[str]
+) -> None:
+    secret = SecretFile(path=tmp_path / "mcp.json", text=URL)
+    async with driven(plan_for(tmp_path, secret_file=secret, argv=argv)) as it:
+        await it.log.first(DriverFailed)
+        assert "mcp.json" not in os.listdir(tmp_path)
+
+
+async def test_a_file_with_a_secret_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
+    path = tmp_path / "gone" / "mcp.json"
+    plan = plan_for(tmp_path, secret_file=SecretFile(path=path, text=URL))
+    async with driven(plan) as it:
+        failed = await it.log.first(DriverFailed)
+    assert failed.reason == (
+        f"the file {str(path)!r} for the agent cannot be written: No such file or directory"
+    )

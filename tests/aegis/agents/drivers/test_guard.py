@@ -16,6 +16,7 @@ import pytest
 import trio
 
 from aegis.agents.drivers.cookie import DriverCookies, cookie_of_driver
+from aegis.agents.messages import DriverEnded
 from aegis.processes.os_processes import OsProcessHost, process_of
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.reaper import end_processes, find_processes
@@ -199,3 +200,54 @@ async def test_the_limit_of_open_files_is_that_of_the_plan(tmp_path: Path) -> No
     async with driven(plan_for(tmp_path, argv=argv, open_files=321)) as it:
         await it.log.driver_end()
     assert (tmp_path / "stderr").read_text() == "321\n"
+
+
+@pytest.mark.long
+async def test_a_stopped_guard_is_ended_with_its_agent(tmp_path: Path) -> None:
+    async with driven(plan_for(tmp_path, eof_s=0.1, term_s=0.1)) as it:
+        await it.turn("STUBBORN\nSTAY\nSPAWN setsid\nSAY here")
+        await it.log.text("here")
+        os.kill(it.pid_of_guard(), signal.SIGSTOP)
+        ended = await it.close()
+        assert it.processes == []
+    assert ended.left == ()
+
+
+async def test_a_driver_that_is_stopped_while_it_starts_leaves_no_process(tmp_path: Path) -> None:
+    for _ in range(5):
+        async with driven(plan_for(tmp_path)) as it:
+            it.driver.stop()
+            await it.log.driver_end()
+            assert it.processes == []
+
+
+async def test_a_driver_that_is_stopped_in_a_turn_leaves_no_process(tmp_path: Path) -> None:
+    async with driven(plan_for(tmp_path)) as it:
+        await it.turn("STUBBORN\nSTAY\nSPAWN setsid\nSPAWN bare\nSAY here\nHANG")
+        await it.log.text("here")
+        children = [int(each.split()[1]) for each in it.log.texts[:-1]]
+        it.driver.stop()
+        await it.log.driver_end()
+        assert it.processes == []
+        assert [pid for pid in children if is_alive(pid)] == []
+
+
+async def test_an_agent_that_does_not_end_at_the_end_of_its_input_is_terminated(
+    tmp_path: Path,
+) -> None:
+    async with driven(plan_for(tmp_path, eof_s=0.1, term_s=GUARD_S)) as it:
+        await it.turn("STAY\nSAY here")
+        await it.log.text("here")
+        assert (await it.close()).exit_code == -signal.SIGTERM
+
+
+async def test_an_agent_that_forks_faster_than_it_is_killed_is_ended(tmp_path: Path) -> None:
+    script = tmp_path / "hydra.sh"
+    script.write_text(
+        'trap \'sh "$0" & sh "$0" &\' TERM HUP\necho here >&2\nwhile :; do sleep 0.01; done\n'
+    )
+    async with driven(plan_for(tmp_path, argv=["sh", str(script)], ready_within_s=0.5)) as it:
+        ended = await it.log.first(DriverEnded)
+        assert it.processes == []
+    assert ended.left == ()
+    assert ended.stderr.startswith("here")

@@ -1,0 +1,146 @@
+"""A stand-in of an ACP agent, scripted by its prompts.
+
+Like real ones it starts in a mode that asks nobody, its request ids begin with 0, and the first
+option of a permission allows for ever.
+
+SAY text      a chunk of a message
+ASK command   a shell call that needs a permission
+HANG          go on until the turn is cancelled
+FLOOD n       n chunks
+ENVIRON       a chunk with the environment and the arguments
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from tests.fakes.agents.orders import Conduct, end, environment_text, orders_of
+from tests.fakes.agents.wire import Ended, Json, Wire
+
+MODES = ("auto", "default")
+
+OPTIONS = (
+    {"optionId": "always", "name": "Always", "kind": "allow_always"},
+    {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+    {"optionId": "no", "name": "No", "kind": "reject_once"},
+)
+
+
+class Acp:
+    """One process of the stand-in."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._conduct = Conduct(wire, self._say)
+        self._ids = itertools.count(0)
+        self._sessions = itertools.count(1)
+        self._session = ""
+        self._mode = "auto"
+        self._is_cancelled = False
+
+    def run(self) -> None:
+        """Serve until the end of the input."""
+        try:
+            while True:
+                self._take(self._wire.next())
+        except Ended:
+            end(self._conduct)
+
+    def _answer(self, frame: Json, result: Any) -> None:
+        self._wire.send({"jsonrpc": "2.0", "id": frame["id"], "result": result})
+
+    def _update(self, kind: str, /, **parts: Any) -> None:
+        params = {"sessionId": self._session, "update": {"sessionUpdate": kind, **parts}}
+        self._wire.send({"jsonrpc": "2.0", "method": "session/update", "params": params})
+
+    def _say(self, text: str) -> None:
+        content = {"type": "text", "text": text}
+        self._update("agent_message_chunk", content=content, messageId="msg_1")
+
+    def _config(self) -> list[Json]:
+        choices = [{"value": mode, "name": mode} for mode in MODES]
+        option = {"id": "mode", "name": "Mode", "category": "mode", "type": "select"}
+        return [{**option, "currentValue": self._mode, "options": choices}]
+
+    def _take(self, frame: Json | None) -> None:
+        """Take a request or a notification; in a turn, another prompt is refused."""
+        frame = frame or {}
+        params = frame.get("params") or {}
+        match frame.get("method"):
+            case "initialize":
+                self._answer(frame, ABILITIES)
+            case "session/new" | "session/load" | "session/resume":
+                self._session = params.get("sessionId") or f"ses_{next(self._sessions)}"
+                self._mode = "auto"
+                self._answer(frame, {"sessionId": self._session, "configOptions": self._config()})
+            case "session/set_config_option":
+                self._mode = params["value"]
+                self._answer(frame, {"configOptions": self._config()})
+            case "session/cancel":
+                self._is_cancelled = True
+            case "session/prompt":
+                self._turn(frame)
+            case str(method) if "id" in frame:
+                error = {"code": -32601, "message": f"Method not found: {method}"}
+                self._wire.send({"jsonrpc": "2.0", "id": frame["id"], "error": error})
+
+    def _turn(self, frame: Json) -> None:
+        self._is_cancelled = False
+        blocks = frame["params"]["prompt"]
+        for word, rest in orders_of(blocks[-1]["text"]):
+            self._order(word, rest)
+            if self._is_cancelled:
+                self._answer(frame, {"stopReason": "cancelled"})
+                return
+        self._update("usage_update", used=15, size=1000, cost={"amount": 0.01, "currency": "USD"})
+        self._answer(frame, {"stopReason": "end_turn"})
+
+    def _order(self, word: str, rest: str) -> None:
+        if word == "ASK":
+            self._ask(rest)
+        elif word == "HANG":
+            while not self._is_cancelled:
+                self._take(self._wire.next())
+        elif word == "FLOOD":
+            for number in range(int(rest)):
+                self._say(f"event {number}")
+        elif word == "ENVIRON":
+            self._say(environment_text())
+        elif not self._conduct.follow(word, rest):
+            self._say(rest if word == "SAY" else f"{word} {rest}".strip())
+
+    def _ask(self, command: str) -> None:
+        id_ = next(self._ids)
+        call: Json = {"toolCallId": f"call_{id_}", "title": command, "kind": "execute"}
+        call["rawInput"] = {"command": command}
+        self._update("tool_call", status="pending", **call)
+        is_allowed = self._mode == "auto"
+        if not is_allowed:
+            params = {"sessionId": self._session, "toolCall": call, "options": OPTIONS}
+            method = "session/request_permission"
+            self._wire.send({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
+            is_allowed = self._outcome(id_) in ("yes", "always")
+        text = f"ran {command}" if is_allowed else "refused"
+        content = [{"type": "content", "content": {"type": "text", "text": text}}]
+        status = "completed" if is_allowed else "failed"
+        self._update("tool_call_update", toolCallId=f"call_{id_}", status=status, content=content)
+
+    def _outcome(self, id_: int) -> str:
+        while True:
+            frame = self._wire.next() or {}
+            if "method" not in frame and frame.get("id") == id_:
+                return str(frame["result"]["outcome"].get("optionId"))
+            self._take(frame)
+
+
+ABILITIES: Json = {
+    "protocolVersion": 1,
+    "agentInfo": {"name": "stand-in", "title": "Stand-in", "version": "1"},
+    "agentCapabilities": {
+        "loadSession": True,
+        "mcpCapabilities": {"http": True, "sse": False},
+        "sessionCapabilities": {"resume": {}},
+    },
+    "authMethods": [],
+}
