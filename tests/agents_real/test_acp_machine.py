@@ -16,14 +16,14 @@ from aegis.protocol.agent_events import (
     ToolUse,
 )
 from tests.agents_real.acp_machine import MachineFailed, MachinePeer, event_of, machine_of
+from tests.agents_real.bench import Bench
 from tests.agents_real.clis import Cli
 from tests.agents_real.installed import NotInstalled
 from tests.agents_real.line_process import started
-from tests.agents_real.test_sessions import MOST_TURNS_UNTIL_TOOLS, Bench, bench
-
-__all__ = ["bench"]
 
 pytestmark = [pytest.mark.real, pytest.mark.agents]
+
+MOST_TURNS_UNTIL_TOOLS = 8
 
 FORGETFUL = ("gemini",)
 """CLIs that find no conversation of a process that was killed."""
