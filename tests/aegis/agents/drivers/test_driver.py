@@ -26,7 +26,7 @@ from aegis.agents.messages import (
 )
 from aegis.errors import Unavailable
 from aegis.protocol.agent_events import PermissionAnswer, RequestWithdrawn, Result
-from tests.aegis.agents.drivers.driving import URL, driven, plan_for
+from tests.aegis.agents.drivers.driving import URL, Slowness, driven, plan_for
 
 pytestmark = pytest.mark.real
 
@@ -274,6 +274,20 @@ async def test_a_flood_of_events_waits_for_a_slow_session_and_is_complete(tmp_pa
                 it.log.events.clear()
         assert seen == 100_000
         assert resident_bytes("VmRSS") - before < 32 * 2**20
+
+
+@pytest.mark.long
+async def test_a_session_that_takes_nothing_stops_a_flood_of_large_events(tmp_path: Path) -> None:
+    async with driven(plan_for(tmp_path)) as it:
+        await it.turn("SAY before")
+        await it.log.text("before")
+        it.session.tell(Slowness(3.0, reports=1))
+        reset_peak()
+        before = resident_bytes("VmRSS")
+        await it.turn("FLOOD 100 1000000", "u2")
+        await it.log.until(lambda: len(it.log.texts) > 1)
+        assert resident_bytes("VmHWM") - before < 40 * 2**20
+        await it.log.until(lambda: len(it.log.texts) == 101)
 
 
 async def test_no_secret_is_in_an_argument_or_an_environment_of_the_tree(tmp_path: Path) -> None:
