@@ -33,7 +33,7 @@ def test_a_command_without_a_class_counts_as_the_highest() -> None:
     assert command_class("no_such_command") == "execute"
 
 
-WITH_A_RULE = {"close", "interrupt", "rename", "request_answer"}
+WITH_A_RULE = {"agent_restart", "close", "interrupt", "rename", "request_answer"}
 """Commands that a rule of their own holds: ``refuse_reach``, ``answers_requests``."""
 
 
