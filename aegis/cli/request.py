@@ -104,7 +104,7 @@ def _find(daemon: Daemon, given: str) -> Mapping[str, Any]:
     else:
         # Closed ones too: a short id that was of a closed request must not reach another one.
         reply = daemon.call("request_list", state="all", limit=MAX_LISTED)
-        if reply["more"]:
+        if reply.get("more"):
             raise UsageError("there are too many requests to look up a short id: give all of it")
     fitting = [each for each in reply["requests"] if each["id"].startswith(given)]
     if len(fitting) != 1:
@@ -122,7 +122,7 @@ def _show_list(reply: Mapping[str, Any]) -> None:
         print_lines(table(_HEAD, [_row(each) for each in requests]))
     else:
         print_notice("↳ no request")
-    if reply["more"]:
+    if reply.get("more"):
         print_notice("↳ there are more: narrow with --agent, or raise --limit")
 
 
