@@ -298,3 +298,16 @@ def test_no_secret_is_in_an_argument_or_the_environment_of_the_agents_tree(team:
     transcript = json.dumps(team.call("session_read", handle=handle, last_n=1000))
     assert url not in transcript
     team.call("close", handle=handle)
+
+
+def test_what_an_earlier_daemon_and_its_guard_left_is_ended_at_the_start(team: Team) -> None:
+    handle = team.spawn("STAY\nSPAWN setsid\nHANG")
+    team.is_in(handle, "working")
+    pids = agents_of(team.daemon)
+    [guard] = [each for each in pids if "guard.py" in command_of(each)]
+    os.kill(guard, signal.SIGSTOP)  # it cannot see the daemon's end
+    team.daemon.kill()
+    assert all(is_alive(each) for each in pids)
+    team.daemon.start("--port", "0", "--trust")
+    assert not any(is_alive(each) for each in pids)
+    team.has_outcomes(handle, "interrupted")

@@ -33,6 +33,7 @@ from actors import (
 from actors.errors import root_cause
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import MAX_SESSIONS, Member, Roster, opened_line
+from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.sessions.handles import new_handle, refuse_handle
 from aegis.agents.sessions.limits import Counters
 from aegis.agents.sessions.policy import decide
@@ -46,6 +47,7 @@ from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
 from aegis.journal.reader import LedgerReader
+from aegis.processes.reaper import end_processes
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
 from aegis.protocol.inboxes import Deliver
@@ -111,6 +113,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self.context.register("service", "agents")
         self.context.register("service", "sessions")
         await self._open()
+        if self.context.incarnation == 1:
+            await self._end_leftovers()
         for member in self._roster.open:
             await self._restore(member)
 
@@ -133,6 +137,12 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 await self._session_ended(message)
             case _:
                 self._pass_on(message)
+
+    async def _end_leftovers(self) -> None:
+        """End what agents of an earlier daemon left: its guards may have been killed with it."""
+        cookies = DriverCookies(root=self._programs.root)
+        for left in await end_processes([], cookies, scan=self._programs.scan):
+            log.warning("process of an earlier agent not ended", process=str(left))
 
     # The roster.
 
@@ -311,6 +321,12 @@ class AgentDirectory(Actor[DirectoryMessage]):
         return ref
 
     async def _restore(self, member: Member) -> None:
+        """Start the actors of a session, unless the directory alone was restarted."""
+        running = self.context.system.registry.find("session", member.id)
+        if running is not None:
+            self._refs[member.id] = running
+            self.context.monitor(running)
+            return
         try:
             await self._start(member)
         except (ActorError, AegisError) as error:

@@ -101,7 +101,8 @@ class Programs:
             argv=argv,
             beginning=beginning,
             make_harness=machine,
-            inherited={key: text for key, text in self.variables.items() if key not in removed},
+            inherited=self.variables,
+            removed=removed,
             environment={**added, **variables_of(profile, self.variables)},
             launch=launch,
             cookie=cookie_of_driver(self.root, session, launch),
@@ -132,7 +133,6 @@ def family_of(profile: Profile, beginning: Beginning) -> Family:
         asking_modes=profile.asking_modes,
         needs_mode=bool(profile.asking_modes),
         reports_cost=profile.provider.reports_cost,
-        waits_for_mcp=profile.provider.name == "codex",
     )
 
     def machine(beginning: Beginning) -> Harness:
