@@ -8,6 +8,7 @@ root (one_for_one)
 ├─ terminal-directory  spawns, lists and closes terminals
 ├─ nodes, node-keeper  if configured: joined hosts, and the actor that admits them
 ├─ workspaces          named directories, their shells, commands without a terminal
+├─ requests            what agents and workflows ask people, and the answers
 ├─ connections         one actor per client, dynamic
 ├─ daemon              status, tree, sessions, stop
 └─ gateway             listens and serves; the MCP sessions' tasks live in its nursery
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Protocol
@@ -67,6 +69,7 @@ from aegis.lifetime import (
 from aegis.path_text import shell_word, text_of_path
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
+from aegis.requests.desk import RequestDesk
 from aegis.servers.access.admission import is_loopback
 from aegis.servers.access.auth import Keys, open_keys
 from aegis.servers.gateway.open_connections import OpenConnections
@@ -216,6 +219,13 @@ def daemon_tree(
                 path=state.workspaces,
                 flusher=flusher,
                 host=host,
+            ),
+            ChildSpec.of(
+                "requests",
+                RequestDesk,
+                path=state.requests,
+                flusher=flusher,
+                life=uuid.uuid4().hex,
             ),
             *servers,
         ),

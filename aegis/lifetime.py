@@ -19,6 +19,7 @@ from aegis.faults import VARIABLE, plan_from_environment
 from aegis.inboxes.faults import INBOXES
 from aegis.journal.disk import Disk, sync_directory
 from aegis.journal.faults import JOURNAL
+from aegis.requests.faults import REQUESTS
 from aegis.servers.faults import SERVERS
 from aegis.state.root import State
 from aegis.terminals.directory.directory import EndAllTerminals
@@ -27,7 +28,7 @@ from aegis.terminals.retry import ask_across_restarts
 
 log = structlog.get_logger("aegis")
 
-FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, SERVERS)
+FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, REQUESTS, SERVERS)
 """All fault points."""
 
 END_TERMINALS_S = 1.4

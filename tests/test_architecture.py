@@ -39,6 +39,7 @@ TRIED_BY_CHAOS = (
         "journal",
         "processes",
         "protocol",
+        "requests",
         "terminals",
     ),
     *("state.root", "state.sealing", "workspaces"),
@@ -220,6 +221,7 @@ LAW: list[Rule] = [
             *("actors", "aegis.errors", "aegis.faults", "aegis.inboxes.faults", "aegis.journal"),
             *(
                 "aegis.daemon_process",
+                "aegis.requests.faults",
                 "aegis.servers.faults",
                 "aegis.state.root",
                 "aegis.terminals",

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 BELOW_THE_SEAM = {"aegis/journal/disk.py"}
-PACKAGES = ("journal", "processes", "terminals", "inboxes", "workspaces")
+PACKAGES = ("journal", "processes", "terminals", "inboxes", "requests", "workspaces")
 
 PAST_IT = {
     "aegis/processes/foreground.py": "/proc",
@@ -101,7 +101,7 @@ def test_only_what_is_not_durable_goes_past_the_disk() -> None:
     assert found == {*PAST_IT, *BELOW_THE_SEAM}
 
 
-@pytest.mark.parametrize("package", ["terminals", "inboxes", "workspaces"])
+@pytest.mark.parametrize("package", ["terminals", "inboxes", "requests", "workspaces"])
 def test_readers_and_logs_are_given_the_disk(package: str) -> None:
     assert {path: wrong for path, text in sources(package) if (wrong := without_a_disk(text))} == {}
 

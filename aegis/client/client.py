@@ -12,6 +12,7 @@ import trio
 from aegis.client.address import Remote, address_of
 from aegis.client.nouns.daemon import Daemon, Sessions, Tree
 from aegis.client.nouns.inboxes import Inboxes
+from aegis.client.nouns.requests import Requests
 from aegis.client.nouns.terminals import Terminals
 from aegis.client.nouns.workspaces import Shells, Workspaces
 from aegis.client.session import DEFAULT_PATIENCE_S, Session
@@ -33,6 +34,7 @@ class Client:
         self.shells = Shells(session)
         self.workspaces = Workspaces(session)
         self.inboxes = Inboxes(session)
+        self.requests = Requests(session)
         self.sessions = Sessions(session)
         self.daemon = Daemon(session)
         self.tree = Tree(session)

@@ -20,10 +20,12 @@ from aegis.protocol.streams import (
     CommandItem,
     DeltaItem,
     KeysRefusedItem,
+    OpenRequestsItem,
     OutputBytes,
     OutputStart,
     Redraw,
     Refused,
+    RequestItem,
     ResizedItem,
     ScreenItem,
     SnapshotItem,
@@ -71,6 +73,7 @@ OutputValue = Chunk | Gap | Redraw | WindowSize | StateItem | Refused
 
 TreeValue = TreeNode | TreeChange | Gap
 InboxValue = Message | Gap
+RequestValue = OpenRequestsItem | RequestItem | Gap
 EventValue = TerminalItem | CommandItem | Gap
 
 RECONNECTED = Gap(dropped=None, cursor=None, reason="reconnected")
@@ -206,6 +209,18 @@ class InboxKind(Kind[InboxValue]):
         message = structured(Message, document)
         self.after = message.id
         return message
+
+
+class RequestsKind(Kind[RequestValue]):
+    """Requests to people: the open ones, then changes."""
+
+    stream = "requests"
+
+    def item(self, document: dict[str, Any]) -> RequestValue:
+        """Return the ids of the open requests, or one request."""
+        if "open" in document:
+            return structured(OpenRequestsItem, document)
+        return structured(RequestItem, document)
 
 
 class EventKind(Kind[EventValue]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from aegis.agents.drivers.providers import BUILT_IN, BY_NAME
+from aegis.agents.drivers.providers import BUILT_IN, BY_NAME, bypass_in
 from aegis.configuration.agents import AgentSection
 from aegis.names import nearest
 
@@ -37,6 +37,14 @@ def profile_problems(
 
 
 def _command(prefix: str, section: AgentSection) -> Iterator[tuple[str, str]]:
+    bypass = bypass_in(section.command)
+    if bypass is not None:
+        where = f"{prefix}.command"
+        yield (
+            where,
+            f"{where} has {bypass!r}, with which the agent asks nobody: leave it out, and set "
+            f"{prefix}.permission",
+        )
     if section.provider == "acp" and not section.command:
         # The place is in the file: acp is not the default.
         where = f"{prefix}.provider"
@@ -57,11 +65,14 @@ def _names(prefix: str, section: AgentSection, known: Collection[str]) -> Iterat
 
 
 def _variables(prefix: str, section: AgentSection) -> Iterator[tuple[str, str]]:
-    fixed = BY_NAME[section.provider].environment
+    provider = BY_NAME[section.provider]
+    fixed = {*provider.environment, *provider.password_variables}
     for name, value in section.env.items():
         full = f"{prefix}.env.{name}"
         if name in fixed:
-            yield full, f"{full} cannot be set: {section.provider} needs its own value to ask"
+            yield full, f"{full} cannot be set: {section.provider} gets a value of ours"
+        elif name in provider.refused_variables or name == "PWD" or name.startswith("AEGIS_"):
+            yield full, f"{full} cannot be set: leave it out"
         elif SECRET_NAME.search(name) and value and not FROM_DAEMON.fullmatch(value):
             yield (
                 full,

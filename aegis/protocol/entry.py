@@ -23,6 +23,7 @@ class Owner(enum.Enum):
     TERMINALS = ("terminals", "the directory of terminals", "aegis_")
     INBOXES = ("inboxes", "the inbox", "aegis_")
     WORKSPACES = ("workspaces", "the directory of workspaces", "")
+    REQUESTS = ("requests", "the desk of requests", "aegis_")
     DAEMON = ("daemon", "the daemon", "aegis_")
 
     def __init__(self, service: str, subject: str, prefix: str) -> None:

@@ -39,6 +39,7 @@ MAX_VALUES_CHARS = 65_536
 class Choice:
     """One option of a permission, as the agent named it."""
 
+    id: str
     name: str
     kind: OptionKind
 
@@ -71,9 +72,6 @@ class RequestInfo:
     excerpt: str
     input_bytes: int
     options: list[Choice]
-    needs_person: bool
-    default_to_no: bool
-    no_session_scope: bool
     created: str
     state: RequestState
     answer: dict[str, Any] | None
@@ -82,6 +80,9 @@ class RequestInfo:
     answered: str | None
     applied: str | None
     withdrawn: str | None
+    needs_person: bool = False
+    default_to_no: bool = False
+    no_session_scope: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -117,7 +118,7 @@ class ListRequests(Command[RequestList]):
 
     state: Literal["open", "closed", "all"] = attrs.field(
         default="open",
-        metadata=described("Which: open, or closed (answered or withdrawn), or all."),
+        metadata=described("closed: answered or withdrawn."),
     )
     handle: str | None = attrs.field(
         default=None,
@@ -127,7 +128,7 @@ class ListRequests(Command[RequestList]):
     id: str | None = attrs.field(
         default=None,
         validator=matching(ID_PATTERN, ID_RULE),
-        metadata=described("Only this request, in any state.", pattern=f"^{ID_PATTERN}$"),
+        metadata=described("Only this one, in any state.", pattern=f"^{ID_PATTERN}$"),
     )
     limit: int = attrs.field(
         default=50,
@@ -151,25 +152,25 @@ class AnswerRequest(Command[RequestReply]):
         validator=matching(DIGEST_PATTERN, DIGEST_RULE),
         metadata=described("The request's digest.", pattern=f"^{DIGEST_PATTERN}$"),
     )
-    answer: Decision = attrs.field(
-        metadata=described(
-            "allow: permit it, or give `values`. deny: refuse. cancel: refuse and end the turn."
-        )
-    )
+    answer: Decision = attrs.field(metadata=described("cancel: refuse and end the turn."))
     scope: Scope = attrs.field(
         default="once",
-        metadata=described("once, or session: for the rest of the session (permissions only)."),
+        metadata=described("session: for its rest; permissions only."),
+    )
+    option: str = attrs.field(
+        default="",
+        validator=at_most_chars(MAX_MESSAGE_CHARS),
+        metadata=described("The id of an option, where several have the same effect."),
     )
     message: str = attrs.field(
         default="",
         validator=at_most_chars(MAX_MESSAGE_CHARS),
-        metadata=described("A sentence for the agent, with a refused permission."),
+        metadata=described("To the agent, with a refused permission."),
     )
     values: dict[str, Any] = attrs.field(
         factory=dict,
         metadata=described(
-            "With allow: for a question its text and the chosen label, or a list of labels; for a "
-            "form each field and its value."
+            "With allow: each question and its label or labels, or each field and its value."
         ),
     )
 
@@ -314,13 +315,12 @@ class RequestNews:
     """``changed`` requests, in the order of their last changes.
 
     ``open`` are the ids of all open ones, in an answer to a request without a place, or whose
-    place is too old: then ``changed`` are the open requests, and other changes were ``missed``.
+    place is too old: then ``changed`` are the open requests.
     """
 
     changed: list[RequestInfo]
     place: RequestPlace
     open: list[str] | None = None
-    missed: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -20,10 +20,11 @@ from aegis.protocol.command import Command, at_most_chars, between, described
 from aegis.protocol.daemon import TreeNode
 from aegis.protocol.inboxes import Message
 from aegis.protocol.output import MAX_CURSOR
+from aegis.protocol.requests import RequestInfo
 from aegis.protocol.terminals import OnTerminal, State, TerminalInfo
 
 RequestId = int | str
-StreamName = Literal["terminal_output", "tree", "inbox", "events"]
+StreamName = Literal["terminal_output", "tree", "inbox", "requests", "events"]
 
 MAX_STREAMS = 32
 """Maximum number of open streams of one connection."""
@@ -290,6 +291,28 @@ class StreamInbox(Command[Any]):
     )
 
 
+# Requests.
+
+
+@attrs.frozen(kw_only=True)
+class StreamRequests(Command[Any]):
+    """Requests to people: all open ones, then changes; all open ones again if some were missed."""
+
+
+@attrs.frozen(kw_only=True)
+class OpenRequestsItem:
+    """The ids of all open requests; no other is open. An item for each of them follows."""
+
+    open: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class RequestItem:
+    """A request as it is now."""
+
+    request: RequestInfo
+
+
 # Events of terminals.
 
 
@@ -357,6 +380,7 @@ STREAMS: tuple[StreamEntry, ...] = (
     ),
     StreamEntry(name="tree", arguments=StreamTree, items=(SnapshotItem, DeltaItem), operator=True),
     StreamEntry(name="inbox", arguments=StreamInbox, items=(Message,)),
+    StreamEntry(name="requests", arguments=StreamRequests, items=(OpenRequestsItem, RequestItem)),
     StreamEntry(name="events", arguments=StreamEvents, items=(TerminalItem, CommandItem)),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -49,9 +49,9 @@ def answer_of(record: Record, request: AnswerRequest) -> RequestAnswer:
             f"request {record.id} takes no values: they belong to answer 'allow' of a question or "
             "a form"
         )
-    if request.message and record.kind != "permission":
+    if (request.message or request.option) and record.kind != "permission":
         raise InvalidRequest(
-            f"request {record.id} is a {record.kind}: a message goes with a permission only"
+            f"request {record.id} is a {record.kind}: message and option go with a permission only"
         )
     match record.kind:
         case "permission":
@@ -74,13 +74,37 @@ def _permission(record: Record, request: AnswerRequest) -> PermissionAnswer:
         kind = "allow_session" if lasts else "allow_once"
     else:
         kind = "deny_session" if lasts else "deny"
+    option = _option(record, kind, request.option)
     offered = [each.kind for each in record.options]
     if kind != "deny" and offered and kind not in offered:
         known = ", ".join(sorted(set(offered)))
         raise InvalidRequest(f"request {record.id} does not offer {kind!r}; it offers {known}")
     return PermissionAnswer(
-        kind=kind, message=request.message, interrupt=request.answer == "cancel"
+        kind=kind,
+        option=option,
+        message=request.message,
+        interrupt=request.answer == "cancel",
     )
+
+
+def _option(record: Record, kind: OptionKind, shown: str) -> str:
+    """Return the id of the option that is meant; empty if its kind says enough."""
+    alike = {escape_line(each.id): each for each in record.options if each.kind == kind}
+    if shown and shown not in alike:
+        raise InvalidRequest(
+            f"request {record.id} has no option {shorten(escape_line(shown))!r} of kind {kind!r}; "
+            f"it has {_named(alike)}"
+        )
+    if not shown and len(alike) > 1 and kind != "deny":
+        raise InvalidRequest(
+            f"request {record.id} has {len(alike)} options of kind {kind!r}: "
+            f"choose one with option; it has {_named(alike)}"
+        )
+    return alike[shown].id if shown else ""
+
+
+def _named(names: Iterable[str]) -> str:
+    return ", ".join(repr(shorten(each)) for each in list(names)[:MAX_SHOWN]) or "none"
 
 
 # Questions.
@@ -113,10 +137,9 @@ def _answers(record: Record, values: Mapping[str, Any]) -> dict[str, list[str]]:
     by_shown = {escape_text(each.text): each for each in questions}
     for given in values:
         if given not in by_shown:
-            known = ", ".join(repr(shorten(each)) for each in list(by_shown)[:MAX_SHOWN])
             raise InvalidRequest(
                 f"request {record.id} has no question {shorten(escape_line(given))!r}; "
-                f"it asks {known or 'nothing'}"
+                f"it asks {_named(by_shown)}"
             )
     answers = {}
     for shown, question in by_shown.items():
@@ -176,10 +199,9 @@ def _content(record: Record, values: Mapping[str, Any]) -> dict[str, Any]:
     content = {}
     for name, value in values.items():
         if name not in by_shown:
-            known = ", ".join(repr(shorten(each)) for each in list(by_shown)[:MAX_SHOWN])
             raise InvalidRequest(
                 f"request {record.id} has no field {shorten(escape_line(name))!r}; "
-                f"it has {known or 'none'}"
+                f"it has {_named(by_shown)}"
             )
         rule = fields[by_shown[name]]
         _check_value(record, name, value, rule if isinstance(rule, dict) else {})

@@ -20,7 +20,7 @@ from actors.codec import structure, unstructure
 from actors.errors import CodecError
 from aegis.protocol.agent_events import RequestAnswer
 from aegis.protocol.requests import Scope
-from aegis.requests.history import History
+from aegis.requests.kept import KeptRequests
 from aegis.requests.records import Record
 
 Line = dict[str, object]
@@ -72,7 +72,7 @@ class Fold:
     """The requests that the lines so far result in."""
 
     def __init__(self) -> None:
-        self.records = History()
+        self.records = KeptRequests()
         self.skipped = 0
         """The number of lines that could not be understood."""
 

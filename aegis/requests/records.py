@@ -91,6 +91,7 @@ class Record:
         return RequestInfo(
             **{name: getattr(self, name) for name in _SHOWN_UNCHANGED},
             input=escape_document(self.input),
+            options=[attrs.evolve(each, id=escape_line(each.id)) for each in self.options],
             state=SHOWN_AS[self.phase],
             answer=answer if SHOWN_AS[self.phase] != "open" else None,
             scope=self.scope if SHOWN_AS[self.phase] != "open" else None,
@@ -101,7 +102,7 @@ class Record:
 
 _SHOWN_UNCHANGED = (
     *("id", "digest", "handle", "session", "turn", "workflow", "kind", "tool", "tool_kind"),
-    *("title", "reason", "excerpt", "input_bytes", "options", "needs_person", "default_to_no"),
+    *("title", "reason", "excerpt", "input_bytes", "needs_person", "default_to_no"),
     *("no_session_scope", "created", "applied", "withdrawn"),
 )
 
@@ -111,7 +112,9 @@ def record_of(request: OpenRequest, *, request_id: str, life: str, now: str) -> 
     text = canonical(request)
     whole = text is not None and len(text) <= MAX_WHOLE_BYTES and _is_whole(request)
     shown = _lenient(request.input)
-    options = [Choice(name=escape_line(each.name), kind=each.kind) for each in request.options]
+    options = [
+        Choice(id=each.id, name=escape_line(each.name), kind=each.kind) for each in request.options
+    ]
     return Record(
         id=request_id,
         life=life,

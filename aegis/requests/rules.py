@@ -40,7 +40,7 @@ from aegis.requests.events import (
     Watch,
     Withdrawing,
 )
-from aegis.requests.history import History
+from aegis.requests.kept import KeptRequests
 from aegis.requests.records import Record, record_of
 from aegis.requests.replies import acted, check_digest, opened, settled, unknown
 from aegis.requests.rights import check_right
@@ -84,7 +84,7 @@ class Requests:
 
     def __init__(self, life: str) -> None:
         self._life = life
-        self.history = History()
+        self.kept = KeptRequests()
         self._lines: dict[int, _Line] = {}
         self._unsaved: list[_Line] = []
         self._numbers = 0
@@ -95,11 +95,11 @@ class Requests:
 
     def shown(self) -> Iterator[Record]:
         """Yield the requests that may be shown, the oldest first."""
-        return (each for each in self.history if each.phase != "opening")
+        return (each for each in self.kept if each.phase != "opening")
 
     def find(self, request_id: str) -> Record | None:
         """Return the request with this id, if it may be shown."""
-        record = self.history.get(request_id)
+        record = self.kept.get(request_id)
         return None if record is None or record.phase == "opening" else record
 
     # Events.
@@ -140,13 +140,13 @@ class Requests:
         if error is not None:
             return [Fail(caller=caller, error=error)]
         record = record_of(request, request_id=event.id, life=self._life, now=now)
-        self.history.put(record)
+        self.kept.put(record)
         append = self._append("opened", ledger.opened_line(record), [record.id], [caller])
         return [*self._watch(record), *append]
 
     def _of_key(self, request: OpenRequest) -> Record | None:
         holder = request.session, request.workflow
-        for each in self.history.of_holder(*holder):
+        for each in self.kept.of_holder(*holder):
             if each.key == request.key and each.phase != "withdrawn":
                 return each
         return None
@@ -159,10 +159,8 @@ class Requests:
             return InvalidRequest(f"the key of a request has at most {MAX_KEY_CHARS} characters")
         if len(request.options) > MAX_OPTIONS:
             return InvalidRequest(f"a request has at most {MAX_OPTIONS} options")
-        live = sum(each.is_live for each in self.history)
-        own = sum(
-            each.is_live for each in self.history.of_holder(request.session, request.workflow)
-        )
+        live = sum(each.is_live for each in self.kept)
+        own = sum(each.is_live for each in self.kept.of_holder(request.session, request.workflow))
         if own >= MAX_OPEN_OF_ONE:
             return Unavailable(
                 f"{request.handle!r} has {own} open requests, which is the limit; "
@@ -218,7 +216,7 @@ class Requests:
         ]
 
     def _delivered(self, event: Delivered, now: str) -> list[Action]:
-        record = self.history.get(event.id)
+        record = self.kept.get(event.id)
         if record is None or record.phase != "answered":
             return []
         callers = self._waiting.pop(record.id, [])
@@ -226,7 +224,7 @@ class Requests:
         if not event.applied:
             reason = shortened(escape_line(doomed or event.reason or OWNER_GONE), MAX_REASON_CHARS)
             actions = self._withdraw([record], reason, [])
-            reply = settled(self.history[record.id])
+            reply = settled(self.kept[record.id])
             return [*actions, *(Return(caller=each, value=reply) for each in callers)]
         record = self._change(record, phase="applied", applied=now)
         append = self._append("applied", ledger.applied_line(record), [record.id], callers)
@@ -235,20 +233,30 @@ class Requests:
     # Withdrawing.
 
     def _withdraw_fitting(self, request: WithdrawRequests, caller: int) -> list[Action]:
-        fitting = [
+        own = [
             each
-            for each in self.history.of_holder(request.session, request.workflow)
-            if each.is_live and _fits(request, each)
+            for each in self.kept.of_holder(request.session, request.workflow)
+            if _fits(request, each)
         ]
+        fitting = [each for each in own if each.is_live]
         reason = shortened(escape_line(request.reason), MAX_REASON_CHARS)
         # An answer on its way to the owner: only the owner knows whether it acted before.
         for each in fitting:
             if each.phase == "answered":
                 self._doomed[each.id] = reason
         now = [each for each in fitting if each.phase != "answered"]
-        if not now:
-            return [Return(caller=caller, value=WithdrawnRequests(ids=[]))]
-        return self._withdraw(now, reason, [caller])
+        if now:
+            return self._withdraw(now, reason, [caller])
+        return self._withdrawn_before([each.id for each in own], caller)
+
+    def _withdrawn_before(self, ids: list[str], caller: int) -> list[Action]:
+        """Answer the caller once an earlier withdrawal of these requests is durable."""
+        actions = self._append_unsaved()
+        for line in reversed(self._lines.values()):
+            if line.what == "withdrawn" and not set(line.ids).isdisjoint(ids):
+                line.callers.append(caller)
+                return actions
+        return [*actions, Return(caller=caller, value=WithdrawnRequests(ids=[]))]
 
     def _withdraw(self, records: list[Record], reason: str, callers: list[int]) -> list[Action]:
         """Withdraw requests; their answers, if any, never act from now on."""
@@ -262,7 +270,7 @@ class Requests:
     def _owner_down(self, owner: str) -> list[Action]:
         gone = [
             each
-            for each in self.history
+            for each in self.kept
             if each.owner == owner
             and each.session is not None
             and each.phase in ("opening", "open", "answering")
@@ -271,9 +279,7 @@ class Requests:
 
     def _rename(self, event: Renaming) -> list[Action]:
         own = [
-            each
-            for each in self.history.of_holder(event.session, None)
-            if each.handle != event.handle
+            each for each in self.kept.of_holder(event.session, None) if each.handle != event.handle
         ]
         if not own:
             return []
@@ -288,7 +294,7 @@ class Requests:
 
     def _recover(self, records: Sequence[Record]) -> list[Action]:
         for each in records:
-            self.history.put(each)
+            self.kept.put(each)
         late = [each for each in records if each.phase == "answered" and each.life != self._life]
         lost = [
             each
@@ -300,7 +306,7 @@ class Requests:
             actions += self._withdraw(late, RESTARTED_ANSWERED, [])
         if lost:
             actions += self._withdraw(lost, RESTARTED, [])
-        for each in list(self.history):
+        for each in list(self.kept):
             if each.is_live:
                 actions += self._watch(each)
             if each.phase == "answered":
@@ -317,13 +323,16 @@ class Requests:
         callers: list[int],
     ) -> list[Action]:
         """Append a line, after those that the disk refused before."""
+        return [*self._append_unsaved(), self._append_line(_Line(what, fields, ids, callers))]
+
+    def _append_unsaved(self) -> list[Action]:
         again, self._unsaved = self._unsaved, []
-        actions: list[Action] = []
-        for line in (*again, _Line(what, fields, ids, callers)):
-            self._numbers += 1
-            self._lines[self._numbers] = line
-            actions.append(Append(number=self._numbers, line=line.fields))
-        return actions
+        return [self._append_line(each) for each in again]
+
+    def _append_line(self, line: _Line) -> Append:
+        self._numbers += 1
+        self._lines[self._numbers] = line
+        return Append(number=self._numbers, line=line.fields)
 
     def _line_of(self, request_id: str, what: str) -> _Line:
         for line in self._lines.values():
@@ -334,7 +343,7 @@ class Requests:
     def _synced(self, number: int) -> list[Action]:
         line = self._lines.pop(number)
         if line.what in ("opened", "answered", "applied"):
-            record = self.history.get(line.ids[0])
+            record = self.kept.get(line.ids[0])
             if record is None:
                 # It was withdrawn, and so many after it that the history has dropped it.
                 return [Return(caller=each, value=unknown(line.ids[0])) for each in line.callers]
@@ -364,12 +373,12 @@ class Requests:
         for line in lines:
             actions += self._undo(line, dropped, sentence)
         for each in dropped:
-            self.history.drop(each)
+            self.kept.drop(each)
         return actions
 
     def _undo(self, line: _Line, dropped: set[str], sentence: str) -> list[Action]:
         callers = list(line.callers)
-        record = self.history.get(line.ids[0])
+        record = self.kept.get(line.ids[0])
         if line.what == "answered" and record is not None:
             callers += self._waiting.pop(record.id, [])
             phase = "open" if record.phase == "answering" else record.phase
@@ -389,7 +398,7 @@ class Requests:
 
     def _change(self, record: Record, **changes: Any) -> Record:
         changed = attrs.evolve(record, **changes)
-        self.history.put(changed)
+        self.kept.put(changed)
         return changed
 
     def _watch(self, record: Record) -> list[Action]:

@@ -91,6 +91,11 @@ class State(namedtuple("State", ("root",))):
         return self.directory / "node.key"
 
     @property
+    def requests(self) -> Path:
+        """The questions of agents and workflows to people, and the answers."""
+        return self.directory / "requests.jsonl"
+
+    @property
     def terminals(self) -> Path:
         """A directory for each terminal."""
         return self.directory / "terminals"

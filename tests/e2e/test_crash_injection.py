@@ -284,6 +284,7 @@ async def test_a_router_that_crashes_with_a_wake_costs_no_wake(
 @crash_of("TerminalDirectory")
 @crash_of("Daemon")
 @crash_of("WorkspaceDirectory")
+@crash_of("RequestDesk")
 @pytest.mark.parametrize(
     ("path", "command", "words"),
     [
@@ -298,6 +299,12 @@ async def test_a_router_that_crashes_with_a_wake_costs_no_wake(
             "workspace_list",
             "the directory of workspaces had an internal error while it handled this call; nothing "
             "is lost: call again",
+        ),
+        (
+            "root/requests",
+            "request_list",
+            "the desk of requests had an internal error while it handled this call; nothing is "
+            "lost: call again",
         ),
         (
             "root/daemon",

@@ -17,6 +17,7 @@ from tests.faults.inboxes import HandOver
 from tests.faults.ledgers import Append
 from tests.faults.names import NamedWorkspaces, OpenTerminals, Subscriptions
 from tests.faults.raw_logs import Rotation
+from tests.faults.requests import Answers
 from tests.faults.terminals import OnTerminals, Purge, Recovery, Spawn, StartRunFinish, TypeAhead
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -24,6 +25,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Append("group commit", (5, 3)),
     HandOver(),
     HandOver(name="deferred inbox hand-over", deferred=("bob",)),
+    Answers(),
     Subscriptions(),
     OpenTerminals(),
     NamedWorkspaces(),

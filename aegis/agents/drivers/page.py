@@ -86,12 +86,16 @@ def _section(provider: Provider) -> Iterator[str]:
     yield f"{provider.title}.\n"
     yield f"- Install: `{provider.install}`"
     yield f"- Log in: {provider.login}"
-    names = ", ".join(f"`{name}`" for name in (*provider.environment, *provider.preset))
+    names = ", ".join(f"`{name}`" for name in _variables(provider))
     if names:
         yield f"- Environment that is set: {names}"
     yield "\nTraps:\n"
     yield from (f"- {trap}" for trap in provider.traps)
     yield ""
+
+
+def _variables(provider: Provider) -> tuple[str, ...]:
+    return (*provider.environment, *provider.preset, *provider.password_variables)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import attrs
@@ -28,6 +28,10 @@ class Provider:
     change it; ``preset`` is set unless the profile sets the same variable. ``call_limit_s`` is the
     time after which it gives up a call of an MCP tool; None: it does not.
 
+    ``password_variables`` get a new random password in each process: without it, other users of the
+    machine could use the server that the agent opens on loopback. ``refused_variables`` may not be
+    set by a profile.
+
     ``session_options`` are the ids of its answers that allow for the session, the narrowest first;
     its others have an effect that outlives the session. ``waits_for_mcp``: it starts MCP servers
     beside its first turn. ``authenticate`` maps variables with a key to ACP's method to log in with
@@ -48,6 +52,8 @@ class Provider:
     asking_modes: tuple[str, ...] = ()
     environment: Mapping[str, str] = attrs.field(factory=dict)
     preset: Mapping[str, str] = attrs.field(factory=dict)
+    password_variables: tuple[str, ...] = ()
+    refused_variables: tuple[str, ...] = ()
     reports_cost: bool = False
     call_limit_s: float | None = None
     session_options: tuple[str, ...] = ()
@@ -94,6 +100,12 @@ def _asking_environment() -> dict[str, str]:
 
 
 _ANTHROPIC_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+_CLAUDE_REFUSED = (
+    "CLAUDECODE",
+    # With these it repeats an interrupted turn by itself.
+    "CLAUDE_CODE_RESUME_INTERRUPTED_TURN",
+    "CLAUDE_CODE_RESUME_REASON",
+)
 _CLAUDE_FILES = (".claude/.credentials.json",)
 _CLAUDE_HOME = {"CLAUDE_CONFIG_DIR": ".claude"}
 
@@ -109,6 +121,7 @@ PROVIDERS: tuple[Provider, ...] = (
         # Without the first, it does not report its states.
         environment={"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1"},
         preset={"ENABLE_TOOL_SEARCH": "false"},
+        refused_variables=_CLAUDE_REFUSED,
         reports_cost=True,
         install="npm install -g @anthropic-ai/claude-code",
         login="claude auth login, or ANTHROPIC_API_KEY in the daemon's environment",
@@ -127,6 +140,7 @@ PROVIDERS: tuple[Provider, ...] = (
         title="Claude Code by its ACP adapter",
         family="acp",
         start=("claude-agent-acp",),
+        refused_variables=_CLAUDE_REFUSED,
         tried=("0.101.0",),
         oldest="0.101.0",
         asking_modes=("default",),
@@ -208,6 +222,7 @@ PROVIDERS: tuple[Provider, ...] = (
         asking_modes=("build",),
         session_options=("always",),
         environment=_asking_environment(),
+        password_variables=("OPENCODE_SERVER_PASSWORD",),
         reports_cost=True,
         call_limit_s=CUT_CALLS_S,
         install="npm install -g opencode-ai",
@@ -218,6 +233,7 @@ PROVIDERS: tuple[Provider, ...] = (
         traps=(
             "It asks only if its configuration says so: it is started with one that does.",
             "It does not read opencode.json, .opencode/ and AGENTS.md of a checkout.",
+            "It opens an HTTP server on loopback, which gets a password of its own.",
             "It gives up a call of a tool after 60 s.",
             "It writes failed requests to stderr, with the MCP servers' URLs: they are scrubbed.",
             "A refusal ends the turn without a text.",
@@ -264,3 +280,22 @@ NAMES = tuple(BY_NAME)
 
 BUILT_IN = tuple(provider.name for provider in PROVIDERS if provider.start)
 """The providers that need no configuration: their names are profiles."""
+
+BYPASS_WORDS = frozenset(
+    {
+        *("--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"),
+        *("--permission-mode", "--yolo", "--approval-mode", "--afk", "--auto-approve"),
+        *("--dangerously-bypass-approvals-and-sandbox", "--ask-for-approval"),
+    }
+)
+"""Arguments by which agents ask nobody, or choose the mode that a session sets itself."""
+
+SHORT_BYPASS_WORDS = frozenset({"-y", "--yes"})
+"""The same for gemini and kimi alone: npx has these arguments too, with another meaning."""
+
+
+def bypass_in(command: Sequence[str]) -> str | None:
+    """Return the argument of a command by which the agent asks nobody; None if there is none."""
+    is_direct = bool(command) and command[0].rpartition("/")[2] in ("gemini", "kimi")
+    words = BYPASS_WORDS | SHORT_BYPASS_WORDS if is_direct else BYPASS_WORDS
+    return next((each for each in command if each.partition("=")[0] in words), None)

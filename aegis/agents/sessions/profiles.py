@@ -5,7 +5,7 @@ The name of a provider is a profile too: of that provider, with all defaults.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -22,8 +22,8 @@ class Profile:
 
     ``command`` is the program with its first arguments. ``asking_modes`` are the modes in which it
     asks before it acts, by preference. ``environment`` are the variables to set; a value ``$NAME``
-    is the value of the daemon's variable (``variables_of``). ``may_spawn`` and ``accepts_from`` are
-    checked by ``rights``.
+    is the value of the daemon's variable (``process_variables``). ``may_spawn`` and
+    ``accepts_from`` are checked by ``rights``.
     """
 
     name: str
@@ -132,6 +132,14 @@ def variables_of(profile: Profile, variables: Mapping[str, str]) -> dict[str, st
     found = {name: value for name, value in profile.environment.items() if name not in wanted}
     found |= {name: variables[source] for name, source in wanted.items() if source in variables}
     return {name: found[name] for name in profile.environment if name in found}
+
+
+def process_variables(
+    profile: Profile, variables: Mapping[str, str], new_password: Callable[[], str]
+) -> dict[str, str]:
+    """Return the variables to set in a new process: ``variables_of``, and passwords of its own."""
+    passwords = {name: new_password() for name in profile.provider.password_variables}
+    return {**variables_of(profile, variables), **passwords}
 
 
 def references(environment: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ VERBS = {
     "workspace": "aegis.cli.workspace:workspace",
     "shell": "aegis.cli.shell:shell",
     "inbox": "aegis.cli.inbox:inbox",
+    "request": "aegis.cli.request:request",
     "session": "aegis.cli.session:session",
     "token": "aegis.cli.session:token",
     "node": "aegis.cli.node:node",

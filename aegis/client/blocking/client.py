@@ -8,6 +8,7 @@ from types import TracebackType
 from aegis.client.address import BadAddress, is_url
 from aegis.client.blocking.daemon import Daemon, Sessions
 from aegis.client.blocking.inboxes import Inboxes
+from aegis.client.blocking.requests import Requests
 from aegis.client.blocking.session import BlockingSession
 from aegis.client.blocking.terminals import Terminals
 from aegis.client.blocking.workspaces import Shells, Workspaces
@@ -28,6 +29,7 @@ class BlockingClient:
         self.shells = Shells(session)
         self.workspaces = Workspaces(session)
         self.inboxes = Inboxes(session)
+        self.requests = Requests(session)
         self.sessions = Sessions(session)
         self.daemon = Daemon(session)
         self.open_shell = self.shells.open

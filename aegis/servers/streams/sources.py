@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from actors import ActorCrashed, Change, Gap, Node, Ref, System
+from actors import ActorCrashed, Change, Gap, Node, Ref, Request, System
 from aegis.errors import Unavailable
 from aegis.protocol.daemon import tree_node
 from aegis.protocol.derived.wire import arguments_from
 from aegis.protocol.feeds import FollowInbox, InboxNews
+from aegis.protocol.requests import FollowRequests, RequestNews
 from aegis.protocol.streams import (
     DeltaItem,
+    OpenRequestsItem,
+    RequestItem,
     SnapshotItem,
     StreamEntry,
     StreamEvents,
     StreamInbox,
     StreamOutput,
+    StreamRequests,
     StreamTree,
     TreeChange,
 )
@@ -69,6 +73,8 @@ class Sources:
                 return await self._follow_tree(out)
             case StreamInbox():
                 return await self._follow_inbox(command, out)
+            case StreamRequests(from_handle=handle):
+                return await self._follow_requests(handle, out)
             case StreamEvents():
                 return await self._follow_events(out)
         raise AssertionError(f"there is no source for {entry.name}")
@@ -118,16 +124,37 @@ class Sources:
                 await out.room()
                 await out.item(message)
 
+    async def _follow_requests(self, handle: str | None, out: StreamOut) -> str:
+        news = await self._ask_desk(FollowRequests(from_handle=handle))
+        await out.opened(None)
+        while True:
+            await out.room()
+            if news.open is not None:
+                await out.item(OpenRequestsItem(open=news.open))
+            for request in news.changed:
+                await out.room()
+                await out.item(RequestItem(request=request))
+            await out.room()
+            news = await self._ask_desk(FollowRequests(from_handle=handle, place=news.place))
+
+    async def _ask_desk(self, request: FollowRequests) -> RequestNews:
+        news: RequestNews = await self._ask_across_crashes("requests", request)
+        return news
+
     async def _ask_inbox(self, request: FollowInbox) -> InboxNews:
-        router: Ref[Any] | None = self._system.registry.find("service", "inboxes")
-        if router is None:
+        news: InboxNews = await self._ask_across_crashes("inboxes", request)
+        return news
+
+    async def _ask_across_crashes(self, service: str, request: Request[Any]) -> Any:
+        """Ask a service without a time limit, and again if it crashes meanwhile."""
+        ref: Ref[Any] | None = self._system.registry.find("service", service)
+        if ref is None:
             raise Unavailable("the daemon is starting or stopping; try again")
         while True:
             try:
-                news: InboxNews = await router.send_request(request).wait()
+                return await ref.send_request(request).wait()
             except ActorCrashed:
                 continue
-            return news
 
 
 def _change(change: Change) -> TreeChange:

@@ -16,11 +16,12 @@ from actors.codec import resolved_fields
 from aegis.client import blocking, nouns
 from aegis.client.blocking import daemon as blocking_daemon
 from aegis.client.blocking import inboxes as blocking_inboxes
+from aegis.client.blocking import requests as blocking_requests
 from aegis.client.blocking import terminals as blocking_terminals
 from aegis.client.blocking import workspaces as blocking_workspaces
 from aegis.client.blocking.client import BlockingClient
 from aegis.client.client import Client
-from aegis.client.nouns import daemon, inboxes, terminals, workspaces
+from aegis.client.nouns import daemon, inboxes, requests, terminals, workspaces
 from aegis.protocol.command import Command
 from aegis.protocol.entry import Entry
 from aegis.protocol.table import BY_COMMAND, COMMANDS
@@ -30,6 +31,7 @@ ASYNC: tuple[type, ...] = (
     workspaces.Shells,
     workspaces.Workspaces,
     inboxes.Inboxes,
+    requests.Requests,
     daemon.Sessions,
     daemon.Daemon,
     daemon.Tree,
@@ -39,6 +41,7 @@ BLOCKING: tuple[type, ...] = (
     blocking_workspaces.Shells,
     blocking_workspaces.Workspaces,
     blocking_inboxes.Inboxes,
+    blocking_requests.Requests,
     blocking_daemon.Sessions,
     blocking_daemon.Daemon,
 )

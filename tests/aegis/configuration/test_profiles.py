@@ -111,11 +111,48 @@ def test_a_bad_value_is_reported_with_its_line_and_key(line: str, sentence: str)
     assert errors(profile(line)) == [f"line 3: agents.a.{sentence}"]
 
 
-@pytest.mark.parametrize("name", ["OPENCODE_CONFIG_CONTENT", "OPENCODE_DISABLE_PROJECT_CONFIG"])
+@pytest.mark.parametrize(
+    "name",
+    ["OPENCODE_CONFIG_CONTENT", "OPENCODE_DISABLE_PROJECT_CONFIG", "OPENCODE_SERVER_PASSWORD"],
+)
 def test_a_variable_by_which_an_agent_asks_cannot_be_changed(name: str) -> None:
     assert errors(profile("provider: opencode", f"env: {{{name}: '{{}}'}}")) == [
-        f"line 4: agents.a.env.{name} cannot be set: opencode needs its own value to ask"
+        f"line 4: agents.a.env.{name} cannot be set: opencode gets a value of ours"
     ]
+
+
+@pytest.mark.parametrize(
+    "name", ["AEGIS_ROOT", "PWD", "CLAUDECODE", "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"]
+)
+def test_a_variable_of_ours_or_one_that_repeats_turns_cannot_be_set(name: str) -> None:
+    assert errors(profile(f"env: {{{name}: '1'}}")) == [
+        f"line 3: agents.a.env.{name} cannot be set: leave it out"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        ("[claude, --dangerously-skip-permissions]", "--dangerously-skip-permissions"),
+        ("[claude, --permission-mode=bypassPermissions]", "--permission-mode=bypassPermissions"),
+        ("[gemini, --acp, --approval-mode, yolo]", "--approval-mode"),
+        ("[/opt/bin/gemini, --acp, -y]", "-y"),
+        ("[npx, -y, '@google/gemini-cli', --yolo]", "--yolo"),
+        ("[npx, -y, '@google/gemini-cli', --acp]", None),
+        ("[/opt/claude, --model=x]", None),
+    ],
+)
+def test_a_command_by_which_the_agent_asks_nobody_is_refused(
+    command: str, word: str | None
+) -> None:
+    text = profile(f"command: {command}", "permission: full")
+    if word is None:
+        assert parse(text.encode()).configuration.agents["a"].command
+    else:
+        assert errors(text) == [
+            f"line 3: agents.a.command has {word!r}, with which the agent asks nobody: leave it "
+            "out, and set agents.a.permission"
+        ]
 
 
 @pytest.mark.parametrize(

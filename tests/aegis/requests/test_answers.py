@@ -12,6 +12,7 @@ from aegis.protocol.agent_events import (
     PermissionAnswer,
     QuestionAnswer,
     RequestAnswer,
+    RequestOption,
 )
 from aegis.protocol.requests import AnswerRequest
 from aegis.requests.answers import answer_of
@@ -95,6 +96,24 @@ def test_a_permission_refuses_what_it_does_not_offer(
     assert sentence in refusal("permission", {}, answer, **fields)
 
 
+TWICE = [
+    *OPTIONS,
+    RequestOption(id="all\u202e", name="Allow all", kind="allow_session"),
+]
+
+
+def test_of_several_options_of_one_kind_one_is_chosen_by_its_id_as_it_was_shown() -> None:
+    assert answered(
+        "permission", {}, "allow", scope="session", options=TWICE, option="all<U+202E>"
+    ) == PermissionAnswer(kind="allow_session", option="all\u202e")
+    assert answered("permission", {}, "allow", options=TWICE) == PermissionAnswer(kind="allow_once")
+    told = refusal("permission", {}, "allow", scope="session", options=TWICE)
+    assert "2 options of kind 'allow_session': choose one" in told
+    assert "it has 'always', 'all<U+202E>'" in told
+    told = refusal("permission", {}, "allow", options=TWICE, option="always")
+    assert "no option 'always' of kind 'allow_once'; it has 'yes'" in told
+
+
 def test_questions_are_answered_by_their_labels_as_they_were_shown() -> None:
     shown = {"Which one?": "A<U+202E>", "Which<U+001B> all?": ["p", "q"]}
     assert answered("question", QUESTIONS, "allow", values=shown) == QuestionAnswer(
@@ -122,7 +141,7 @@ def test_answers_that_fit_no_question_are_refused(values: dict[str, Any], senten
 
 def test_only_a_permission_has_a_scope_and_a_message() -> None:
     assert "its scope is 'once'" in refusal("question", QUESTIONS, "deny", scope="session")
-    assert "a permission only" in refusal("elicitation", FORM, "deny", message="no")
+    assert "with a permission only" in refusal("elicitation", FORM, "deny", message="no")
 
 
 def test_a_form_is_answered_by_its_fields() -> None:

@@ -6,7 +6,13 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from aegis.protocol.requests import RequestOpened
 from aegis.requests.events import OwnerDown
@@ -82,7 +88,7 @@ class Histories(RuleBasedStateMachine):
         self.note_withdrawn()
 
     def note_withdrawn(self) -> None:
-        self.over |= {each.id for each in self.machine.rules.history if each.phase == "withdrawn"}
+        self.over |= {each.id for each in self.machine.rules.kept if each.phase == "withdrawn"}
         self.look()
 
     @rule(count=st.integers(1, 5))
@@ -100,7 +106,7 @@ class Histories(RuleBasedStateMachine):
         if is_daemon:
             self.life += 1
             self.dead |= self.applied.keys()
-            self.dead |= {each.id for each in self.machine.rules.history if each.session}
+            self.dead |= {each.id for each in self.machine.rules.kept if each.session}
         # What was sent to an owner is sent again, if its reply is not in the ledger.
         self.in_flight.clear()
         self.machine, before = Machine(f"life{self.life}", self.machine.durable), self.machine
@@ -129,5 +135,7 @@ class Histories(RuleBasedStateMachine):
             assert not waiting, "a caller waits for nothing"
 
 
-TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=400, stateful_step_count=40, deadline=None)
+def test_one_answer_acts_and_none_after_a_withdrawal() -> None:
+    run_state_machine_as_test(
+        Histories, settings=settings(max_examples=400, stateful_step_count=40, deadline=None)
+    )

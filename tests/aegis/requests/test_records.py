@@ -53,7 +53,7 @@ def test_what_cannot_be_shown_as_a_whole_can_only_be_denied(changes: dict[str, A
     machine.answer(request, "deny")
     machine.sync()
     assert len(machine.applied) == 1
-    info = machine.rules.history[request.id].info()
+    info = machine.rules.kept[request.id].info()
     assert (info.input, len(info.excerpt) <= 4000, info.excerpt != "") == (None, True, True)
 
 

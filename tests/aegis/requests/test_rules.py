@@ -10,7 +10,7 @@ from aegis.errors import Forbidden, InvalidRequest, StorageError, Unavailable
 from aegis.protocol.agent_events import PermissionAnswer
 from aegis.protocol.requests import Answerer, RequestOpened, RequestReply, WithdrawnRequests
 from aegis.requests.events import OwnerDown, Renaming
-from aegis.requests.history import MAX_CLOSED
+from aegis.requests.kept import MAX_CLOSED
 from aegis.requests.rules import MAX_OPEN, MAX_OPEN_OF_ONE
 from tests.aegis.requests.machine import Machine, permission
 
@@ -25,7 +25,7 @@ def test_a_request_is_shown_once_it_is_synced() -> None:
     found = machine.returned[caller]
     assert machine.changed == [found.id]
     assert found == RequestOpened(id=found.id, digest=found.digest, state="open")
-    assert machine.rules.history[found.id].info().input == {"command": "rm k1"}
+    assert machine.rules.kept[found.id].info().input == {"command": "rm k1"}
 
 
 def test_an_answer_acts_once_it_is_synced_and_its_caller_hears_of_it_when_it_acted() -> None:
@@ -71,7 +71,7 @@ def test_an_unknown_request_is_said_to_be_unknown() -> None:
 def test_a_request_that_is_not_synced_yet_is_unknown() -> None:
     machine = Machine()
     machine.open(permission())
-    (record,) = machine.rules.history
+    (record,) = machine.rules.kept
     early = RequestOpened(id=record.id, digest=record.digest, state="open")
     assert machine.outcome(machine.answer(early)) == "unknown"
     machine.sync()
@@ -201,6 +201,20 @@ def test_an_answer_that_its_owner_did_not_apply_is_withdrawn_with_the_reason() -
     assert machine.state(request) == "withdrawn"
 
 
+def test_a_withdrawal_that_the_disk_refused_is_answered_once_it_is_durable() -> None:
+    machine = Machine()
+    request = machine.opened()
+    first = machine.withdraw()
+    machine.refuse()
+    assert machine.outcome(first) == "StorageError"
+    second, third = machine.withdraw(), machine.withdraw()
+    assert second not in machine.returned
+    machine.sync()
+    assert machine.returned[second].ids == machine.returned[third].ids == [request.id]
+    fourth = machine.withdraw()
+    assert machine.returned[fourth].ids == []
+
+
 # Rights.
 
 
@@ -291,7 +305,7 @@ def test_the_oldest_closed_requests_are_dropped_and_no_open_one() -> None:
     machine.sync()
     assert machine.state(first) is None
     assert machine.state(kept) == "open"
-    assert len(machine.rules.history) == MAX_CLOSED + 1
+    assert len(machine.rules.kept) == MAX_CLOSED + 1
 
 
 @pytest.mark.parametrize(
@@ -315,9 +329,9 @@ def test_a_renamed_session_keeps_its_requests() -> None:
     request = machine.opened()
     machine.handle(Renaming(session="s-ann", handle="eve"))
     machine.sync()
-    assert machine.rules.history[request.id].handle == "eve"
+    assert machine.rules.kept[request.id].handle == "eve"
     again = Machine("life1", machine.durable)
-    assert again.rules.history[request.id].handle == "eve"
+    assert again.rules.kept[request.id].handle == "eve"
     machine.handle(Renaming(session="s-ann", handle="eve"))
     assert machine.written == []
 
@@ -330,7 +344,7 @@ def test_a_request_that_the_disk_refused_was_never_there() -> None:
     caller = machine.open(permission())
     machine.refuse()
     assert isinstance(machine.returned[caller], StorageError)
-    assert list(machine.rules.history) == []
+    assert list(machine.rules.kept) == []
     assert machine.opened().state == "open"
 
 
@@ -341,7 +355,7 @@ def test_an_answer_that_the_disk_refused_does_not_act_and_may_be_given_again() -
     machine.refuse()
     assert machine.outcome(first) == machine.outcome(second) == "StorageError"
     assert (machine.applied, machine.state(request)) == ([], "open")
-    assert machine.rules.history[request.id].info().by is None
+    assert machine.rules.kept[request.id].info().by is None
     machine.answer(request, "deny")
     machine.sync()
     assert machine.applied[0].answer == PermissionAnswer(kind="deny")

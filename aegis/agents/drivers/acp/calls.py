@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import attrs
+
 from aegis.agents.drivers.acp.frames import Reply, reply_in, request
 from aegis.agents.drivers.harness import Frame, Output, Write
+
+HIDDEN = "\u2039secret\u203a"
 
 Handler = Callable[[Reply], list[Output]]
 """Takes the response to a request."""
 
 
 class Calls:
-    """The requests of ours that the agent has not answered yet."""
+    """The requests of ours that the agent has not answered yet.
 
-    def __init__(self) -> None:
+    ``secret`` is hidden in errors: some agents repeat the parameters of a failed request.
+    """
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
         self._last_id = 0
         self._handlers: dict[int, Handler] = {}
 
@@ -30,4 +38,9 @@ class Calls:
         id_ = frame.get("id")
         # True == 1 in Python, so the type is compared too.
         handler = self._handlers.pop(id_, None) if type(id_) is int else None
-        return handler(reply_in(frame)) if handler else None
+        return handler(self._without_secret(reply_in(frame))) if handler else None
+
+    def _without_secret(self, reply: Reply) -> Reply:
+        if not self._secret or reply.error is None:
+            return reply
+        return attrs.evolve(reply, error=reply.error.replace(self._secret, HIDDEN))

@@ -61,9 +61,6 @@ from aegis.protocol.agent_events import (
     Unknown,
 )
 
-HIDDEN_URL = "\u2039secret\u203a"
-"""Replaces the URL of our MCP server where an agent repeats it."""
-
 
 class Acp:
     """A ``Harness`` of the Agent Client Protocol."""
@@ -75,7 +72,7 @@ class Acp:
         self._options = options or AcpOptions()
         self._client_version = client_version
         self._phase: Literal["starting", "ready", "over"] = "starting"
-        self._calls = Calls()
+        self._calls = Calls(beginning.mcp_url)
         self._updates = Updates()
         self._accounting = Accounting()
         self._requests = OpenRequests()
@@ -268,7 +265,7 @@ class Acp:
         """Interrupt the current turn; without one it does nothing.
 
         The cancellation is written before the answers to open requests. Three agents end the turn
-        only after these answers, and kimi would end it as a success if they came first.
+        only after these answers, and claude-agent-acp ends it as a success if they come first.
         """
         turn = self._turn
         if turn is None:
@@ -332,8 +329,6 @@ class Acp:
     ) -> list[Output]:
         self._phase = "over"
         sentence = f"{self._conversation.abilities.name} {reason}"
-        if self._beginning.mcp_url:  # agents repeat their parameters in errors
-            sentence = sentence.replace(self._beginning.mcp_url, HIDDEN_URL)
         failed = Failed(reason=sentence, kind=kind, logins=logins)
         withdrawn = self._withdraw_all("the agent cannot be used")
         self._requests.clear()

@@ -177,6 +177,8 @@ _BLOCKS: Mapping[str, Callable[[Frame, _Message], list[AgentEvent] | None]] = {
 
 def _result(frame: Frame) -> list[AgentEvent] | None:
     subtype, ended = name(frame.get("subtype")), name(frame.get("terminal_reason"))
+    if "terminal_reason" not in frame and frame.get("num_turns") == 0:
+        ended = "completed"  # a command such as /clear, for which no model was asked
     # Each of the three is needed: an API error has the subtype "success", and so has a turn that
     # a message of the priority "now" ended, which has no error either.
     ok = subtype == "success" and frame.get("is_error") is False and ended == "completed"

@@ -316,7 +316,7 @@ class Claude:
 
     def _withdraw_of_turn(self) -> list[Output]:
         """Withdraw the requests of the turn that ended; a subagent's can outlive it."""
-        of_turn = [key for key, each in self._open.items() if not each.subagent]
+        of_turn = [key for key, each in self._open.items() if not each.outlives_turn]
         return [out for key in of_turn for out in self._withdraw(key, "the turn ended")]
 
     def _withdraw_all(self, reason: str) -> list[Output]:

@@ -26,6 +26,9 @@ from aegis.protocol.agent_events import (
 MAX_RULES = 20
 """Rules of one answer; a suggestion with more is not offered."""
 
+EDITS: Frame = {"toolName": "Edit", "ruleContent": "/**"}
+"""The rule that allows every tool that edits files, below the working directory."""
+
 DECLINED = "The person declined to answer."
 DENIED = "The person denied this."
 
@@ -37,14 +40,15 @@ class Asked:
     """A request of the agent.
 
     ``rules`` are the rules of an answer for the session; ``questions`` maps the text of each
-    question to whether several labels may answer it. ``subagent``: it can outlive the turn.
+    question to whether several labels may answer it. ``outlives_turn``: it is not withdrawn at the
+    end of the turn, for a subagent in the background can have made it.
     """
 
     event: RequestOpened
     rules: list[Frame] = attrs.field(factory=list)
     questions: Mapping[str, bool] = attrs.field(factory=dict)
     mode: Mode = "form"
-    subagent: bool = False
+    outlives_turn: bool = False
 
 
 @attrs.frozen
@@ -103,7 +107,7 @@ def _permission(key: str, request: Frame) -> Asked | Unusable:
         default_to_no=bool(request.get("default_to_no")),
         no_session_scope=not rules,
     )
-    return Asked(event=event, rules=rules, subagent=bool(request.get("agent_id")))
+    return Asked(event=event, rules=rules, outlives_turn=bool(request.get("agent_id")))
 
 
 def _reason(request: Frame) -> str:
@@ -120,6 +124,8 @@ def _options(rules: list[Frame]) -> list[RequestOption]:
 
 
 def _rules_text(rules: list[Frame]) -> str:
+    if rules == [EDITS]:
+        return "edits in the working directory"
     return ", ".join(
         f"{each['toolName']}({each['ruleContent']})" if "ruleContent" in each else each["toolName"]
         for each in rules
@@ -129,8 +135,8 @@ def _rules_text(rules: list[Frame]) -> str:
 def _session_rules(tool: str, request: Frame) -> list[Frame]:
     """Return the rules that an answer for the session adds; none: it cannot be given.
 
-    A suggested mode becomes a rule for the one tool: the mode "acceptEdits" would let shell
-    commands that change files run unasked too.
+    The suggested mode "acceptEdits" becomes a rule for edits in the working directory: the mode
+    would let shell commands that change files run unasked too.
     """
     suggested = [mapping(each) for each in items(request.get("permission_suggestions"))]
     adding = [each for each in suggested if each.get("type") == "addRules"]
@@ -141,9 +147,8 @@ def _session_rules(tool: str, request: Frame) -> list[Frame]:
     if len(found) < len(rules) or len(rules) > MAX_RULES:
         return []
     modes = [each.get("mode") for each in suggested if each.get("type") == "setMode"]
-    if not found and kind_of(tool) == "edit" and "acceptEdits" in modes:
-        return [{"toolName": tool}]
-    return found
+    inside = kind_of(tool) == "edit" and not request.get("blocked_path")
+    return [EDITS] if not found and inside and "acceptEdits" in modes else found
 
 
 def _rule(value: object) -> Frame | None:
@@ -193,7 +198,7 @@ def _questions(key: str, request: Frame) -> Asked | Unusable:
         default_to_no=bool(request.get("default_to_no")),
         no_session_scope=True,
     )
-    return Asked(event=event, questions=by_text, subagent=bool(request.get("agent_id")))
+    return Asked(event=event, questions=by_text, outlives_turn=bool(request.get("agent_id")))
 
 
 def _answers(asked: Asked, answer: QuestionAnswer) -> Frame | str:
@@ -235,7 +240,8 @@ def _elicitation(key: str, request: Frame) -> Asked | Unusable:
         needs_person=True,
         no_session_scope=True,
     )
-    return Asked(event=event, mode=mode)
+    # An elicitation does not say whether a subagent's call is the cause. The process withdraws it.
+    return Asked(event=event, mode=mode, outlives_turn=True)
 
 
 def _form(asked: Asked, answer: ElicitationAnswer) -> Frame | str:

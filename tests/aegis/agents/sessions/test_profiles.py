@@ -10,6 +10,7 @@ from aegis.agents.drivers.providers import BUILT_IN, BY_NAME
 from aegis.agents.sessions.profiles import (
     every_profile,
     find_profile,
+    process_variables,
     profile_of,
     refuse_start,
     variables_of,
@@ -71,6 +72,20 @@ def test_a_value_with_a_dollar_is_taken_from_the_daemon() -> None:
         "and restart the daemon"
     )
     assert refuse_start(profile, {**daemon, "GONE": ""}) is None
+
+
+def test_each_process_of_opencode_has_a_password_of_its_own() -> None:
+    profile = profile_of("o", made(provider="opencode"))
+    passwords = iter(["one", "two"])
+    daemon = {"OPENCODE_SERVER_PASSWORD": "inherited"}
+    for expected in ("one", "two"):
+        found = process_variables(profile, daemon, lambda: next(passwords))
+        assert found == {
+            **BY_NAME["opencode"].environment,
+            "OPENCODE_SERVER_PASSWORD": expected,
+        }
+    codex = profile_of("c", made(provider="codex"))
+    assert process_variables(codex, daemon, lambda: next(passwords)) == {}
 
 
 @pytest.mark.parametrize("provider", BUILT_IN)

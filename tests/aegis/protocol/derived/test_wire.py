@@ -15,6 +15,7 @@ from aegis.protocol.control import SIGNAL_RULE
 from aegis.protocol.derived.wire import MAX_SENTENCE_CHARS, command_from, to_plain
 from aegis.protocol.entry import Entry
 from aegis.protocol.naming import NAME_RULE
+from aegis.protocol.requests import DIGEST_RULE, ID_RULE
 from aegis.protocol.table import BY_NAME, COMMANDS
 from aegis.protocol.workspaces import SHELL_RULE, WORKSPACE_RULE
 
@@ -177,6 +178,18 @@ BAD: list[tuple[str, Any, str]] = [
     ("inbox_read", {"after": 3}, "after must be text or null, not 3"),
     ("inbox_wait", {"timeout": -1}, "timeout must be from 0 to 86400 seconds, not -1.0"),
     ("inbox_wait", {"timeout": True}, "timeout must be a number, not true"),
+    (
+        "request_list",
+        {"state": "late"},
+        'state must be "open", "closed" or "all", not "late"',
+    ),
+    ("request_list", {"id": "12"}, f"id must be {ID_RULE}, not '12'"),
+    (
+        "request_answer",
+        {"id": "a" * 12, "digest": "0", "answer": "allow"},
+        f"digest must be {DIGEST_RULE}, not '0'",
+    ),
+    ("request_answer", {"id": "a" * 12, "digest": "0" * 64}, "answer is missing"),
     ("handoff", {"context": "x"}, "target_handle is missing"),
     (
         "handoff",

@@ -31,7 +31,7 @@ pytestmark = [
 
 Connect = Callable[..., Any]
 ERAS = ["legacy", "auto"]
-MAX_TOOL_LIST_BYTES = 36_000
+MAX_TOOL_LIST_BYTES = 40_000
 """The whole answer to ``tools/list``: a client puts it into the context of every conversation."""
 OPERATOR_TOOLS = {entry.tool for entry in COMMANDS if entry.operator}
 

@@ -9,7 +9,7 @@ import pytest
 
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.harness import LoginMethod, Permission, Ready
-from aegis.protocol.agent_events import SystemInit
+from aegis.protocol.agent_events import Result, SystemInit
 from tests.aegis.agents.drivers.acp.player import URL
 from tests.aegis.agents.drivers.acp.wire import (
     Wire,
@@ -167,6 +167,12 @@ def test_the_url_in_an_error_is_hidden() -> None:
     failed = failure(wire.fail("session/new", message=f"cannot reach {URL}"))
     assert "SECRET" not in failed.reason
     assert "cannot reach" in failed.reason
+    wire = ready("opencode")
+    wire.turn()
+    (ended,) = events(wire.fail("session/prompt", message=f"{URL}: 500"))
+    assert isinstance(ended, Result)
+    assert ended.text.endswith(": 500")
+    assert "SECRET" not in ended.text
 
 
 # Logins.

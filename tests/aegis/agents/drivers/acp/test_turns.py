@@ -8,7 +8,7 @@ import pytest
 
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.acp.requests import MAX_OPEN
-from aegis.agents.drivers.harness import Emit, Serve
+from aegis.agents.drivers.harness import Emit, Harness, Serve
 from aegis.protocol.agent_events import (
     ElicitationAnswer,
     PermissionAnswer,
@@ -498,3 +498,8 @@ def test_an_update_of_another_session_is_no_event_of_this_one() -> None:
 def test_a_notification_of_another_kind_is_kept(method: str) -> None:
     (event,) = events(ready().receive(method=method, params={"a": 1}))
     assert event == Unknown(kind=method, raw={"a": 1})
+
+
+def test_the_machine_is_a_harness() -> None:
+    harness: Harness = machine()  # the type checker compares all methods
+    assert harness.interrupt() == []

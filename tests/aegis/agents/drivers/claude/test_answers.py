@@ -296,9 +296,16 @@ def test_a_rule_is_limited_to_the_session(destination: object) -> None:
     assert update["rules"] == [TOUCH, {"toolName": "Read"}]
 
 
-def test_a_suggested_mode_becomes_a_rule_for_the_one_tool() -> None:
-    body = answered(permission(tool="Write", permission_suggestions=[MODE]), SESSION)
-    assert body["updatedPermissions"] == [rules({"toolName": "Write"}, destination="session")]
+def test_a_suggested_mode_becomes_a_rule_for_edits_in_the_working_directory() -> None:
+    frame = permission(tool="Write", permission_suggestions=[MODE])
+    assert opened(frame).options[1].name == "Allow edits in the working directory for this session"
+    edits = {"toolName": "Edit", "ruleContent": "/**"}
+    assert answered(frame, SESSION)["updatedPermissions"] == [rules(edits, destination="session")]
+
+
+def test_edits_outside_of_the_working_directory_are_allowed_once_only() -> None:
+    frame = permission(tool="Write", permission_suggestions=[MODE], blocked_path="/etc/hosts")
+    assert opened(frame).no_session_scope
 
 
 def test_answers_to_questions_are_joined_by_question() -> None:
@@ -385,13 +392,21 @@ def test_a_withdrawn_request_takes_no_answer(end: Any, reason: str) -> None:
     assert events(end(machine)) == [] or reason == "the turn ended"
 
 
-def test_the_request_of_a_subagent_outlives_the_turn() -> None:
+@pytest.mark.parametrize(
+    ("frame", "answer"),
+    [
+        (permission(agent_id="a1"), ONCE),
+        (question(agent_id="a1"), DENY),
+        (form(), ElicitationAnswer(action="cancel")),
+    ],
+)
+def test_the_request_of_a_subagent_outlives_the_turn(frame: Json, answer: RequestAnswer) -> None:
     machine = ready()
-    machine.receive(permission(agent_id="a1"))
+    machine.receive(frame)
     assert not [
         each for each in events(machine.receive(result("u1"))) if each.tag == "request_withdrawn"
     ]
-    assert written(machine.answer("r1", ONCE))
+    assert written(machine.answer("r1", answer))
 
 
 @pytest.mark.parametrize("key", ["r2", "", 0, None, ["r1"], {}])

@@ -186,6 +186,7 @@ def test_a_frame_that_nothing_describes_is_kept_whole(frame: Json) -> None:
         ({"is_error": 0}, False, "completed"),
         ({"terminal_reason": "aborted_tools"}, False, "aborted_tools"),
         ({"terminal_reason": None}, False, "success"),
+        ({"terminal_reason": None, "num_turns": 0}, False, "success"),
         (
             {"subtype": "error_max_budget_usd", "terminal_reason": None},
             False,
@@ -201,6 +202,23 @@ def test_a_turn_succeeds_only_if_all_three_fields_say_so(
     [event] = events(result("u1", **fields))
     assert isinstance(event, Result)
     assert (event.ok, event.reason) == (ok, reason)
+
+
+@pytest.mark.parametrize(
+    ("fields", "ok"),
+    [
+        ({"num_turns": 0}, True),
+        ({"num_turns": 0, "is_error": True}, False),
+        ({"num_turns": 1}, False),
+        ({}, False),
+    ],
+)
+def test_a_command_that_asked_no_model_needs_no_reason_to_succeed(fields: Json, ok: bool) -> None:
+    frame = result("u1", **fields)
+    del frame["terminal_reason"]
+    [event] = events(frame)
+    assert isinstance(event, Result)
+    assert event.ok is ok
 
 
 @pytest.mark.parametrize(

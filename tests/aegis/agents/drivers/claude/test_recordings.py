@@ -80,8 +80,13 @@ IMPORTANT: Mapping[str, str] = {
         "ready; use 1 Bash; asks permission Bash; withdrawn: the agent's process ended"
     ),
     "kill_resume": ("ready; result 1 ok; idle"),
+    "local_commands": (
+        "ready; result 1 ok; idle; result 9 ok; idle; tasks 0; result 19 ok; idle; result "
+        "30 ok; idle; user; user replay; result 39 ok; idle"
+    ),
     "mcp_config_file": ("ready; use 1 aegis_term_list; done 1; result 1 ok"),
     "mcp_stdio": ("ready; use 1 aegis_term_list; done 1; result 1 ok"),
+    "not_logged_in": ("ready; result 1 api_error; failed login"),
     "permission_allow": (
         "ready; use 1 Bash; asks permission Bash; answered success; done 1; result 1 ok; idle"
     ),
@@ -147,6 +152,10 @@ IMPORTANT: Mapping[str, str] = {
     "session_id_in_use": ("refused"),
     "sigterm_mid_turn": ("ready 1"),
     "state_off": ("ready; use 1 Bash; asks permission Bash; answered success; done 1; result 1 ok"),
+    "subagent_permission": (
+        "ready; use 1 Agent; tasks 1; done 1; use 2 Bash; asks permission Bash; result 1 "
+        "ok; answered success; done 2; tasks 0; result task-notification ok; idle"
+    ),
     "turn": (
         "ready; use 1 aegis_term_spawn; done 1; use 2 aegis_term_run; failed 2; result 1 "
         "ok; idle; user replay"

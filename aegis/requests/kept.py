@@ -1,4 +1,4 @@
-"""``History``: the requests of a daemon, of which the oldest closed ones are dropped. Pure."""
+"""``KeptRequests``: the requests of a daemon, of which the oldest closed ones are dropped. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_CLOSED_BYTES = 4 * 1024 * 1024
 """Closed requests that are kept, and the size of their inputs."""
 
 
-class History:
+class KeptRequests:
     """Requests by their ids, in the order of their opening."""
 
     def __init__(self) -> None:

@@ -1,0 +1,252 @@
+"""The verbs of requests: ``request list|show|answer``."""
+
+from __future__ import annotations
+
+import json
+
+from aegis.cli.grammar.verb import WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.words import in_verbs
+from aegis.cli.printing.failures import UsageError
+from aegis.cli.printing.formatting import escaped, escaped_line, print_lines, print_notice, table
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+_HEAD = ["id", "agent", "age", "state", "kind", "tool", "input"]
+
+ID_CHARS = 12
+MIN_PREFIX = 4
+"""The length of an id, and of its shortest beginning that is accepted for it."""
+
+MAX_LISTED = 500
+INPUT_CHARS = 72
+
+
+@verb(
+    flag("--closed", help="Those that are answered or withdrawn, instead of the open ones."),
+    flag("--all", "show_all", help="Open and closed ones."),
+    option("--agent", metavar="HANDLE", help="Only requests of this handle."),
+    option("--limit", kind=WHOLE, help="Maximum number of requests; default 50."),
+)
+def list_requests(
+    daemon: Daemon, closed: bool, show_all: bool, agent: str | None, limit: int | None
+) -> None:
+    """List what agents and workflows ask a person.
+
+    `request show ID` prints one of them as a whole. ID may be shortened while it is unique.
+    """
+    state = "all" if show_all else "closed" if closed else "open"
+    reply = daemon.call("request_list", state=state, handle=agent, limit=limit)
+    daemon.show(reply, lambda: _show_list(reply))
+
+
+@verb(argument("id", metavar="ID"))
+def show(daemon: Daemon, id: str) -> None:  # noqa: A002 -- the word of the help
+    """Show the whole request ID: its input, its options, its answer."""
+    found = _find(daemon, id)
+    daemon.show(found, lambda: print_lines(_whole(found)))
+
+
+@verb(
+    flag("--session", "lasts", help="For the rest of the session, not once (permissions)."),
+    option("--message", metavar="TEXT", help="A sentence for the agent, with deny or cancel."),
+    option("--option", "choice", metavar="ID", help="The option, where several are alike."),
+    option(
+        "--set",
+        "values",
+        metavar="NAME=VALUE",
+        many=True,
+        help="Answer a question (its text or number) or a field of a form; repeatable.",
+    ),
+    argument("id", metavar="ID"),
+    argument("answer", kind=("allow", "deny", "cancel")),
+)
+def answer(
+    daemon: Daemon,
+    id: str,  # noqa: A002 -- the word of the help
+    answer: str,
+    lasts: bool,
+    choice: str | None,
+    message: str | None,
+    values: Sequence[str],
+) -> int:
+    """Answer the request ID: allow, deny, or cancel (deny and end the turn).
+
+    A question or a form is answered with allow and --set: `--set 1=Blue`, `--set name=Ada`.
+    Exits with 1 if the answer did not act: another was first, or nobody waits any more.
+    """
+    found = _find(daemon, id)
+    reply = daemon.call(
+        "request_answer",
+        id=found["id"],
+        digest=found["digest"],
+        answer=answer,
+        scope="session" if lasts else None,
+        option=choice,
+        message=message,
+        values=_values(found, values) or None,
+    )
+    daemon.show(reply, lambda: print_lines(escaped_line(in_verbs(reply["text"]))))
+    return 0 if reply["outcome"] == "applied" else 1
+
+
+def _find(daemon: Daemon, given: str) -> Mapping[str, Any]:
+    """Return the request whose id begins with ``given``. Raises ``UsageError``."""
+    given = given.lower()
+    if len(given) < MIN_PREFIX:
+        raise UsageError(f"give at least the first {MIN_PREFIX} characters of the id")
+    if len(given) >= ID_CHARS:
+        reply = daemon.call("request_list", id=given)
+    else:
+        # Closed ones too: a short id that was of a closed request must not reach another one.
+        reply = daemon.call("request_list", state="all", limit=MAX_LISTED)
+        if reply.get("more"):
+            raise UsageError("there are too many requests to look up a short id: give all of it")
+    fitting = [each for each in reply["requests"] if each["id"].startswith(given)]
+    if len(fitting) != 1:
+        number = f"{len(fitting)} requests begin" if fitting else "no request begins"
+        raise UsageError(
+            f"{number} with {escaped_line(given)!r}; look with: aegis-actors request list --all"
+        )
+    found: Mapping[str, Any] = fitting[0]
+    return found
+
+
+def _show_list(reply: Mapping[str, Any]) -> None:
+    requests = reply["requests"]
+    if requests:
+        print_lines(table(_HEAD, [_row(each) for each in requests]))
+    else:
+        print_notice("↳ no request")
+    if reply.get("more"):
+        print_notice("↳ there are more: narrow with --agent, or raise --limit")
+
+
+def _row(request: Mapping[str, Any]) -> list[object]:
+    text = _input(request, None)
+    return [
+        request["id"],
+        request["handle"],
+        _age(request["created"]),
+        request["state"],
+        request["kind"],
+        request["tool"],
+        text if len(text) <= INPUT_CHARS else f"{text[: INPUT_CHARS - 1]}…",
+    ]
+
+
+def _age(created: str) -> str:
+    from datetime import UTC, datetime
+
+    from aegis.cli.printing.formatting import duration
+
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(created)).total_seconds()
+    return duration(max(0, round(seconds))).replace(".00s", "s")
+
+
+def _input(request: Mapping[str, Any], indent: int | None) -> str:
+    if request["input"] is None:
+        return f"({request['input_bytes']} bytes, only to be denied) {request['excerpt']}"
+    return json.dumps(request["input"], ensure_ascii=False, indent=indent)
+
+
+def _whole(request: Mapping[str, Any]) -> str:
+    names = ("handle", "turn", "workflow", "kind", "tool", "title", "reason", "created", "state")
+    after = ("by", "answered", "scope", "applied", "withdrawn")
+    lines = [f"id: {request['id']}"]
+    lines += [f"{name}: {request[name]}" for name in names if request[name]]
+    options = ", ".join(
+        f"{each['kind']} {each['id']!r} ({each['name']})" for each in request["options"]
+    )
+    lines += [f"options: {options}"] if options else []
+    flags = [
+        name for name in ("needs_person", "default_to_no", "no_session_scope") if request.get(name)
+    ]
+    lines += [f"flags: {', '.join(flags)}"] if flags else []
+    lines += [f"{name}: {request[name]}" for name in after if request[name]]
+    lines += [f"answer: {json.dumps(request['answer'], ensure_ascii=False)}"] * (
+        request["answer"] is not None
+    )
+    shown = [escaped_line(each) for each in lines]
+    return "\n".join([*shown, "input:", escaped(_input(request, 2))])
+
+
+# The values of questions and forms.
+
+
+def _values(request: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
+    """Return the values that ``--set`` gives, by the names in the request."""
+    names, types = _names(request)
+    values: dict[str, Any] = {}
+    for text in given:
+        name, value = _split(text, names)
+        typed = _typed(value, types.get(name))
+        if name in values:
+            before = values[name] if isinstance(values[name], list) else [values[name]]
+            values[name] = [*before, typed]
+        else:
+            values[name] = [typed] if types.get(name) == "array" else typed
+    return values
+
+
+def _names(request: Mapping[str, Any]) -> tuple[list[str], dict[str, object]]:
+    """Return the names of the questions or fields, and the types of the fields."""
+    document = request["input"] or {}
+    if request["kind"] == "question":
+        asked = document.get("questions")
+        questions = asked if isinstance(asked, list) else []
+        found = [each.get("question") for each in questions if isinstance(each, dict)]
+        return [each for each in found if isinstance(each, str)], {}
+    schema = next(
+        (
+            document[name]
+            for name in ("requestedSchema", "requested_schema", "schema")
+            if isinstance(document.get(name), dict)
+        ),
+        document,
+    )
+    fields = schema.get("properties")
+    fields = fields if isinstance(fields, dict) else {}
+    return list(fields), {
+        name: each.get("type") for name, each in fields.items() if isinstance(each, dict)
+    }
+
+
+def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
+    # A question may contain "=": the longest name that fits is meant.
+    for name in sorted(names, key=len, reverse=True):
+        if text.startswith(f"{name}="):
+            return name, text[len(name) + 1 :]
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set {escaped_line(text)!r} has no '=': give NAME=VALUE")
+    if name.isdecimal() and 1 <= int(name) <= len(names):
+        return names[int(name) - 1], value
+    return name, value
+
+
+def _typed(value: str, kind: object) -> object:
+    try:
+        if kind == "integer":
+            return int(value)
+        if kind == "number":
+            return float(value)
+    except ValueError:
+        return value  # the daemon names the field and its type
+    if kind == "boolean" and value in ("true", "false"):
+        return value == "true"
+    return value
+
+
+request = Group(
+    """Questions of agents and workflows to a person.""",
+    {
+        "list": list_requests,
+        "show": show,
+        "answer": answer,
+    },
+)

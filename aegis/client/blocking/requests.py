@@ -1,0 +1,56 @@
+"""Requests of agents and workflows to people, for the blocking client."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from aegis.client.blocking.noun import BlockingNoun
+from aegis.protocol.requests import (
+    AnswerRequest,
+    Decision,
+    ListRequests,
+    RequestList,
+    RequestReply,
+    Scope,
+)
+
+
+class Requests(BlockingNoun):
+    """Requests of agents and workflows to people."""
+
+    def list(
+        self,
+        *,
+        state: Literal["open", "closed", "all"] = "open",
+        handle: str | None = None,
+        id: str | None = None,  # noqa: A002 -- its name on the wire
+        limit: int = 50,
+    ) -> RequestList:
+        """List requests, the oldest first; a session gets its own and those it may answer."""
+        return self._call(ListRequests, state=state, handle=handle, id=id, limit=limit)
+
+    def answer(
+        self,
+        id: str,  # noqa: A002 -- its name on the wire
+        digest: str,
+        answer: Decision,
+        *,
+        scope: Scope = "once",
+        option: str = "",
+        message: str = "",
+        values: dict[str, Any] | None = None,
+    ) -> RequestReply:
+        """Answer a request with the ``digest`` that was shown with it; the first answer wins.
+
+        ``values`` answer a question (its text: the label or labels) or a form (field: value).
+        """
+        return self._call(
+            AnswerRequest,
+            id=id,
+            digest=digest,
+            answer=answer,
+            scope=scope,
+            option=option,
+            message=message,
+            values=values,
+        )

@@ -1,0 +1,64 @@
+"""Requests of agents and workflows to people."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal
+
+from aegis.client.nouns.noun import Noun
+from aegis.client.stream_kinds import RequestsKind, RequestValue
+from aegis.client.streams import Stream
+from aegis.protocol.requests import (
+    AnswerRequest,
+    Decision,
+    ListRequests,
+    RequestList,
+    RequestReply,
+    Scope,
+)
+
+
+class Requests(Noun):
+    """Requests of agents and workflows to people."""
+
+    async def list(
+        self,
+        *,
+        state: Literal["open", "closed", "all"] = "open",
+        handle: str | None = None,
+        id: str | None = None,  # noqa: A002 -- its name on the wire
+        limit: int = 50,
+    ) -> RequestList:
+        """List requests, the oldest first; a session gets its own and those it may answer."""
+        return await self._call(ListRequests, state=state, handle=handle, id=id, limit=limit)
+
+    async def answer(
+        self,
+        id: str,  # noqa: A002 -- its name on the wire
+        digest: str,
+        answer: Decision,
+        *,
+        scope: Scope = "once",
+        option: str = "",
+        message: str = "",
+        values: dict[str, Any] | None = None,
+    ) -> RequestReply:
+        """Answer a request with the ``digest`` that was shown with it; the first answer wins.
+
+        ``values`` answer a question (its text: the label or labels) or a form (field: value).
+        """
+        return await self._call(
+            AnswerRequest,
+            id=id,
+            digest=digest,
+            answer=answer,
+            scope=scope,
+            option=option,
+            message=message,
+            values=values,
+        )
+
+    def watch(self) -> AbstractAsyncContextManager[Stream[RequestValue]]:
+        """Open the stream of requests, with ``async with``: the open ones first, then changes."""
+        session = self._session
+        return session.watch(Stream(session, RequestsKind(session.handle)))

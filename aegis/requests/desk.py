@@ -1,0 +1,324 @@
+"""``RequestDesk``: the actor of all requests to people, between their owners and the answerers.
+
+The rules decide (``rules``); this actor appends their lines, sends answers to owners, and looks up
+the rights of sessions. The ledger is created with the first request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import uuid
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+
+from actors import Actor, ActorError, AskError, Down, Ref, Reply, Request
+from aegis.clock import utc_now
+from aegis.errors import AegisError, StorageError, Unavailable
+from aegis.journal.appender import Appender
+from aegis.journal.flusher import Flusher
+from aegis.protocol.requests import (
+    Answerer,
+    AnswerRequest,
+    ApplyAnswer,
+    FindAnswerer,
+    FollowRequests,
+    ListRequests,
+    OpenRequest,
+    RenameRequests,
+    RequestList,
+    WithdrawRequests,
+)
+from aegis.requests import events as e
+from aegis.requests import faults
+from aegis.requests.followers import Followers
+from aegis.requests.listing import list_requests
+from aegis.requests.loading import exists, load
+from aegis.requests.rules import OWNER_GONE, Requests
+from aegis.requests.writing import LineWriter
+
+T = TypeVar("T")
+
+ANSWER_PATIENCE_S = 20.0
+"""Seconds that an answerer waits for the owner to apply the answer."""
+
+FIND_S = 5.0
+"""Seconds that the lookup of a session may take."""
+
+OWNER_CRASHED = "its session crashed while the answer was applied: it may have acted"
+
+
+@attrs.frozen(kw_only=True)
+class AnswerDeadline:
+    """The answerer with this number has waited long enough."""
+
+    caller: int
+    id: str
+
+
+DeskMessage = (
+    OpenRequest
+    | WithdrawRequests
+    | RenameRequests
+    | ListRequests
+    | AnswerRequest
+    | FollowRequests
+    | AnswerDeadline
+    | Down
+)
+
+
+class RequestDesk(Actor[DeskMessage]):
+    """The desk of a daemon, with the ledger ``path``. ``life`` names this life of the daemon."""
+
+    def __init__(self, *, path: Path, flusher: Flusher, life: str) -> None:
+        self._path = path
+        self._flusher = flusher
+        self._life = life
+        self._is_loaded = False
+        self._writer: LineWriter | None = None
+        self._callers: dict[int, Reply[Any]] = {}
+        self._count = 0
+        self._owners: dict[str, set[str]] = {}
+
+    async def setup(self) -> None:
+        """Register the desk and read the ledger. If the disk refuses, each request tries again."""
+        self.context.register("service", "requests")
+        with contextlib.suppress(StorageError):
+            await self._load()
+
+    async def teardown(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    async def receive(self, message: DeskMessage) -> None:
+        """Handle a message of an owner, an answerer or a reader."""
+        if not self._is_loaded:
+            await self._load()
+        match message:
+            case OpenRequest():
+                await self._open(message)
+            case WithdrawRequests():
+                caller = self._keep(self.defer(message))
+                self._handle(e.Withdrawing(request=message, caller=caller))
+            case RenameRequests(session=session, handle=handle):
+                self._handle(e.Renaming(session=session, handle=handle))
+            case ListRequests():
+                self._as_caller(message, message.from_handle, partial(self._list, message))
+            case AnswerRequest():
+                self._as_caller(message, message.from_handle, partial(self._answer, message))
+            case FollowRequests():
+                self._as_caller(message, message.from_handle, partial(self._follow, message))
+            case AnswerDeadline():
+                self._give_up(message)
+            case Down():
+                self._owner_down(message)
+
+    # Owners.
+
+    async def _open(self, request: OpenRequest) -> None:
+        if self._writer is None:
+            await self._open_ledger()
+        if self._find_owner(request.owner) is None:
+            raise Unavailable(
+                f"the owner {request.owner!r} of a request does not run: open it anew"
+            )
+        new = uuid.uuid4().hex[:12]
+        while self._rules.kept.get(new) is not None:
+            new = uuid.uuid4().hex[:12]
+        caller = self._keep(self.defer(request))
+        self._handle(e.Opening(request=request, id=new, caller=caller))
+
+    def _find_owner(self, owner: str) -> Ref[Any] | None:
+        """Return the actor at a path or of a name, unless it has stopped for good."""
+        group, colon, name = owner.partition(":")
+        try:
+            found = (
+                self.context.system.registry.find(group, name)
+                if colon
+                else self.context.system.ref(owner)
+            )
+        except ActorError:
+            return None
+        return None if found is None or found.is_stopped else found
+
+    def _watch(self, owner: str) -> None:
+        ref = self._find_owner(owner)
+        if ref is None:
+            # Not now: the action that follows belongs to the same event.
+            self.context.after(0, _down_of(owner))
+            self._owners.setdefault(owner, set()).add(owner)
+            return
+        self._owners.setdefault(ref.path, set()).add(owner)
+        with contextlib.suppress(ActorError):
+            self.context.monitor(ref)
+
+    def _owner_down(self, down: Down) -> None:
+        owners = self._owners.get(down.path, set())
+        if down.final:
+            self._owners.pop(down.path, None)
+        for owner in sorted(owners):
+            self._handle(e.OwnerDown(owner=owner))
+
+    async def _apply(self, action: e.Apply) -> None:
+        """Send an answer to its owner, and wait for the reply as long as it takes."""
+        faults.APPLY_BEFORE.hit(action.owner)
+        applied, reason = await self._applied(action)
+        faults.APPLY_AFTER.hit(action.owner)
+        self._handle(e.Delivered(id=action.id, applied=applied, reason=reason))
+
+    async def _applied(self, action: e.Apply) -> tuple[bool, str]:
+        owner = self._find_owner(action.owner)
+        if owner is None:
+            return False, OWNER_GONE
+        message = ApplyAnswer(
+            id=action.id, key=action.key, answer=action.answer, scope=action.scope, by=action.by
+        )
+        try:
+            received = await owner.ask(message, timeout=math.inf)
+        except AskError:
+            return False, OWNER_CRASHED
+        except AegisError as error:
+            return False, str(error)
+        return received.applied, received.reason
+
+    # Answerers and readers.
+
+    def _as_caller(
+        self,
+        request: Request[T],
+        handle: str | None,
+        act: Callable[[Answerer | None, Reply[T]], None],
+    ) -> None:
+        """Call ``act`` with the rights of the caller, None for the operator."""
+        reply = self.defer(request)
+        if handle is None:
+            _guarded(act, None, reply)
+            return
+        sessions = self.context.system.registry.find("service", "sessions")
+        if sessions is None:
+            _guarded(act, Answerer(handle=handle), reply)
+        else:
+            self.context.start_soon(self._act_as, sessions, handle, act, reply)
+
+    async def _act_as(
+        self,
+        sessions: Ref[Any],
+        handle: str,
+        act: Callable[[Answerer | None, Reply[T]], None],
+        reply: Reply[T],
+    ) -> None:
+        try:
+            by: Answerer = await sessions.ask(FindAnswerer(handle=handle), timeout=FIND_S)
+        except AskError:
+            reply.fail(Unavailable(f"the session of {handle!r} could not be looked up; call again"))
+        except AegisError as error:
+            reply.fail(error)
+        else:
+            _guarded(act, by, reply)
+
+    def _list(self, request: ListRequests, by: Answerer | None, reply: Reply[RequestList]) -> None:
+        reply.send(list_requests(self._rules, request, by))
+
+    def _answer(self, request: AnswerRequest, by: Answerer | None, reply: Reply[Any]) -> None:
+        caller = self._keep(reply)
+        deadline = AnswerDeadline(caller=caller, id=request.id)
+        self._handle(e.Answering(request=request, by=by, caller=caller))
+        if caller in self._callers:
+            self.context.after(ANSWER_PATIENCE_S, deadline)
+
+    def _follow(self, request: FollowRequests, by: Answerer | None, reply: Reply[Any]) -> None:
+        self._followers.take(request, by, reply)
+
+    def _give_up(self, deadline: AnswerDeadline) -> None:
+        reply = self._callers.pop(deadline.caller, None)
+        if reply is not None:
+            reply.fail(
+                Unavailable(
+                    f"the answer to request {deadline.id} is not confirmed after "
+                    f"{ANSWER_PATIENCE_S:.0f} s: look with aegis_request_list whether it was "
+                    "applied"
+                )
+            )
+
+    # The rules.
+
+    def _keep(self, reply: Reply[Any]) -> int:
+        self._count += 1
+        self._callers[self._count] = reply
+        return self._count
+
+    def _handle(self, event: e.Event) -> None:
+        for action in self._rules.handle(event, utc_now()):
+            self._perform(action)
+        self._followers.look()
+
+    def _perform(self, action: e.Action) -> None:
+        match action:
+            case e.Append():
+                assert self._writer is not None, "a ledger is open before it has lines"
+                self._writer.append(action)
+            case e.Apply():
+                self.context.start_soon(self._apply, action)
+            case e.Return(caller=caller, value=value):
+                reply = self._callers.pop(caller, None)
+                if reply is not None:
+                    reply.send(value)
+            case e.Fail(caller=caller, error=error):
+                reply = self._callers.pop(caller, None)
+                if reply is not None:
+                    reply.fail(error)
+            case e.Changed(id=request_id):
+                self._followers.changed(request_id)
+            case e.Watch(owner=owner):
+                self._watch(owner)
+
+    # The ledger.
+
+    async def _load(self) -> None:
+        """Read the ledger, if there is one. Raises ``StorageError``."""
+        if await self._flusher.look(partial(exists, self._flusher.disk, self._path)):
+            await self._open_ledger()
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        self._rules = Requests(self._life)
+        incarnation = f"{self._life}.{self.context.incarnation}"
+        self._followers = Followers(self._rules, incarnation)
+        self._is_loaded = True
+
+    async def _open_ledger(self) -> None:
+        """Open or create the ledger, and recover its requests. Raises ``StorageError``."""
+        appender = await Appender.open(self._path, self._flusher)
+        with contextlib.ExitStack() as undo:
+            undo.callback(appender.close)
+            read = partial(load, self._flusher.disk, self._path, appender.synced)
+            fold = await self._flusher.look(read)
+            undo.pop_all()
+        self._writer = LineWriter(
+            appender,
+            self.context.start_soon,
+            synced=lambda number: self._handle(e.Synced(number=number)),
+            refused=lambda sentence: self._handle(e.Refused(sentence=sentence)),
+        )
+        if not self._is_loaded:
+            self._begin()
+        self._handle(e.Recovering(records=list(fold.records)))
+
+
+def _guarded(
+    act: Callable[[Answerer | None, Reply[T]], None], by: Answerer | None, reply: Reply[T]
+) -> None:
+    try:
+        act(by, reply)
+    except AegisError as error:
+        reply.fail(error)
+
+
+def _down_of(owner: str) -> Down:
+    return Down(path=owner, incarnation=0, reason="it does not run", crashed=False, final=True)
