@@ -36,6 +36,8 @@ class Cli:
     """The line of a script whose command the CLI asks about."""
     shows_url: bool = False
     """Whether it puts the URLs of MCP servers into the arguments of a child."""
+    forgets: bool = False
+    """Whether it may refuse to load the conversation of a process that was killed."""
     hides_errors: bool = False
     """Whether a turn that failed with an HTTP error ends as a success."""
 
@@ -129,7 +131,7 @@ enabled = false
 
 def _codex(home: Path, url: str) -> dict[str, str]:
     directory = home / ".codex"
-    directory.mkdir()
+    directory.mkdir(exist_ok=True)
     (directory / "config.toml").write_text(CODEX_CONFIG.format(model=MODEL, url=url))
     return {"OPENAI_API_KEY": KEY, "CODEX_HOME": str(directory)}
 
@@ -152,7 +154,7 @@ api_key = "{key}"
 
 def _kimi(home: Path, url: str) -> dict[str, str]:
     directory = home / ".kimi"
-    directory.mkdir()
+    directory.mkdir(exist_ok=True)
     config = KIMI_CONFIG.format(model=MODEL, url=url, key=KEY)
     (directory / "config.toml").write_text(config)
     # It opens no session without a login, though the provider has a key of its own.
@@ -163,7 +165,7 @@ def _kimi(home: Path, url: str) -> dict[str, str]:
 
 
 def _write(path: Path, document: Json) -> None:
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=2))
 
 
@@ -185,6 +187,7 @@ CLIS = (
         program="node_modules/.bin/gemini",
         is_script=True,
         configure=_gemini,
+        forgets=True,
     ),
     Cli(
         name="opencode",

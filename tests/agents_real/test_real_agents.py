@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from aegis.agents.messages import DriverEnded
+from aegis.protocol.agent_events import RequestWithdrawn, ToolResult, ToolUse
 from tests.agents_real.bench import Bench
 from tests.agents_real.clis import Cli
 from tests.agents_real.footprint import footprint
 from tests.agents_real.installed import NotInstalled
 from tests.agents_real.model_server.script import Json
 from tests.agents_real.results import keep
-from tests.agents_real.sessions import PRIMER, RealSession, real_session
+from tests.agents_real.sessions import PRIMER, AgentRefused, RealSession, real_session
 from tests.e2e.harness import is_alive
 
 pytestmark = [pytest.mark.real, pytest.mark.agents]
@@ -21,11 +23,16 @@ pytestmark = [pytest.mark.real, pytest.mark.agents]
 MOST_TURNS_UNTIL_TOOLS = 8
 
 
-async def test_it_calls_a_tool_asks_and_can_be_interrupted(cli: Cli, bench: Bench) -> None:
+@pytest.fixture(autouse=True)
+def installed(cli: Cli) -> None:
+    """Install the CLI, or skip the test with the reason."""
     try:
         cli.command()
     except NotInstalled as error:
         pytest.skip(str(error))
+
+
+async def test_it_calls_a_tool_asks_and_can_be_interrupted(cli: Cli, bench: Bench) -> None:
     seen: Json = {"package": cli.package.name, "version": cli.package.version}
     url = bench.daemon.call("session_new", handle="tried")["url"]
     began = time.monotonic()
@@ -37,10 +44,37 @@ async def test_it_calls_a_tool_asks_and_can_be_interrupted(cli: Cli, bench: Benc
         seen["RSS / PSS"] = f"{used.rss} / {used.pss} MiB in {used.processes}"
         seen["denied"] = await check_permissions(cli, bench, session)
         seen["interrupted"] = await check_interrupt(bench, session)
+        await check_interrupt_while_asked(cli, bench, session)
         seen["HTTP 400"] = await check_error(cli, session)
         seen["URL"] = check_hidden(cli, session, url)
         seen["closed after"] = await check_close(session)
     keep(cli.name, seen)
+
+
+async def test_after_a_kill_the_conversation_is_resumed_or_refused(cli: Cli, bench: Bench) -> None:
+    url = bench.daemon.call("session_new", handle="tried")["url"]
+    async with real_session(cli, bench, url) as session:
+        turn = await session.turn("SAY something to remember")
+        assert turn.result.ok
+        conversation = session.conversation
+        session.it.kill(session.pids()[0])
+        ended = await session.it.log.first(DriverEnded)
+        assert (ended.is_ordered, ended.left) == (False, ())
+    try:
+        await check_resumed(cli, bench, url, conversation)
+    except AgentRefused as error:
+        if not cli.forgets or error.failed.kind != "conversation":
+            raise
+
+
+async def check_resumed(cli: Cli, bench: Bench, url: str, conversation: str) -> None:
+    """The conversation continues, and the model is shown its earlier turns."""
+    async with real_session(cli, bench, url, conversation) as session:
+        turn = await session.turn("SAY resumed")
+        assert (turn.result.ok, "resumed" in turn.text) == (True, True)
+        assert session.conversation == conversation
+        [*_, request] = bench.model.requests()
+        assert "something to remember" in str(request["messages"])
 
 
 async def check_tool(bench: Bench, session: RealSession) -> None:
@@ -58,6 +92,9 @@ async def check_tool(bench: Bench, session: RealSession) -> None:
     )
     assert turn.result.ok
     assert "has run" in turn.text
+    used = {each.id for each in turn.events if isinstance(each, ToolUse)}
+    results = [each for each in turn.events if isinstance(each, ToolResult)]
+    assert [(each.id in used, each.is_error) for each in results] == [(True, False)]
     [record] = bench.daemon.call("term_read", name="build", since_seq=-1)["result"]
     assert (record["cmd"], record["stdout"]) == ("echo $((6 * 7))", "42\n")
     shown = bench.model.requests()[-1]
@@ -94,6 +131,19 @@ async def check_interrupt(bench: Bench, session: RealSession) -> str:
     stopped = await bench.model.wait_asked("WAIT 100")
     assert await bench.model.wait_ended(stopped["number"]) == "left"
     return turn.end
+
+
+async def check_interrupt_while_asked(cli: Cli, bench: Bench, session: RealSession) -> None:
+    """An interrupt withdraws the open request, and its command does not run."""
+    file = bench.work / "interrupted"
+    turn = await session.turn(
+        f"{cli.asking.format(file=file)}\nSAY never", allow=None, interrupt=session.wait_open
+    )
+    assert not turn.result.ok
+    assert sum(isinstance(each, RequestWithdrawn) for each in turn.events) == 1
+    after = await session.turn("SAY continued again", allow=False)
+    assert "continued again" in after.text
+    assert not file.exists()
 
 
 async def check_error(cli: Cli, session: RealSession) -> str:
