@@ -7,6 +7,8 @@ root (one_for_one)
 ├─ workers             if configured: processes that run terminals
 ├─ terminal-directory  spawns, lists and closes terminals
 ├─ nodes, node-keeper  if configured: joined hosts, and the actor that admits them
+├─ agents              one subtree per session, dynamic: session, processes
+├─ agent-directory     spawns, lists and closes agent sessions
 ├─ workspaces          named directories, their shells, commands without a terminal
 ├─ requests            what agents and workflows ask people, and the answers
 ├─ connections         one actor per client, dynamic
@@ -36,6 +38,8 @@ from actors import (
     open_system,
 )
 from aegis import __version__
+from aegis.agents.directory.directory import AgentDirectory
+from aegis.agents.directory.programs import Programs
 from aegis.configuration.sections import Configuration, effective_values
 from aegis.daemon import Daemon
 from aegis.daemon_process import (
@@ -69,6 +73,7 @@ from aegis.lifetime import (
 from aegis.path_text import shell_word, text_of_path
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
+from aegis.processes.process_scan import ProcessScan
 from aegis.requests.desk import RequestDesk
 from aegis.servers.access.admission import is_loopback
 from aegis.servers.access.auth import Keys, open_keys
@@ -174,12 +179,14 @@ def daemon_tree(
     restore: bool = True,
     raw_log_bytes: int = LIMIT_BYTES,
     nodes: Nodes | None = None,
+    agents: tuple[SupervisorSpec | ChildSpec, ...] = (),
     servers: tuple[SupervisorSpec | ChildSpec, ...] = (),
 ) -> SupervisorSpec:
     """Return the supervision tree drawn above, for the root and the files of ``state``.
 
     ``flusher`` and ``host`` are the disk and the machine. ``servers`` are the last children
-    (``server_children``); a simulated daemon has none. Without ``nodes`` there are neither workers
+    (``server_children``), before them those of agents (``agent_children``); a simulated daemon has
+    none. Without ``nodes`` there are neither workers
     nor hosts.
     """
     return SupervisorSpec(
@@ -227,7 +234,27 @@ def daemon_tree(
                 flusher=flusher,
                 life=uuid.uuid4().hex,
             ),
+            *agents,
             *servers,
+        ),
+    )
+
+
+def agent_children(
+    state: State, *, flusher: Flusher, programs: Programs
+) -> tuple[SupervisorSpec | ChildSpec, ...]:
+    """Return the children that run agent sessions, whose profiles ``programs`` has."""
+    return (
+        SupervisorSpec(name="agents", dynamic=True),
+        ChildSpec.of(
+            "agent-directory",
+            AgentDirectory,
+            root=text_of_path(state.root),
+            directory=state.agents,
+            inboxes=state.inboxes,
+            programs=programs,
+            supervisor="root/agents",
+            flusher=flusher,
         ),
     )
 
@@ -278,14 +305,23 @@ async def _serve(
     stop_on_signals(stop)
     keyring = Keyring(keys, address, OpenConnections(limits_of_system()), state, stop, held.seals)
     async with _nodes(settings, state, configuration) as nodes:
+        flusher = Flusher(held.disk())
+        programs = Programs(
+            configuration=configuration,
+            keys=keyring,
+            scan=ProcessScan(OsProcessHost()),
+            root=text_of_path(state.root),
+            open_files=shell_file_limit,
+        )
         tree = daemon_tree(
             state,
-            flusher=Flusher(held.disk()),
+            flusher=flusher,
             host=OsProcessHost(),
             shell_file_limit=shell_file_limit,
             restore=not settings.clean,
             raw_log_bytes=configuration.terminals.raw_log_bytes,
             nodes=nodes,
+            agents=agent_children(state, flusher=flusher, programs=programs),
             servers=server_children(settings.root, keyring, stop, configuration),
         )
         async with open_system(

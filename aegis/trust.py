@@ -77,6 +77,7 @@ _OF_TERMINALS = {
     "in_flight.json": "note",
     "subscribers.json": "note",
 }
+_OF_SESSIONS = {"transcript.jsonl": "lines"}
 _NEXT = ".next"
 """The suffix of a note that is not synced yet."""
 
@@ -232,6 +233,9 @@ def _places(state: State) -> Iterator[tuple[str, str]]:
         if not os.path.basename(path).startswith("."):  # noqa: PTH119
             yield from _below(path, _OF_TERMINALS)
     yield from ((path, "lines") for path in _entries(str(state.inboxes)) if path.endswith(".jsonl"))
+    yield f"{state.agents}/sessions.jsonl", "lines"
+    for path in _entries(str(state.agents)):
+        yield from _below(path, _OF_SESSIONS)
 
 
 def _below(directory: str, kinds: dict[str, str]) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import trio
 
 from aegis.client.address import Remote, address_of
+from aegis.client.nouns.agents import Agents
 from aegis.client.nouns.daemon import Daemon, Sessions, Tree
 from aegis.client.nouns.inboxes import Inboxes
 from aegis.client.nouns.requests import Requests
@@ -33,6 +34,7 @@ class Client:
         self.terminals = Terminals(session)
         self.shells = Shells(session)
         self.workspaces = Workspaces(session)
+        self.agents = Agents(session)
         self.inboxes = Inboxes(session)
         self.requests = Requests(session)
         self.sessions = Sessions(session)

@@ -23,6 +23,7 @@ class Owner(enum.Enum):
     TERMINALS = ("terminals", "the directory of terminals", "aegis_")
     INBOXES = ("inboxes", "the inbox", "aegis_")
     WORKSPACES = ("workspaces", "the directory of workspaces", "")
+    AGENTS = ("agents", "the directory of agents", "aegis_")
     REQUESTS = ("requests", "the desk of requests", "aegis_")
     DAEMON = ("daemon", "the daemon", "aegis_")
 

@@ -23,6 +23,9 @@ from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 
 RequestState = Literal["open", "answered", "withdrawn"]
 Scope = Literal["once", "session"]
+Value = str | bool | int | float | list[str]
+"""The answer to one question, or the value of one field of a form."""
+
 Decision = Literal["allow", "deny", "cancel"]
 Outcome = Literal["applied", "already_answered", "withdrawn", "unknown"]
 
@@ -167,7 +170,7 @@ class AnswerRequest(Command[RequestReply]):
         validator=at_most_chars(MAX_MESSAGE_CHARS),
         metadata=described("To the agent, with a refused permission."),
     )
-    values: dict[str, Any] = attrs.field(
+    values: dict[str, Value] = attrs.field(
         factory=dict,
         metadata=described(
             "With allow: each question and its label or labels, or each field and its value."

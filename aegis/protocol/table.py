@@ -7,6 +7,7 @@ the shell answers it. ``docs/how-to/develop.md`` lists the other files.
 from __future__ import annotations
 
 from aegis.protocol import (
+    agents,
     broadcast,
     control,
     daemon,
@@ -26,6 +27,7 @@ CHECK_TERMINALS = "check with aegis_term_list whether it was carried out before 
 CHECK_SESSIONS = (
     "it may have been carried out: aegis_session_list shows which handles have a session"
 )
+CHECK_AGENTS = "check with aegis_list_sessions whether it was carried out before you call again"
 CHECK_WORKSPACES = "check with workspace_list whether it was carried out before you call again"
 
 COMMANDS: tuple[Entry, ...] = (
@@ -200,6 +202,85 @@ COMMANDS: tuple[Entry, ...] = (
         errors=("not_found", "storage"),
         verb="inbox send",
         remedy="your message may have been delivered: if you send it again, it may arrive twice",
+    ),
+    Entry(
+        name="spawn",
+        owner=Owner.AGENTS,
+        command=agents.SpawnAgent,
+        reply=agents.AgentInfo,
+        errors=("not_found", "forbidden", "storage"),
+        verb="agent launch",
+        remedy=CHECK_AGENTS,
+    ),
+    Entry(
+        name="list_sessions",
+        owner=Owner.AGENTS,
+        command=agents.ListSessions,
+        reply=agents.AgentList,
+        read_only=True,
+        verb="agent list",
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
+        name="list_agents",
+        owner=Owner.AGENTS,
+        command=agents.ListAgents,
+        reply=agents.ProfileList,
+        read_only=True,
+        verb="agent profiles",
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
+        name="session_read",
+        owner=Owner.AGENTS,
+        command=agents.ReadSession,
+        reply=agents.Transcript,
+        read_only=True,
+        errors=("not_found", "forbidden", "storage"),
+        verb="agent read",
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
+        name="interrupt",
+        owner=Owner.AGENTS,
+        command=agents.InterruptAgent,
+        reply=agents.AgentInfo,
+        destructive=True,
+        idempotent=True,
+        errors=("not_found", "forbidden"),
+        verb="agent interrupt",
+        remedy=AGAIN_DOES_NO_HARM,
+    ),
+    Entry(
+        name="close",
+        owner=Owner.AGENTS,
+        command=agents.CloseAgent,
+        reply=agents.AgentInfo,
+        destructive=True,
+        idempotent=True,
+        errors=("not_found", "forbidden", "storage"),
+        verb="agent stop",
+        remedy=AGAIN_DOES_NO_HARM,
+    ),
+    Entry(
+        name="agent_show",
+        owner=Owner.AGENTS,
+        command=agents.ShowAgent,
+        reply=agents.AgentInfo,
+        read_only=True,
+        operator=True,
+        errors=("not_found",),
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
+        name="agent_restart",
+        owner=Owner.AGENTS,
+        command=agents.RestartAgent,
+        reply=agents.AgentInfo,
+        destructive=True,
+        operator=True,
+        errors=("not_found",),
+        remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
         name="request_list",

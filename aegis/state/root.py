@@ -81,6 +81,11 @@ class State(namedtuple("State", ("root",))):
         return self.directory / "workspaces.json"
 
     @property
+    def agents(self) -> Path:
+        """The agent sessions: their roster, and a directory each."""
+        return self.directory / "agents"
+
+    @property
     def nodes(self) -> Path:
         """The terminals of the hosts that joined."""
         return self.directory / "nodes.json"

@@ -1,4 +1,4 @@
-"""What a driver and its guard cost: a turn, a start, a flood of events, and fifty idle ones.
+"""The cost of a driver and its guard: a turn, a start, a flood of events, and fifty idle ones.
 
 The agent is a stand-in of Claude Code's protocol, read by the real machine. The bare stand-in is
 the same program, started directly: frames are written and read by a loop that parses each line and

@@ -46,6 +46,9 @@ GOOD: dict[str, dict[str, object]] = {
     "context": {"context": "bad-arguments"},
     "handle": {"handle": "somebody"},
     "node": {"node": "local"},
+    "id": {"id": "a" * 12},
+    "digest": {"digest": "a" * 64},
+    "answer": {"answer": "allow"},
 }
 """What each argument that cannot be left out may be."""
 
@@ -107,6 +110,14 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "handle": [("human", "reserved"), ("a/b", "1 to 64"), (None, ""), (False, "text")],
     "session": [("a b", "1 to 64"), ("nobody-here", "nobody-here"), (5, "text")],
     "all_keys": [("yes", "true or false"), (1, "true or false")],
+    "state": [("late", "closed"), (5, "closed"), (True, "closed")],
+    "id": [("", "12 digits"), ("a" * 13, "12 digits"), ("A" * 12, "12 digits"), (5, "text")],
+    "digest": [("0", "digest that"), ("g" * 64, "digest that"), (5, "text"), (None, "")],
+    "answer": [("yes", "allow"), (True, "allow"), (None, "")],
+    "scope": [("always", "once"), (5, "once")],
+    "option": [("x" * 8_193, "8192"), (5, "text")],
+    "message": [("x" * 8_193, "8192"), (5, "text")],
+    "values": [("a=b", "object"), ({"a": {}}, "values"), ({"a": [5]}, "values")],
     "from_handle": [
         ("a b", "1 to 64"),
         ("all", "reserved"),
@@ -127,6 +138,8 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
         (None, ""),
         (False, "text"),
     ],
+    "request_list.handle": [("a b", "1 to 64"), ("", "1 to 64"), (5, "text")],
+    "request_list.limit": [(0, "1 to 500"), (501, "1 to 500"), ("9", "whole number")],
     "node_forget.node": [
         ("", "1 to 64"),
         ("a b", "1 to 64"),

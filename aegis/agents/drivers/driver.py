@@ -22,6 +22,7 @@ from aegis.agents.drivers.harness import (
     AwaitsMcp,
     Emit,
     Failed,
+    Frame,
     Output,
     Ready,
     Refused,
@@ -50,6 +51,9 @@ log = structlog.get_logger("aegis.agents")
 
 MAX_SERVED = 64
 """The number of requests of one agent to its client that may be in progress."""
+
+TOGETHER = 256
+"""The number of frames that are handled between two checkpoints."""
 
 
 class ClientPort(Protocol):
@@ -191,12 +195,20 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
     async def _read(self, process: LineProcess) -> None:
         try:
             while (frames := await process.read()) is not None:
-                for frame in frames:
-                    self._perform(self._harness.receive(frame))
-                await self._reporter.room()
+                await self._take(frames, process.position)
         except ProcessFailed as error:
             self._end(str(error))
         self._is_over.set()
+
+    async def _take(self, frames: list[Frame], position: int) -> None:
+        """Pass frames to the machine, and wait while the session is slow."""
+        # A piece of output can hold thousands of frames: others must run in between.
+        for number, frame in enumerate(frames, 1):
+            self._perform(self._harness.receive(frame))
+            if number % TOGETHER == 0:
+                await trio.lowlevel.checkpoint()
+                await self._reporter.room(position)
+        await self._reporter.room(position)
 
     def _note_end(self, process: LineProcess) -> None:
         """Note why the process ended, unless it was ended by order or because of a failure."""
@@ -262,7 +274,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
                     refusal = reason
         return refusal
 
-    def _write(self, frame: dict[str, Any]) -> None:
+    def _write(self, frame: Frame) -> None:
         if self._process is not None:
             self._process.put(frame)
 

@@ -68,6 +68,8 @@ class LineProcess:
         self._reading = trio.CancelScope()
         self._read_until = math.inf
         self._drained = 0
+        self.position = 0
+        """The number of bytes of output that were read."""
         self._errors = StderrFile(settings.stderr, settings.secret_urls)
         self._errors_ended = trio.Event()
         self._writer = FrameWriter(process.stdin.fileno(), settings.write_within_s, on_over)
@@ -128,6 +130,7 @@ class LineProcess:
             data = await self._receive()
         if self._reading.cancelled_caught:
             data = self._rest()
+        self.position += len(data)
         return self._reader.feed(data) if data else None
 
     def put(self, frame: Frame) -> None:

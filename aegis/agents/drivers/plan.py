@@ -13,6 +13,7 @@ from aegis.agents.drivers.guarded_process import Launch
 from aegis.agents.drivers.harness import Beginning, Harness
 from aegis.agents.drivers.line_process import LineSettings
 from aegis.agents.drivers.secret_file import SecretFile
+from aegis.path_text import path_of_text
 
 
 class MakeHarness(Protocol):
@@ -58,7 +59,7 @@ class DriverPlan:
 
     def process(self) -> Launch:
         """Return how the program is started."""
-        cwd = self.beginning.cwd
+        cwd = path_of_text(self.beginning.cwd)
         inherited = {key: self.inherited[key] for key in self.inherited.keys() - self.removed}
         environment = agent_environment(inherited, self.environment, cwd=cwd, cookie=self.cookie)
         return Launch(

@@ -79,7 +79,9 @@ def _asking_rules() -> dict[str, object]:
     )
     allowed = dict.fromkeys(("list", "glob", "grep"), "allow")
     reads = {"*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow"}
-    return {**dict.fromkeys(asks, "ask"), **allowed, "read": reads}
+    # Calls of our own tools are checked where they arrive.
+    own = {"aegis_*": "allow"}
+    return {**dict.fromkeys(asks, "ask"), **allowed, "read": reads, **own}
 
 
 def _asking_environment() -> dict[str, str]:

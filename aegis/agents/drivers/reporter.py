@@ -18,6 +18,9 @@ BATCH = 256
 MAX_PENDING = 1024
 """The number of pending events and reports from which on no further output is read."""
 
+MAX_PENDING_BYTES = 4 * 1024 * 1024
+"""The same for the bytes of output that were read while reports were pending."""
+
 RETRY_S = 0.05
 """The pause before a report is sent again to a session whose mailbox was full."""
 
@@ -35,6 +38,7 @@ class Reporter:
         self._pending: deque[AgentEvent | DriverReport] = deque()
         self._changed = trio.Event()
         self._is_sending = False
+        self._empty_at = 0  # the position in the output at which nothing was pending
         self._on_lost = on_lost
         self.is_lost = False
         """Whether the session has stopped or crashed: then reports are dropped."""
@@ -47,10 +51,20 @@ class Reporter:
         """Report something that is no event."""
         self._add(report)
 
-    async def room(self) -> None:
-        """Wait until few enough reports are pending. A checkpoint only if it waits."""
-        while len(self._pending) >= MAX_PENDING and not self.is_lost:
+    async def room(self, position: int) -> None:
+        """Wait until few enough reports are pending. A checkpoint only if it waits.
+
+        ``position`` is the number of bytes of output that were read so far.
+        """
+        while self._is_full(position) and not self.is_lost:
             await self._changed.wait()
+
+    def _is_full(self, position: int) -> bool:
+        if not self._pending and not self._is_sending:
+            self._empty_at = position
+            return False
+        is_large = position - self._empty_at >= MAX_PENDING_BYTES
+        return is_large or len(self._pending) >= MAX_PENDING
 
     async def flushed(self) -> None:
         """Wait until the session has taken every report, or is lost."""

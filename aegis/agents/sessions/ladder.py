@@ -48,3 +48,10 @@ class Ladder:
     def restart(self) -> None:
         """Begin again at the first rung."""
         self.rung, self.is_over = 0, False
+
+
+def end_reason(code: int | None, stderr: str) -> str:
+    """Return how a process ended, with the end of its standard error."""
+    how = "the agent's process ended" if code is None else f"the agent ended with exit code {code}"
+    last = stderr.strip()[-2000:]
+    return f"{how}: {last}" if last else how

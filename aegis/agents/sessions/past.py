@@ -40,13 +40,14 @@ class OpenTurn:
 
 @attrs.define
 class Past:
-    """The fold of a transcript.
+    """The fold of a transcript. ``launches`` counts the starts of the agent's process.
 
     ``unreported`` is the newest turn whose senders may not have been notified, with its outcome and
     the reason.
     """
 
     turn: int = 0
+    launches: int = 0
     conversation: str | None = None
     open_turn: OpenTurn | None = None
     unreported: tuple[OpenTurn, str, str] | None = None
@@ -66,6 +67,8 @@ class Past:
                     self.unreported = None
             case {"kind": "ready", "conversation": str(conversation)}:
                 self.conversation = conversation
+            case {"kind": "started"}:
+                self.launches += 1
             case {"kind": "closed"}:
                 self.is_closed = True
 

@@ -84,11 +84,11 @@ def decide(
 def is_own_tool(request: RequestOpened) -> bool:
     """Return whether the request is for a tool of ours, whose call is checked where it arrives.
 
-    The title of a shell command may be any text, so a call that runs or writes is never ours.
+    The kind does not matter: codex calls every tool of an MCP server "execute". The title does not
+    either, since that of a shell command may be any text.
     """
     name = request.tool.removeprefix(OWN_PREFIX)
-    is_named = request.tool.startswith(OWN_PREFIX) and name in _OWN_TOOLS
-    return is_named and request.tool_kind not in WRITES | RUNS
+    return request.tool.startswith(OWN_PREFIX) and name in _OWN_TOOLS
 
 
 def _checked(request: RequestOpened, kind: Literal["allow", "deny"], why: str) -> Decision:

@@ -12,7 +12,8 @@
 - Only a ``Result`` that names the turn's uuid ends it, or the agent's report that it cancelled it.
 - A process is started when there is something to do, on the rungs of ``ladder``. A session whose
   start failed is in ``error`` until a message, a restart or a resume tries again.
-- A request is open as long as its turn and its process; then it is withdrawn, never answered.
+- A request is open until its agent withdraws it, which protocol machines do at the end of a turn
+  (but a background agent's request outlives it), or until its process ends.
 - Each ``StartDriver`` is followed by one ``DriverEnded``, also if the start failed.
 """
 
@@ -24,7 +25,8 @@ import attrs
 
 from actors.codec import unstructure
 from aegis.agents.sessions import steps
-from aegis.agents.sessions.ladder import Ladder
+from aegis.agents.sessions.entries import Entries
+from aegis.agents.sessions.ladder import Ladder, end_reason
 from aegis.agents.sessions.open_requests import OpenRequests, Policy
 from aegis.agents.sessions.past import OpenTurn, Past
 from aegis.agents.sessions.steps import Incoming, Input, Outcome, Output, Phase
@@ -63,8 +65,8 @@ class Session:
     """The machine of the session ``settings.session``; ``past`` is the fold of its transcript.
 
     Readable: ``phase`` and its ``reason``, both ``since`` a moment; the ``requests``; the titles of
-    the running ``tools``; the background ``tasks``; ``limited_until``; ``progressed_at``, the
-    moment of the agent's last event.
+    the running ``tools``; the background ``tasks``; the ``model``; ``limited_until``;
+    ``progressed_at``, the moment of the agent's last event; ``has_process``.
     """
 
     def __init__(self, settings: Settings, past: Past, *, now: float) -> None:
@@ -76,14 +78,14 @@ class Session:
         self.requests = OpenRequests(settings.policy)
         self.tools: dict[str, str] = {}
         self.tasks: tuple[str, ...] = ()
+        self.model = ""
         self.limited_until: float | None = None
         self._ladder = Ladder()
         self._turn: Turn | None = None
         self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
         self._waiting: list[Incoming] = []
-        self._unstored: dict[int, tuple[str, dict[str, Any]]] = {}
-        self._entries = 0
-        self._has_process = self._is_wanted = self._is_failed = self._is_finished = False
+        self._entries = Entries()
+        self.has_process = self._is_wanted = self._is_failed = self._is_finished = False
         self._out: list[Output] = []
         self._now = now
 
@@ -91,6 +93,11 @@ class Session:
     def turn(self) -> int | None:
         """The number of the current turn."""
         return None if self._turn is None else self._turn.opened.number
+
+    @property
+    def turns(self) -> int:
+        """The number of turns so far."""
+        return self._past.turn
 
     @property
     def waiting(self) -> int:
@@ -105,10 +112,9 @@ class Session:
     def begin(self, now: float) -> list[Output]:
         """Return the outputs of the daemon's start: the outcome of a turn that its end cut."""
         self._out, self._now = [], now
-        cut, unreported = self._past.open_turn, self._past.unreported
-        if cut is not None:
+        if (cut := self._past.open_turn) is not None:
             self._end_turn(cut, "interrupted", "the daemon ended during the turn")
-        elif unreported is not None and is_loss(unreported[1]):
+        elif (unreported := self._past.unreported) is not None and is_loss(unreported[1]):
             self._report(*unreported)
         return self._out
 
@@ -120,7 +126,8 @@ class Session:
                 self._arrived(messages)
             case steps.Stored(number=number):
                 self._stored(number)
-            case steps.NotStored():
+            case steps.NotStored(number=number):
+                self._entries.refused(number)
                 self._put(steps.Wake(timer="store", after_s=STORE_AGAIN_S))
             case steps.FromAgent(event=event):
                 self._from_agent(event)
@@ -128,14 +135,10 @@ class Session:
                 self._out += self.requests.answered(step)
             case steps.Due(timer=timer):
                 self._due(timer)
-            case steps.DriverReady(conversation=conversation):
-                self._ready(conversation)
-            case steps.DriverFailed():
-                self._start_failed(step)
-            case steps.DriverEnded(code=code, stderr=stderr):
-                self._ended(_end_reason(code, stderr), code)
-            case _:
+            case steps.Interrupt() | steps.Close() | steps.Restart() | steps.Resume():
                 self._ordered(step)
+            case _:
+                self._driver(step)
         self._advance()
         return self._out
 
@@ -156,7 +159,7 @@ class Session:
     def _advance_end(self) -> None:
         if self._turn is not None and self._turn.is_stored:
             self._finish("cancelled", self.reason)
-        is_left = self._has_process or self._turn is not None or self._unstored
+        is_left = self.has_process or self._turn is not None or not self._entries.are_stored
         if not is_left and not self._is_finished:
             self._is_finished = True
             self._put(steps.Finished())
@@ -197,7 +200,6 @@ class Session:
         """End the current turn."""
         turn, self._turn = self._turn, None
         assert turn is not None
-        self._out += self.requests.withdraw_all("the turn has ended")
         self.tools.clear()
         self._end_turn(turn.opened, outcome, reason, text or turn.final)
         if self.phase is Phase.WORKING:
@@ -219,10 +221,10 @@ class Session:
 
     def _store(self, kind: str, fields: dict[str, Any]) -> None:
         """Write an entry that must be durable; it is written again until the disk takes it."""
-        self._unstored[self._append(kind, sync=True, **fields)] = kind, fields
+        self._put(self._entries.append(kind, self._now, fields, sync=True))
 
     def _stored(self, number: int) -> None:
-        kind, _ = self._unstored.pop(number, ("", {}))
+        kind = self._entries.stored(number)
         if kind == "turn_opened" and self._turn is not None:
             self._turn.is_stored = True
         elif kind == "turn_ended" and self._ending is not None:
@@ -230,19 +232,25 @@ class Session:
             if is_loss(fields["outcome"]):
                 self._report(turn, fields["outcome"], fields["reason"])
 
-    def _store_again(self) -> None:
-        unstored, self._unstored = self._unstored, {}
-        for kind, fields in unstored.values():
-            self._store(kind, fields)
-
     # The agent's process.
 
     def _start(self) -> None:
         start = self._ladder.climb(self._past)
         self._append("started", rung=self._ladder.rung, conversation=start.conversation)
         self._put(start)
-        self._has_process = True
+        self.has_process = True
         self._become(Phase.STARTING)
+
+    def _driver(self, step: Input) -> None:
+        match step:
+            case steps.DriverReady(conversation=conversation):
+                self._ready(conversation)
+            case steps.DriverFailed():
+                self._start_failed(step)
+            case steps.TurnRefused(uuid=uuid, reason=reason) if self._is_current([uuid]):
+                self._finish("failed", reason)
+            case steps.DriverEnded(code=code, stderr=stderr):
+                self._ended(end_reason(code, stderr), code)
 
     def _ready(self, conversation: str) -> None:
         if self.phase is Phase.STARTING:
@@ -252,7 +260,7 @@ class Session:
             self._become(Phase.IDLE)
 
     def _keep_conversation(self, conversation: str) -> None:
-        if conversation != self._past.conversation:
+        if conversation and conversation != self._past.conversation:
             self._past.conversation = conversation
             self._store("ready", {"conversation": conversation})
 
@@ -276,7 +284,7 @@ class Session:
             self._stop_process(reason)
 
     def _ended(self, reason: str, code: int | None) -> None:
-        self._has_process, self.tasks = False, ()
+        self.has_process, self.tasks = False, ()
         self._append("ended", code=code, reason=reason)
         self._out += self.requests.withdraw_all("the agent's process has ended")
         was, said = self.phase, self.reason
@@ -299,16 +307,16 @@ class Session:
     def _due(self, timer: steps.TimerName) -> None:
         turn = self._turn
         match timer:
-            case "start" if self.phase is Phase.STARTING and not self._has_process:
+            case "start" if self.phase is Phase.STARTING and not self.has_process:
                 self._start()
             case "store":
-                self._store_again()
+                self._out += self._entries.again(self._now)
             case "limit":
                 self.limited_until = None
             case "runtime" if turn is not None and turn.is_sent:
                 self._interrupt("max_runtime_s")
                 self._put(steps.Wake(timer="kill", after_s=INTERRUPT_S))
-            case "kill" if turn is not None and turn.is_interrupted:
+            case "kill" if turn is not None and turn.is_sent and turn.is_interrupted:
                 self._stop_process("the turn exceeded max_runtime_s")
 
     # Events of the agent.
@@ -327,8 +335,9 @@ class Session:
                 self._finish("cancelled", "the agent cancelled the turn")
             case ev.RateLimit(status="rejected", resets_at=resets_at):
                 self._limited(resets_at)
-            case ev.SystemInit(conversation=conversation) if conversation:
-                if self.phase in (Phase.IDLE, Phase.WORKING):
+            case ev.SystemInit(conversation=conversation, model=model):
+                self.model = model or self.model
+                if conversation and self.phase in (Phase.IDLE, Phase.WORKING):
                     self._keep_conversation(conversation)
             case _:
                 self._follow(event)
@@ -389,7 +398,7 @@ class Session:
             case steps.Restart(by=by):
                 self._is_wanted = self.phase is not Phase.CLOSED
                 self._ladder.restart()
-                if self._has_process:
+                if self.has_process:
                     self._stop_process(f"restarted by {by}")
                 elif self.phase is Phase.ERROR:
                     self._try_again()
@@ -418,11 +427,11 @@ class Session:
         if self._turn is not None and self._turn.is_sent:
             self._finish("cancelled", self.reason)
         self._out += self.requests.withdraw_all("the session was closed")
-        if self._has_process:
+        if self.has_process:
             self._put(steps.StopDriver())
 
     def _stop_process(self, reason: str) -> None:
-        if self.phase not in (Phase.STOPPING, Phase.CLOSED):
+        if self.has_process and self.phase not in (Phase.STOPPING, Phase.CLOSED):
             self._become(Phase.STOPPING, reason)
             self._put(steps.StopDriver())
 
@@ -433,17 +442,9 @@ class Session:
             self.phase, self.since = phase, self._now
         self.reason = reason
 
-    def _append(self, kind: str, *, sync: bool = False, **fields: Any) -> int:
-        self._entries += 1
-        entry = {"kind": kind, "at": round(self._now, 3), **fields}
-        self._put(steps.Append(number=self._entries, entry=entry, sync=sync))
-        return self._entries
+    def _append(self, kind: str, **fields: Any) -> None:
+        """Write an entry that may be lost."""
+        self._put(self._entries.append(kind, self._now, fields, sync=False))
 
     def _put(self, output: Output) -> None:
         self._out.append(output)
-
-
-def _end_reason(code: int | None, stderr: str) -> str:
-    how = "the agent's process ended" if code is None else f"the agent ended with exit code {code}"
-    last = stderr.strip()[-2000:]
-    return f"{how}: {last}" if last else how

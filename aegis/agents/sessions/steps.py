@@ -99,6 +99,14 @@ class DriverEnded:
     stderr: str = ""
 
 
+@attrs.frozen(kw_only=True)
+class TurnRefused:
+    """The driver did not send the turn of this uuid; ``reason`` is one sentence."""
+
+    uuid: str
+    reason: str
+
+
 @attrs.frozen
 class FromAgent:
     """An event of the agent."""
@@ -154,6 +162,7 @@ Input = (
     | DriverReady
     | DriverFailed
     | DriverEnded
+    | TurnRefused
     | FromAgent
     | Answered
     | Interrupt

@@ -13,6 +13,7 @@ VERBS = {
     "workspace": "aegis.cli.workspace:workspace",
     "shell": "aegis.cli.shell:shell",
     "inbox": "aegis.cli.inbox:inbox",
+    "agent": "aegis.cli.agent:agent",
     "request": "aegis.cli.request:request",
     "session": "aegis.cli.session:session",
     "token": "aegis.cli.session:token",
@@ -24,7 +25,15 @@ VERBS = {
     "completion": "aegis.cli.completion:completion",
 }
 
-VERBS_OF_TOOLS = {"handoff": "inbox send"}
+VERBS_OF_TOOLS = {
+    "handoff": "inbox send",
+    "spawn": "agent launch",
+    "list_sessions": "agent list",
+    "list_agents": "agent profiles",
+    "session_read": "agent read",
+    "interrupt": "agent interrupt",
+    "close": "agent stop",
+}
 """The verbs that are not named like their tool (as ``term run`` is like ``term_run``)."""
 
 

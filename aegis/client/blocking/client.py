@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 
 from aegis.client.address import BadAddress, is_url
+from aegis.client.blocking.agents import Agents
 from aegis.client.blocking.daemon import Daemon, Sessions
 from aegis.client.blocking.inboxes import Inboxes
 from aegis.client.blocking.requests import Requests
@@ -28,6 +29,7 @@ class BlockingClient:
         self.terminals = Terminals(session)
         self.shells = Shells(session)
         self.workspaces = Workspaces(session)
+        self.agents = Agents(session)
         self.inboxes = Inboxes(session)
         self.requests = Requests(session)
         self.sessions = Sessions(session)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from aegis.client.blocking.noun import BlockingNoun
 from aegis.protocol.requests import (
@@ -12,6 +12,7 @@ from aegis.protocol.requests import (
     RequestList,
     RequestReply,
     Scope,
+    Value,
 )
 
 
@@ -38,7 +39,7 @@ class Requests(BlockingNoun):
         scope: Scope = "once",
         option: str = "",
         message: str = "",
-        values: dict[str, Any] | None = None,
+        values: dict[str, Value] | None = None,
     ) -> RequestReply:
         """Answer a request with the ``digest`` that was shown with it; the first answer wins.
 

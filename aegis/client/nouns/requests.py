@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal
+from typing import Literal
 
 from aegis.client.nouns.noun import Noun
 from aegis.client.stream_kinds import RequestsKind, RequestValue
@@ -15,6 +15,7 @@ from aegis.protocol.requests import (
     RequestList,
     RequestReply,
     Scope,
+    Value,
 )
 
 
@@ -41,7 +42,7 @@ class Requests(Noun):
         scope: Scope = "once",
         option: str = "",
         message: str = "",
-        values: dict[str, Any] | None = None,
+        values: dict[str, Value] | None = None,
     ) -> RequestReply:
         """Answer a request with the ``digest`` that was shown with it; the first answer wins.
 

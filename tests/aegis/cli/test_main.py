@@ -100,7 +100,7 @@ def test_without_a_verb_the_help_is_shown_and_it_is_a_usage_error(invoke: Invoke
         (
             ["list"],
             "No such command 'list'. Did you mean 'term list' or 'workspace list' or "
-            "'request list' or 'session list'?; see: aegis-actors --help",
+            "'agent list' or 'request list' or 'session list'?; see: aegis-actors --help",
         ),
         (
             ["completion"],

@@ -14,6 +14,7 @@ import trio
 
 from actors.codec import resolved_fields
 from aegis.client import blocking, nouns
+from aegis.client.blocking import agents as blocking_agents
 from aegis.client.blocking import daemon as blocking_daemon
 from aegis.client.blocking import inboxes as blocking_inboxes
 from aegis.client.blocking import requests as blocking_requests
@@ -21,7 +22,7 @@ from aegis.client.blocking import terminals as blocking_terminals
 from aegis.client.blocking import workspaces as blocking_workspaces
 from aegis.client.blocking.client import BlockingClient
 from aegis.client.client import Client
-from aegis.client.nouns import daemon, inboxes, requests, terminals, workspaces
+from aegis.client.nouns import agents, daemon, inboxes, requests, terminals, workspaces
 from aegis.protocol.command import Command
 from aegis.protocol.entry import Entry
 from aegis.protocol.table import BY_COMMAND, COMMANDS
@@ -30,6 +31,7 @@ ASYNC: tuple[type, ...] = (
     terminals.Terminals,
     workspaces.Shells,
     workspaces.Workspaces,
+    agents.Agents,
     inboxes.Inboxes,
     requests.Requests,
     daemon.Sessions,
@@ -40,6 +42,7 @@ BLOCKING: tuple[type, ...] = (
     blocking_terminals.Terminals,
     blocking_workspaces.Shells,
     blocking_workspaces.Workspaces,
+    blocking_agents.Agents,
     blocking_inboxes.Inboxes,
     blocking_requests.Requests,
     blocking_daemon.Sessions,

@@ -6,7 +6,7 @@ option of a permission allows for ever.
 SAY text      a chunk of a message
 ASK command   a shell call that needs a permission
 HANG          go on until the turn is cancelled
-FLOOD n       n chunks
+FLOOD n size  n chunks, padded to this size if given
 ENVIRON       a chunk with the environment and the arguments
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from tests.fakes.agents.orders import Conduct, end, environment_text, orders_of
+from tests.fakes.agents.orders import Conduct, end, environment_text, flood, orders_of
 from tests.fakes.agents.wire import Ended, Json, Wire
 
 MODES = ("auto", "default")
@@ -103,8 +103,8 @@ class Acp:
             while not self._is_cancelled:
                 self._take(self._wire.next())
         elif word == "FLOOD":
-            for number in range(int(rest)):
-                self._say(f"event {number}")
+            for text in flood(rest):
+                self._say(text)
         elif word == "ENVIRON":
             self._say(environment_text())
         elif not self._conduct.follow(word, rest):

@@ -3,7 +3,7 @@
 SAY text      a text of the assistant
 ASK command   a Bash call that needs a permission
 HANG          go on until the turn is interrupted
-FLOOD n       n texts of the assistant
+FLOOD n size  n texts of the assistant, padded to this size if given
 ENVIRON       a text with the environment and the arguments
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from tests.fakes.agents.orders import Conduct, end, environment_text, orders_of
+from tests.fakes.agents.orders import Conduct, end, environment_text, flood, orders_of
 from tests.fakes.agents.wire import Ended, Json, Wire
 
 SESSION = "00000000-0000-4000-8000-000000000001"
@@ -112,8 +112,8 @@ class Claude:
                 pass
             return False
         if word == "FLOOD":
-            for number in range(int(rest)):
-                self._say(f"event {number}")
+            for text in flood(rest):
+                self._say(text)
         elif word == "ENVIRON":
             self._say(environment_text())
         elif not self._conduct.follow(word, rest):

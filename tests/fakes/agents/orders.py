@@ -20,7 +20,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from tests.fakes.agents.wire import Wire
@@ -123,6 +123,13 @@ def end(conduct: Conduct) -> NoReturn:
     if conduct.stays:
         _sleep_forever()
     os._exit(int(os.environ.get("STAND_IN_EXIT", "0")))
+
+
+def flood(rest: str) -> Iterator[str]:
+    """Yield the texts of a flood: "event 0", "event 1", …"""
+    count, _, size = rest.partition(" ")
+    for number in range(int(count)):
+        yield f"event {number}".ljust(int(size or "0"), ".")
 
 
 def environment_text() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import signal
@@ -111,9 +112,10 @@ class SmallMachine:
 
 @attrs.frozen
 class Slowness:
-    """A message of a test: take ``seconds`` for each report from now on."""
+    """A message of a test: take ``seconds`` for each of the next ``reports``."""
 
     seconds: float
+    reports: float = math.inf
 
 
 @attrs.frozen
@@ -143,19 +145,24 @@ class Recorder(Actor[DriverEvents | DriverReady | DriverFailed | DriverEnded | S
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._seconds = 0.0
+        self._slowness = Slowness(0.0, 0)
 
     async def receive(
         self, message: DriverEvents | DriverReady | DriverFailed | DriverEnded | Slowness
     ) -> None:
         match message:
-            case Slowness(seconds):
-                self._seconds = seconds
+            case Slowness():
+                self._slowness = message
             case _:
-                if self._seconds:
-                    await trio.sleep(self._seconds)
+                await self._be_slow()
                 self._log.add(message)
                 self.reply(message, None)
+
+    async def _be_slow(self) -> None:
+        slowness = self._slowness
+        if slowness.reports > 0:
+            self._slowness = attrs.evolve(slowness, reports=slowness.reports - 1)
+            await trio.sleep(slowness.seconds)
 
 
 class Log:

@@ -107,15 +107,14 @@ def test_what_needs_a_person_is_never_approved(
         ("aegis_term_run", "other", False),
         ("xmcp__aegis__aegis_term_run", "other", False),
         ("mcp__aegis__aegis_term_run; rm -rf /", "other", False),
-        ("mcp__aegis__aegis_term_run", "execute", False),
-        ("mcp__aegis__aegis_term_run", "edit", False),
-        ("mcp__aegis__aegis_term_run", "fetch", False),
+        ("mcp__aegis__aegis_term_run", "execute", True),
+        ("", "execute", False),
     ],
 )
 def test_our_own_tools_are_approved_since_their_calls_are_checked_on_arrival(
     tool: str, kind: ToolKind, is_own: bool
 ) -> None:
-    request = asked(kind, tool)
+    request = asked(kind, tool, title="mcp__aegis__aegis_term_run")
     assert is_own_tool(request) is is_own
     assert (decide(request, "ask").kind == "allow") is is_own
 

@@ -110,6 +110,19 @@ def test_a_turn_that_the_disk_refuses_is_written_again_and_then_sent() -> None:
     assert len(case.of(steps.SendTurn)) == 2
 
 
+def test_only_what_the_disk_refused_is_written_again() -> None:
+    case = Case().give(steps.Arrived((message(1),)))
+    case.disk = "slow"
+    case.ready()
+    ready, opened = [each for each in case.of(steps.Append) if each.sync]
+    case.give(steps.NotStored(ready.number, "full")).give(steps.Due("store"))
+    assert [each.entry["kind"] for each in case.of(steps.Append) if each.sync] == [
+        *("ready", "turn_opened", "ready"),
+    ]
+    case.give(steps.Stored(opened.number))
+    assert len(case.of(steps.SendTurn)) == 1
+
+
 def test_messages_during_a_turn_become_one_turn_after_it() -> None:
     case = Case().working(1)
     case.give(steps.Arrived((message(2),))).give(steps.Arrived((message(2), message(3))))
@@ -338,7 +351,7 @@ def test_a_request_is_shown_answered_once_and_applied() -> None:
     [
         (steps.FromAgent(ev.RequestWithdrawn(id="r1", reason="cancelled")), "cancelled"),
         (steps.DriverEnded(code=0), "the agent's process has ended"),
-        (steps.Close("human"), "the turn has ended"),
+        (steps.Close("human"), "the session was closed"),
     ],
 )
 def test_an_answer_after_the_withdrawal_does_not_act(step: Input, reason: str) -> None:
@@ -350,9 +363,17 @@ def test_an_answer_after_the_withdrawal_does_not_act(step: Input, reason: str) -
     assert case.of(steps.AnswerAgent) == []
 
 
-def test_the_end_of_a_turn_withdraws_its_requests() -> None:
+def test_a_request_of_a_background_agent_outlives_the_turn() -> None:
     case = Case().working().give(permission()).result()
-    assert case.of(steps.WithdrawRequests)[0].reason == "the turn has ended"
+    assert case.of(steps.WithdrawRequests) == []
+    case.give(steps.Answered(request="r1", answer=ALLOW))
+    assert len(case.of(steps.AnswerAgent)) == 1
+
+
+def test_a_conversation_without_an_id_is_not_kept() -> None:
+    case = Case().working().result().give(steps.DriverEnded(code=0)).give(steps.Resume())
+    case.ready("")
+    assert case.session.conversation == "c1"
 
 
 def test_the_policy_answers_first_and_says_why() -> None:
@@ -405,6 +426,14 @@ def test_a_new_conversation_of_the_agent_is_kept() -> None:
     case = Case().working().give(steps.FromAgent(ev.SystemInit(conversation="c9")))
     case.result().give(steps.DriverEnded(code=0)).give(steps.Resume())
     assert case.of(steps.StartDriver)[-1] == steps.StartDriver(conversation="c9")
+
+
+def test_a_turn_that_the_driver_refuses_has_failed() -> None:
+    case = Case().working()
+    case.give(steps.TurnRefused(uuid="another", reason="no"))
+    assert case.phase() is Phase.WORKING
+    case.give(steps.TurnRefused(uuid=case.uuid(), reason="a turn is running"))
+    assert (case.outcome(), case.phase()) == ("failed", Phase.IDLE)
 
 
 def test_a_turn_of_the_agents_own_is_recorded_and_ends_nothing() -> None:

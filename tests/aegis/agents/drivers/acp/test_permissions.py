@@ -99,6 +99,20 @@ def test_an_answer_never_allows_more_and_a_refusal_always_works(
     assert chosen(wire, request.id, PermissionAnswer(kind=kind)).split(":")[0] == expected
 
 
+def test_a_refusal_names_the_options() -> None:
+    wire = ready(options=AcpOptions())
+    wire.turn()
+    cases = [([], "none"), (["allow_always", "reject_once"], "'allow_session', 'deny'")]
+    for id_, (kinds, shown) in enumerate(cases):
+        options = [{"optionId": each, "name": "x", "kind": each} for each in kinds]
+        request = wire.ask(id_, options=options)
+        reason = chosen(wire, request.id, PermissionAnswer(kind="allow_once"))
+        assert reason == (
+            f"refused: request '{request.id}' has no option of the kind 'allow_once'; "
+            f"it has {shown}: answer with one of these, or deny it"
+        )
+
+
 def test_an_option_is_named_where_several_have_the_kind() -> None:
     wire = ready(options=AcpOptions())
     wire.turn()

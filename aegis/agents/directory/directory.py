@@ -1,0 +1,445 @@
+"""``AgentDirectory``: the actor that spawns, lists, restores and closes agent sessions.
+
+A command on a session is passed to its actor, after a check of the caller's rights. The roster of
+the sessions is one ledger; each session has its own transcript.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+import uuid
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import structlog
+import trio
+
+from actors import (
+    Actor,
+    ActorError,
+    AutoShutdown,
+    ChildSpec,
+    Down,
+    MailboxSpec,
+    Ref,
+    Reply,
+    Request,
+    Restart,
+    SupervisorSpec,
+)
+from actors.errors import root_cause
+from aegis.agents.directory.programs import Programs
+from aegis.agents.directory.roster import MAX_SESSIONS, Member, Roster, opened_line
+from aegis.agents.sessions.handles import new_handle, refuse_handle
+from aegis.agents.sessions.limits import Counters
+from aegis.agents.sessions.policy import decide
+from aegis.agents.sessions.profiles import Profile, every_profile, refuse_start
+from aegis.agents.sessions.rights import refuse_profile, refuse_reach
+from aegis.agents.sessions.session import AgentSession
+from aegis.agents.sessions.status import Identity
+from aegis.clock import utc_now
+from aegis.errors import AegisError, Forbidden, NotFound, StorageError, Unavailable
+from aegis.journal.appender import Appender
+from aegis.journal.flusher import Flusher
+from aegis.journal.ledger import encode_line
+from aegis.journal.reader import LedgerReader
+from aegis.protocol import agents as api
+from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
+from aegis.protocol.inboxes import Deliver
+from aegis.protocol.requests import Answerer, FindAnswerer
+from aegis.protocol.workspaces import ListWorkspaces
+
+log = structlog.get_logger("aegis.agents")
+
+SHOW_S = 2.0
+"""Seconds that a session has to report its state for a list."""
+
+MAILBOX = MailboxSpec(capacity=4_096)
+
+MAX_ROSTER_BYTES = 64 * 1024 * 1024
+
+OnSession = api.CloseAgent | api.InterruptAgent | api.RestartAgent | api.ShowAgent | api.ReadSession
+
+DirectoryMessage = (
+    api.SpawnAgent
+    | api.ListSessions
+    | api.ListAgents
+    | api.CloseAgent
+    | api.InterruptAgent
+    | api.RestartAgent
+    | api.ShowAgent
+    | api.ReadSession
+    | FindAnswerer
+    | Down
+)
+
+
+class AgentDirectory(Actor[DirectoryMessage]):
+    """Spawns sessions below ``supervisor`` (a path); their files are below ``directory``.
+
+    ``root`` is the directory in which a session works that was given no workspace, as text.
+    ``programs`` are the programs by profile.
+    """
+
+    def __init__(
+        self,
+        *,
+        root: str,
+        directory: Path,
+        inboxes: Path,
+        programs: Programs,
+        supervisor: str,
+        flusher: Flusher,
+    ) -> None:
+        self._root = root
+        self._directory = directory
+        self._inboxes = inboxes
+        self._programs = programs
+        self._supervisor = supervisor
+        self._flusher = flusher
+        self._roster = Roster()
+        self._refs: dict[str, Ref[Any]] = {}
+        self._counters = Counters(programs.configuration.limits)
+        self._writing = trio.Lock()
+        self._appender: Appender | None = None
+
+    async def setup(self) -> None:
+        """Read the roster and start the sessions that are not closed; they have no process yet."""
+        self.context.register("service", "agents")
+        self.context.register("service", "sessions")
+        await self._open()
+        for member in self._roster.open:
+            await self._restore(member)
+
+    async def teardown(self) -> None:
+        if self._appender is not None:
+            self._appender.close()
+
+    async def receive(self, message: DirectoryMessage) -> None:
+        """Handle a command of a client, or the end of a session."""
+        match message:
+            case api.SpawnAgent():
+                self.context.start_soon(self._spawn, message, self.defer(message))
+            case api.ListSessions(closed=closed):
+                self.context.start_soon(self._list, closed, self.defer(message))
+            case api.ListAgents():
+                self.reply(message, self._profiles())
+            case FindAnswerer(handle=handle):
+                self.reply(message, self._answerer(handle))
+            case Down():
+                await self._session_ended(message)
+            case _:
+                self._pass_on(message)
+
+    # The roster.
+
+    async def _open(self) -> None:
+        path = self._directory / "sessions.jsonl"
+        appender = await Appender.open(path, self._flusher)
+        appender.start(self.context.start_soon)
+        self._appender = appender
+        reader = LedgerReader(path, disk=self._flusher.disk)
+        end, most = appender.synced, MAX_ROSTER_BYTES
+        read = partial(reader.last_n, 4 * MAX_SESSIONS, end=end, max_bytes=most)
+        found = await self._flusher.look(read)
+        for line in found.records:
+            self._roster.take(line)
+
+    async def _write(self, line: dict[str, Any]) -> None:
+        """Write a line of the roster; return once it is durable. Raises ``StorageError``."""
+        assert self._appender is not None
+        async with self._writing:
+            if self._appender.failed:
+                await self._appender.recover()
+            await self._appender.wait_synced(self._appender.append(encode_line(line)))
+            self._roster.take(line)
+
+    # Spawning.
+
+    async def _spawn(self, request: api.SpawnAgent, reply: Reply[api.AgentInfo]) -> None:
+        try:
+            info = await self._spawned(request)
+        except AegisError as error:
+            reply.fail(error)
+        except ActorError as error:
+            cause = root_cause(error)
+            reply.fail(cause if isinstance(cause, AegisError) else Unavailable(str(error)))
+        else:
+            reply.send(info)
+
+    async def _spawned(self, request: api.SpawnAgent) -> api.AgentInfo:
+        profile = self._programs.profile(request.profile)
+        self._programs.check(profile)
+        spawner = self._caller(request)
+        self._check_spawn(profile, spawner)
+        member = Member(
+            id=uuid.uuid4().hex,
+            handle=self._handle(request.handle),
+            profile=profile.name,
+            provider=profile.provider.name,
+            cwd=await self._directory_of(request.workspace),
+            spawned_by=request.from_handle or "human",
+            parent=None if spawner is None else spawner.id,
+            at=utc_now(),
+        )
+        await self._write(opened_line(member))
+        if spawner is not None:
+            self._counters.note_spawn(self._tree(spawner), time.time())
+        session = await self._start(member)
+        if request.prompt is not None:
+            await self._deliver(member, request.prompt)
+        info: api.AgentInfo = await session.ask(api.ShowAgent(handle=member.handle))
+        return info
+
+    def _caller(self, request: Any) -> Member | None:
+        """Return the session of the caller; None for a person or another client."""
+        handle = request.from_handle
+        member = None if handle is None else self._roster.find(handle)
+        return None if member is None or member.is_closed else member
+
+    def _tree(self, member: Member) -> str:
+        """Return the id of the session that a person started, above ``member``."""
+        return [member, *self._roster.ancestors(member.id)][-1].id
+
+    def _check_spawn(self, profile: Profile, spawner: Member | None) -> None:
+        """Raise ``Forbidden`` or ``Unavailable`` if the profile may not be spawned."""
+        if len(self._roster.by_id) >= MAX_SESSIONS:
+            raise Unavailable(f"{MAX_SESSIONS} sessions were spawned in this root, the limit")
+        sessions = len(self._roster.open)
+        if spawner is None:
+            refusal = self._counters.refuse_session(sessions)
+        else:
+            own = self._programs.profile(spawner.profile)
+            forbidden = refuse_profile(
+                own.name, own.permission, own.may_spawn, profile.name, profile.permission
+            )
+            if forbidden is not None:
+                raise Forbidden(f"aegis_spawn: {forbidden}")
+            depth = 1 + sum(1 for _ in self._roster.ancestors(spawner.id))
+            tree = self._tree(spawner)
+            refusal = self._counters.refuse_spawn(tree, depth, sessions, time.time())
+        if refusal is not None:
+            raise Unavailable(f"aegis_spawn: {refusal}")
+
+    def _handle(self, wanted: str | None) -> str:
+        """Return the handle of a new session. Raises ``Forbidden`` if it is taken."""
+        taken = self._roster.taken
+        if wanted is None:
+            return new_handle([*taken, *self._known_handles()], random.SystemRandom().randrange)
+        refusal = refuse_handle(wanted, [*taken, *self._known_handles()])
+        if refusal is not None:
+            raise Forbidden(f"aegis_spawn: {refusal}")
+        return wanted
+
+    def _known_handles(self) -> list[str]:
+        """Return the handles that have an inbox."""
+        try:
+            names = self._flusher.disk.list_directory(self._inboxes)
+        except OSError:
+            return []
+        return [each.removesuffix(".jsonl") for each in names]
+
+    async def _directory_of(self, workspace: str | None) -> str:
+        """Return the directory of a workspace, else the root. Raises ``NotFound``."""
+        if workspace is None:
+            return self._root
+        service = self.context.system.registry.find("service", "workspaces")
+        if service is None:
+            raise Unavailable("aegis_spawn: workspaces are not available now; try again")
+        listed = (await service.ask(ListWorkspaces())).result
+        for each in listed:
+            if each.workspace_id.lower() == workspace.lower():
+                directory: str = each.directory
+                return directory
+        raise NotFound(f"there is no workspace {workspace!r}; workspace_create makes one")
+
+    async def _deliver(self, member: Member, prompt: str) -> None:
+        """Put the first message into the session's inbox; durable when it returns."""
+        service = self.context.system.registry.find("service", "inboxes")
+        assert service is not None
+        by = member.spawned_by
+        await service.ask(
+            Deliver(
+                handle=member.handle,
+                id=f"spawn:{member.id}",
+                sender="human" if by == "human" else f"agent:{by}",
+                body=prompt,
+                timestamp=utc_now(),
+            )
+        )
+
+    async def _start(self, member: Member) -> Ref[Any]:
+        """Start the actors of a session. Raises ``ActorError``."""
+        profile = self._programs.profile(member.profile)
+        files = self._directory / member.id
+        above = f"{self._supervisor}/{member.id}"
+        session = ChildSpec.of(
+            "session",
+            AgentSession,
+            identity=Identity(
+                id=member.id,
+                handle=member.handle,
+                profile=member.profile,
+                provider=member.provider,
+                cwd=member.cwd,
+                spawned_by=member.spawned_by,
+                model=profile.model or "",
+            ),
+            directory=files,
+            policy=partial(_policy, profile),
+            make_driver=self._programs.driver_of(
+                member.id, member.handle, member.profile, member.cwd, files
+            ),
+            processes=f"{above}/processes",
+            flusher=self._flusher,
+            max_runtime_s=profile.max_runtime_s,
+        ).with_options(restart=Restart.TRANSIENT, significant=True, mailbox=MAILBOX)
+        processes = SupervisorSpec(name="processes", dynamic=True)
+        # The subtree ends with the session; one that gave up is started by the next command.
+        subtree = SupervisorSpec(
+            name=member.id,
+            children=(processes, session),
+            auto_shutdown=AutoShutdown.ANY_SIGNIFICANT,
+            restart=Restart.TEMPORARY,
+        )
+        await self.context.system.supervisor(self._supervisor).start_child(subtree)
+        ref = self._refs[member.id] = self.context.system.ref(f"{above}/session")
+        self.context.monitor(ref)
+        return ref
+
+    async def _restore(self, member: Member) -> None:
+        try:
+            await self._start(member)
+        except (ActorError, AegisError) as error:
+            log.warning("session not restored", handle=member.handle, why=str(error))
+
+    async def _session_ended(self, down: Down) -> None:
+        """Note the close of a session, or that its actor gave up."""
+        id_ = down.path.split("/")[-2]
+        if not down.final or self._refs.pop(id_, None) is None or down.reason != "finished":
+            return
+        with contextlib.suppress(StorageError):  # the next start finds it closed, and writes again
+            await self._write({"kind": "closed", "id": id_})
+        with contextlib.suppress(AegisError):
+            await self._programs.keys.revoke(self._roster.by_id[id_].handle)
+
+    # Commands on sessions.
+
+    def _pass_on(self, message: OnSession) -> None:
+        member = self._roster.get(message.handle)
+        self._check_reach(message, member)
+        ref = self._refs.get(member.id)
+        if ref is not None:
+            self.pass_on(cast("Request[Any]", message), ref)
+        elif not member.is_closed:
+            self.context.start_soon(self._revive, member, message, self.defer(message))
+        elif isinstance(message, api.ShowAgent | api.CloseAgent):
+            self.reply(cast("Request[Any]", message), _closed_info(member))
+        else:
+            raise NotFound(
+                f"the session {member.handle!r} is closed; its transcript is kept in "
+                f"{self._directory / member.id}"
+            )
+
+    async def _revive(self, member: Member, message: Any, reply: Reply[Any]) -> None:
+        """Start the actors of a session again that gave up, and pass a command to it."""
+        try:
+            session = self._refs.get(member.id) or await self._start(member)
+            session.forward(message, reply)
+        except (ActorError, AegisError) as error:
+            reply.fail(error if isinstance(error, AegisError) else Unavailable(str(error)))
+
+    def _check_reach(self, message: OnSession, member: Member) -> None:
+        """Raise ``Forbidden`` if the calling session may not do this to ``member``."""
+        caller = self._caller(message)
+        if caller is None or isinstance(message, api.ShowAgent):
+            return
+        if caller.id == member.id and isinstance(message, api.ReadSession):
+            return
+        verb = _VERBS[type(message)]
+        refusal = refuse_reach(verb, caller.handle, member.handle, self._roster.parents())
+        if refusal is not None:
+            raise Forbidden(refusal)
+
+    async def _list(self, closed: bool, reply: Reply[api.AgentList]) -> None:
+        members = [each for each in self._roster.by_id.values() if closed or not each.is_closed]
+        shown = [await self._shown(each) for each in members]
+        reply.send(api.AgentList(result=sorted(shown, key=lambda each: each.handle)))
+
+    async def _shown(self, member: Member) -> api.AgentInfo:
+        ref = self._refs.get(member.id)
+        if ref is not None:
+            with contextlib.suppress(ActorError):
+                info: api.AgentInfo = await ref.ask(
+                    api.ShowAgent(handle=member.handle), timeout=SHOW_S
+                )
+                return info
+        return _closed_info(member)
+
+    def _profiles(self) -> api.ProfileList:
+        configuration = self._programs.configuration
+        profiles = every_profile(configuration.agents)
+        return api.ProfileList(
+            result=[
+                api.ProfileInfo(
+                    profile=name,
+                    provider=profile.provider.name,
+                    permission=profile.permission,
+                    model=profile.model or "",
+                    is_default=name == configuration.default_agent,
+                    problem=refuse_start(profile, self._programs.variables) or "",
+                )
+                for name, profile in sorted(profiles.items())
+            ]
+        )
+
+    def _answerer(self, handle: str) -> Answerer:
+        member = self._roster.find(handle)
+        if member is None or member.is_closed:
+            return Answerer(handle=handle)
+        profile = self._programs.profile(member.profile)
+        return Answerer(
+            handle=member.handle,
+            session=member.id,
+            ancestors=[each.id for each in self._roster.ancestors(member.id)],
+            answers_requests=profile.answers_requests,
+        )
+
+
+_VERBS = {
+    api.CloseAgent: "aegis_close",
+    api.InterruptAgent: "aegis_interrupt",
+    api.RestartAgent: "agent restart",
+    api.ReadSession: "aegis_session_read",
+}
+
+
+def _policy(profile: Profile, request: RequestOpened) -> tuple[RequestAnswer, str] | None:
+    decision = decide(request, profile.permission)
+    answer: PermissionAnswer | None = decision.answer
+    return None if answer is None else (answer, decision.why)
+
+
+def _closed_info(member: Member) -> api.AgentInfo:
+    return api.AgentInfo(
+        id=member.id,
+        handle=member.handle,
+        profile=member.profile,
+        provider=member.provider,
+        state="closed" if member.is_closed else "error",
+        reason="" if member.is_closed else "its actor does not answer; see the daemon's log",
+        since=member.at,
+        cwd=member.cwd,
+        spawned_by=member.spawned_by,
+        model="",
+        turn=0,
+        waiting=0,
+        quiet_s=0.0,
+        tools=[],
+        blocked=None,
+        limited_until=None,
+        conversation=None,
+    )

@@ -1,0 +1,167 @@
+"""``Programs``: from a session's profile to the driver of its next process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import attrs
+
+from actors import ChildSpec, Ref, Restart
+from aegis.agents.drivers.cookie import cookie_of_driver
+from aegis.agents.drivers.driver import Driver
+from aegis.agents.drivers.harness import Beginning, Harness
+from aegis.agents.drivers.plan import DriverPlan
+from aegis.agents.sessions.profiles import Profile, find_profile, refuse_start, variables_of
+from aegis.agents.sessions.session import DRIVER, MakeDriver
+from aegis.agents.sessions.steps import StartDriver
+from aegis.configuration.sections import Configuration
+from aegis.errors import NotFound, Unavailable
+from aegis.processes.process_scan import ProcessScan
+
+CLEANUP_S = 2.0
+"""Seconds that a driver has to end its processes when the daemon stops."""
+
+
+class Keys(Protocol):
+    """The URLs of sessions, which are secrets."""
+
+    async def session_url(self, handle: str) -> str:
+        """Return the MCP URL of the handle; create one if needed. Raises ``AegisError``."""
+        ...
+
+    async def revoke(self, handle: str) -> object:
+        """Void the URL of the handle. Raises ``NotFound`` if it has none."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Programs:
+    """The agent programs of a daemon, by the profiles of its configuration.
+
+    ``root`` is text as ``aegis.path_text`` makes it. ``open_files`` is the limit of descriptors of
+    an agent's processes.
+    """
+
+    configuration: Configuration
+    keys: Keys
+    scan: ProcessScan
+    root: str
+    open_files: int | None = None
+    variables: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
+
+    def profile(self, name: str | None) -> Profile:
+        """Return the profile ``name``, or the default one. Raises ``NotFound``."""
+        found = find_profile(name, self.configuration.agents, self.configuration.default_agent)
+        if isinstance(found, str):
+            raise NotFound(found)
+        return found
+
+    def check(self, profile: Profile) -> None:
+        """Raise ``Unavailable`` if no session can be started from the profile."""
+        refusal = refuse_start(profile, self.variables)
+        if refusal is not None:
+            raise Unavailable(refusal)
+
+    def driver_of(
+        self, session: str, handle: str, profile: str, cwd: str, directory: Path
+    ) -> MakeDriver:
+        """Return the maker of the drivers of a session in ``cwd``, with files in ``directory``."""
+        return partial(self._driver, session, handle, profile, cwd, directory)
+
+    async def _driver(
+        self,
+        session: str,
+        handle: str,
+        name: str,
+        cwd: str,
+        directory: Path,
+        launch: int,
+        start: StartDriver,
+        owner: Ref[Any],
+    ) -> ChildSpec:
+        profile = self.profile(name)
+        self.check(profile)
+        beginning = Beginning(
+            cwd=cwd,
+            mcp_url=await self.keys.session_url(handle),
+            primer=primer(handle, profile, start.texts),
+            conversation=start.conversation,
+            model=profile.model,
+            effort=profile.effort,
+            permission=profile.permission,
+            call_limit_s=profile.call_limit_s,
+        )
+        argv, added, removed, machine = family_of(profile, beginning)
+        plan = DriverPlan(
+            agent=profile.provider.name,
+            argv=argv,
+            beginning=beginning,
+            make_harness=machine,
+            inherited={key: text for key, text in self.variables.items() if key not in removed},
+            environment={**added, **variables_of(profile, self.variables)},
+            launch=launch,
+            cookie=cookie_of_driver(self.root, session, launch),
+            directory=directory,
+            open_files=self.open_files,
+        )
+        spec = ChildSpec.of(DRIVER, Driver, plan, owner, self.scan, None)
+        return spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
+
+
+Family = tuple[tuple[str, ...], Mapping[str, str], frozenset[str], Any]
+"""The arguments, the variables to add and to remove, and the factory of the protocol's machine."""
+
+
+def family_of(profile: Profile, beginning: Beginning) -> Family:
+    """Return how to start the agent of a profile, and the machine of its protocol."""
+    # Imported here: most daemons drive one family, and many none.
+    if profile.provider.family == "claude":
+        from aegis.agents.drivers.claude.launch import launch
+        from aegis.agents.drivers.claude.machine import Claude
+
+        start = launch(beginning, command=profile.command, budget_usd=profile.budget_usd)
+        return start.argv, start.added, start.removed, Claude
+    from aegis.agents.drivers.acp.machine import Acp
+    from aegis.agents.drivers.acp.options import AcpOptions
+
+    options = AcpOptions(
+        asking_modes=profile.asking_modes,
+        needs_mode=bool(profile.asking_modes),
+        reports_cost=profile.provider.reports_cost,
+        waits_for_mcp=profile.provider.name == "codex",
+    )
+
+    def machine(beginning: Beginning) -> Harness:
+        return Acp(beginning, options)
+
+    return profile.command, {}, frozenset(), machine
+
+
+def primer(handle: str, profile: Profile, texts: tuple[str, ...]) -> str:
+    """Return the text that is added to the agent's system prompt.
+
+    ``texts`` are the last ones of a conversation that could not be resumed.
+    """
+    parts = [PRIMER.format(handle=handle)]
+    if profile.prompt:
+        parts.append(profile.prompt)
+    if texts:
+        parts.append("\n".join([LOST, *texts]))
+    return "\n\n".join(parts)
+
+
+PRIMER = """\
+You are the agent {handle!r} in a group of coding agents and people that share live terminals. Your
+tools of the server `aegis` are for that: run commands on shared terminals with aegis_term_run, hand
+work to others with aegis_handoff, start other agents with aegis_spawn. Messages to you arrive as
+user messages that begin with a line `> from SENDER`; answer an agent with aegis_handoff, for it
+does not see your text. Subscribe to a terminal with aegis_term_subscribe to get a message when the
+command of another has finished there."""
+
+LOST = """\
+Your earlier conversation could not be resumed. These are its last texts, word for word, the oldest
+first. Your work between them is not known to you, so look before you repeat anything:"""

@@ -1,0 +1,124 @@
+"""``Roster``: the sessions of a root, their handles and their spawners. Pure.
+
+The lines of its ledger, each with its ``kind``:
+
+    opened   id, handle, profile, provider, cwd, spawned_by, parent, at
+    renamed  id, handle
+    closed   id
+
+``id`` is immutable. A handle is never given twice: not after a rename, and not after a close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from actors.codec import structure, unstructure
+from actors.errors import CodecError
+from aegis.errors import NotFound
+from aegis.names import nearest
+from aegis.protocol.naming import name_key
+
+MAX_SESSIONS = 4_096
+"""Sessions of a root, closed ones included."""
+
+
+@attrs.frozen(kw_only=True)
+class Member:
+    """One session. ``parent`` is the id of the session that spawned it; None: a person or client.
+
+    ``spawned_by`` is the spawner's handle at that time.
+    """
+
+    id: str
+    handle: str
+    profile: str
+    provider: str
+    cwd: str
+    spawned_by: str
+    parent: str | None
+    at: str
+    aliases: tuple[str, ...] = ()
+    is_closed: bool = False
+
+
+@attrs.define
+class Roster:
+    """The fold of the ledger."""
+
+    by_id: dict[str, Member] = attrs.field(factory=dict)
+    _ids: dict[str, str] = attrs.field(factory=dict)
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """Take the next line; one of an unknown kind, or of another form, is ignored."""
+        match line:
+            case {"kind": "opened", **fields}:
+                try:
+                    self._add(structure(Member, {**fields, "aliases": [], "is_closed": False}))
+                except CodecError:
+                    return
+            case {"kind": "renamed", "id": str(id_), "handle": str(handle)} if id_ in self.by_id:
+                member = self.by_id[id_]
+                aliases = (*member.aliases, member.handle)
+                self._add(attrs.evolve(member, handle=handle, aliases=aliases))
+            case {"kind": "closed", "id": str(id_)} if id_ in self.by_id:
+                self.by_id[id_] = attrs.evolve(self.by_id[id_], is_closed=True)
+
+    def _add(self, member: Member) -> None:
+        self.by_id[member.id] = member
+        self._ids[name_key(member.handle)] = member.id
+
+    @property
+    def open(self) -> list[Member]:
+        """The sessions that are not closed, in the order of their spawning."""
+        return [each for each in self.by_id.values() if not each.is_closed]
+
+    @property
+    def taken(self) -> list[str]:
+        """Every handle that is or was used by a session."""
+        return [each for member in self.by_id.values() for each in (member.handle, *member.aliases)]
+
+    def find(self, handle: str) -> Member | None:
+        """Return the session with this handle or alias, ignoring case."""
+        found = self._ids.get(name_key(handle))
+        return None if found is None else self.by_id[found]
+
+    def get(self, handle: str) -> Member:
+        """Return the session with this handle or alias. Raises ``NotFound`` with the nearest."""
+        member = self.find(handle)
+        if member is None:
+            known = [each.handle for each in self.open]
+            close = nearest(handle, known)
+            hint = (
+                f"did you mean {' or '.join(map(repr, close))}?"
+                if close
+                else f"there are: {', '.join(sorted(known)[:20]) or 'none'};"
+            )
+            raise NotFound(f"there is no agent {handle!r}; {hint} aegis_spawn starts one")
+        return member
+
+    def ancestors(self, id_: str) -> Iterator[Member]:
+        """Yield the sessions that spawned this one, the nearest first."""
+        seen = {id_}
+        parent = self.by_id[id_].parent if id_ in self.by_id else None
+        while parent is not None and parent in self.by_id and parent not in seen:
+            seen.add(parent)
+            yield self.by_id[parent]
+            parent = self.by_id[parent].parent
+
+    def parents(self) -> dict[str, str | None]:
+        """Return the handle of each session, mapped to its parent's; None for a person."""
+        return {
+            each.handle: self.by_id[each.parent].handle if each.parent in self.by_id else None
+            for each in self.by_id.values()
+        }
+
+
+def opened_line(member: Member) -> dict[str, Any]:
+    """Return the line of a new session."""
+    fields = unstructure(member)
+    del fields["aliases"], fields["is_closed"]
+    return {"kind": "opened", **fields}

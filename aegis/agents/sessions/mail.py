@@ -1,0 +1,121 @@
+"""``Mail``: a session's connection to the inboxes: its own messages, and notifications to others.
+
+It reports messages as ``News``. The inbox keeps a message until the session has acknowledged it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import attrs
+import structlog
+import trio
+
+from actors import ActorError, Ref, System, describe
+from aegis.agents.sessions.steps import Notify
+from aegis.clock import utc_now
+from aegis.errors import AegisError
+from aegis.protocol.feeds import FollowInbox, InboxPlace
+from aegis.protocol.inboxes import Deliver, Message, ReadInbox
+
+log = structlog.get_logger("aegis.agents")
+
+FETCHED = 200
+"""Messages that are read from the inbox at a time."""
+
+AGAIN_S = 0.5
+"""Seconds after which the inbox is asked again if it did not answer."""
+
+
+@attrs.frozen
+class News:
+    """Unread messages of the inbox, oldest first."""
+
+    messages: tuple[Message, ...]
+
+
+class Owner(Protocol):
+    """The part of an actor's context that is used here."""
+
+    @property
+    def ref(self) -> Ref[Any]:
+        """The address that gets ``News``."""
+        ...
+
+    @property
+    def system(self) -> System:
+        """The system of the inboxes."""
+        ...
+
+    def start_soon(self, task: Any, *arguments: Any) -> None:
+        """Start a helper task."""
+        ...
+
+
+class Mail:
+    """The inbox of ``handle``, for its session."""
+
+    def __init__(self, owner: Owner, handle: str) -> None:
+        self._owner = owner
+        self._handle = handle
+        self._read: str | None = None
+
+    def start(self) -> None:
+        """Report the unread messages, then each new one."""
+        self._owner.start_soon(self._follow)
+
+    def acknowledge(self, message: str) -> None:
+        """Mark the inbox as read up to ``message``, and report the messages after it."""
+        self._read = message
+        self._owner.start_soon(self._fetch, message)
+
+    def notify(self, notification: Notify) -> None:
+        """Send a notification; an inbox that has its id already drops it."""
+        self._owner.start_soon(self._deliver, notification)
+
+    async def _follow(self) -> None:
+        place = await self._place()
+        await self._fetch(None)
+        while True:
+            news = await self._ask(FollowInbox(handle=self._handle, place=place, limit=FETCHED))
+            place = news.place
+            if news.missed:
+                await self._fetch(self._read)
+            if news.messages:
+                await self._owner.ref.send(News(tuple(news.messages)))
+
+    async def _place(self) -> InboxPlace:
+        news = await self._ask(FollowInbox(handle=self._handle))
+        place: InboxPlace = news.place
+        return place
+
+    async def _fetch(self, after: str | None) -> None:
+        if after is not None and after != self._read:
+            return  # a later message was acknowledged meanwhile
+        request = ReadInbox(from_handle=self._handle, after=after, limit=FETCHED)
+        found = await self._ask(request)
+        if found.messages:
+            await self._owner.ref.send(News(tuple(found.messages)))
+
+    async def _deliver(self, notification: Notify) -> None:
+        await self._ask(
+            Deliver(
+                handle=notification.handle,
+                id=notification.id,
+                sender="substrate",
+                body=notification.body,
+                timestamp=utc_now(),
+                status="error",
+            )
+        )
+
+    async def _ask(self, request: Any) -> Any:
+        """Return the inbox's answer; ask again as long as there is none."""
+        while True:
+            router = self._owner.system.registry.find("service", "inboxes")
+            try:
+                if router is not None:
+                    return await router.send_request(request).wait()
+            except (ActorError, AegisError) as error:
+                log.warning("inbox did not answer", handle=self._handle, why=describe(error))
+            await trio.sleep(AGAIN_S)

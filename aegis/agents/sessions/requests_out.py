@@ -1,0 +1,153 @@
+"""``RequestsOut``: a session's open requests at the desk, and the answers that come from there.
+
+A request's key is unique within the session: the number of the agent's process, and the agent's own
+id of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import structlog
+import trio
+
+from actors import ActorError, Ref, Reply, describe
+from aegis.agents import messages as msg
+from aegis.agents.sessions.mail import Owner
+from aegis.agents.sessions.status import Identity
+from aegis.agents.sessions.steps import AnswerAgent
+from aegis.clock import utc_now
+from aegis.errors import AegisError
+from aegis.names import shorten
+from aegis.protocol.agent_events import RequestOpened
+from aegis.protocol.agents import Blocked
+from aegis.protocol.requests import AnswerReceived, ApplyAnswer, OpenRequest, WithdrawRequests
+
+log = structlog.get_logger("aegis.agents")
+
+AGAIN_S = 0.5
+"""Seconds after which the desk is asked again if it did not answer."""
+
+ANSWER_S = 10.0
+"""Seconds that a driver has to write an answer."""
+
+MAX_OUTCOMES = 256
+"""Outcomes of answers that are kept, for a desk that asks again after its crash."""
+
+
+class RequestsOut:
+    """The requests of the session ``identity``, whose actor is ``owner``."""
+
+    def __init__(self, owner: Owner, path: str, identity: Identity) -> None:
+        self._owner = owner
+        self._path = path
+        self._identity = identity
+        self._open: dict[str, Blocked] = {}
+        self._outcomes: dict[str, AnswerReceived] = {}
+
+    @property
+    def blocked(self) -> Blocked | None:
+        """The request that has waited longest."""
+        return next(iter(self._open.values()), None)
+
+    def open(self, event: RequestOpened, turn: int | None, launch: int) -> None:
+        """Show a request to people."""
+        key = key_of(launch, event.id)
+        title = shorten(event.title or event.tool or event.kind, 200)
+        self._open[key] = Blocked(kind=event.kind, request_id="", title=title, since=utc_now())
+        request = OpenRequest(
+            owner=self._path,
+            handle=self._identity.handle,
+            key=key,
+            kind=event.kind,
+            session=self._identity.id,
+            turn=None if turn is None else str(turn),
+            tool=event.tool,
+            tool_kind=event.tool_kind,
+            title=event.title,
+            reason=event.reason,
+            input=event.input,
+            options=event.options,
+            needs_person=event.needs_person,
+            default_to_no=event.default_to_no,
+            no_session_scope=event.no_session_scope,
+        )
+        self._owner.start_soon(self._send_open, request)
+
+    def withdraw(self, requests: Iterable[str], reason: str, launch: int) -> None:
+        """Withdraw requests, by the agent's ids."""
+        keys = [key_of(launch, each) for each in requests]
+        for key in keys:
+            self._open.pop(key, None)
+        withdrawal = WithdrawRequests(session=self._identity.id, keys=keys, reason=reason)
+        self._owner.start_soon(self._ask, withdrawal)
+
+    def known_outcome(self, answer: ApplyAnswer) -> AnswerReceived | None:
+        """Return the outcome of an answer that was handled before."""
+        return self._outcomes.get(answer.id)
+
+    async def apply(
+        self,
+        answer: ApplyAnswer,
+        order: AnswerAgent | None,
+        driver: Ref[Any] | None,
+        reply: Reply[AnswerReceived],
+    ) -> None:
+        """Pass an answer to the driver, and reply with the outcome."""
+        self._open.pop(answer.key, None)
+        reason = "the agent no longer waits for the answer"
+        if order is not None and driver is not None:
+            reason = await self._written(driver, order)
+        outcome = AnswerReceived(applied=not reason, reason=reason)
+        self._outcomes[answer.id] = outcome
+        while len(self._outcomes) > MAX_OUTCOMES:
+            del self._outcomes[next(iter(self._outcomes))]
+        reply.send(outcome)
+
+    async def _written(self, driver: Ref[Any], order: AnswerAgent) -> str:
+        """Return an empty text once the driver wrote the answer, else the reason why not."""
+        request = msg.AnswerRequest(request=order.request, answer=order.answer)
+        try:
+            refused: str | None = await driver.ask(request, timeout=ANSWER_S)
+        except ActorError as error:
+            return describe(error)
+        return refused or ""
+
+    async def _send_open(self, request: OpenRequest) -> None:
+        if request.key not in self._open:
+            return
+        opened = await self._ask(request)
+        if opened is not None and request.key in self._open:
+            blocked = self._open[request.key]
+            self._open[request.key] = Blocked(
+                kind=blocked.kind,
+                request_id=opened.id,
+                title=blocked.title,
+                since=blocked.since,
+            )
+
+    async def _ask(self, request: Any) -> Any:
+        """Return the desk's answer, None if it refuses; ask again as long as there is none."""
+        while True:
+            desk = self._owner.system.registry.find("service", "requests")
+            try:
+                if desk is not None:
+                    return await desk.send_request(request).wait()
+            except AegisError as error:
+                log.warning("request refused", session=self._identity.id, why=str(error))
+                return None
+            except ActorError as error:
+                log.warning("no answer of the desk", why=describe(error))
+            await trio.sleep(AGAIN_S)
+
+
+def key_of(launch: int, request: str) -> str:
+    """Return the key of a request of the agent's process with this number."""
+    return f"{launch}:{request}"
+
+
+def agent_id(answer: ApplyAnswer, launch: int) -> str | None:
+    """Return the agent's id of the request; None if an earlier process opened it."""
+    number, _, request = answer.key.partition(":")
+    return request if number == str(launch) else None

@@ -1,0 +1,374 @@
+"""``AgentSession``: the actor that carries out a session's machine.
+
+It owns the transcript, follows the inbox of its handle, starts the driver below its own supervisor,
+and passes requests to the desk. It holds no resource of the operating system but the transcript.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import structlog
+
+from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Timer, describe
+from aegis.agents import messages as msg
+from aegis.agents.sessions import steps
+from aegis.agents.sessions.mail import Mail, News
+from aegis.agents.sessions.open_requests import Policy
+from aegis.agents.sessions.requests_out import RequestsOut, agent_id
+from aegis.agents.sessions.rules import Session, Settings
+from aegis.agents.sessions.status import Identity, agent_info
+from aegis.agents.sessions.steps import Incoming
+from aegis.agents.sessions.transcript import Transcript
+from aegis.errors import AegisError, StorageError, Unavailable
+from aegis.journal.flusher import Flusher
+from aegis.protocol import agents as api
+from aegis.protocol.inboxes import Message
+from aegis.protocol.requests import AnswerReceived, ApplyAnswer
+
+log = structlog.get_logger("aegis.agents")
+
+DRIVER = "driver"
+"""The name of a driver below its supervisor."""
+
+CLOSE_S = 20.0
+"""Seconds that a driver has to end its process tree."""
+
+ALONE = ("group:", "workflow:", "queue:")
+"""The beginnings of senders whose messages are turns of their own."""
+
+MakeDriver = Callable[[int, steps.StartDriver, Ref[Any]], Awaitable[ChildSpec]]
+"""Returns the spec of a driver for a launch, a start and a session. Raises ``AegisError``."""
+
+
+@attrs.frozen(kw_only=True)
+class _Settled:
+    """The outcome of a synced entry of the transcript."""
+
+    number: int
+    error: str | None
+
+
+@attrs.frozen(kw_only=True)
+class _TimerDue:
+    """A timer has run out; ``number`` distinguishes it from an earlier one with the same name."""
+
+    timer: steps.TimerName
+    number: int
+
+
+@attrs.frozen(kw_only=True)
+class _Refused:
+    """The driver refused to send a turn."""
+
+    uuid: str
+    reason: str
+
+
+@attrs.frozen
+class _NoDriver:
+    """The driver of this launch could not be started, or ended without a report."""
+
+    launch: int
+    reason: str
+
+
+@attrs.frozen
+class ResumeAgent:
+    """Start the agent without waiting for a message."""
+
+
+SessionMessage = (
+    msg.DriverReport
+    | api.InterruptAgent
+    | api.CloseAgent
+    | api.RestartAgent
+    | api.ShowAgent
+    | api.ReadSession
+    | ApplyAnswer
+    | ResumeAgent
+    | Down
+    | News
+    | _Settled
+    | _TimerDue
+    | _NoDriver
+    | _Refused
+)
+
+
+class AgentSession(Actor[SessionMessage]):
+    """The actor of the session ``identity``; its transcript is below ``directory``.
+
+    ``policy`` answers requests by the profile. ``make_driver`` returns the spec of a driver, which
+    is started below the supervisor at ``processes`` (a path).
+    """
+
+    def __init__(
+        self,
+        *,
+        identity: Identity,
+        directory: Path,
+        policy: Policy,
+        make_driver: MakeDriver,
+        processes: str,
+        flusher: Flusher,
+        max_runtime_s: float | None = None,
+    ) -> None:
+        self._identity = identity
+        self._directory = directory
+        self._make_driver = make_driver
+        self._processes = processes
+        self._flusher = flusher
+        self._settings = Settings(session=identity.id, policy=policy, max_runtime_s=max_runtime_s)
+        self._transcript: Transcript | None = None
+        self._driver: Ref[Any] | None = None
+        self._launch = 0
+        self._timers: dict[str, tuple[int, Timer]] = {}
+        self._timer_number = 0
+        self._closers: list[Reply[api.AgentInfo]] = []
+
+    async def setup(self) -> None:
+        """Open the transcript, report turns that were cut, and follow the inbox.
+
+        Raises ``StorageError``.
+        """
+        path = self._directory / "transcript.jsonl"
+        self._transcript = transcript = await Transcript.open(path, self._flusher)
+        self._session = Session(self._settings, transcript.past, now=time.time())
+        transcript.start(self.context.start_soon, self._on_outcome)
+        self._requests = RequestsOut(self.context, self.context.path, self._identity)
+        self._mail = Mail(self.context, self._identity.handle)
+        self._launch = transcript.past.launches
+        with contextlib.suppress(ActorError):  # the driver of an earlier incarnation
+            await self.context.system.supervisor(self._processes).stop_child(DRIVER)
+        await self._carry_out(self._session.begin(time.time()))
+        self.context.register("session", self._identity.id)
+        if transcript.past.is_closed:
+            self.context.finish()
+        else:
+            self._mail.start()
+
+    async def teardown(self) -> None:
+        if self._transcript is not None:
+            self._transcript.close()
+        for reply in self._closers:
+            reply.fail(Unavailable("the daemon is stopping; the session is being closed"))
+
+    async def receive(self, message: SessionMessage) -> None:
+        """Pass a message to the machine, and carry out its outputs."""
+        match message:
+            case msg.DriverEvents() | msg.DriverReady() | msg.DriverFailed() | msg.DriverEnded():
+                await self._report(message)
+                self.reply(message, None)
+            case News(messages=messages):
+                await self._handle(steps.Arrived(tuple(map(_incoming, messages))))
+            case _Settled(number=number, error=error):
+                is_stored = error is None
+                stored = steps.Stored(number)
+                await self._handle(stored if is_stored else steps.NotStored(number, error or ""))
+            case _TimerDue(timer=timer, number=number):
+                if self._timers.get(timer, (0, None))[0] == number:
+                    await self._handle(steps.Due(timer))
+            case _NoDriver(launch=launch, reason=reason):
+                await self._driver_lost(launch, reason)
+            case _Refused(uuid=uuid, reason=reason):
+                await self._handle(steps.TurnRefused(uuid=uuid, reason=reason))
+            case Down():
+                await self._driver_lost(self._launch, "the driver of the agent crashed")
+            case ApplyAnswer():
+                await self._apply(message)
+            case _:
+                await self._ordered(message)
+
+    async def _ordered(self, message: Any) -> None:
+        match message:
+            case api.InterruptAgent():
+                await self._handle(steps.Interrupt(_by(message)))
+                self.reply(message, self._info())
+            case api.RestartAgent():
+                await self._handle(steps.Restart(_by(message)))
+                self.reply(message, self._info())
+            case api.CloseAgent():
+                self._closers.append(self.defer(message))
+                await self._handle(steps.Close(_by(message)))
+            case api.ShowAgent():
+                self.reply(message, self._info())
+            case api.ReadSession():
+                self.context.start_soon(self._read, message, self.defer(message))
+            case ResumeAgent():
+                await self._handle(steps.Resume())
+
+    def _info(self) -> api.AgentInfo:
+        return agent_info(self._identity, self._session, self._requests.blocked, time.time())
+
+    # The machine.
+
+    async def _handle(self, step: steps.Input) -> None:
+        await self._carry_out(self._session.handle(step, time.time()))
+
+    async def _carry_out(self, outputs: list[steps.Output]) -> None:
+        for output in outputs:
+            await self._carry_out_one(output)
+
+    async def _carry_out_one(self, output: steps.Output) -> None:  # noqa: C901 - a line each
+        match output:
+            case steps.Append(number=number, entry=entry, sync=sync):
+                assert self._transcript is not None
+                await self._transcript.append(number, entry, sync=sync)
+            case steps.StartDriver():
+                self._start_driver(output)
+            case steps.StopDriver():
+                self._stop_driver()
+            case steps.SendTurn(uuid=uuid, text=text):
+                self._order(msg.SendTurn(uuid=uuid, text=text))
+            case steps.InterruptTurn():
+                self._order(msg.InterruptTurn())
+            case steps.AnswerAgent(request=request, answer=answer):
+                self._order(msg.AnswerRequest(request=request, answer=answer))
+            case steps.OpenRequest(event=event, turn=turn):
+                self._requests.open(event, turn, self._launch)
+            case steps.WithdrawRequests(requests=requests, reason=reason):
+                self._requests.withdraw(requests, reason, self._launch)
+            case steps.Acknowledge(message=message):
+                self._mail.acknowledge(message)
+            case steps.Notify():
+                self._mail.notify(output)
+            case steps.Wake(timer=timer, after_s=after_s):
+                self._wake(timer, after_s)
+            case steps.Finished():
+                self._finished()
+
+    def _wake(self, timer: steps.TimerName, after_s: float) -> None:
+        earlier = self._timers.pop(timer, None)
+        if earlier is not None:
+            earlier[1].cancel()
+        self._timer_number += 1
+        due = _TimerDue(timer=timer, number=self._timer_number)
+        self._timers[timer] = self._timer_number, self.context.after(after_s, due)
+
+    def _finished(self) -> None:
+        for reply in self._closers:
+            reply.send(self._info())
+        self._closers.clear()
+        self.context.finish()
+
+    # The transcript.
+
+    def _on_outcome(self, number: int, error: StorageError | None) -> None:
+        settled = _Settled(number=number, error=None if error is None else str(error))
+        self.context.ref.tell(settled)
+
+    async def _read(self, message: api.ReadSession, reply: Reply[api.Transcript]) -> None:
+        assert self._transcript is not None
+        try:
+            found = await self._transcript.read(last_n=message.last_n, since=message.since)
+        except AegisError as error:
+            reply.fail(error)
+        else:
+            reply.send(api.transcript_of(found.records, more=found.more))
+
+    # The driver.
+
+    def _start_driver(self, start: steps.StartDriver) -> None:
+        self._launch += 1
+        self.context.start_soon(self._start, start, self._launch)
+
+    async def _start(self, start: steps.StartDriver, launch: int) -> None:
+        supervisor = self.context.system.supervisor(self._processes)
+        try:
+            with contextlib.suppress(ActorError):  # the one before may still be there
+                await supervisor.stop_child(DRIVER)
+            spec = await self._make_driver(launch, start, self.context.ref)
+            driver = await supervisor.start_child(spec)
+        except (ActorError, AegisError) as error:
+            await self.context.ref.send(_NoDriver(launch, describe(error)))
+            return
+        self._driver = driver
+        self.context.monitor(driver)
+
+    def _stop_driver(self) -> None:
+        self.context.start_soon(self._end_driver, self._launch)
+
+    async def _end_driver(self, launch: int) -> None:
+        driver = self._driver
+        if driver is None:
+            return
+        try:
+            await driver.ask(msg.CloseDriver(), timeout=CLOSE_S)
+        except ActorError as error:
+            await self.context.ref.send(_NoDriver(launch, describe(error)))
+
+    def _order(self, order: Any) -> None:
+        # The request is queued here, not in the task: tasks start in any order.
+        if self._driver is not None:
+            self.context.start_soon(self._await, order, self._driver.send_request(order))
+
+    async def _await(self, order: Any, reply: Reply[str | None]) -> None:
+        try:
+            refused = await reply.wait()
+        except ActorError:
+            return  # the end of the driver is reported by its monitor
+        if refused:
+            log.warning("order not carried out", session=self._identity.id, why=refused)
+        if refused and isinstance(order, msg.SendTurn):
+            await self.context.ref.send(_Refused(uuid=order.uuid, reason=refused))
+
+    async def _report(self, report: msg.DriverReport) -> None:
+        if report.launch != self._launch:
+            return
+        match report:
+            case msg.DriverEvents(events=events):
+                for event in events:
+                    await self._handle(steps.FromAgent(event))
+            case msg.DriverReady(conversation=conversation, capabilities=capabilities):
+                await self._handle(
+                    steps.DriverReady(conversation=conversation, capabilities=capabilities)
+                )
+            case msg.DriverFailed(reason=reason, kind=kind):
+                await self._handle(steps.DriverFailed(reason=reason, kind=kind))
+            case msg.DriverEnded(exit_code=code, stderr=stderr):
+                self._driver = None
+                await self._handle(steps.DriverEnded(code=code, stderr=stderr))
+
+    async def _driver_lost(self, launch: int, reason: str) -> None:
+        """Take the end of a driver that sent no ``DriverEnded``."""
+        if launch != self._launch or not self._session.has_process:
+            return
+        self._driver = None
+        await self._handle(steps.DriverFailed(reason=reason))
+        await self._handle(steps.DriverEnded(code=None, stderr=reason))
+
+    # Requests.
+
+    async def _apply(self, message: ApplyAnswer) -> None:
+        known = self._requests.known_outcome(message)
+        request = agent_id(message, self._launch)
+        if known is not None or request is None:
+            late = AnswerReceived(applied=False, reason="the agent no longer waits for the answer")
+            self.reply(message, known or late)
+            return
+        outputs = self._session.handle(
+            steps.Answered(request=request, answer=message.answer), time.time()
+        )
+        order = next((each for each in outputs if isinstance(each, steps.AnswerAgent)), None)
+        await self._carry_out([each for each in outputs if each is not order])
+        reply = self.defer(message)
+        self.context.start_soon(self._requests.apply, message, order, self._driver, reply)
+
+
+def _incoming(message: Message) -> Incoming:
+    return Incoming(
+        id=message.id,
+        sender=message.sender,
+        text=message.text,
+        is_alone=message.sender.startswith(ALONE),
+    )
+
+
+def _by(command: Any) -> str:
+    return command.from_handle or "human"

@@ -1,0 +1,86 @@
+"""The state of a session as clients see it. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import attrs
+
+from aegis.agents.sessions.rules import Session
+from aegis.agents.sessions.steps import Phase
+from aegis.clock import utc_text
+from aegis.protocol.agents import AgentInfo, AgentState, Blocked
+
+
+@attrs.frozen(kw_only=True)
+class Identity:
+    """The parts of a session that its machine does not know; only ``handle`` may change."""
+
+    id: str
+    handle: str
+    profile: str
+    provider: str
+    cwd: str
+    spawned_by: str
+    model: str = ""
+
+
+def agent_info(
+    identity: Identity, session: Session, blocked_by: Blocked | None, now: float
+) -> AgentInfo:
+    """Return the state of ``session`` at the moment ``now``, in seconds since 1970.
+
+    ``blocked_by`` is its oldest open request.
+    """
+    limited_until = session.limited_until
+    is_limited = limited_until is not None and now < limited_until
+    return AgentInfo(
+        id=identity.id,
+        handle=identity.handle,
+        profile=identity.profile,
+        provider=identity.provider,
+        state=_state(session.phase, is_blocked=blocked_by is not None, is_limited=is_limited),
+        since=moment_text(session.since),
+        reason=session.reason,
+        cwd=identity.cwd,
+        spawned_by=identity.spawned_by,
+        model=session.model or identity.model,
+        turn=session.turns,
+        waiting=session.waiting,
+        quiet_s=_quiet_s(session, now),
+        tools=[each[:200] for each in session.tools.values()][:16],
+        blocked=blocked_by,
+        limited_until=moment_text(limited_until) if is_limited and limited_until else None,
+        conversation=session.conversation,
+    )
+
+
+def _state(phase: Phase, *, is_blocked: bool, is_limited: bool) -> AgentState:
+    match phase:
+        case Phase.IDLE | Phase.WORKING if is_blocked:
+            return "blocked"
+        case Phase.IDLE | Phase.DORMANT if is_limited:
+            return "limited"
+        case Phase.DORMANT:
+            return "dormant"
+        case Phase.STARTING:
+            return "starting"
+        case Phase.IDLE:
+            return "idle"
+        case Phase.WORKING | Phase.STOPPING:
+            return "working"
+        case Phase.ERROR:
+            return "error"
+        case Phase.CLOSED:
+            return "closed"
+
+
+def _quiet_s(session: Session, now: float) -> float:
+    """Return the seconds without progress of a turn in which no tool runs."""
+    is_silent = session.phase is Phase.WORKING and not session.tools and not len(session.requests)
+    return round(max(0.0, now - session.progressed_at), 1) if is_silent else 0.0
+
+
+def moment_text(moment: float) -> str:
+    """Return a moment in seconds since 1970 as UTC, ISO 8601 with ``Z``."""
+    return utc_text(datetime.fromtimestamp(moment, UTC))

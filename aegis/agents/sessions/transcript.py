@@ -1,0 +1,182 @@
+"""``Transcript``: the ledger of one session, with its entries' numbers and their outcomes.
+
+A line is an entry of the session's machine with ``seq``, which rises by one. An entry that cannot
+be stored as it is (too long, no JSON) is stored without its content, so that no event is missing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from aegis.agents.sessions.past import Past
+from aegis.errors import StorageError
+from aegis.journal.appender import Appender, Position
+from aegis.journal.disk import Disk, read_blocks, shown, storage_error
+from aegis.journal.flusher import Flusher
+from aegis.journal.ledger import encode_line, scan
+from aegis.journal.reader import LedgerReader, Reading
+
+log = structlog.get_logger("aegis.agents")
+
+MAX_ENTRY_BYTES = 1024 * 1024
+"""The longest stored entry."""
+
+MAX_FIELD_CHARS = 2_000
+"""The part of each text that is kept of a longer entry."""
+
+Outcome = Callable[[int, StorageError | None], None]
+"""Called with an entry's number, and with the error if the disk refused it."""
+
+
+class Transcript:
+    """The only writer of a session's ledger. The owner closes it."""
+
+    def __init__(self, appender: Appender, flusher: Flusher, past: Past, seq: int) -> None:
+        self._appender = appender
+        self._flusher = flusher
+        self.past = past
+        """The fold of the entries that were there when it was opened."""
+        self._seq = self._durable = seq
+        self._unsynced: deque[tuple[int, int]] = deque()  # where an entry ends, and its number
+        self._awaited: list[tuple[int, Position]] = []
+        self._on_outcome: Outcome | None = None
+
+    @classmethod
+    async def open(cls, path: Path, flusher: Flusher) -> Transcript:
+        """Open or create the ledger and read it. Raises ``StorageError``."""
+        appender = await Appender.open(path, flusher)
+        try:
+            read = partial(_fold, flusher.disk, path, appender.fd, appender.synced)
+            past, seq, damaged = await flusher.look(read)
+        except BaseException:
+            appender.close()
+            raise
+        if damaged:
+            log.warning("damaged lines skipped", file=shown(path), lines=damaged)
+        return cls(appender, flusher, past, seq)
+
+    def start(self, start_soon: Callable[..., object], on_outcome: Outcome) -> None:
+        """Start syncs with ``start_soon``, and report the outcome of synced entries."""
+        self._on_outcome = on_outcome
+        self._appender.start(start_soon)
+        self._appender.on_outcome = self._settle
+
+    async def append(self, number: int, entry: Mapping[str, Any], *, sync: bool) -> None:
+        """Write an entry; with ``sync``, its outcome is reported under ``number``.
+
+        Without ``sync`` an entry that the disk refuses is lost, and logged.
+        """
+        try:
+            if self._appender.failed:
+                await self._appender.recover()
+            position = self._appender.append(_line(self._seq + 1, entry))
+        except StorageError as error:
+            log.warning("entry not stored", file=shown(self._appender.path), why=str(error))
+            if sync:
+                self._report(number, error)
+            return
+        self._seq += 1
+        self._unsynced.append((position.end, self._seq))
+        if sync:
+            self._awaited.append((number, position))
+            self._appender.request_sync()
+
+    async def read(self, *, last_n: int | None, since: int | None) -> Reading:
+        """Return the durable entries: the newest ``last_n``, or those after ``since``.
+
+        Raises ``StorageError``.
+        """
+        reader = LedgerReader(self._appender.path, disk=self._flusher.disk)
+        end = self._appender.synced
+        if since is not None:
+            return await self._flusher.look(partial(reader.since, "seq", since, end=end))
+        return await self._flusher.look(partial(reader.last_n, last_n or 50, end=end))
+
+    def close(self) -> None:
+        """Close the file; the outcome of entries that are not durable is not reported."""
+        self._on_outcome = None
+        self._appender.close()
+
+    def _settle(self) -> None:
+        while self._unsynced and self._unsynced[0][0] <= self._appender.synced:
+            self._durable = self._unsynced.popleft()[1]
+        if self._appender.failed:  # the lines that were not durable are gone
+            self._unsynced.clear()
+            self._seq = self._durable
+        awaited, self._awaited = self._awaited, []
+        for number, position in awaited:
+            try:
+                is_synced = self._appender.is_synced(position)
+            except StorageError as error:
+                self._report(number, error)
+            else:
+                if is_synced:
+                    self._report(number, None)
+                else:
+                    self._awaited.append((number, position))
+
+    def _report(self, number: int, error: StorageError | None) -> None:
+        if self._on_outcome is not None:
+            self._on_outcome(number, error)
+
+
+def _line(seq: int, entry: Mapping[str, Any]) -> bytes:
+    try:
+        line = encode_line({"seq": seq, **entry})
+    except (ValueError, TypeError, RecursionError):
+        return encode_line(_without_content(seq, entry))
+    if len(line) <= MAX_ENTRY_BYTES:
+        return line
+    line = encode_line({"seq": seq, **_shortened(entry), "truncated": len(line)})
+    if len(line) <= MAX_ENTRY_BYTES:
+        return line
+    return encode_line(_without_content(seq, entry))
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[:MAX_FIELD_CHARS]
+    if isinstance(value, Mapping):
+        return {key[:MAX_FIELD_CHARS]: _shortened(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_shortened(each) for each in value[:MAX_FIELD_CHARS]]
+    return value
+
+
+def _without_content(seq: int, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry with its simple fields only, and the type of its event."""
+    event = entry.get("event")
+    kept = {
+        key: value[:MAX_FIELD_CHARS] if isinstance(value, str) else value
+        for key, value in entry.items()
+        if isinstance(value, str | int)
+    }
+    kind = {"type": str(event.get("type"))[:64]} if isinstance(event, Mapping) else {}
+    return {"seq": seq, **kept, **({"event": kind} if kind else {}), "truncated": 0}
+
+
+def _fold(disk: Disk, path: Path, fd: int, end: int) -> tuple[Past, int, int]:
+    """Return the fold of the first ``end`` bytes, the newest number, and the damaged lines.
+
+    Blocking: for a thread.
+    """
+    past, seq, damaged = Past(), 0, 0
+    seal, rest, base = disk.seal(path), b"", 0
+    try:
+        for block in read_blocks(disk, fd, 0, end):
+            found = scan(rest + block, base=base, seal=seal)
+            rest, base = (rest + block)[found.whole - base :], found.whole
+            damaged += len(found.damaged)
+            for line in found.lines:
+                number = line.fields.get("seq")
+                seq = max(seq, number) if type(number) is int else seq
+                past.take(line.fields)
+    except OSError as error:
+        raise storage_error("read", path, error) from error
+    return past, seq, damaged

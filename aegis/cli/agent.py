@@ -1,0 +1,245 @@
+"""The verbs of agent sessions: ``agent launch|list|show|send|read|interrupt|restart|stop|…``."""
+
+from __future__ import annotations
+
+from aegis.cli.grammar.verb import WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.printing.formatting import (
+    cell,
+    duration,
+    escaped,
+    escaped_line,
+    print_lines,
+    print_notice,
+    table,
+)
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+_HEAD = ["agent", "state", "turn", "waiting", "blocked on", "profile", "spawned by", "directory"]
+
+SIGNS = {
+    "working": "🟢",
+    "starting": "🟢",
+    "idle": "⚪",
+    "dormant": "⚪",
+    "blocked": "🟡",
+    "limited": "🟡",
+    "stalled": "🟠",
+    "closed": "✅",
+    "error": "🔴",
+}
+"""The sign of each state."""
+
+STALLED_S = 120.0
+"""Seconds without progress after which a working agent is shown as stalled."""
+
+
+@verb(
+    option("--handle", "new_handle", metavar="NAME", help="Its handle; default: a generated one."),
+    option("--workspace", metavar="NAME", help="The workspace it works in; default: the root."),
+    argument("profile", required=False),
+    argument("prompt", required=False),
+)
+def launch(
+    daemon: Daemon,
+    profile: str | None,
+    prompt: str | None,
+    new_handle: str | None,
+    workspace: str | None,
+) -> None:
+    """Start an agent session from PROFILE (default: the default one), with the text PROMPT.
+
+    It runs in the background. `agent profiles` lists the profiles.
+    """
+    reply = daemon.call(
+        "spawn", profile=profile, prompt=prompt, handle=new_handle, workspace=workspace
+    )
+    daemon.show(reply, lambda: print_lines(_sessions([reply])))
+
+
+@verb(flag("--closed", help="Include sessions that were closed."))
+def list_agents(daemon: Daemon, closed: bool) -> None:
+    """List the agent sessions, and what each is blocked on."""
+    reply = daemon.call("list_sessions", closed=closed)
+    daemon.show(reply, lambda: print_lines(_sessions(reply["result"])))
+
+
+@verb()
+def profiles(daemon: Daemon) -> None:
+    """List the profiles that can be launched."""
+    reply = daemon.call("list_agents")
+    daemon.show(reply, lambda: print_lines(_profiles(reply["result"])))
+
+
+@verb(argument("agent"))
+def show(daemon: Daemon, agent: str) -> None:
+    """Show the state of AGENT."""
+    reply = daemon.call("agent_show", handle=agent)
+    daemon.show(reply, lambda: print_lines(_details(reply)))
+
+
+@verb(argument("agent"), argument("text", many=True), options_first=True)
+def send(daemon: Daemon, agent: str, text: Sequence[str]) -> None:
+    """Send TEXT to AGENT: it becomes a turn, at once or after the current one."""
+    reply = daemon.call("handoff", target_handle=agent, context=" ".join(text))
+    daemon.show(reply, lambda: print_lines(escaped_line(f"{reply['status']} ({reply['id']})")))
+
+
+@verb(
+    option("--last", kind=WHOLE, help="The newest entries; default 50."),
+    option("--since", kind=WHOLE, metavar="SEQ", help="Entries after SEQ instead."),
+    argument("agent"),
+)
+def read(daemon: Daemon, agent: str, last: int | None, since: int | None) -> None:
+    """Show the transcript of AGENT."""
+    reply = daemon.call("session_read", handle=agent, last_n=last, since=since)
+    daemon.show(reply, lambda: print_lines("\n".join(filter(None, map(_entry, reply["result"])))))
+
+
+@verb(argument("agent"))
+def interrupt(daemon: Daemon, agent: str) -> None:
+    """Interrupt the current turn of AGENT."""
+    reply = daemon.call("interrupt", handle=agent)
+    daemon.show(reply, lambda: print_lines(_sessions([reply])))
+
+
+@verb(argument("agent"))
+def restart(daemon: Daemon, agent: str) -> None:
+    """Start the program of AGENT anew, with the same conversation."""
+    reply = daemon.call("agent_restart", handle=agent)
+    daemon.show(reply, lambda: print_lines(_sessions([reply])))
+
+
+@verb(argument("agent"))
+def stop(daemon: Daemon, agent: str) -> None:
+    """Close AGENT for good. Its transcript is kept."""
+    reply = daemon.call("close", handle=agent)
+    daemon.show(reply, lambda: print_notice(f"closed {reply['handle']}"))
+
+
+def _sessions(infos: Sequence[Mapping[str, Any]]) -> str:
+    return table(_HEAD, [_row(each) for each in infos])
+
+
+def _row(info: Mapping[str, Any]) -> list[object]:
+    return [
+        info["handle"],
+        _state(info),
+        info["turn"] or None,
+        info["waiting"] or None,
+        _blocked(info),
+        info["profile"],
+        info["spawned_by"],
+        info["cwd"],
+    ]
+
+
+def _state(info: Mapping[str, Any]) -> str:
+    state = "stalled" if info["quiet_s"] >= STALLED_S else info["state"]
+    return f"{SIGNS.get(state, '')} {state}"
+
+
+def _blocked(info: Mapping[str, Any]) -> str | None:
+    blocked = info["blocked"]
+    return None if blocked is None else f"{blocked['kind']}: {blocked['title']}"
+
+
+def _details(info: Mapping[str, Any]) -> str:
+    lines = [
+        ("state", f"{_state(info)} since {info['since']}"),
+        ("reason", info["reason"]),
+        ("blocked on", _blocked(info)),
+        ("limited until", info["limited_until"]),
+        ("without progress", duration(info["quiet_s"]) if info["quiet_s"] else None),
+        ("tools", ", ".join(info["tools"])),
+        ("turn", info["turn"]),
+        ("waiting", info["waiting"] or None),
+        ("profile", f"{info['profile']} ({info['provider']})"),
+        ("model", info["model"]),
+        ("conversation", info["conversation"]),
+        ("directory", info["cwd"]),
+        ("spawned by", info["spawned_by"]),
+        ("id", info["id"]),
+    ]
+    shown = [f"{name:<17} {cell(value)}" for name, value in lines if value not in (None, "")]
+    return "\n".join([escaped_line(info["handle"]), *shown])
+
+
+def _profiles(infos: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        [
+            f"{each['profile']}{' (default)' if each['is_default'] else ''}",
+            each["provider"],
+            each["permission"],
+            each["model"],
+            each["problem"] or None,
+        ]
+        for each in infos
+    ]
+    return table(["profile", "provider", "permission", "model", "problem"], rows)
+
+
+def _entry(entry: Mapping[str, Any]) -> str:
+    text = _entry_text(entry["kind"], entry["fields"])
+    return f"{entry['seq']:>5} {escaped(text)}" if text else ""
+
+
+def _entry_text(kind: str, fields: Mapping[str, Any]) -> str:
+    match kind:
+        case "turn_opened":
+            return f"── turn {fields.get('turn')} ──\n{fields.get('text', '')}"
+        case "turn_ended":
+            return (
+                f"── turn {fields.get('turn')} {fields.get('outcome')}: {fields.get('reason')} ──"
+            )
+        case "event":
+            return _event_text(fields.get("event", {}))
+        case "started":
+            return f"agent started (try {fields.get('rung')})"
+        case "ended":
+            return str(fields.get("reason", ""))
+        case "decided":
+            return f"answered by the profile: {fields.get('why')}"
+        case "closed" | "interrupt":
+            return f"{kind} by {fields.get('by')}"
+    return ""
+
+
+def _event_text(event: Mapping[str, Any]) -> str:
+    match event.get("type"):
+        case "assistant_text":
+            return str(event.get("text", ""))
+        case "tool_use":
+            return f"⚙ {event.get('title') or event.get('name')}"
+        case "tool_result":
+            return f"↳ {'failed: ' if event.get('is_error') else ''}{event.get('text', '')}"
+        case "request_opened":
+            return f"? {event.get('kind')}: {event.get('title') or event.get('tool')}"
+        case "retrying":
+            return f"retrying ({event.get('attempt')} of {event.get('attempts')})"
+        case "rate_limit":
+            return f"usage limit: {event.get('status')}"
+    return ""
+
+
+agent = Group(
+    """Coding agents that the daemon drives.
+
+An agent works in the background and is woken by messages to its handle.""",
+    {
+        "launch": launch,
+        "list": list_agents,
+        "profiles": profiles,
+        "show": show,
+        "send": send,
+        "read": read,
+        "interrupt": interrupt,
+        "restart": restart,
+        "stop": stop,
+    },
+)

@@ -1,0 +1,66 @@
+"""Agent sessions, for the blocking client."""
+
+from __future__ import annotations
+
+from aegis.client.blocking.noun import BlockingNoun
+from aegis.protocol.agents import (
+    AgentInfo,
+    AgentList,
+    CloseAgent,
+    InterruptAgent,
+    ListAgents,
+    ListSessions,
+    ProfileList,
+    ReadSession,
+    RestartAgent,
+    ShowAgent,
+    SpawnAgent,
+    Transcript,
+)
+
+
+class Agents(BlockingNoun):
+    """Agent sessions: coding agents that the daemon drives."""
+
+    def spawn(
+        self,
+        profile: str | None = None,
+        prompt: str | None = None,
+        *,
+        handle: str | None = None,
+        workspace: str | None = None,
+    ) -> AgentInfo:
+        """Start a session; send it further work with ``inboxes.handoff``."""
+        return self._call(
+            SpawnAgent, profile=profile, prompt=prompt, handle=handle, workspace=workspace
+        )
+
+    def list(self, *, closed: bool = False) -> AgentList:
+        """List sessions by their handles, with ``closed`` also those that were closed."""
+        return self._call(ListSessions, closed=closed)
+
+    def profiles(self) -> ProfileList:
+        """List the profiles that can be spawned."""
+        return self._call(ListAgents)
+
+    def show(self, handle: str) -> AgentInfo:
+        """Return the state of one session."""
+        return self._call(ShowAgent, handle=handle)
+
+    def read(
+        self, handle: str, *, last_n: int | None = None, since: int | None = None
+    ) -> Transcript:
+        """Return the newest entries of a transcript, or those after the seq ``since``."""
+        return self._call(ReadSession, handle=handle, last_n=last_n, since=since)
+
+    def interrupt(self, handle: str) -> AgentInfo:
+        """Interrupt the current turn of a session."""
+        return self._call(InterruptAgent, handle=handle)
+
+    def restart(self, handle: str) -> AgentInfo:
+        """Start the agent's program anew with the same conversation."""
+        return self._call(RestartAgent, handle=handle)
+
+    def close(self, handle: str) -> AgentInfo:
+        """End a session for good."""
+        return self._call(CloseAgent, handle=handle)

@@ -1,0 +1,66 @@
+"""Agent sessions: coding agents that the daemon drives."""
+
+from __future__ import annotations
+
+from aegis.client.nouns.noun import Noun
+from aegis.protocol.agents import (
+    AgentInfo,
+    AgentList,
+    CloseAgent,
+    InterruptAgent,
+    ListAgents,
+    ListSessions,
+    ProfileList,
+    ReadSession,
+    RestartAgent,
+    ShowAgent,
+    SpawnAgent,
+    Transcript,
+)
+
+
+class Agents(Noun):
+    """Agent sessions: coding agents that the daemon drives."""
+
+    async def spawn(
+        self,
+        profile: str | None = None,
+        prompt: str | None = None,
+        *,
+        handle: str | None = None,
+        workspace: str | None = None,
+    ) -> AgentInfo:
+        """Start a session; send it further work with ``inboxes.handoff``."""
+        return await self._call(
+            SpawnAgent, profile=profile, prompt=prompt, handle=handle, workspace=workspace
+        )
+
+    async def list(self, *, closed: bool = False) -> AgentList:
+        """List sessions by their handles, with ``closed`` also those that were closed."""
+        return await self._call(ListSessions, closed=closed)
+
+    async def profiles(self) -> ProfileList:
+        """List the profiles that can be spawned."""
+        return await self._call(ListAgents)
+
+    async def show(self, handle: str) -> AgentInfo:
+        """Return the state of one session."""
+        return await self._call(ShowAgent, handle=handle)
+
+    async def read(
+        self, handle: str, *, last_n: int | None = None, since: int | None = None
+    ) -> Transcript:
+        """Return the newest entries of a transcript, or those after the seq ``since``."""
+        return await self._call(ReadSession, handle=handle, last_n=last_n, since=since)
+
+    async def interrupt(self, handle: str) -> AgentInfo:
+        """Interrupt the current turn of a session."""
+        return await self._call(InterruptAgent, handle=handle)
+
+    async def restart(self, handle: str) -> AgentInfo:
+        """Start the agent's program anew with the same conversation."""
+        return await self._call(RestartAgent, handle=handle)
+
+    async def close(self, handle: str) -> AgentInfo:
+        """End a session for good."""
+        return await self._call(CloseAgent, handle=handle)

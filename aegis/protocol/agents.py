@@ -1,0 +1,222 @@
+"""Agent sessions: their commands and states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import attrs
+
+from aegis.protocol.agent_events import RequestKind
+from aegis.protocol.command import Command, at_most_chars, between, described, matching
+from aegis.protocol.inboxes import MAX_BODY_CHARS
+from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
+
+AgentState = Literal[
+    "dormant", "starting", "idle", "working", "blocked", "limited", "error", "closed"
+]
+
+HANDLE = described(
+    f"The agent's handle: {NAME_RULE}.", "The agent's handle.", pattern=f"^{NAME_PATTERN}$"
+)
+
+
+@attrs.frozen(kw_only=True)
+class Blocked:
+    """The oldest open request of an agent; ``since`` is UTC, ISO 8601 with ``Z``."""
+
+    kind: RequestKind
+    request_id: str
+    title: str
+    since: str
+
+
+@attrs.frozen(kw_only=True)
+class AgentInfo:
+    """The state of an agent session.
+
+    ``id`` never changes, ``handle`` may be renamed; ``spawned_by`` is the handle of the spawner, or
+    ``human``. ``reason`` explains an error or an end. ``since`` is the moment of the last change of
+    state, ``quiet_s`` the seconds without progress while the agent works and no tool runs.
+    ``waiting`` messages wait for the next turn. ``conversation`` is the agent's own id, with which
+    its own program can continue.
+    """
+
+    id: str
+    handle: str
+    profile: str
+    provider: str
+    state: AgentState
+    since: str
+    reason: str
+    cwd: str
+    spawned_by: str
+    model: str
+    turn: int
+    waiting: int
+    quiet_s: float
+    tools: list[str]
+    blocked: Blocked | None
+    limited_until: str | None
+    conversation: str | None
+
+
+@attrs.frozen(kw_only=True)
+class AgentList:
+    """Agent sessions, in the order of their handles."""
+
+    result: list[AgentInfo]
+
+
+@attrs.frozen(kw_only=True)
+class SpawnAgent(Command[AgentInfo]):
+    """Start an agent session. It runs in the background and is woken by messages to its handle.
+
+    Send it work with aegis_handoff; subscribe to its terminals or read your inbox for its news.
+    """
+
+    profile: str | None = attrs.field(
+        default=None,
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(
+            "A profile of aegis_list_agents; default: the default one.", pattern=f"^{NAME_PATTERN}$"
+        ),
+    )
+    prompt: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_BODY_CHARS),
+        metadata=described("Its first message. Without one it waits for a handoff."),
+    )
+    handle: str | None = attrs.field(
+        default=None,
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(
+            "A new handle for it; default: a generated one.", pattern=f"^{NAME_PATTERN}$"
+        ),
+    )
+    workspace: str | None = attrs.field(
+        default=None,
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(
+            "The workspace whose directory it works in; default: the root.",
+            pattern=f"^{NAME_PATTERN}$",
+        ),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class OnAgent(Command[AgentInfo]):
+    """A command on one agent session."""
+
+    handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)
+
+
+@attrs.frozen(kw_only=True)
+class CloseAgent(OnAgent):
+    """End an agent session for good. Its transcript and its unread messages are kept."""
+
+
+@attrs.frozen(kw_only=True)
+class InterruptAgent(OnAgent):
+    """Interrupt the agent's current turn; messages that wait become its next turn."""
+
+
+@attrs.frozen(kw_only=True)
+class RestartAgent(OnAgent):
+    """Start the agent's program anew with the same conversation."""
+
+
+@attrs.frozen(kw_only=True)
+class ShowAgent(OnAgent):
+    """Return the state of one agent session."""
+
+
+@attrs.frozen(kw_only=True)
+class ListSessions(Command[AgentList]):
+    """List agent sessions: who works on what, and who is blocked on what."""
+
+    closed: bool = attrs.field(default=False, metadata=described("True: list closed sessions too."))
+
+
+@attrs.frozen(kw_only=True)
+class ProfileInfo:
+    """A profile that can be spawned; ``problem`` says why it cannot."""
+
+    profile: str
+    provider: str
+    permission: Literal["read", "ask", "write", "full"]
+    model: str = ""
+    is_default: bool = False
+    problem: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class ProfileList:
+    """Profiles, in the order of their names."""
+
+    result: list[ProfileInfo]
+
+
+@attrs.frozen(kw_only=True)
+class ListAgents(Command[ProfileList]):
+    """List the profiles of agents that aegis_spawn can start."""
+
+
+@attrs.frozen(kw_only=True)
+class TranscriptEntry:
+    """One entry of a transcript: ``seq`` rises by one; ``at`` is UTC, ISO 8601 with ``Z``.
+
+    ``fields`` depend on ``kind``: a turn's opening and end, an event of the agent, and others.
+    """
+
+    seq: int
+    kind: str
+    at: str
+    fields: dict[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class Transcript:
+    """Entries of a transcript, oldest first; ``more``: a limit left some out."""
+
+    result: list[TranscriptEntry]
+    more: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class ReadSession(Command[Transcript]):
+    """Read the transcript of your own session, or of one that you spawned."""
+
+    handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)
+    last_n: int | None = attrs.field(
+        default=None,
+        validator=between(1, 1000, "entries"),
+        metadata=described("The newest entries, 1 to 1000; default 50.", minimum=1, maximum=1000),
+    )
+    since: int | None = attrs.field(
+        default=None,
+        validator=between(0, 2**53 - 1, "(a seq)"),
+        metadata=described("Entries after this seq, instead of the newest ones.", minimum=0),
+    )
+
+
+def transcript_of(records: Sequence[Mapping[str, Any]], *, more: bool) -> Transcript:
+    """Return the lines of a transcript as a reply."""
+    return Transcript(result=[_entry(each) for each in records], more=more)
+
+
+def _entry(record: Mapping[str, Any]) -> TranscriptEntry:
+    fields = {key: value for key, value in record.items() if key not in ("seq", "kind", "at")}
+    moment = record.get("at")
+    at = datetime.fromtimestamp(moment, UTC) if isinstance(moment, int | float) else EPOCH
+    return TranscriptEntry(
+        seq=int(record["seq"]),
+        kind=str(record.get("kind", "")),
+        at=at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        fields=fields,
+    )
+
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+"""The moment of an entry that has none."""

@@ -1,0 +1,300 @@
+"""Agent sessions of a real daemon, with a stand-in for the agent's program."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.harness import DaemonProcess, is_alive, processes_with
+from tests.resources.waiting import until
+
+pytestmark = pytest.mark.real
+
+STAND_IN = Path(__file__).parents[1] / "fakes" / "agents" / "main.py"
+
+
+@pytest.fixture
+def team(own_daemon: DaemonProcess) -> Iterator[Team]:
+    yield Team(own_daemon)
+    own_daemon.stop()
+    assert agents_of(own_daemon) == []
+
+
+def agents_of(daemon: DaemonProcess) -> list[int]:
+    """The processes of agents of this root, by their cookie."""
+    begin = f"AEGIS_TERMINAL={daemon.root}//"
+    return [int(each.split()[0]) for each in processes_with(begin)]
+
+
+class Team:
+    """A daemon whose profiles start stand-ins, and calls of it under several handles."""
+
+    def __init__(self, daemon: DaemonProcess) -> None:
+        self.daemon = daemon
+        profiles = {
+            name: {
+                "provider": "claude",
+                "permission": permission,
+                "command": [sys.executable, str(STAND_IN), "claude"],
+            }
+            for name, permission in (("asks", "ask"), ("writes", "write"), ("all", "full"))
+        }
+        configuration = {"agents": profiles, "default_agent": "asks"}
+        (daemon.root / ".aegis.yaml").write_text(yaml.safe_dump(configuration))
+        daemon.start("--port", "0", "--trust")
+
+    def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
+        return self.daemon.call(command, **arguments)
+
+    def spawn(self, prompt: str | None = None, **arguments: object) -> str:
+        given = {} if prompt is None else {"prompt": prompt}
+        handle: str = self.call("spawn", **given, **arguments)["handle"]
+        return handle
+
+    def send(self, handle: str, text: str, sender: str = "pm") -> None:
+        self.call("handoff", target_handle=handle, context=text, from_handle=sender)
+
+    def info(self, handle: str) -> dict[str, Any]:
+        return self.call("agent_show", handle=handle)
+
+    def is_in(self, handle: str, state: str) -> None:
+        until(lambda: self.info(handle)["state"] == state, f"{handle} is {state}")
+
+    def entries(self, handle: str, *kinds: str) -> list[dict[str, Any]]:
+        found = self.call("session_read", handle=handle, last_n=1000)["result"]
+        return [each["fields"] | {"seq": each["seq"]} for each in found if each["kind"] in kinds]
+
+    def outcomes(self, handle: str) -> list[str]:
+        return [each["outcome"] for each in self.entries(handle, "turn_ended")]
+
+    def has_outcomes(self, handle: str, *outcomes: str) -> None:
+        until(lambda: self.outcomes(handle) == [*outcomes], f"turns end as {outcomes}")
+
+    def texts(self, handle: str) -> list[str]:
+        """The texts of the agent; the stand-in says the headers of messages too."""
+        events = [each["event"] for each in self.entries(handle, "event")]
+        texts = [each["text"] for each in events if each["type"] == "assistant_text"]
+        return [each for each in texts if not each.startswith("> from ")]
+
+    def inbox(self, handle: str) -> list[dict[str, Any]]:
+        messages: list[dict[str, Any]] = self.call("inbox_read", from_handle=handle)["messages"]
+        return messages
+
+    def agent(self) -> int:
+        """The process of the only agent's program, not of its guard."""
+        pids = [each for each in agents_of(self.daemon) if "claude" in command_of(each)]
+        [pid] = [each for each in pids if "guard.py" not in command_of(each)]
+        return pid
+
+
+def open_request(team: Team) -> dict[str, Any]:
+    """The only open request, once it is shown."""
+
+    def requests() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = team.call("request_list")["requests"]
+        return found
+
+    until(lambda: len(requests()) == 1, "the request is shown")
+    return requests()[0]
+
+
+def command_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+
+
+def test_a_prompt_becomes_the_first_turn_and_a_message_the_next(team: Team) -> None:
+    handle = team.spawn("SAY hello")
+    team.has_outcomes(handle, "completed")
+    team.send(handle, "SAY again")
+    team.has_outcomes(handle, "completed", "completed")
+    assert team.texts(handle) == ["hello", "again"]
+    opened = team.entries(handle, "turn_opened")
+    assert [each["turn"] for each in opened] == [1, 2]
+    assert opened[0]["text"].startswith("> from human · ")
+    assert opened[1]["text"].startswith("> from agent:pm · ")
+    assert team.call("inbox_read", from_handle=handle)["messages"] == []
+    assert team.info(handle)["state"] == "idle"
+
+
+def test_messages_during_a_turn_become_one_turn_with_both_headers(team: Team) -> None:
+    handle = team.spawn("HANG")
+    team.is_in(handle, "working")
+    team.send(handle, "SAY one", "ann")
+    team.send(handle, "SAY two", "bob")
+    until(lambda: team.info(handle)["waiting"] == 2, "both wait")
+    team.call("interrupt", handle=handle)
+    team.has_outcomes(handle, "cancelled", "completed")
+    text = team.entries(handle, "turn_opened")[1]["text"]
+    assert (text.count("> from agent:ann"), text.count("> from agent:bob")) == (1, 1)
+    assert team.texts(handle) == ["one", "two"]
+
+
+@pytest.mark.parametrize("of", ["agent", "guard"])
+def test_a_killed_agent_interrupts_its_turn_says_so_and_is_resumed(team: Team, of: str) -> None:
+    handle = team.spawn("HANG", from_handle="pm")
+    team.is_in(handle, "working")
+    agent = team.agent()
+    guard = int(Path(f"/proc/{agent}/stat").read_text().split()[3])
+    os.kill(agent if of == "agent" else guard, signal.SIGKILL)
+    team.has_outcomes(handle, "interrupted")
+    until(lambda: len(team.inbox("pm")) == 1, "the sender is notified")
+    [message] = team.inbox("pm")
+    assert (message["sender"], message["status"]) == ("substrate", "error")
+    assert "turn 1" in message["body"]
+    team.is_in(handle, "idle")
+    team.send(handle, "SAY back")
+    team.has_outcomes(handle, "interrupted", "completed")
+    assert [each["rung"] for each in team.entries(handle, "started")] == [1, 1]
+    assert not is_alive(agent)
+
+
+def test_a_killed_daemon_loses_no_message_and_repeats_no_turn(team: Team) -> None:
+    handle = team.spawn("HANG", from_handle="pm")
+    team.is_in(handle, "working")
+    team.send(handle, "SAY later")
+    agent = team.agent()
+    team.daemon.kill()
+    until(lambda: not is_alive(agent), "the guard has ended the agent")
+    team.daemon.start("--port", "0", "--trust")
+    team.has_outcomes(handle, "interrupted", "completed")
+    assert team.texts(handle) == ["later"]
+    opened = team.entries(handle, "turn_opened")
+    assert [each["text"].splitlines()[1] for each in opened] == ["HANG", "SAY later"]
+    assert [each["status"] for each in team.inbox("pm")] == ["error"]
+
+
+def test_sessions_are_dormant_after_a_restart_and_their_handles_are_kept(team: Team) -> None:
+    handle = team.spawn("SAY hello", handle="builder")
+    team.has_outcomes(handle, "completed")
+    assert team.daemon.stop() == 0
+    assert agents_of(team.daemon) == []
+    team.daemon.start("--port", "0", "--trust")
+    [info] = team.call("list_sessions")["result"]
+    assert (info["handle"], info["state"], info["turn"]) == ("builder", "dormant", 1)
+    assert agents_of(team.daemon) == []
+
+
+def test_a_permission_is_a_request_and_its_answer_goes_to_the_agent(team: Team) -> None:
+    handle = team.spawn("ASK touch x\nSAY done")
+    team.is_in(handle, "blocked")
+    request = open_request(team)
+    assert (request["handle"], request["kind"], request["tool"]) == (handle, "permission", "Bash")
+    assert request["input"] == {"command": "touch x"}
+    assert team.info(handle)["blocked"]["request_id"] == request["id"]
+    named = {"id": request["id"], "digest": request["digest"]}
+    assert team.call("request_answer", **named, answer="allow")["outcome"] == "applied"
+    late = team.call("request_answer", **named, answer="deny")
+    assert late["outcome"] == "already_answered"
+    team.has_outcomes(handle, "completed")
+    [closed] = team.call("request_list", state="closed")["requests"]
+    assert (closed["state"], closed["by"], bool(closed["applied"])) == ("answered", "human", True)
+
+
+def test_a_request_is_withdrawn_with_the_death_of_its_agent(team: Team) -> None:
+    handle = team.spawn("ASK touch x")
+    team.is_in(handle, "blocked")
+    request = open_request(team)
+    os.kill(team.agent(), signal.SIGKILL)
+    team.has_outcomes(handle, "interrupted")
+    until(lambda: team.call("request_list")["requests"] == [], "it is withdrawn")
+    named = {"id": request["id"], "digest": request["digest"]}
+    assert team.call("request_answer", **named, answer="allow")["outcome"] == "withdrawn"
+
+
+def test_a_profile_answers_first_and_the_transcript_says_why(team: Team) -> None:
+    handle = team.spawn("ASK ls\nSAY done", profile="all")
+    team.has_outcomes(handle, "completed")
+    assert team.call("request_list", state="all")["requests"] == []
+    [decided] = team.entries(handle, "decided")
+    assert decided["answer"]["kind"] == "allow_once"
+    assert "approved" in decided["why"]
+
+
+def test_a_closed_session_leaves_no_process_and_its_handle_is_not_given_again(team: Team) -> None:
+    handle = team.spawn("HANG", handle="builder")
+    team.is_in(handle, "working")
+    assert team.call("close", handle=handle)["state"] == "closed"
+    assert agents_of(team.daemon) == []
+    until(lambda: team.call("list_sessions")["result"] == [], "it is not listed")
+    [closed] = team.call("list_sessions", closed=True)["result"]
+    assert closed["state"] == "closed"
+    error = team.daemon.refusal("spawn", handle="Builder")
+    assert error.code == "forbidden"
+    assert "no handle is given twice" in str(error)
+    assert team.daemon.refusal("interrupt", handle=handle).code == "not_found"
+
+
+def test_a_session_reaches_only_its_own_children_and_no_higher_profile(team: Team) -> None:
+    mine = team.spawn(handle="mine", from_handle="human")
+    other = team.spawn(handle="other")
+    child = team.call("spawn", from_handle=mine, handle="child")["handle"]
+    assert team.info(child)["spawned_by"] == mine
+    for verb in ("close", "interrupt", "session_read"):
+        error = team.daemon.refusal(verb, handle=other, from_handle=mine)
+        assert error.code == "forbidden", verb
+    team.call("session_read", handle=child, from_handle=mine)
+    team.call("session_read", handle=mine, from_handle=mine)
+    error = team.daemon.refusal("spawn", profile="all", from_handle=mine)
+    assert error.code == "forbidden"
+    assert "permission" in str(error)
+
+
+def test_a_session_cannot_spawn_without_bound(team: Team) -> None:
+    parent = team.spawn(handle="top")
+    for depth in range(1, 4):
+        parent = team.call("spawn", from_handle=parent, handle=f"level{depth}")["handle"]
+    error = team.daemon.refusal("spawn", from_handle=parent)
+    assert error.code == "unavailable"
+    assert "limits.spawn_depth" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ({"profile": "nobody"}, "not_found", "there is no profile 'nobody'"),
+        ({"handle": "human"}, "forbidden", "reserved"),
+        ({"workspace": "nowhere"}, "not_found", "there is no workspace 'nowhere'"),
+    ],
+)
+def test_a_bad_spawn_is_refused_in_one_sentence_and_leaves_nothing(
+    team: Team, arguments: dict[str, object], code: str, words: str
+) -> None:
+    error = team.daemon.refusal("spawn", **arguments)
+    assert (error.code, words in str(error)) == (code, True)
+    assert team.call("list_sessions", closed=True)["result"] == []
+
+
+def test_a_program_that_is_not_there_is_an_error_with_the_reason(team: Team) -> None:
+    path = team.daemon.root / ".aegis.yaml"
+    path.write_text(path.read_text().replace(sys.executable, "/nonexistent/agent"))
+    team.daemon.stop()
+    team.daemon.start("--port", "0", "--trust")
+    handle = team.spawn("SAY hello")
+    team.is_in(handle, "error")
+    assert "/nonexistent/agent" in team.info(handle)["reason"]
+    assert len(team.entries(handle, "turn_opened")) == 0
+    assert len(team.inbox(handle)) == 1
+
+
+def test_no_secret_is_in_an_argument_or_the_environment_of_the_agents_tree(team: Team) -> None:
+    handle = team.spawn("SPAWN setsid\nHANG")
+    team.is_in(handle, "working")
+    url = team.call("session_new", handle=handle)["url"]
+    secrets = [url.rsplit("/", 1)[1].encode(), team.daemon.endpoint.token.encode()]
+    pids = agents_of(team.daemon)
+    assert len(pids) >= 3
+    for pid in pids:
+        for name in ("cmdline", "environ"):
+            content = Path(f"/proc/{pid}/{name}").read_bytes()
+            assert not any(secret in content for secret in secrets), (pid, name)
+    transcript = json.dumps(team.call("session_read", handle=handle, last_n=1000))
+    assert url not in transcript
+    team.call("close", handle=handle)
