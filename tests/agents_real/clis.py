@@ -202,7 +202,6 @@ CLIS = (
         is_script=True,
         configure=_codex,
         asking=CODEX_ASKING,
-        hides_errors=True,
     ),
     Cli(
         name="claude-agent-acp",

@@ -186,7 +186,8 @@ PROVIDERS: tuple[Provider, ...] = (
             "In the mode workspace-write it edits files of the workspace unasked.",
             "It has no tools of ours in a first turn right after the start: that turn waits.",
             "A refusal ends the turn.",
-            "A turn that failed with an error of the model's API ends with end_turn.",
+            "A turn that failed with an error of the model's API ends with end_turn: the reported "
+            "thread status systemError makes it an error here.",
             "It reports no cost, so a profile of it cannot have a budget.",
         ),
     ),
