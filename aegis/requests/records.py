@@ -20,6 +20,7 @@ MAX_WHOLE_BYTES = 64 * 1024
 MAX_DEPTH = 64
 """The depth of nesting of an input that can be allowed."""
 
+MAX_OPTIONS = 64
 MAX_TOOL_CHARS = 200
 MAX_TITLE_CHARS = 1_000
 MAX_REASON_CHARS = 4_000
@@ -176,7 +177,9 @@ def _lenient(document: object) -> str:
 def _is_whole(request: OpenRequest) -> bool:
     """Return whether the input can be shown, stored and sent as it is."""
     texts = [request.tool, *(text for each in request.options for text in (each.id, each.name))]
-    if len(request.tool) > MAX_TOOL_CHARS or not all(map(is_utf8, texts)):
+    if len(request.tool) > MAX_TOOL_CHARS or len(request.options) > MAX_OPTIONS:
+        return False
+    if not all(map(is_utf8, texts)):
         return False
     ahead: list[tuple[Any, int]] = [(request.input, 1)]
     while ahead:

@@ -49,11 +49,10 @@ from aegis.shown_text import escape_line, shortened
 MAX_OPEN = 256
 """The largest number of requests that are not answered or withdrawn yet."""
 
-MAX_OPEN_OF_ONE = 32
+MAX_OPEN_OF_ONE = 64
 """The same of one session or workflow."""
 
 MAX_KEY_CHARS = 512
-MAX_OPTIONS = 64
 MAX_REASON_CHARS = 1_000
 MAX_UNSAVED = 256
 """Lines that the disk refused and that are written again."""
@@ -157,8 +156,6 @@ class Requests:
             return InvalidRequest("a request belongs to a session or to a workflow")
         if len(request.key) > MAX_KEY_CHARS or not is_utf8(request.key):
             return InvalidRequest(f"the key of a request has at most {MAX_KEY_CHARS} characters")
-        if len(request.options) > MAX_OPTIONS:
-            return InvalidRequest(f"a request has at most {MAX_OPTIONS} options")
         live = sum(each.is_live for each in self.kept)
         own = sum(each.is_live for each in self.kept.of_holder(request.session, request.workflow))
         if own >= MAX_OPEN_OF_ONE:

@@ -1,4 +1,4 @@
-"""The agent CLIs: package, command line, environment and configuration for the scripted model."""
+"""The agent CLIs: package, program, and a configuration that points to the scripted model."""
 
 from __future__ import annotations
 
@@ -18,46 +18,36 @@ CLAUDE_MODEL = "claude-sonnet-4-5"
 GEMINI_MODEL = "gemini-2.5-flash"
 YEAR_3000 = 32_503_680_000
 
-STREAM_JSON = (
-    *("--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),
-    *("--permission-mode", "default", "--permission-prompt-tool=stdio"),
-    *("--strict-mcp-config", "--await-initialize"),
-)
-
 
 @attrs.frozen(kw_only=True)
 class Cli:
-    """An agent CLI."""
+    """The agent CLI of one provider."""
 
     name: str
+    """The provider's name."""
     package: Package
     program: str
     """The path of its program below the directory of its package."""
-    arguments: tuple[str, ...] = ()
     is_script: bool = False
     """Whether the program is a script for Node."""
     configure: Callable[[Path, str], dict[str, str]]
     """Write its configuration below a home; return its environment, for a model at this URL."""
-    mode: str | None = None
-    """The mode that asks before it runs commands, if it is not the default."""
-    authenticate: str | None = None
     asking: str = "BASH touch {file}"
     """The line of a script whose command the CLI asks about."""
     shows_url: bool = False
     """Whether it puts the URLs of MCP servers into the arguments of a child."""
-
-    @property
-    def speaks_acp(self) -> bool:
-        """Whether it speaks the Agent Client Protocol, and not stream-json."""
-        return self.name != "claude"
+    forgets: bool = False
+    """Whether it may refuse to load the conversation of a process that was killed."""
+    hides_errors: bool = False
+    """Whether a turn that failed with an HTTP error ends as a success."""
 
     def command(self) -> list[str]:
-        """Return its command line; it is installed now if it is not yet. Raises NotInstalled."""
+        """Return its command; it is installed now if it is not yet. Raises ``NotInstalled``."""
         program = str(install(self.package) / self.program)
-        return [*([str(node())] if self.is_script else []), program, *self.arguments]
+        return [*([str(node())] if self.is_script else []), program]
 
     def environment(self, home: Path, url: str) -> dict[str, str]:
-        """Return its whole environment, after writing its configuration below ``home``."""
+        """Return the user's environment, after writing the user's configuration below ``home``."""
         return {
             "PATH": f"{node().parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "HOME": str(home),
@@ -79,20 +69,16 @@ def _claude(home: Path, url: str) -> dict[str, str]:
         "ANTHROPIC_API_KEY": KEY,
         "ANTHROPIC_MODEL": CLAUDE_MODEL,
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
-        # Otherwise it asks the model after each turn what the user might say next.
-        "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false",
         "DISABLE_AUTOUPDATER": "1",
         "DISABLE_TELEMETRY": "1",
         "DISABLE_ERROR_REPORTING": "1",
-        # Otherwise the model is offered MCP tools only after a search for them.
-        "ENABLE_TOOL_SEARCH": "false",
     }
 
 
 def _gemini(home: Path, url: str) -> dict[str, str]:
     settings = {
         "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "model": {"name": GEMINI_MODEL},
         "telemetry": {"enabled": False},
         "privacy": {"usageStatisticsEnabled": False},
         "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
@@ -120,7 +106,6 @@ def _opencode(home: Path, url: str) -> dict[str, str]:
         "small_model": f"{MODEL}/{MODEL}",
         "autoupdate": False,
         "share": "disabled",
-        "permission": {"bash": "ask", "edit": "ask"},
     }
     _write(home / ".config" / "opencode" / "opencode.json", settings)
     names = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
@@ -146,7 +131,7 @@ enabled = false
 
 def _codex(home: Path, url: str) -> dict[str, str]:
     directory = home / ".codex"
-    directory.mkdir()
+    directory.mkdir(exist_ok=True)
     (directory / "config.toml").write_text(CODEX_CONFIG.format(model=MODEL, url=url))
     return {"OPENAI_API_KEY": KEY, "CODEX_HOME": str(directory)}
 
@@ -169,7 +154,7 @@ api_key = "{key}"
 
 def _kimi(home: Path, url: str) -> dict[str, str]:
     directory = home / ".kimi"
-    directory.mkdir()
+    directory.mkdir(exist_ok=True)
     config = KIMI_CONFIG.format(model=MODEL, url=url, key=KEY)
     (directory / "config.toml").write_text(config)
     # It opens no session without a login, though the provider has a key of its own.
@@ -180,7 +165,7 @@ def _kimi(home: Path, url: str) -> dict[str, str]:
 
 
 def _write(path: Path, document: Json) -> None:
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=2))
 
 
@@ -194,48 +179,43 @@ CLIS = (
         name="claude",
         package=Package("@anthropic-ai/claude-code", "2.1.330"),
         program="node_modules/.bin/claude",
-        arguments=STREAM_JSON,
         configure=_claude,
     ),
     Cli(
         name="gemini",
         package=Package("@google/gemini-cli", "0.61.0"),
         program="node_modules/.bin/gemini",
-        arguments=("--acp", "-m", GEMINI_MODEL),
         is_script=True,
         configure=_gemini,
-        authenticate="gemini-api-key",
+        forgets=True,
     ),
     Cli(
         name="opencode",
         package=Package("opencode-ai", "1.18.33"),
         program="node_modules/.bin/opencode",
-        arguments=("acp",),
         configure=_opencode,
     ),
     Cli(
-        name="codex-acp",
+        name="codex",
         package=Package("@agentclientprotocol/codex-acp", "2.6.0"),
         program="node_modules/.bin/codex-acp",
         is_script=True,
         configure=_codex,
-        mode="workspace-write",
         asking=CODEX_ASKING,
     ),
     Cli(
-        name="claude-acp",
+        name="claude-agent-acp",
         package=Package("@agentclientprotocol/claude-agent-acp", "0.101.0"),
         program="node_modules/.bin/claude-agent-acp",
         is_script=True,
         configure=_claude,
-        mode="default",
         shows_url=True,
     ),
     Cli(
         name="kimi",
         package=Package("kimi-cli", "1.44.0", is_python=True),
         program="python/bin/kimi",
-        arguments=("acp",),
         configure=_kimi,
+        hides_errors=True,
     ),
 )

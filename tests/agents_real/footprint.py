@@ -1,7 +1,8 @@
-"""The memory of a process and its descendants."""
+"""The memory of processes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import attrs
@@ -16,11 +17,11 @@ class Footprint:
     processes: int
 
 
-def footprint(pid: int) -> Footprint:
-    """Return the memory of a process and its descendants."""
-    pids = _with_descendants(pid)
+def footprint(pids: Iterable[int]) -> Footprint:
+    """Return the memory of these processes together."""
     sums = {"Rss": 0, "Pss": 0}
-    for each in pids:
+    listed = list(pids)
+    for each in listed:
         try:
             rollup = Path(f"/proc/{each}/smaps_rollup").read_text()
         except OSError:
@@ -29,10 +30,11 @@ def footprint(pid: int) -> Footprint:
             name, _, value = line.partition(":")
             if name in sums:
                 sums[name] += int(value.split()[0])
-    return Footprint(sums["Rss"] // 1024, sums["Pss"] // 1024, len(pids))
+    return Footprint(sums["Rss"] // 1024, sums["Pss"] // 1024, len(listed))
 
 
-def _with_descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
+    """Return a process and its descendants."""
     found = [pid]
     for parent in found:
         for children in Path(f"/proc/{parent}/task").glob("*/children"):

@@ -146,6 +146,11 @@ PROVIDERS: tuple[Provider, ...] = (
         tried=("0.101.0",),
         oldest="0.101.0",
         asking_modes=("default",),
+        preset={
+            "ENABLE_TOOL_SEARCH": "false",
+            # Otherwise each turn is followed by a request for what the user might type next.
+            "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false",
+        },
         reports_cost=True,
         install="npm install -g @agentclientprotocol/claude-agent-acp",
         login="claude auth login, or ANTHROPIC_API_KEY in the daemon's environment",
@@ -156,6 +161,8 @@ PROVIDERS: tuple[Provider, ...] = (
             "It starts in the mode auto, in which a model approves and no person is asked.",
             "It needs Node 22: with an older one, npm installs an older version.",
             "kill -9 leaves its claude process alive.",
+            "It hides MCP tools behind a search unless ENABLE_TOOL_SEARCH is false.",
+            "It puts the URLs of MCP servers into the arguments of its claude process.",
         ),
     ),
     Provider(
@@ -179,6 +186,8 @@ PROVIDERS: tuple[Provider, ...] = (
             "In the mode workspace-write it edits files of the workspace unasked.",
             "It has no tools of ours in a first turn right after the start: that turn waits.",
             "A refusal ends the turn.",
+            "A turn that failed with an error of the model's API ends with end_turn: the reported "
+            "thread status systemError makes it an error here.",
             "It reports no cost, so a profile of it cannot have a budget.",
         ),
     ),
@@ -198,6 +207,8 @@ PROVIDERS: tuple[Provider, ...] = (
         key_files=(".gemini/oauth_creds.json",),
         traps=(
             "It cannot load a conversation after kill -9: the next process begins a new one.",
+            "It starts no MCP server in a directory that it does not trust, and reports nothing: "
+            "trust the directory, or set GEMINI_CLI_TRUST_WORKSPACE to true.",
             "A second prompt cancels the first, so one is sent at a time.",
             "It ends a cancelled turn only when its open permission was answered.",
             "It does not end at the end of its input.",
@@ -252,6 +263,8 @@ PROVIDERS: tuple[Provider, ...] = (
             "A refusal ends the turn without a text.",
             "It opens a new MCP session for each call.",
             "Version 1.52 did not start.",
+            "A turn that failed with an error of the model's API ends with end_turn and no text.",
+            "It overwrites its environment with a title: no variable identifies its process.",
             "It reports no cost, so a profile of it cannot have a budget.",
         ),
     ),

@@ -39,6 +39,7 @@ PARTIAL: list[dict[str, Any]] = [
     {"input": DEEP},
     {"tool": "T" * 201},
     {"tool": "\ud800"},
+    {"options": [*permission().options] * 22},
     {"options": [RequestOption(id="\ud800", name="Allow", kind="allow_once")]},
     {"options": [RequestOption(id="y", name="n" * MAX_WHOLE_BYTES, kind="allow_once")]},
 ]

@@ -315,7 +315,6 @@ def test_the_oldest_closed_requests_are_dropped_and_no_open_one() -> None:
         {"workflow": "w1"},
         {"key": "k" * 513},
         {"key": "\ud800"},
-        {"options": [*permission().options] * 22},
     ],
 )
 def test_a_request_that_is_not_well_formed_is_refused(wrong: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.acp.permissions import permission_request, permission_result
 from aegis.agents.drivers.acp.requests import KINDS, Asked, OpenRequests, cancelled
 from aegis.agents.drivers.acp.turn import Turn, prompt_blocks
-from aegis.agents.drivers.acp.updates import REPLAYED, Updates, is_notice
+from aegis.agents.drivers.acp.updates import REPLAYED, Updates, is_failure, is_notice
 from aegis.agents.drivers.acp.usage import Accounting
 from aegis.agents.drivers.harness import (
     Beginning,
@@ -123,6 +123,8 @@ class Acp:
         if kind == "usage_update":
             return [Emit(self._accounting.update(update))]
         events = self._updates.take(update)
+        if self._turn is not None and self._turn.is_sent and is_failure(update):
+            self._turn.has_failed = True
         if self._turn is not None and not is_notice(update):
             self._turn.note(events)
         return [*_emitted(events), *self._conversation.take(update)]
@@ -250,6 +252,8 @@ class Acp:
         if usage := self._accounting.result(reply.result):
             outputs.append(Emit(usage))
         reason = string(reply.result.get("stopReason")) or "no stop reason"
+        if turn is not None and turn.has_failed and reason == "end_turn":
+            reason = "error"
         if reply.error is not None:
             reason = "auth_required" if reply.code == AUTH_REQUIRED else "error"
         result = Result(

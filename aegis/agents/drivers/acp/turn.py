@@ -18,6 +18,7 @@ class Turn:
         self.text = text
         self.is_sent = False
         self.is_cancelled = False
+        self.has_failed = False
         self._message = ""
         self._chunks: list[str] = []
         self._length = 0

@@ -172,6 +172,12 @@ def _chunk(kind: str, update: dict[str, Any]) -> AgentEvent:
     return AssistantText(text=text, message=string(update.get("messageId")))
 
 
+def is_failure(update: dict[str, Any]) -> bool:
+    """Whether the agent reports that its model failed (codex, whose turn then ends in order)."""
+    codex = mapping(mapping(update.get("_meta")).get("codex"))
+    return string(mapping(codex.get("threadStatus")).get("type")) == "systemError"
+
+
 def _thread_state(update: dict[str, Any]) -> StateChanged | None:
     """Return the state that codex adds to its session info."""
     codex = mapping(mapping(update.get("_meta")).get("codex"))

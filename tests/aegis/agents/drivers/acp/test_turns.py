@@ -106,6 +106,21 @@ def test_an_error_beside_a_result_is_an_error() -> None:
     assert not only(outputs, Result).ok
 
 
+def test_a_turn_is_no_success_after_codex_reported_a_failure_of_its_model() -> None:
+    wire = ready("codex")
+    status = {"codex": {"threadStatus": {"type": "systemError"}}}
+    wire.update("session_info_update", _meta=status)
+    wire.turn()
+    assert end(wire).ok
+    wire.turn("t2")
+    wire.update("session_info_update", _meta=status)
+    wire.update("agent_message_chunk", content={"type": "text", "text": "HTTP 400"})
+    result = end(wire)
+    assert (result.ok, result.reason, result.text) == (False, "error", "HTTP 400")
+    wire.turn("t3")
+    assert end(wire).ok
+
+
 @pytest.mark.parametrize("id_", [999, "1", None, True, 1.0, [1]])
 def test_a_response_to_nothing_ends_nothing(id_: object) -> None:
     wire = ready()
