@@ -233,6 +233,7 @@ def _places(state: State) -> Iterator[tuple[str, str]]:
         if not os.path.basename(path).startswith("."):  # noqa: PTH119
             yield from _below(path, _OF_TERMINALS)
     yield from ((path, "lines") for path in _entries(str(state.inboxes)) if path.endswith(".jsonl"))
+    yield str(state.requests), "lines"
     yield f"{state.agents}/sessions.jsonl", "lines"
     for path in _entries(str(state.agents)):
         yield from _below(path, _OF_SESSIONS)

@@ -37,7 +37,7 @@ def agents_of(daemon: DaemonProcess) -> list[int]:
 class Team:
     """A daemon whose profiles start stand-ins, and calls of it under several handles."""
 
-    def __init__(self, daemon: DaemonProcess) -> None:
+    def __init__(self, daemon: DaemonProcess, faults: str = "") -> None:
         self.daemon = daemon
         profiles = {
             name: {
@@ -49,7 +49,7 @@ class Team:
         }
         configuration = {"agents": profiles, "default_agent": "asks"}
         (daemon.root / ".aegis.yaml").write_text(yaml.safe_dump(configuration))
-        daemon.start("--port", "0", "--trust")
+        daemon.start("--port", "0", "--trust", faults=faults)
 
     def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
         return self.daemon.call(command, **arguments)
@@ -77,6 +77,9 @@ class Team:
 
     def has_outcomes(self, handle: str, *outcomes: str) -> None:
         until(lambda: self.outcomes(handle) == [*outcomes], f"turns end as {outcomes}")
+
+    def has_turns(self, handle: str, number: int) -> None:
+        until(lambda: len(self.outcomes(handle)) == number, f"{number} turns have ended")
 
     def texts(self, handle: str) -> list[str]:
         """The texts of the agent; the stand-in says the headers of messages too."""
@@ -311,3 +314,24 @@ def test_what_an_earlier_daemon_and_its_guard_left_is_ended_at_the_start(team: T
     team.daemon.start("--port", "0", "--trust")
     assert not any(is_alive(each) for each in pids)
     team.has_outcomes(handle, "interrupted")
+
+
+@pytest.mark.parametrize("place", ["[AgentSession]@6", "[AgentSession]@20", "[Driver]@2"])
+def test_an_actor_that_crashes_costs_at_most_the_turn_and_says_so(
+    own_daemon: DaemonProcess, place: str
+) -> None:
+    team = Team(own_daemon, faults=f"actor.receive.before{place}=crash")
+    handle = team.spawn("SAY one", from_handle="pm")
+    team.has_turns(handle, 1)
+    for number in range(2, 5):
+        team.send(handle, f"SAY {number}")
+        team.has_turns(handle, number)
+    opened = [each["text"] for each in team.entries(handle, "turn_opened")]
+    assert [each.splitlines()[1] for each in opened] == ["SAY one", "SAY 2", "SAY 3", "SAY 4"]
+    assert '"crashed"' in own_daemon.log
+    assert set(team.outcomes(handle)) <= {"completed", "interrupted"}
+    lost = team.outcomes(handle).count("interrupted")
+    assert len(team.inbox("pm")) == lost <= 1
+    team.call("close", handle=handle)
+    assert agents_of(own_daemon) == []
+    own_daemon.kill()  # its log has the crash that was ordered

@@ -43,6 +43,10 @@ OF_NODES = {"HostLink", "NodeKeeper", "NodeLink", "TerminalHost"}
 """Those that are there only where nodes are wanted."""
 
 
+OF_AGENTS = {"AgentSession", "Driver"}
+"""Those of agent sessions: ``test_agents`` makes them crash."""
+
+
 def crash_of(name: str) -> Callable[[Test], Test]:
     """The test makes actors of this class crash."""
 
@@ -68,7 +72,7 @@ def actor_classes() -> set[str]:
 
 
 async def test_every_actor_class_of_the_daemon_is_here(tmp_path: Path, new_gate: NewGate) -> None:
-    assert actor_classes() == COVERED | OF_NODES
+    assert actor_classes() == COVERED | OF_NODES | OF_AGENTS
     async with busy_daemon(tmp_path, new_gate) as busy:
         kinds = {node.kind for node in nodes(busy.daemon.system.tree())}
     assert kinds - {"Supervisor"} == COVERED
@@ -285,6 +289,7 @@ async def test_a_router_that_crashes_with_a_wake_costs_no_wake(
 @crash_of("Daemon")
 @crash_of("WorkspaceDirectory")
 @crash_of("RequestDesk")
+@crash_of("AgentDirectory")
 @pytest.mark.parametrize(
     ("path", "command", "words"),
     [
@@ -299,6 +304,12 @@ async def test_a_router_that_crashes_with_a_wake_costs_no_wake(
             "workspace_list",
             "the directory of workspaces had an internal error while it handled this call; nothing "
             "is lost: call again",
+        ),
+        (
+            "root/agent-directory",
+            "list_sessions",
+            "the directory of agents had an internal error while it handled this call; nothing is "
+            "lost: call again",
         ),
         (
             "root/requests",

@@ -32,12 +32,12 @@ from actors import (
 )
 from actors.errors import root_cause
 from aegis.agents.directory.programs import Programs
+from aegis.agents.directory.replies import closed_info, policy_of, profile_list
 from aegis.agents.directory.roster import MAX_SESSIONS, Member, Roster, opened_line
 from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.sessions.handles import new_handle, refuse_handle
 from aegis.agents.sessions.limits import Counters
-from aegis.agents.sessions.policy import decide
-from aegis.agents.sessions.profiles import Profile, every_profile, refuse_start
+from aegis.agents.sessions.profiles import Profile
 from aegis.agents.sessions.rights import refuse_profile, refuse_reach
 from aegis.agents.sessions.session import AgentSession
 from aegis.agents.sessions.status import Identity
@@ -49,7 +49,6 @@ from aegis.journal.ledger import encode_line
 from aegis.journal.reader import LedgerReader
 from aegis.processes.reaper import end_processes
 from aegis.protocol import agents as api
-from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.requests import Answerer, FindAnswerer
 from aegis.protocol.workspaces import ListWorkspaces
@@ -130,7 +129,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case api.ListSessions(closed=closed):
                 self.context.start_soon(self._list, closed, self.defer(message))
             case api.ListAgents():
-                self.reply(message, self._profiles())
+                self.reply(message, profile_list(self._programs))
             case FindAnswerer(handle=handle):
                 self.reply(message, self._answerer(handle))
             case Down():
@@ -299,7 +298,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 model=profile.model or "",
             ),
             directory=files,
-            policy=partial(_policy, profile),
+            policy=partial(policy_of, profile),
             make_driver=self._programs.driver_of(
                 member.id, member.handle, member.profile, member.cwd, files
             ),
@@ -353,7 +352,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         elif not member.is_closed:
             self.context.start_soon(self._revive, member, message, self.defer(message))
         elif isinstance(message, api.ShowAgent | api.CloseAgent):
-            self.reply(cast("Request[Any]", message), _closed_info(member))
+            self.reply(cast("Request[Any]", message), closed_info(member))
         else:
             raise NotFound(
                 f"the session {member.handle!r} is closed; its transcript is kept in "
@@ -393,24 +392,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
                     api.ShowAgent(handle=member.handle), timeout=SHOW_S
                 )
                 return info
-        return _closed_info(member)
-
-    def _profiles(self) -> api.ProfileList:
-        configuration = self._programs.configuration
-        profiles = every_profile(configuration.agents)
-        return api.ProfileList(
-            result=[
-                api.ProfileInfo(
-                    profile=name,
-                    provider=profile.provider.name,
-                    permission=profile.permission,
-                    model=profile.model or "",
-                    is_default=name == configuration.default_agent,
-                    problem=refuse_start(profile, self._programs.variables) or "",
-                )
-                for name, profile in sorted(profiles.items())
-            ]
-        )
+        return closed_info(member)
 
     def _answerer(self, handle: str) -> Answerer:
         member = self._roster.find(handle)
@@ -431,31 +413,3 @@ _VERBS = {
     api.RestartAgent: "agent restart",
     api.ReadSession: "aegis_session_read",
 }
-
-
-def _policy(profile: Profile, request: RequestOpened) -> tuple[RequestAnswer, str] | None:
-    decision = decide(request, profile.permission)
-    answer: PermissionAnswer | None = decision.answer
-    return None if answer is None else (answer, decision.why)
-
-
-def _closed_info(member: Member) -> api.AgentInfo:
-    return api.AgentInfo(
-        id=member.id,
-        handle=member.handle,
-        profile=member.profile,
-        provider=member.provider,
-        state="closed" if member.is_closed else "error",
-        reason="" if member.is_closed else "its actor does not answer; see the daemon's log",
-        since=member.at,
-        cwd=member.cwd,
-        spawned_by=member.spawned_by,
-        model="",
-        turn=0,
-        waiting=0,
-        quiet_s=0.0,
-        tools=[],
-        blocked=None,
-        limited_until=None,
-        conversation=None,
-    )

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Protocol
 
 import attrs
@@ -15,7 +16,12 @@ from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.driver import Driver
 from aegis.agents.drivers.harness import Beginning, Harness
 from aegis.agents.drivers.plan import DriverPlan
-from aegis.agents.sessions.profiles import Profile, find_profile, refuse_start, variables_of
+from aegis.agents.sessions.profiles import (
+    Profile,
+    find_profile,
+    process_variables,
+    refuse_start,
+)
 from aegis.agents.sessions.session import DRIVER, MakeDriver
 from aegis.agents.sessions.steps import StartDriver
 from aegis.configuration.sections import Configuration
@@ -95,7 +101,7 @@ class Programs:
             permission=profile.permission,
             call_limit_s=profile.call_limit_s,
         )
-        argv, added, removed, machine = family_of(profile, beginning)
+        argv, added, removed, machine = family_of(profile, beginning, self.variables)
         plan = DriverPlan(
             agent=profile.provider.name,
             argv=argv,
@@ -103,7 +109,7 @@ class Programs:
             make_harness=machine,
             inherited=self.variables,
             removed=removed,
-            environment={**added, **variables_of(profile, self.variables)},
+            environment={**added, **process_variables(profile, self.variables, token_hex)},
             launch=launch,
             cookie=cookie_of_driver(self.root, session, launch),
             directory=directory,
@@ -117,8 +123,11 @@ Family = tuple[tuple[str, ...], Mapping[str, str], frozenset[str], Any]
 """The arguments, the variables to add and to remove, and the factory of the protocol's machine."""
 
 
-def family_of(profile: Profile, beginning: Beginning) -> Family:
-    """Return how to start the agent of a profile, and the machine of its protocol."""
+def family_of(profile: Profile, beginning: Beginning, variables: Mapping[str, str]) -> Family:
+    """Return how to start the agent of a profile, and the machine of its protocol.
+
+    ``variables`` is the environment of the daemon.
+    """
     # Imported here: most daemons drive one family, and many none.
     if profile.provider.family == "claude":
         from aegis.agents.drivers.claude.launch import launch
@@ -127,13 +136,10 @@ def family_of(profile: Profile, beginning: Beginning) -> Family:
         start = launch(beginning, command=profile.command, budget_usd=profile.budget_usd)
         return start.argv, start.added, start.removed, Claude
     from aegis.agents.drivers.acp.machine import Acp
-    from aegis.agents.drivers.acp.options import AcpOptions
+    from aegis.agents.sessions.acp_options import acp_options_of
 
-    options = AcpOptions(
-        asking_modes=profile.asking_modes,
-        needs_mode=bool(profile.asking_modes),
-        reports_cost=profile.provider.reports_cost,
-    )
+    # Nothing reports yet that an agent has opened its connection to our server.
+    options = attrs.evolve(acp_options_of(profile, variables), waits_for_mcp=False)
 
     def machine(beginning: Beginning) -> Harness:
         return Acp(beginning, options)

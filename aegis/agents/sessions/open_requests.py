@@ -50,11 +50,18 @@ class OpenRequests:
         """Whether an answer to this request can still act."""
         return request in self._open
 
-    def answered(self, step: steps.Answered) -> list[steps.Output]:
-        """Return the output for an answer: it acts, or its request was withdrawn meanwhile."""
-        if self._open.pop(step.request, None) is None:
+    def take(self, step: steps.Answered | steps.NotShown) -> list[steps.Output]:
+        """Return the output for an answer, or for a request that no person will see.
+
+        It acts, unless the request was withdrawn meanwhile.
+        """
+        event = self._open.pop(step.request, None)
+        if event is None:
             return [_withdrawn([step.request], "the agent no longer waits for the answer")]
-        return [steps.AnswerAgent(request=step.request, answer=step.answer)]
+        if isinstance(step, steps.Answered):
+            return [steps.AnswerAgent(request=step.request, answer=step.answer)]
+        answer = refusal(event, "too many requests are open, or this one cannot be shown")
+        return [steps.AnswerAgent(request=step.request, answer=answer, is_ours=True)]
 
     def withdraw(self, request: str, reason: str) -> list[steps.Output]:
         """Return the output for a request that the agent withdrew."""

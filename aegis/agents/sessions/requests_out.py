@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import attrs
 import structlog
 import trio
 
@@ -36,6 +37,13 @@ MAX_OUTCOMES = 256
 """Outcomes of answers that are kept, for a desk that asks again after its crash."""
 
 
+@attrs.frozen(kw_only=True)
+class NotShown:
+    """The desk refused the request with this key: no person will answer it."""
+
+    key: str
+
+
 class RequestsOut:
     """The requests of the session ``identity``, whose actor is ``owner``."""
 
@@ -45,6 +53,7 @@ class RequestsOut:
         self._identity = identity
         self._open: dict[str, Blocked] = {}
         self._outcomes: dict[str, AnswerReceived] = {}
+        self._applying: dict[str, trio.Event] = {}
 
     @property
     def blocked(self) -> Blocked | None:
@@ -83,9 +92,9 @@ class RequestsOut:
         withdrawal = WithdrawRequests(session=self._identity.id, keys=keys, reason=reason)
         self._owner.start_soon(self._ask, withdrawal)
 
-    def known_outcome(self, answer: ApplyAnswer) -> AnswerReceived | None:
-        """Return the outcome of an answer that was handled before."""
-        return self._outcomes.get(answer.id)
+    def is_repeated(self, answer: ApplyAnswer) -> bool:
+        """Whether this answer was handled before, or is being handled."""
+        return answer.id in self._outcomes or answer.id in self._applying
 
     async def apply(
         self,
@@ -96,6 +105,7 @@ class RequestsOut:
     ) -> None:
         """Pass an answer to the driver, and reply with the outcome."""
         self._open.pop(answer.key, None)
+        self._applying[answer.id] = applying = trio.Event()
         reason = "the agent no longer waits for the answer"
         if order is not None and driver is not None:
             reason = await self._written(driver, order)
@@ -103,7 +113,16 @@ class RequestsOut:
         self._outcomes[answer.id] = outcome
         while len(self._outcomes) > MAX_OUTCOMES:
             del self._outcomes[next(iter(self._outcomes))]
+        del self._applying[answer.id]
+        applying.set()
         reply.send(outcome)
+
+    async def repeat(self, answer: ApplyAnswer, reply: Reply[AnswerReceived]) -> None:
+        """Reply as to the first time, once that outcome is known."""
+        applying = self._applying.get(answer.id)
+        if applying is not None:
+            await applying.wait()
+        reply.send(self._outcomes[answer.id])
 
     async def _written(self, driver: Ref[Any], order: AnswerAgent) -> str:
         """Return an empty text once the driver wrote the answer, else the reason why not."""
@@ -118,7 +137,10 @@ class RequestsOut:
         if request.key not in self._open:
             return
         opened = await self._ask(request)
-        if opened is not None and request.key in self._open:
+        if opened is None:
+            if self._open.pop(request.key, None) is not None:
+                await self._owner.ref.send(NotShown(key=request.key))
+        elif request.key in self._open:
             blocked = self._open[request.key]
             self._open[request.key] = Blocked(
                 kind=blocked.kind,
@@ -147,7 +169,7 @@ def key_of(launch: int, request: str) -> str:
     return f"{launch}:{request}"
 
 
-def agent_id(answer: ApplyAnswer, launch: int) -> str | None:
-    """Return the agent's id of the request; None if an earlier process opened it."""
-    number, _, request = answer.key.partition(":")
+def agent_id(key: str, launch: int) -> str | None:
+    """Return the agent's id of the request with this key; None if an earlier process opened it."""
+    number, _, request = key.partition(":")
     return request if number == str(launch) else None

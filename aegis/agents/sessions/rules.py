@@ -131,8 +131,8 @@ class Session:
                 self._put(steps.Wake(timer="store", after_s=STORE_AGAIN_S))
             case steps.FromAgent(event=event):
                 self._from_agent(event)
-            case steps.Answered():
-                self._out += self.requests.answered(step)
+            case steps.Answered() | steps.NotShown():
+                self._out += self.requests.take(step)
             case steps.Due(timer=timer):
                 self._due(timer)
             case steps.Interrupt() | steps.Close() | steps.Restart() | steps.Resume():

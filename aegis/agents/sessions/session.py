@@ -20,7 +20,7 @@ from aegis.agents import messages as msg
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.mail import Mail, News
 from aegis.agents.sessions.open_requests import Policy
-from aegis.agents.sessions.requests_out import RequestsOut, agent_id
+from aegis.agents.sessions.requests_out import NotShown, RequestsOut, agent_id
 from aegis.agents.sessions.rules import Session, Settings
 from aegis.agents.sessions.status import Identity, agent_info
 from aegis.agents.sessions.steps import Incoming
@@ -98,6 +98,7 @@ SessionMessage = (
     | _TimerDue
     | _NoDriver
     | _Refused
+    | NotShown
 )
 
 
@@ -174,16 +175,23 @@ class AgentSession(Actor[SessionMessage]):
             case _TimerDue(timer=timer, number=number):
                 if self._timers.get(timer, (0, None))[0] == number:
                     await self._handle(steps.Due(timer))
-            case _NoDriver(launch=launch, reason=reason):
-                await self._driver_lost(launch, reason)
-            case _Refused(uuid=uuid, reason=reason):
-                await self._handle(steps.TurnRefused(uuid=uuid, reason=reason))
-            case Down():
-                await self._driver_lost(self._launch, "the driver of the agent crashed")
+            case _NoDriver() | _Refused() | NotShown() | Down():
+                await self._failed(message)
             case ApplyAnswer():
                 await self._apply(message)
             case _:
                 await self._ordered(message)
+
+    async def _failed(self, message: _NoDriver | _Refused | NotShown | Down) -> None:
+        match message:
+            case _NoDriver(launch=launch, reason=reason):
+                await self._driver_lost(launch, reason)
+            case _Refused(uuid=uuid, reason=reason):
+                await self._handle(steps.TurnRefused(uuid=uuid, reason=reason))
+            case NotShown(key=key):
+                await self._not_shown(key)
+            case Down(crashed=True):  # any other driver has reported its end before
+                await self._driver_lost(self._launch, "the driver of the agent crashed")
 
     async def _ordered(self, message: Any) -> None:
         match message:
@@ -340,17 +348,25 @@ class AgentSession(Actor[SessionMessage]):
         if launch != self._launch or not self._session.has_process:
             return
         self._driver = None
-        await self._handle(steps.DriverFailed(reason=reason))
+        if self._session.phase is steps.Phase.STARTING:
+            await self._handle(steps.DriverFailed(reason=reason))
         await self._handle(steps.DriverEnded(code=None, stderr=reason))
 
     # Requests.
 
+    async def _not_shown(self, key: str) -> None:
+        request = agent_id(key, self._launch)
+        if request is not None:
+            await self._handle(steps.NotShown(request))
+
     async def _apply(self, message: ApplyAnswer) -> None:
-        known = self._requests.known_outcome(message)
-        request = agent_id(message, self._launch)
-        if known is not None or request is None:
+        if self._requests.is_repeated(message):
+            self.context.start_soon(self._requests.repeat, message, self.defer(message))
+            return
+        request = agent_id(message.key, self._launch)
+        if request is None:
             late = AnswerReceived(applied=False, reason="the agent no longer waits for the answer")
-            self.reply(message, known or late)
+            self.reply(message, late)
             return
         outputs = self._session.handle(
             steps.Answered(request=request, answer=message.answer), time.time()

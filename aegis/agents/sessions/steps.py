@@ -123,6 +123,13 @@ class Answered:
 
 
 @attrs.frozen
+class NotShown:
+    """No person will see this request: the desk refused it."""
+
+    request: str
+
+
+@attrs.frozen
 class Interrupt:
     """A request to end the current turn."""
 
@@ -165,6 +172,7 @@ Input = (
     | TurnRefused
     | FromAgent
     | Answered
+    | NotShown
     | Interrupt
     | Close
     | Restart

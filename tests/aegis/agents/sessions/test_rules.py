@@ -394,6 +394,14 @@ def test_too_many_requests_are_refused() -> None:
     assert [getattr(each, "kind", "") for each in refused] == ["deny", "deny"]
 
 
+def test_a_request_that_no_person_will_see_is_refused() -> None:
+    case = Case().working().give(permission())
+    case.give(steps.NotShown("r1")).give(steps.NotShown("r1"))
+    [answer] = case.of(steps.AnswerAgent)
+    assert isinstance(answer.answer, ev.PermissionAnswer)
+    assert (answer.answer.kind, answer.is_ours) == ("deny", True)
+
+
 def test_a_close_cancels_the_turn_ends_the_process_and_then_the_session() -> None:
     case = Case().working().give(permission()).give(steps.Close("pm"))
     assert case.outcome() == "cancelled"

@@ -1,0 +1,58 @@
+"""Replies of the directory that need no session, and the policy of a profile."""
+
+from __future__ import annotations
+
+from aegis.agents.directory.programs import Programs
+from aegis.agents.directory.roster import Member
+from aegis.agents.sessions.policy import decide
+from aegis.agents.sessions.profiles import Profile, every_profile, refuse_start
+from aegis.protocol import agents as api
+from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
+
+
+def profile_list(programs: Programs) -> api.ProfileList:
+    """Return the profiles that can be spawned, and the reasons why others cannot."""
+    configuration = programs.configuration
+    return api.ProfileList(
+        result=[
+            api.ProfileInfo(
+                profile=name,
+                provider=profile.provider.name,
+                permission=profile.permission,
+                model=profile.model or "",
+                is_default=name == configuration.default_agent,
+                problem=refuse_start(profile, programs.variables) or "",
+            )
+            for name, profile in sorted(every_profile(configuration.agents).items())
+        ]
+    )
+
+
+def policy_of(profile: Profile, request: RequestOpened) -> tuple[RequestAnswer, str] | None:
+    """Return the profile's answer to a request with its reason; None: a person is asked."""
+    decision = decide(request, profile.permission)
+    answer: PermissionAnswer | None = decision.answer
+    return None if answer is None else (answer, decision.why)
+
+
+def closed_info(member: Member) -> api.AgentInfo:
+    """Return the state of a session that has no actor."""
+    return api.AgentInfo(
+        id=member.id,
+        handle=member.handle,
+        profile=member.profile,
+        provider=member.provider,
+        state="closed" if member.is_closed else "error",
+        reason="" if member.is_closed else "its actor does not answer; see the daemon's log",
+        since=member.at,
+        cwd=member.cwd,
+        spawned_by=member.spawned_by,
+        model="",
+        turn=0,
+        waiting=0,
+        quiet_s=0.0,
+        tools=[],
+        blocked=None,
+        limited_until=None,
+        conversation=None,
+    )
