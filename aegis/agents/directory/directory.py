@@ -19,6 +19,7 @@ import trio
 
 from actors import (
     Actor,
+    ActorCrashed,
     ActorError,
     AutoShutdown,
     ChildSpec,
@@ -200,8 +201,12 @@ class AgentDirectory(Actor[DirectoryMessage]):
         session = await self._start(member)
         if request.prompt is not None:
             await self._deliver(member, request.prompt)
-        info: api.AgentInfo = await session.ask(api.ShowAgent(handle=member.handle))
-        return info
+        while True:
+            try:
+                info: api.AgentInfo = await session.ask(api.ShowAgent(handle=member.handle))
+            except ActorCrashed:
+                continue  # it is spawned; its supervisor limits its restarts
+            return info
 
     def _caller(self, request: Any) -> Member | None:
         """Return the session of the caller; None for a person or another client."""
