@@ -77,6 +77,7 @@ from aegis.processes.process_scan import ProcessScan
 from aegis.requests.desk import RequestDesk
 from aegis.servers.access.admission import is_loopback
 from aegis.servers.access.auth import Keys, open_keys
+from aegis.servers.connection import Refuse
 from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.gateway.sockets import socket_path
 from aegis.servers.serving import Address, Gateway, limits_of_system
@@ -260,9 +261,16 @@ def agent_children(
 
 
 def server_children(
-    root: Path, keyring: Keyring, stop: trio.Event, configuration: Configuration
+    root: Path,
+    keyring: Keyring,
+    stop: trio.Event,
+    configuration: Configuration,
+    refuse: Refuse = lambda handle, command: None,
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
-    """Return the children that serve clients; ``stop`` is set when a client requests it."""
+    """Return the children that serve clients; ``stop`` is set when a client requests it.
+
+    ``refuse`` checks the rights of agent sessions.
+    """
     return (
         SupervisorSpec(name="connections", dynamic=True),
         ChildSpec.of(
@@ -286,6 +294,7 @@ def server_children(
             handles="root/inbox-router",
             handle_seen=HandleSeen,
             settings=effective_values(configuration),
+            refuse=refuse,
         ).with_options(
             mailbox=MailboxSpec(capacity=8192, overflow=Overflow.DROP_OLDEST), shutdown_s=1.5
         ),
@@ -322,7 +331,9 @@ async def _serve(
             raw_log_bytes=configuration.terminals.raw_log_bytes,
             nodes=nodes,
             agents=agent_children(state, flusher=flusher, programs=programs),
-            servers=server_children(settings.root, keyring, stop, configuration),
+            servers=server_children(
+                settings.root, keyring, stop, configuration, programs.rights.refuse
+            ),
         )
         async with open_system(
             tree, observer=log_life_event, on_slow_step=log_slow_step, debug=settings.debug

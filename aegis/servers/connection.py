@@ -6,7 +6,7 @@ passes the command to the actor that owns it, which answers the client directly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -30,11 +30,21 @@ class Invoke(Request[Any]):
     arguments: Mapping[str, object]
 
 
-class Connection(Actor[Invoke]):
-    """The actor of the client ``caller``; answers do not pass through it."""
+Refuse = Callable[[str, str], str | None]
+"""Returns why the handle may not call the command, in one sentence; None if it may."""
 
-    def __init__(self, *, caller: Caller, on_handle: Ref[Any], handle_seen: type[Any]) -> None:
+
+class Connection(Actor[Invoke]):
+    """The actor of the client ``caller``; answers do not pass through it.
+
+    ``refuse`` checks the rights of a caller that is bound to a handle.
+    """
+
+    def __init__(
+        self, *, caller: Caller, on_handle: Ref[Any], handle_seen: type[Any], refuse: Refuse
+    ) -> None:
         self._caller = caller
+        self._refuse = refuse
         self._on_handle = on_handle
         self._handle_seen = handle_seen
         self._seen: set[str] = set()
@@ -43,9 +53,16 @@ class Connection(Actor[Invoke]):
         """Build the command, attach the identity, and pass it to its owner."""
         entry = BY_NAME[message.command]
         command = with_identity(command_from(entry, message.arguments), self._caller.identity)
+        self._check_rights(entry)
         self._report_handle(command.from_handle)
         owner = find_owner(self.context.system.registry, entry, command)
         self.pass_on(message, owner, command)
+
+    def _check_rights(self, entry: Entry) -> None:
+        handle = self._caller.identity.handle
+        refusal = None if handle is None else self._refuse(handle, entry.name)
+        if refusal is not None:
+            raise Forbidden(f"{entry.tool}: {refusal}")
 
     def _report_handle(self, handle: str | None) -> None:
         # A handle exists from its first call on.

@@ -26,7 +26,7 @@ from aegis.protocol.derived.defaults import with_settings
 from aegis.protocol.entry import Entry
 from aegis.servers import progress
 from aegis.servers.calls import Caller
-from aegis.servers.connection import Connection, Invoke
+from aegis.servers.connection import Connection, Invoke, Refuse
 from aegis.servers.unanswered import unanswered
 
 log = structlog.get_logger("aegis.servers")
@@ -132,12 +132,14 @@ class Dispatcher:
         return ref
 
 
-def connection_spec(name: str, caller: Caller, on_handle: Ref[object], seen: type) -> ChildSpec:
+def connection_spec(
+    name: str, caller: Caller, on_handle: Ref[object], seen: type, refuse: Refuse
+) -> ChildSpec:
     """Return the spec of a connection's actor."""
     # Temporary: the next call starts a crashed one anew. A client that makes its actor crash again
     # and again uses up no restarts of the supervisor.
     return ChildSpec.of(
-        name, Connection, caller=caller, on_handle=on_handle, handle_seen=seen
+        name, Connection, caller=caller, on_handle=on_handle, handle_seen=seen, refuse=refuse
     ).with_options(restart=Restart.TEMPORARY)
 
 

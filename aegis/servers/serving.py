@@ -18,6 +18,7 @@ from aegis.protocol.resources import ResourceChanged
 from aegis.protocol.streams import CommandItem, TerminalItem
 from aegis.servers.access.admission import allowed_hosts
 from aegis.servers.access.auth import Keys
+from aegis.servers.connection import Refuse
 from aegis.servers.dispatcher import Dispatcher, connection_spec
 from aegis.servers.gateway.gateway import Routes, serve_gateway
 from aegis.servers.gateway.http_app import HttpApp
@@ -57,6 +58,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
     """The servers of the daemon at ``address``; it receives the events that clients may watch.
 
     ``settings`` are the defaults of arguments that callers omit, by the keys of the configuration.
+    ``refuse`` checks the rights of callers that are bound to a handle.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         handles: str,
         handle_seen: type,
         settings: Mapping[str, object],
+        refuse: Refuse = lambda handle, command: None,
     ) -> None:
         self._address = address
         self._keys = keys
@@ -79,6 +82,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         self._handles = handles
         self._handle_seen = handle_seen
         self._settings = settings
+        self._refuse = refuse
         self._events = EventHub()
         self._stop = trio.Event()
         self._stopped = trio.Event()
@@ -92,6 +96,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
                 connection_spec,
                 on_handle=self.context.system.ref(self._handles),
                 seen=self._handle_seen,
+                refuse=self._refuse,
             ),
             self._settings,
         )

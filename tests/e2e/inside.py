@@ -16,10 +16,13 @@ import trio.testing
 
 from actors import ActorCrashed, LifeCycleEvent, Node, Ref, Request, System, open_system
 from aegis import app, lifetime
+from aegis.agents.directory.programs import Programs
 from aegis.configuration.sections import Configuration
 from aegis.journal.flusher import Flusher
 from aegis.keyring import Keyring
+from aegis.path_text import text_of_path
 from aegis.processes.os_processes import OsProcessHost
+from aegis.processes.process_scan import ProcessScan
 from aegis.protocol import terminals as api
 from aegis.servers.access.auth import open_keys
 from aegis.servers.gateway.open_connections import OpenConnections
@@ -111,6 +114,16 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
         flusher=Flusher(),
         host=OsProcessHost(),
         shell_file_limit=1024,
+        agents=app.agent_children(
+            state,
+            flusher=Flusher(),
+            programs=Programs(
+                configuration=Configuration(),
+                keys=keyring,
+                scan=ProcessScan(OsProcessHost()),
+                root=text_of_path(root),
+            ),
+        ),
         servers=app.server_children(root, keyring, stop, Configuration()),
     )
     async with open_system(tree, observer=events.append) as system:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import attrs
 
 from actors import ChildSpec, Ref, Restart
+from aegis.agents.directory.session_rights import SessionRights
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.driver import Driver
 from aegis.agents.drivers.harness import Beginning, Harness
@@ -49,7 +50,7 @@ class Programs:
     """The agent programs of a daemon, by the profiles of its configuration.
 
     ``root`` is text as ``aegis.path_text`` makes it. ``open_files`` is the limit of descriptors of
-    an agent's processes.
+    an agent's processes. ``rights`` are those of the open sessions.
     """
 
     configuration: Configuration
@@ -57,6 +58,7 @@ class Programs:
     scan: ProcessScan
     root: str
     open_files: int | None = None
+    rights: SessionRights = attrs.field(factory=SessionRights)
     variables: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
 
     def profile(self, name: str | None) -> Profile:

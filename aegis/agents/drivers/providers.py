@@ -37,9 +37,10 @@ class Provider:
     beside its first turn. ``authenticate`` maps variables with a key to ACP's method to log in with
     it.
 
-    ``login`` says how to log in. A key in one of ``key_variables`` or a file of ``key_files``,
-    relative to the home directory, is a sign that it is logged in; the variables in
-    ``home_variables`` replace the directory of a file.
+    ``login`` says how to log in. ``asks_for_our_tools``: a call of our MCP tools is a permission
+    request first. A key in one of ``key_variables`` or a file of ``key_files``, relative to the
+    home directory, is a sign that it is logged in; the variables in ``home_variables`` replace the
+    directory of a file.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Provider:
     password_variables: tuple[str, ...] = ()
     refused_variables: tuple[str, ...] = ()
     reports_cost: bool = False
+    asks_for_our_tools: bool = True
     call_limit_s: float | None = None
     session_options: tuple[str, ...] = ()
     waits_for_mcp: bool = False
@@ -219,6 +221,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="opencode",
         title="opencode",
         family="acp",
+        asks_for_our_tools=False,
         start=("opencode", "acp"),
         tried=("1.18.33",),
         oldest="1.18.33",

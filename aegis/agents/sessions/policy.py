@@ -12,6 +12,7 @@ from typing import Literal
 import attrs
 
 from aegis.agents.drivers.harness import Permission
+from aegis.agents.sessions.rights import verdict
 from aegis.names import shorten
 from aegis.protocol.agent_events import OptionKind, PermissionAnswer, RequestOpened, ToolKind
 from aegis.protocol.table import COMMANDS
@@ -72,13 +73,27 @@ def decide(
     if request.needs_person:
         return Decision("ask", f"{tool} needs the answer of a person")
     if is_own_tool(request):
-        return _checked(request, "allow", f"{tool} is ours: the rights of the profile decide")
+        return _own_tool(request, permission)
     sentence = f"its kind is {request.tool_kind!r} and the permission of the profile {permission!r}"
     if request.tool_kind in REFUSED[permission]:
         return _checked(request, "deny", f"{tool} is refused: {sentence}")
     if request.tool_kind in APPROVED[permission]:
         return _checked(request, "allow", f"{tool} is approved: {sentence}")
     return Decision("ask", f"{tool} is left to a person: {sentence}")
+
+
+def _own_tool(request: RequestOpened, permission: Permission) -> Decision:
+    """Decide on a call of a tool of ours, by the class of its command."""
+    name = request.tool.removeprefix(OWN_PREFIX)
+    tool = f"the tool {shorten(name)!r} of this server"
+    sentence = f"the permission of the profile is {permission!r}"
+    match verdict(name.removeprefix("aegis_"), permission):
+        case "allow":
+            return _checked(request, "allow", f"{tool} is approved: {sentence}")
+        case "ask":
+            return Decision("ask", f"{tool} is left to a person: {sentence}")
+        case "refuse":
+            return _checked(request, "deny", f"{tool} is refused: {sentence}")
 
 
 def is_own_tool(request: RequestOpened) -> bool:

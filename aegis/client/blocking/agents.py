@@ -24,9 +24,9 @@ class Agents(BlockingNoun):
 
     def spawn(
         self,
+        *,
         profile: str | None = None,
         prompt: str | None = None,
-        *,
         handle: str | None = None,
         workspace: str | None = None,
     ) -> AgentInfo:

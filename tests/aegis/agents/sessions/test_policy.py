@@ -111,12 +111,30 @@ def test_what_needs_a_person_is_never_approved(
         ("", "execute", False),
     ],
 )
-def test_our_own_tools_are_approved_since_their_calls_are_checked_on_arrival(
+def test_our_own_tools_are_known_by_their_whole_name(
     tool: str, kind: ToolKind, is_own: bool
 ) -> None:
     request = asked(kind, tool, title="mcp__aegis__aegis_term_run")
     assert is_own_tool(request) is is_own
-    assert (decide(request, "ask").kind == "allow") is is_own
+
+
+@pytest.mark.parametrize(
+    ("tool", "permission", "expected"),
+    [
+        ("aegis_term_run", "read", "deny"),
+        ("aegis_term_run", "ask", "ask"),
+        ("aegis_term_run", "write", "ask"),
+        ("aegis_term_run", "full", "allow"),
+        ("workspace_exec", "ask", "ask"),
+        ("aegis_handoff", "read", "allow"),
+        ("aegis_term_list", "ask", "allow"),
+        ("workspace_create", "write", "allow"),
+    ],
+)
+def test_our_own_tools_fall_under_the_rights_of_the_profile(
+    tool: str, permission: Permission, expected: str
+) -> None:
+    assert decide(asked("other", f"mcp__aegis__{tool}"), permission).kind == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,36 @@
+"""``SessionRights``: what each open session may call, as its profile says. Pure."""
+
+from __future__ import annotations
+
+from aegis.agents.sessions.profiles import Profile
+from aegis.agents.sessions.rights import refuse_call, verdict
+from aegis.protocol.naming import name_key
+
+
+class SessionRights:
+    """The profiles of open sessions by handle; the directory keeps it, the servers ask it."""
+
+    def __init__(self) -> None:
+        self._profiles: dict[str, Profile] = {}
+
+    def open(self, handle: str, profile: Profile) -> None:
+        """Note that the session ``handle`` has this profile."""
+        self._profiles[name_key(handle)] = profile
+
+    def refuse(self, handle: str, command: str) -> str | None:
+        """Return why the session may not call a command, in one sentence; None if it may.
+
+        A handle that is no session may call everything that its key permits. A closed session keeps
+        its rights: a process of it that outlived it gains nothing.
+        """
+        profile = self._profiles.get(name_key(handle))
+        if profile is None:
+            return None
+        needs_person = verdict(command, profile.permission) == "ask"
+        if needs_person and not profile.provider.asks_for_our_tools:
+            return (
+                f"command {command!r} needs the approval of a person, for which "
+                f"{profile.provider.name} does not ask: ask a person to run it, or for a profile "
+                "with a higher permission"
+            )
+        return refuse_call(command, profile.permission, profile.name)
