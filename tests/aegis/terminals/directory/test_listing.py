@@ -43,7 +43,7 @@ async def test_a_failed_terminal_that_is_started_during_the_list_is_listed() -> 
         terminals.open["late"] = terminals.failed.pop("late", "settings")
 
     terminals.before["other"] = start
-    found = await listing.open_terminals(terminals, busy=())
+    found: Any = await listing.open_terminals(terminals, busy=())
     assert found == {"other": "described other", "late": "described late"}
 
 
@@ -55,11 +55,12 @@ async def test_a_terminal_that_fails_during_the_list_is_listed_as_failed() -> No
         terminals.failed["early"] = SimpleNamespace(info=lambda: "failed")
 
     terminals.before["other"] = fail
-    found = await listing.open_terminals(terminals, busy=())
+    found: Any = await listing.open_terminals(terminals, busy=())
     assert found == {"other": "described other", "early": "failed"}
 
 
 async def test_a_terminal_that_is_closed_during_the_list_is_not_listed() -> None:
     terminals: Any = Terminals("gone", "other")
     terminals.before["other"] = lambda: terminals.open.pop("gone", None)
-    assert await listing.open_terminals(terminals, busy=()) == {"other": "described other"}
+    found: Any = await listing.open_terminals(terminals, busy=())
+    assert found == {"other": "described other"}
