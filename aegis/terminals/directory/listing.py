@@ -25,12 +25,8 @@ DESCRIBE_TIMEOUT_S = 2.0
 
 async def open_terminals(terminals: LifeCycle, busy: Container[str]) -> dict[str, TerminalInfo]:
     """Return the open terminals, by the keys of their names; a ``busy`` one only if it answers."""
-    # A front that does not answer is about to be restarted or to fail, or is being closed.
-    infos = {
-        key: unanswered_info(settings, terminals.node_of(key))
-        for key, settings in terminals.open.items()
-        if key not in busy
-    }
+    infos: dict[str, TerminalInfo] = {}
+    asked: set[str] = set()
 
     async def describe_one(key: str, front: Ref[Any]) -> None:
         try:
@@ -38,11 +34,17 @@ async def open_terminals(terminals: LifeCycle, busy: Container[str]) -> dict[str
         except AskError as error:
             log.warning("terminal does not answer", terminal=key, error=str(error))
 
-    async with trio.open_nursery() as nursery:
-        for key in terminals.open:
-            front = terminals.subtrees.front(key)
-            if front is not None:
-                nursery.start_soon(describe_one, key, front)
+    # Again for a failed terminal that was started meanwhile: it would be in neither list.
+    while fresh := [key for key in terminals.open if key not in asked]:
+        asked.update(fresh)
+        async with trio.open_nursery() as nursery:
+            for key in fresh:
+                # A front that does not answer is about to be restarted or to fail, or to be closed.
+                if key not in busy:
+                    infos[key] = unanswered_info(terminals.open[key], terminals.node_of(key))
+                front = terminals.subtrees.front(key)
+                if front is not None:
+                    nursery.start_soon(describe_one, key, front)
     infos = {key: info for key, info in infos.items() if key in terminals.open}
     return infos | {key: failed.info() for key, failed in terminals.failed.items()}
 
