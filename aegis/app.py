@@ -228,13 +228,6 @@ def daemon_tree(
                 flusher=flusher,
                 host=host,
             ),
-            ChildSpec.of(
-                "requests",
-                RequestDesk,
-                path=state.requests,
-                flusher=flusher,
-                life=uuid.uuid4().hex,
-            ),
             *agents,
             *servers,
         ),
@@ -244,8 +237,15 @@ def daemon_tree(
 def agent_children(
     state: State, *, flusher: Flusher, programs: Programs
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
-    """Return the children that run agent sessions, whose profiles ``programs`` has."""
+    """Return the desk of requests, and the children that run sessions of ``programs``."""
     return (
+        ChildSpec.of(
+            "requests",
+            RequestDesk,
+            path=state.requests,
+            flusher=flusher,
+            life=uuid.uuid4().hex,
+        ),
         SupervisorSpec(name="agents", dynamic=True),
         ChildSpec.of(
             "agent-directory",

@@ -208,7 +208,7 @@ COMMANDS: tuple[Entry, ...] = (
         owner=Owner.AGENTS,
         command=agents.SpawnAgent,
         reply=agents.AgentInfo,
-        errors=("not_found", "forbidden", "storage"),
+        errors=("not_found", "already_exists", "forbidden", "storage"),
         verb="agent launch",
         remedy=CHECK_AGENTS,
     ),

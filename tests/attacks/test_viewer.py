@@ -130,6 +130,14 @@ SHOWS_NOTHING_OF_OTHERS = {
 with what a window would answer left out: `tests/e2e/test_attach.py` tries that."""
 
 
+OF_AGENTS = {
+    *(f"agent {verb}" for verb in ("launch", "list", "profiles", "show", "send", "read")),
+    *(f"agent {verb}" for verb in ("interrupt", "restart", "stop")),
+    *(f"request {verb}" for verb in ("list", "show", "answer")),
+}
+"""Verbs that need an agent: ``tests/e2e/test_agents.py`` tries them."""
+
+
 def all_verbs(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[str]:
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -142,7 +150,7 @@ def all_verbs(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[s
 
 
 def test_every_verb_is_tried_here() -> None:
-    assert VERBS.keys() | SHOWS_NOTHING_OF_OTHERS == set(all_verbs(cli))
+    assert VERBS.keys() | SHOWS_NOTHING_OF_OTHERS | OF_AGENTS == set(all_verbs(cli))
 
 
 @pytest.mark.long

@@ -236,7 +236,7 @@ def test_a_closed_session_leaves_no_process_and_its_handle_is_not_given_again(te
     [closed] = team.call("list_sessions", closed=True)["result"]
     assert closed["state"] == "closed"
     error = team.daemon.refusal("spawn", handle="Builder")
-    assert error.code == "forbidden"
+    assert error.code == "already_exists"
     assert "no handle is given twice" in str(error)
     assert team.daemon.refusal("interrupt", handle=handle).code == "not_found"
 
@@ -269,7 +269,7 @@ def test_a_session_cannot_spawn_without_bound(team: Team) -> None:
     ("arguments", "code", "words"),
     [
         ({"profile": "nobody"}, "not_found", "there is no profile 'nobody'"),
-        ({"handle": "human"}, "forbidden", "reserved"),
+        ({"handle": "human"}, "invalid_request", "reserved"),
         ({"workspace": "nowhere"}, "not_found", "there is no workspace 'nowhere'"),
     ],
 )
@@ -341,3 +341,22 @@ def test_an_actor_that_crashes_costs_at_most_the_turn_and_says_so(
     team.call("close", handle=handle)
     assert agents_of(own_daemon) == []
     own_daemon.kill()  # its log has the crash that was ordered
+
+
+def test_no_verb_hands_on_what_an_agent_would_have_a_terminal_obey(team: Team) -> None:
+    evil = "\x1b]0;evil\x07 \x9b31m red \u202eesrever"
+    handle = team.spawn(f"SAY {evil}\nASK {evil}", handle="eve")
+    team.is_in(handle, "blocked")
+    request = open_request(team)["id"]
+    for words in (
+        *(["agent", "list"], ["agent", "profiles"], ["agent", "show", handle]),
+        *(["agent", "read", handle], ["agent", "send", handle, evil]),
+        *(["request", "list"], ["request", "show", request]),
+        *(["request", "answer", request, "deny", "--message", evil], ["request", "list", "--all"]),
+        *(["agent", "interrupt", handle], ["agent", "restart", handle], ["agent", "stop", handle]),
+        ["agent", "launch", "asks", evil],
+    ):
+        done = team.daemon.cli(*words)
+        assert done.returncode == 0, (words, done.stderr)
+        for text in (done.stdout, done.stderr):
+            assert not set("\x1b\x9b\x07\u202e") & set(text), words

@@ -33,6 +33,7 @@ MAX_SENTENCE_CHARS = 400
 
 GOOD: dict[str, dict[str, object]] = {
     "name": {"name": "{terminal}"},
+    "profile": {"profile": "claude"},
     "names": {"names": ["{terminal}"]},
     "workspace": {"workspace": "target"},
     "command": {"command": "echo bad-arguments"},
@@ -138,6 +139,17 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
         (None, ""),
         (False, "text"),
     ],
+    "spawn.profile": [("a b", "1 to 64"), ("nobody", "no profile"), (5, "text")],
+    "spawn.prompt": [("x" * 262_145, "262144"), (5, "text")],
+    "spawn.handle": [("a b", "1 to 64"), ("human", "reserved"), (5, "text")],
+    "spawn.workspace": [("a b", "1 to 64"), ("nowhere", "no workspace"), (5, "text")],
+    "list_sessions.closed": [("no", "true or false"), (1, "true or false")],
+    **{
+        f"{command}.handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text"), (None, "")]
+        for command in ("session_read", "interrupt", "close", "agent_show", "agent_restart")
+    },
+    "session_read.last_n": [(0, "1 to 1000"), ("9", "whole number")],
+    "session_read.since": [(-1, "from 0"), ("9", "whole number")],
     "request_list.handle": [("a b", "1 to 64"), ("", "1 to 64"), (5, "text")],
     "request_list.limit": [(0, "1 to 500"), (501, "1 to 500"), ("9", "whole number")],
     "node_forget.node": [

@@ -43,7 +43,15 @@ from aegis.agents.sessions.rights import refuse_profile, refuse_reach
 from aegis.agents.sessions.session import AgentSession
 from aegis.agents.sessions.status import Identity
 from aegis.clock import utc_now
-from aegis.errors import AegisError, Forbidden, NotFound, StorageError, Unavailable
+from aegis.errors import (
+    AegisError,
+    AlreadyExists,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    StorageError,
+    Unavailable,
+)
 from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
@@ -51,6 +59,7 @@ from aegis.journal.reader import LedgerReader
 from aegis.processes.reaper import end_processes
 from aegis.protocol import agents as api
 from aegis.protocol.inboxes import Deliver
+from aegis.protocol.naming import RESERVED_HANDLES, name_key
 from aegis.protocol.requests import Answerer, FindAnswerer
 from aegis.protocol.workspaces import ListWorkspaces
 
@@ -239,14 +248,16 @@ class AgentDirectory(Actor[DirectoryMessage]):
             raise Unavailable(f"aegis_spawn: {refusal}")
 
     def _handle(self, wanted: str | None) -> str:
-        """Return the handle of a new session. Raises ``Forbidden`` if it is taken."""
-        taken = self._roster.taken
+        """Return the handle of a new session. Raises ``AlreadyExists``, ``InvalidRequest``."""
+        taken = {name_key(each) for each in (*self._roster.taken, *self._known_handles())}
         if wanted is None:
-            return new_handle([*taken, *self._known_handles()], random.SystemRandom().randrange)
-        refusal = refuse_handle(wanted, [*taken, *self._known_handles()])
-        if refusal is not None:
-            raise Forbidden(f"aegis_spawn: {refusal}")
-        return wanted
+            return new_handle(taken, random.SystemRandom().randrange)
+        refusal = refuse_handle(wanted, taken)
+        if refusal is None:
+            return wanted
+        is_taken = name_key(wanted) in taken - RESERVED_HANDLES
+        form = AlreadyExists if is_taken else InvalidRequest
+        raise form(f"aegis_spawn: {refusal}")
 
     def _known_handles(self) -> list[str]:
         """Return the handles that have an inbox."""
