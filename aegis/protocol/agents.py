@@ -134,7 +134,7 @@ class ShowAgent(OnAgent):
 
 @attrs.frozen(kw_only=True)
 class ListSessions(Command[AgentList]):
-    """List agent sessions: who works on what, and who is blocked on what."""
+    """List agent sessions with their states, their turns and their oldest open requests."""
 
     closed: bool = attrs.field(default=False, metadata=described("True: list closed sessions too."))
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import structlog
-import trio
 
 from actors import (
     Actor,
@@ -34,7 +33,8 @@ from actors import (
 from actors.errors import root_cause
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.replies import closed_info, policy_of, profile_list
-from aegis.agents.directory.roster import MAX_SESSIONS, Member, Roster, opened_line
+from aegis.agents.directory.roster import MAX_SESSIONS, Member, opened_line
+from aegis.agents.directory.roster_ledger import RosterLedger
 from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.sessions.handles import new_handle, refuse_handle
 from aegis.agents.sessions.limits import Counters
@@ -52,10 +52,7 @@ from aegis.errors import (
     StorageError,
     Unavailable,
 )
-from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
-from aegis.journal.ledger import encode_line
-from aegis.journal.reader import LedgerReader
 from aegis.processes.reaper import end_processes
 from aegis.protocol import agents as api
 from aegis.protocol.inboxes import Deliver
@@ -69,8 +66,6 @@ SHOW_S = 2.0
 """Seconds that a session has to report its state for a list."""
 
 MAILBOX = MailboxSpec(capacity=4_096)
-
-MAX_ROSTER_BYTES = 64 * 1024 * 1024
 
 OnSession = api.CloseAgent | api.InterruptAgent | api.RestartAgent | api.ShowAgent | api.ReadSession
 
@@ -111,28 +106,27 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._programs = programs
         self._supervisor = supervisor
         self._flusher = flusher
-        self._roster = Roster()
         self._refs: dict[str, Ref[Any]] = {}
         self._counters = Counters(programs.configuration.limits)
-        self._writing = trio.Lock()
-        self._appender: Appender | None = None
+        self._is_loaded = False
 
     async def setup(self) -> None:
-        """Read the roster and start the sessions that are not closed; they have no process yet."""
+        """Read the roster and start the sessions that are not closed; they have no process yet.
+
+        If the disk refuses, each request tries again.
+        """
         self.context.register("service", "agents")
         self.context.register("service", "sessions")
-        await self._open()
-        if self.context.incarnation == 1:
-            await self._end_leftovers()
-        for member in self._roster.open:
-            await self._restore(member)
+        self._ledger = RosterLedger(self._directory, self._flusher, self.context.start_soon)
+        with contextlib.suppress(StorageError):
+            await self._load()
 
     async def teardown(self) -> None:
-        if self._appender is not None:
-            self._appender.close()
+        self._ledger.close()
 
     async def receive(self, message: DirectoryMessage) -> None:
         """Handle a command of a client, or the end of a session."""
+        await self._load()
         match message:
             case api.SpawnAgent():
                 self.context.start_soon(self._spawn, message, self.defer(message))
@@ -155,26 +149,15 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     # The roster.
 
-    async def _open(self) -> None:
-        path = self._directory / "sessions.jsonl"
-        appender = await Appender.open(path, self._flusher)
-        appender.start(self.context.start_soon)
-        self._appender = appender
-        reader = LedgerReader(path, disk=self._flusher.disk)
-        end, most = appender.synced, MAX_ROSTER_BYTES
-        read = partial(reader.last_n, 4 * MAX_SESSIONS, end=end, max_bytes=most)
-        found = await self._flusher.look(read)
-        for line in found.records:
-            self._roster.take(line)
-
-    async def _write(self, line: dict[str, Any]) -> None:
-        """Write a line of the roster; return once it is durable. Raises ``StorageError``."""
-        assert self._appender is not None
-        async with self._writing:
-            if self._appender.failed:
-                await self._appender.recover()
-            await self._appender.wait_synced(self._appender.append(encode_line(line)))
-            self._roster.take(line)
+    async def _load(self) -> None:
+        """Read the roster, once, and restore its sessions. Raises ``StorageError``."""
+        if self._is_loaded:
+            return
+        if await self._ledger.load() and self.context.incarnation == 1:
+            await self._end_leftovers()
+        self._is_loaded = True
+        for member in self._ledger.roster.open:
+            await self._restore(member)
 
     # Spawning.
 
@@ -204,7 +187,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             parent=None if spawner is None else spawner.id,
             at=utc_now(),
         )
-        await self._write(opened_line(member))
+        await self._ledger.write(opened_line(member))
         if spawner is not None:
             self._counters.note_spawn(self._tree(spawner), time.time())
         session = await self._start(member)
@@ -220,18 +203,18 @@ class AgentDirectory(Actor[DirectoryMessage]):
     def _caller(self, request: Any) -> Member | None:
         """Return the session of the caller; None for a person or another client."""
         handle = request.from_handle
-        member = None if handle is None else self._roster.find(handle)
+        member = None if handle is None else self._ledger.roster.find(handle)
         return None if member is None or member.is_closed else member
 
     def _tree(self, member: Member) -> str:
         """Return the id of the session that a person started, above ``member``."""
-        return [member, *self._roster.ancestors(member.id)][-1].id
+        return [member, *self._ledger.roster.ancestors(member.id)][-1].id
 
     def _check_spawn(self, profile: Profile, spawner: Member | None) -> None:
         """Raise ``Forbidden`` or ``Unavailable`` if the profile may not be spawned."""
-        if len(self._roster.by_id) >= MAX_SESSIONS:
+        if len(self._ledger.roster.by_id) >= MAX_SESSIONS:
             raise Unavailable(f"{MAX_SESSIONS} sessions were spawned in this root, the limit")
-        sessions = len(self._roster.open)
+        sessions = len(self._ledger.roster.open)
         if spawner is None:
             refusal = self._counters.refuse_session(sessions)
         else:
@@ -241,7 +224,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             )
             if forbidden is not None:
                 raise Forbidden(f"aegis_spawn: {forbidden}")
-            depth = 1 + sum(1 for _ in self._roster.ancestors(spawner.id))
+            depth = 1 + sum(1 for _ in self._ledger.roster.ancestors(spawner.id))
             tree = self._tree(spawner)
             refusal = self._counters.refuse_spawn(tree, depth, sessions, time.time())
         if refusal is not None:
@@ -249,7 +232,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     def _handle(self, wanted: str | None) -> str:
         """Return the handle of a new session. Raises ``AlreadyExists``, ``InvalidRequest``."""
-        taken = {name_key(each) for each in (*self._roster.taken, *self._known_handles())}
+        taken = {name_key(each) for each in (*self._ledger.roster.taken, *self._known_handles())}
         if wanted is None:
             return new_handle(taken, random.SystemRandom().randrange)
         refusal = refuse_handle(wanted, taken)
@@ -354,14 +337,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
         if not down.final or self._refs.pop(id_, None) is None or down.reason != "finished":
             return
         with contextlib.suppress(StorageError):  # the next start finds it closed, and writes again
-            await self._write({"kind": "closed", "id": id_})
+            await self._ledger.write({"kind": "closed", "id": id_})
         with contextlib.suppress(AegisError):
-            await self._programs.keys.revoke(self._roster.by_id[id_].handle)
+            await self._programs.keys.revoke(self._ledger.roster.by_id[id_].handle)
 
     # Commands on sessions.
 
     def _pass_on(self, message: OnSession) -> None:
-        member = self._roster.get(message.handle)
+        member = self._ledger.roster.get(message.handle)
         self._check_reach(message, member)
         ref = self._refs.get(member.id)
         if ref is not None:
@@ -392,12 +375,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
         if caller.id == member.id and isinstance(message, api.ReadSession):
             return
         verb = _VERBS[type(message)]
-        refusal = refuse_reach(verb, caller.handle, member.handle, self._roster.parents())
+        refusal = refuse_reach(verb, caller.handle, member.handle, self._ledger.roster.parents())
         if refusal is not None:
             raise Forbidden(refusal)
 
     async def _list(self, closed: bool, reply: Reply[api.AgentList]) -> None:
-        members = [each for each in self._roster.by_id.values() if closed or not each.is_closed]
+        members = [
+            each for each in self._ledger.roster.by_id.values() if closed or not each.is_closed
+        ]
         shown = [await self._shown(each) for each in members]
         reply.send(api.AgentList(result=sorted(shown, key=lambda each: each.handle)))
 
@@ -412,14 +397,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
         return closed_info(member)
 
     def _answerer(self, handle: str) -> Answerer:
-        member = self._roster.find(handle)
+        member = self._ledger.roster.find(handle)
         if member is None or member.is_closed:
             return Answerer(handle=handle)
         profile = self._programs.profile(member.profile)
         return Answerer(
             handle=member.handle,
             session=member.id,
-            ancestors=[each.id for each in self._roster.ancestors(member.id)],
+            ancestors=[each.id for each in self._ledger.roster.ancestors(member.id)],
             answers_requests=profile.answers_requests,
         )
 

@@ -63,7 +63,7 @@ def test_a_loss_is_reported_to_each_sender_that_can_read_it(seed: int, length: i
             senders = {each["sender"] for each in opened[entry["turn"]]["messages"]}
             for sender in senders & {"agent:pm", "human", "agent:builder"}:
                 handle = sender.removeprefix("agent:")
-                assert f"session:s1/turn:{entry['turn']}/{handle}" in world.told
+                assert f"session:s1/turn:{entry['turn']}/{handle}" in world.notified
 
 
 @given(st.integers(0, 2**32), st.integers(0, 60), st.booleans())

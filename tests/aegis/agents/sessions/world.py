@@ -36,7 +36,7 @@ class World:
         self.acknowledged = 0
         self.sent: dict[str, str] = {}
         self.shown: dict[str, str] = {}  # requests of the desk, and the state of each
-        self.told: list[str] = []
+        self.notified: list[str] = []
         self.timers: dict[str, float] = {}
         self.running: str | None = None
         self.process = "none"
@@ -115,7 +115,7 @@ class World:
                     if each["kind"] == "turn_ended" and each["outcome"] != "completed"
                 ]
                 assert int(notification.split("turn:")[1].split("/")[0]) in ended
-                self.told.append(notification)
+                self.notified.append(notification)
             case steps.Wake(timer=timer, after_s=after_s):
                 assert after_s >= 0
                 self.timers[timer] = self.now + after_s

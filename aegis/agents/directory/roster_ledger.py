@@ -1,0 +1,81 @@
+"""``RosterLedger``: the file of the roster, created with the first session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from aegis.agents.directory.roster import MAX_SESSIONS, Roster
+from aegis.journal.appender import Appender
+from aegis.journal.disk import storage_error
+from aegis.journal.flusher import Flusher
+from aegis.journal.ledger import encode_line
+from aegis.journal.reader import LedgerReader
+
+NAME = "sessions.jsonl"
+
+MAX_BYTES = 64 * 1024 * 1024
+"""The largest roster that is read."""
+
+
+class RosterLedger:
+    """The ledger of ``roster`` in ``directory``. The owner closes it."""
+
+    def __init__(
+        self, directory: Path, flusher: Flusher, start_soon: Callable[..., object]
+    ) -> None:
+        self._directory = directory
+        self._flusher = flusher
+        self._start_soon = start_soon
+        self._writing = trio.Lock()
+        self._appender: Appender | None = None
+        self.roster = Roster()
+
+    async def load(self) -> bool:
+        """Read the roster; return whether there is one. Raises ``StorageError``."""
+        if self._appender is None and self._exists():
+            await self._open()
+        return self._appender is not None
+
+    async def write(self, line: dict[str, Any]) -> None:
+        """Write a line; return once it is durable. Raises ``StorageError``."""
+        async with self._writing:
+            appender = self._appender or await self._open()
+            if appender.failed:
+                await appender.recover()
+            await appender.wait_synced(appender.append(encode_line(line)))
+            self.roster.take(line)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._appender is not None:
+            self._appender.close()
+
+    def _exists(self) -> bool:
+        try:
+            return NAME in self._flusher.disk.list_directory(self._directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise storage_error("list", self._directory, error) from error
+
+    async def _open(self) -> Appender:
+        path = self._directory / NAME
+        appender = await Appender.open(path, self._flusher)
+        reader = LedgerReader(path, disk=self._flusher.disk)
+        most = 4 * MAX_SESSIONS
+        read = partial(reader.last_n, most, end=appender.synced, max_bytes=MAX_BYTES)
+        try:
+            found = await self._flusher.look(read)
+        except BaseException:
+            appender.close()
+            raise
+        for line in found.records:
+            self.roster.take(line)
+        appender.start(self._start_soon)
+        self._appender = appender
+        return appender
