@@ -360,3 +360,10 @@ def test_no_verb_hands_on_what_an_agent_would_have_a_terminal_obey(team: Team) -
         assert done.returncode == 0, (words, done.stderr)
         for text in (done.stdout, done.stderr):
             assert not set("\x1b\x9b\x07\u202e") & set(text), words
+
+
+def test_of_spawns_at_once_one_gets_the_handle(team: Team) -> None:
+    spawns = [team.daemon.send("spawn", handle="builder") for _ in range(8)]
+    outcomes = sorted(each.outcome() for each in spawns)
+    assert outcomes == [("error", "already_exists")] * 7 + [("reply", "")]
+    assert len(team.call("list_sessions")["result"]) == 1

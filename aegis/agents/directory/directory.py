@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import structlog
+import trio
 
 from actors import (
     Actor,
@@ -109,6 +110,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._refs: dict[str, Ref[Any]] = {}
         self._counters = Counters(programs.configuration.limits)
         self._is_loaded = False
+        self._spawning = trio.Lock()
 
     async def setup(self) -> None:
         """Read the roster and start the sessions that are not closed; they have no process yet.
@@ -175,21 +177,24 @@ class AgentDirectory(Actor[DirectoryMessage]):
     async def _spawned(self, request: api.SpawnAgent) -> api.AgentInfo:
         profile = self._programs.profile(request.profile)
         self._programs.check(profile)
+        cwd = await self._directory_of(request.workspace)
         spawner = self._caller(request)
-        self._check_spawn(profile, spawner)
-        member = Member(
-            id=uuid.uuid4().hex,
-            handle=self._handle(request.handle),
-            profile=profile.name,
-            provider=profile.provider.name,
-            cwd=await self._directory_of(request.workspace),
-            spawned_by=request.from_handle or "human",
-            parent=None if spawner is None else spawner.id,
-            at=utc_now(),
-        )
-        await self._ledger.write(opened_line(member))
-        if spawner is not None:
-            self._counters.note_spawn(self._tree(spawner), time.time())
+        # Another spawn could take the handle, or the last place, while the line is being synced.
+        async with self._spawning:
+            self._check_spawn(profile, spawner)
+            member = Member(
+                id=uuid.uuid4().hex,
+                handle=self._handle(request.handle),
+                profile=profile.name,
+                provider=profile.provider.name,
+                cwd=cwd,
+                spawned_by=request.from_handle or "human",
+                parent=None if spawner is None else spawner.id,
+                at=utc_now(),
+            )
+            await self._ledger.write(opened_line(member))
+            if spawner is not None:
+                self._counters.note_spawn(self._tree(spawner), time.time())
         session = await self._start(member)
         if request.prompt is not None:
             await self._deliver(member, request.prompt)
@@ -259,7 +264,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             raise Unavailable("aegis_spawn: workspaces are not available now; try again")
         listed = (await service.ask(ListWorkspaces())).result
         for each in listed:
-            if each.workspace_id.lower() == workspace.lower():
+            if name_key(each.workspace_id) == name_key(workspace):
                 directory: str = each.directory
                 return directory
         raise NotFound(f"there is no workspace {workspace!r}; workspace_create makes one")
