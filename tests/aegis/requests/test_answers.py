@@ -1,4 +1,4 @@
-"""Answers are checked against what was asked, before they are stored."""
+"""The check of answers against their requests, before they are stored."""
 
 from __future__ import annotations
 
@@ -107,11 +107,11 @@ def test_of_several_options_of_one_kind_one_is_chosen_by_its_id_as_it_was_shown(
         "permission", {}, "allow", scope="session", options=TWICE, option="all<U+202E>"
     ) == PermissionAnswer(kind="allow_session", option="all\u202e")
     assert answered("permission", {}, "allow", options=TWICE) == PermissionAnswer(kind="allow_once")
-    told = refusal("permission", {}, "allow", scope="session", options=TWICE)
-    assert "2 options of kind 'allow_session': choose one" in told
-    assert "it has 'always', 'all<U+202E>'" in told
-    told = refusal("permission", {}, "allow", options=TWICE, option="always")
-    assert "no option 'always' of kind 'allow_once'; it has 'yes'" in told
+    sentence = refusal("permission", {}, "allow", scope="session", options=TWICE)
+    assert "2 options of kind 'allow_session': choose one" in sentence
+    assert "it has 'always', 'all<U+202E>'" in sentence
+    sentence = refusal("permission", {}, "allow", options=TWICE, option="always")
+    assert "no option 'always' of kind 'allow_once'; it has 'yes'" in sentence
 
 
 def test_questions_are_answered_by_their_labels_as_they_were_shown() -> None:

@@ -29,7 +29,7 @@ class ClientLeft(Exception):
 
 
 class ModelServer(ThreadingHTTPServer):
-    """Serve the four APIs; ``record`` is the file of what was asked."""
+    """Serve the four APIs; ``record`` is the file of the requests."""
 
     daemon_threads = True
 
