@@ -183,9 +183,10 @@ LAW: list[Rule] = [
         "aegis.agents.drivers*",
         (*COMMON, "aegis.agents.messages", "aegis.processes", "aegis.agents.drivers"),
     ),
-    *(
-        (f"aegis.agents.sessions.{name}", (*COMMON, "aegis.agents.drivers", "aegis.configuration"))
-        for name in ("profiles", "limits")
+    *packages(
+        "aegis.agents",
+        (*COMMON, "aegis.agents.drivers", "aegis.configuration"),
+        {"profiles": ""},
     ),
     ("aegis.agents.render", ("aegis.names", "aegis.protocol", "aegis.shown_text")),
     (
@@ -293,7 +294,7 @@ LAW: list[Rule] = [
         "aegis.doctor*",
         (
             *("aegis.__version__", "aegis.client.line", "aegis.configuration", "aegis.doctor"),
-            *("aegis.agents.drivers.providers", "aegis.agents.sessions.profiles"),
+            *("aegis.agents.drivers.providers", "aegis.agents.profiles.profile"),
             *(
                 "aegis.errors",
                 "actors.errors",

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aegis.agents.drivers.providers import PROVIDERS, Provider
-from aegis.agents.sessions.profiles import Profile, profile_of, refuse_start
+from aegis.agents.profiles.profile import Profile, profile_of, refuse_start
 from aegis.configuration.file import read_configuration
 from aegis.configuration.problems import BadConfiguration
 from aegis.doctor.agent_rules import (

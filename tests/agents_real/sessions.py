@@ -22,8 +22,8 @@ from aegis.agents.messages import (
     InterruptTurn,
     McpConnected,
 )
-from aegis.agents.sessions.acp_options import acp_options_of
-from aegis.agents.sessions.profiles import every_profile, variables_of
+from aegis.agents.profiles.acp_options import acp_options_of
+from aegis.agents.profiles.profile import every_profile, variables_of
 from aegis.protocol.agent_events import (
     AgentEvent,
     AssistantText,

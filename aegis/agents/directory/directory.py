@@ -32,15 +32,15 @@ from actors import (
     SupervisorSpec,
 )
 from actors.errors import root_cause
+from aegis.agents.directory.handles import new_handle, refuse_handle
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.replies import closed_info, policy_of, profile_list
 from aegis.agents.directory.roster import MAX_SESSIONS, Member, opened_line
 from aegis.agents.directory.roster_ledger import RosterLedger
 from aegis.agents.drivers.cookie import DriverCookies
-from aegis.agents.sessions.handles import new_handle, refuse_handle
-from aegis.agents.sessions.limits import Counters
-from aegis.agents.sessions.profiles import Profile
-from aegis.agents.sessions.rights import refuse_profile, refuse_reach
+from aegis.agents.profiles.limits import Counters
+from aegis.agents.profiles.profile import Profile
+from aegis.agents.profiles.rights import refuse_profile, refuse_reach
 from aegis.agents.sessions.session import AgentSession
 from aegis.agents.sessions.status import Identity
 from aegis.clock import utc_now

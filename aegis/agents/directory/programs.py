@@ -17,7 +17,7 @@ from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.driver import Driver
 from aegis.agents.drivers.harness import Beginning, Harness
 from aegis.agents.drivers.plan import DriverPlan
-from aegis.agents.sessions.profiles import (
+from aegis.agents.profiles.profile import (
     Profile,
     find_profile,
     process_variables,
@@ -138,7 +138,7 @@ def family_of(profile: Profile, beginning: Beginning, variables: Mapping[str, st
         start = launch(beginning, command=profile.command, budget_usd=profile.budget_usd)
         return start.argv, start.added, start.removed, Claude
     from aegis.agents.drivers.acp.machine import Acp
-    from aegis.agents.sessions.acp_options import acp_options_of
+    from aegis.agents.profiles.acp_options import acp_options_of
 
     # Nothing reports yet that an agent has opened its connection to our server.
     options = attrs.evolve(acp_options_of(profile, variables), waits_for_mcp=False)

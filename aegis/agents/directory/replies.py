@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import Member
-from aegis.agents.sessions.policy import decide
-from aegis.agents.sessions.profiles import Profile, every_profile, refuse_start
+from aegis.agents.profiles.policy import decide
+from aegis.agents.profiles.profile import Profile, every_profile, refuse_start
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
 

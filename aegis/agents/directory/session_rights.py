@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aegis.agents.sessions.profiles import Profile
-from aegis.agents.sessions.rights import refuse_call, verdict
+from aegis.agents.profiles.profile import Profile
+from aegis.agents.profiles.rights import refuse_call, verdict
 from aegis.protocol.naming import name_key
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aegis.agents.directory.session_rights import SessionRights
-from aegis.agents.sessions.profiles import profile_of
+from aegis.agents.profiles.profile import profile_of
 from aegis.configuration.agents import AgentSection
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.agents.drivers.harness import Permission
-from aegis.agents.sessions.rights import (
+from aegis.agents.profiles.rights import (
     CLASSES,
     PERMISSIONS,
     Verdict,
@@ -25,7 +25,7 @@ from aegis.protocol.table import COMMANDS
 
 
 def test_every_command_has_a_class() -> None:
-    """Add a new command to ``CLASSES`` in aegis/agents/sessions/rights.py."""
+    """Add a new command to ``CLASSES`` in aegis/agents/profiles/rights.py."""
     assert [entry.name for entry in COMMANDS if entry.name not in CLASSES] == []
 
 

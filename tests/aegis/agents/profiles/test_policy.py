@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.agents.drivers.harness import Permission
-from aegis.agents.sessions.policy import APPROVED, REFUSED, decide, is_own_tool
+from aegis.agents.profiles.policy import APPROVED, REFUSED, decide, is_own_tool
 from aegis.protocol.agent_events import (
     PermissionAnswer,
     RequestKind,

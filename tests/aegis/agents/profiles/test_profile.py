@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aegis.agents.drivers.providers import BUILT_IN, BY_NAME
-from aegis.agents.sessions.profiles import (
+from aegis.agents.profiles.profile import (
     every_profile,
     find_profile,
     process_variables,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.agents.sessions.handles import (
+from aegis.agents.directory.handles import (
     ADJECTIVES,
     SURNAMES,
     TRIES,

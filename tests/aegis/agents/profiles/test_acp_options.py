@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aegis.agents.drivers.acp.options import AcpOptions
-from aegis.agents.sessions.acp_options import acp_options_of
-from aegis.agents.sessions.profiles import profile_of
+from aegis.agents.profiles.acp_options import acp_options_of
+from aegis.agents.profiles.profile import profile_of
 from aegis.configuration.agents import AgentSection
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aegis.agents.drivers.acp.options import AcpOptions
-from aegis.agents.sessions.profiles import Profile, variables_of
+from aegis.agents.profiles.profile import Profile, variables_of
 
 
 def acp_options_of(profile: Profile, variables: Mapping[str, str]) -> AcpOptions:

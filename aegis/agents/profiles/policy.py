@@ -12,7 +12,7 @@ from typing import Literal
 import attrs
 
 from aegis.agents.drivers.harness import Permission
-from aegis.agents.sessions.rights import verdict
+from aegis.agents.profiles.rights import verdict
 from aegis.names import shorten
 from aegis.protocol.agent_events import OptionKind, PermissionAnswer, RequestOpened, ToolKind
 from aegis.protocol.table import COMMANDS

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.agents.sessions import limits
-from aegis.agents.sessions.limits import Counters
+from aegis.agents.profiles import limits
+from aegis.agents.profiles.limits import Counters
 from aegis.configuration.limits import LimitsSection
 
 NOW = 1_800_000_000.0

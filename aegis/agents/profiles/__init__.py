@@ -1,0 +1,6 @@
+"""Profiles: the configuration of sessions and their rights.
+
+Owns: profiles with the defaults of their provider (``profile``), the rights of a session's calls
+(``rights``), the limits of all sessions (``limits``), the answers that a profile gives to requests
+(``policy``), and the options of an ACP agent (``acp_options``). All pure.
+"""
