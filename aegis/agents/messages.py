@@ -16,7 +16,8 @@ from aegis.agents.drivers.harness import Capabilities, LoginMethod, Permission
 from aegis.protocol.agent_events import AgentEvent, RequestAnswer
 
 # Orders: session to driver. The answer is None, or one sentence that says why the order was not
-# carried out. An order is answered at once: a turn is accepted before its frame is written.
+# carried out. An order is answered at once: a turn is accepted before its frame is written. Only a
+# change of a setting is answered once the agent has answered it, or has ended.
 
 
 @attrs.frozen(kw_only=True)
@@ -42,14 +43,17 @@ class AnswerRequest(Request[str | None]):
 
 @attrs.frozen
 class SetPermission(Request[str | None]):
-    """Set the permission from now on."""
+    """Set the permission from now on; the answer comes when the agent has taken its mode."""
 
     permission: Permission
 
 
 @attrs.frozen
 class SetModel(Request[str | None]):
-    """Set the model from the next turn on."""
+    """Set the model from the next turn on.
+
+    The answer comes when the agent has taken it; in a turn of an ACP agent, at once.
+    """
 
     model: str
 

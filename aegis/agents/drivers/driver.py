@@ -17,9 +17,10 @@ import attrs
 import structlog
 import trio
 
-from actors import Actor, Ref
+from actors import Actor, Ref, Reply
 from aegis.agents.drivers.harness import (
     AwaitsMcp,
+    Changed,
     Emit,
     Failed,
     Frame,
@@ -27,6 +28,7 @@ from aegis.agents.drivers.harness import (
     Ready,
     Refused,
     Serve,
+    Setting,
     Write,
 )
 from aegis.agents.drivers.line_process import LineProcess, ProcessFailed, start_process
@@ -94,6 +96,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
         self._is_ordered = False
         self._is_gone = trio.Event()
         self._serving = 0
+        self._changing: dict[Setting, Reply[str | None]] = {}
 
     async def setup(self) -> None:
         self.context.start_soon(self._reporter.run)
@@ -114,6 +117,10 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
                 self.context.start_soon(self._reply_when_gone, self.defer(message))
             case ReadyDeadline():
                 self._check_ready()
+            case SetModel():
+                self._change("model", message)
+            case SetPermission():
+                self._change("permission", message)
             case _:
                 self.reply(message, self._ordered(message))
 
@@ -128,6 +135,21 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
                 "process was ended; start it by hand to see what it waits for"
             )
             self._fail(Failed(reason=reason))
+
+    def _change(self, setting: Setting, order: SetModel | SetPermission) -> None:
+        """Change a setting; the order is answered when the agent has answered."""
+        if setting in self._changing:
+            self.reply(order, f"the {setting} is being changed already: try again in a moment")
+            return
+        self._changing[setting] = self.defer(order)
+        refusal = self._ordered(order)
+        if refusal is not None:
+            self._changed(Changed(setting, refusal))
+
+    def _changed(self, changed: Changed) -> None:
+        reply = self._changing.pop(changed.setting, None)
+        if reply is not None:
+            reply.send(changed.refusal)
 
     def _ordered(self, order: Order) -> str | None:
         """Carry out an order; return why it was refused, or None."""
@@ -244,6 +266,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
             left=left,
         )
         self._reporter.add(ended)
+        for setting in list(self._changing):
+            self._changed(Changed(setting, f"{self._plan.agent} ended before it answered"))
         await self._reporter.flushed()
         self.context.finish()
 
@@ -272,6 +296,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
                     self._serve(output)
                 case Refused(reason):
                     refusal = reason
+                case Changed():
+                    self._changed(output)
         return refusal
 
     def _write(self, frame: Frame) -> None:

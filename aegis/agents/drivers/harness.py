@@ -131,7 +131,22 @@ class Refused:
     reason: str
 
 
-Output = Write | Emit | Ready | Failed | Serve | Refused
+Setting = Literal["model", "permission"]
+"""A setting that can be changed while the agent runs."""
+
+
+@attrs.frozen
+class Changed:
+    """The agent answered the change of a setting; ``refusal`` is one sentence, or None.
+
+    Each change returns one, or ``Refused``. It can come much later, or never if the process ends.
+    """
+
+    setting: Setting
+    refusal: str | None = None
+
+
+Output = Write | Emit | Ready | Failed | Serve | Refused | Changed
 """One output of a machine; outputs are carried out in order."""
 
 
@@ -163,11 +178,11 @@ class Harness(Protocol):
         ...
 
     def set_permission(self, permission: Permission) -> list[Output]:
-        """Set the permission from now on."""
+        """Set the permission from now on. ``Changed`` follows, or ``Refused``."""
         ...
 
     def set_model(self, model: str) -> list[Output]:
-        """Set the model from the next turn on."""
+        """Set the model from the next turn on. ``Changed`` follows, or ``Refused``."""
         ...
 
     def ended(self) -> list[Output]:

@@ -18,7 +18,6 @@ def acp_options_of(profile: Profile, variables: Mapping[str, str]) -> AcpOptions
     methods = [method for name, method in provider.authenticate.items() if known.get(name)]
     return AcpOptions(
         asking_modes=profile.asking_modes,
-        needs_mode=profile.permission != "full",
         auth=methods[0] if methods else "",
         session_options=provider.session_options,
         reports_cost=provider.reports_cost,

@@ -76,7 +76,9 @@ class Claude:
             }
         elif request["subtype"] == "interrupt":
             body = {"still_queued": [each["uuid"] for each in self._waiting]}
-        answer = {"subtype": "success", "request_id": frame["request_id"], "response": body}
+        answer: Json = {"subtype": "success", "request_id": frame["request_id"], "response": body}
+        if request["subtype"] == "set_model" and request["model"] == "none":
+            answer |= {"subtype": "error", "error": "there is no such model"}
         self._wire.send({"type": "control_response", "response": answer})
         return str(request["subtype"])
 

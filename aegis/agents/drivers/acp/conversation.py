@@ -35,6 +35,7 @@ from aegis.agents.drivers.acp.options import (
 )
 from aegis.agents.drivers.harness import (
     Beginning,
+    Changed,
     Emit,
     LoginMethod,
     Output,
@@ -290,19 +291,31 @@ class Conversation:
         if isinstance(step, Impossible) and permission != "full":
             return [Refused(f"{self.abilities.name} {step.reason}")]
         self._permission = permission
-        return self._change(step, self._kept) if isinstance(step, Change) else []
+        if isinstance(step, Change):
+            return self._change(step, self._permission_set)
+        return [Changed("permission")]
+
+    def _permission_set(self, problem: str | None) -> list[Output]:
+        return [Changed("permission", self._sentence(problem)), *self._kept(problem)]
+
+    def refuse_model(self, model: str) -> str | None:
+        """Return why the model cannot be set, in one sentence."""
+        step: Step = model_step(self.settings, model)
+        return self._sentence(step.reason) if isinstance(step, Impossible) else None
 
     def set_model(self, model: str) -> list[Output]:
         """Set the model."""
         step: Step = model_step(self.settings, model)
         if isinstance(step, Change):
-            return self._change(step, self._refused_or_set)
-        return [] if step is None else self._refused_or_set(step.reason)
+            return self._change(step, self._model_set)
+        return self._model_set(None if step is None else step.reason)
 
-    def _refused_or_set(self, problem: str | None) -> list[Output]:
-        if problem is None:
-            return self._describe()
-        return [Refused(f"{self.abilities.name} {problem}")]
+    def _model_set(self, problem: str | None) -> list[Output]:
+        changed = Changed("model", self._sentence(problem))
+        return [*self._describe(), changed] if problem is None else [changed]
+
+    def _sentence(self, problem: str | None) -> str | None:
+        return None if problem is None else f"{self.abilities.name} {problem}"
 
 
 def _applied(settings: Settings, change: Change) -> Settings:

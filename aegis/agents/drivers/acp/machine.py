@@ -39,6 +39,7 @@ from aegis.agents.drivers.acp.usage import Accounting
 from aegis.agents.drivers.harness import (
     Beginning,
     Capabilities,
+    Changed,
     Emit,
     Failed,
     Frame,
@@ -295,9 +296,11 @@ class Acp:
         """Set the model from the next turn on."""
         if self._phase != "ready":
             return [Refused("the model cannot be set: the agent has not started, or has ended")]
+        if refusal := self._conversation.refuse_model(model):
+            return [Refused(refusal)]
         if self._turn is not None and self._turn.is_sent:
             self._next_model = model
-            return []
+            return [Changed("model")]
         return self._conversation.set_model(model)
 
     def mcp_connected(self) -> list[Output]:

@@ -23,7 +23,8 @@ class AcpOptions:
     """The facts about one provider that the protocol does not report.
 
     ``asking_modes``: the modes in which it asks a person, the best first. ``needs_mode``: without
-    such a mode it must not start; False where its own configuration makes it ask. ``auth``: the
+    such a mode it must not start, unless the permission is "full"; False where its own
+    configuration makes it ask. ``auth``: the
     method of ``authenticate``, used only when the agent asks for a login.
 
     ``session_options``: the ids of the options that allow for the session, the narrowest first;

@@ -20,6 +20,7 @@ from aegis.agents.drivers.claude.requests import Asked, Unusable, asked, respons
 from aegis.agents.drivers.harness import (
     Beginning,
     Capabilities,
+    Changed,
     Emit,
     Failed,
     Frame,
@@ -27,6 +28,7 @@ from aegis.agents.drivers.harness import (
     Permission,
     Ready,
     Refused,
+    Setting,
     Write,
 )
 from aegis.protocol.agent_events import (
@@ -59,6 +61,9 @@ LOGIN_ERROR = "authentication_failed"
 CAPABILITIES = Capabilities(
     can_resume=True, can_fork=True, queues=True, reports_cost=True, sets_model=True
 )
+
+_SETTINGS: Mapping[str, Setting] = {"set_model": "model", "set_permission_mode": "permission"}
+"""The settings that control requests change."""
 
 _END = {"answered": "was already answered", "withdrawn": "was withdrawn"}
 
@@ -344,10 +349,17 @@ class Claude:
             return [Emit(unknown(frame))]
         if subtype == "initialize":
             return self._initialized(reply)
-        if reply.get("subtype") == "success":
-            return []
-        refused = {"error": text(reply.get("error"))}
-        return [Emit(Unknown(kind=f"control_response/{subtype}", raw=refused))]
+        error = None if reply.get("subtype") == "success" else text(reply.get("error"))
+        outputs: list[Output] = []
+        if error is not None:
+            refused = Unknown(kind=f"control_response/{subtype}", raw={"error": error})
+            outputs.append(Emit(refused))
+        if subtype in _SETTINGS:
+            setting = _SETTINGS[subtype]
+            shown = self._shown(error or "") or "no reason is given"
+            sentence = f"Claude Code did not set its {setting}: {shown}"
+            outputs.append(Changed(setting, None if error is None else sentence))
+        return outputs
 
     # Usage.
 

@@ -21,6 +21,7 @@ from aegis.agents.drivers.driver import ClientPort, Driver
 from aegis.agents.drivers.harness import (
     Beginning,
     Capabilities,
+    Changed,
     Emit,
     Frame,
     Harness,
@@ -80,6 +81,8 @@ class SmallMachine:
                 return [Emit(Result(messages=uuids, ok=not is_error, reason=""))]
             case {"type": "control_request", "request_id": id_, "request": {"tool_name": name}}:
                 return [Serve(id=id_, method=name, params={})]
+            case {"type": "control_response", "response": {"request_id": "3", **reply}}:
+                return [Changed("model", str(reply["error"]) if "error" in reply else None)]
         return []
 
     def send(self, uuid: str, text: str) -> list[Output]:
@@ -104,7 +107,8 @@ class SmallMachine:
         return []
 
     def set_model(self, model: str) -> list[Output]:
-        return []
+        request = {"subtype": "set_model", "model": model}
+        return [Write({"type": "control_request", "request_id": "3", "request": request})]
 
     def ended(self) -> list[Output]:
         return [Emit(RequestWithdrawn(id="all"))]

@@ -21,6 +21,7 @@ from aegis.agents.messages import (
     DriverReady,
     InterruptTurn,
     SendTurn,
+    SetModel,
 )
 from aegis.errors import Unavailable
 from aegis.protocol.agent_events import PermissionAnswer, RequestWithdrawn, Result
@@ -71,6 +72,28 @@ async def test_an_interrupt_ends_the_turn_and_the_agent_goes_on(tmp_path: Path) 
             (["u1"], False),
             (["u2"], True),
         ]
+
+
+async def test_a_change_of_the_model_is_answered_when_the_agent_has_answered(
+    tmp_path: Path,
+) -> None:
+    async with driven(plan_for(tmp_path)) as it:
+        await it.log.first(DriverReady)
+        assert await it.driver.ask(SetModel("opus")) is None
+        assert await it.driver.ask(SetModel("none")) == "there is no such model"
+
+
+async def test_a_change_that_the_agent_does_not_answer_is_refused_at_its_end(
+    tmp_path: Path,
+) -> None:
+    async with driven(plan_for(tmp_path, eof_s=0.1, term_s=0.1)) as it:
+        await it.turn("SAY deaf\nDEAF")
+        await it.log.text("deaf")
+        changing = it.driver.send_request(SetModel("opus"))
+        second = await it.driver.ask(SetModel("sonnet"))
+        assert second == "the model is being changed already: try again in a moment"
+        await it.close()
+        assert await changing.wait() == "stand-in ended before it answered"
 
 
 ENDS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aegis.agents.drivers.acp.options import AcpOptions
+from aegis.agents.drivers.harness import Permission
 from aegis.agents.profiles.acp_options import acp_options_of
 from aegis.agents.profiles.profile import profile_of
 from aegis.configuration.agents import AgentSection
@@ -24,9 +25,11 @@ def test_the_facts_of_the_provider_reach_the_machine() -> None:
 
 
 @pytest.mark.parametrize("permission", ["read", "ask", "write", "full"])
-def test_only_full_rights_do_without_an_asking_mode(permission: str) -> None:
-    section = AgentSection(provider="kimi", permission=permission)  # type: ignore[arg-type]
-    assert options(section).needs_mode is (permission != "full")
+def test_a_session_that_began_with_full_rights_needs_an_asking_mode_for_less(
+    permission: Permission,
+) -> None:
+    # With "full" no mode is set, but the permission can be lowered while the agent runs.
+    assert options(AgentSection(provider="kimi", permission=permission)).needs_mode
 
 
 def test_a_key_chooses_the_method_to_log_in() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aegis.agents.drivers.acp.options import AcpOptions
-from aegis.agents.drivers.harness import Emit, Failed, Output, Ready, Refused, Serve, Write
+from aegis.agents.drivers.harness import Changed, Emit, Failed, Output, Ready, Refused, Serve, Write
 from aegis.protocol.agent_events import (
     AgentEvent,
     RequestOpened,
@@ -53,6 +53,8 @@ def _line(output: Output) -> str:
             return f"failed, {kind}: {reason}"
         case Refused(reason):
             return f"refused: {reason}"
+        case Changed(setting, refusal):
+            return f"{setting} changed" if refusal is None else f"{setting} not changed: {refusal}"
         case Serve(method=method):
             return f"serve {method}"
         case Write(frame):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aegis.agents.drivers.acp.options import AcpOptions
-from aegis.agents.drivers.harness import LoginMethod, Permission, Ready
+from aegis.agents.drivers.harness import Changed, Failed, LoginMethod, Permission, Ready
 from aegis.protocol.agent_events import Result, SystemInit
 from tests.aegis.agents.drivers.acp.player import URL
 from tests.aegis.agents.drivers.acp.wire import (
@@ -349,8 +349,25 @@ def test_an_agent_that_leaves_its_asking_mode_again_and_again_is_ended() -> None
 def test_full_permission_leaves_the_mode_to_the_agent() -> None:
     wire = ready("claude", permission="full")
     assert frames(wire.update("current_mode_update", currentModeId="auto")) == []
-    outputs = wire.machine.set_permission("ask")
+    outputs = wire.note(wire.machine.set_permission("ask"))
     assert frames(outputs)[0]["params"]["value"] == "default"
+    options = session("claude")["configOptions"]
+    options[0]["currentValue"] = "default"
+    outputs = wire.reply("session/set_config_option", {"configOptions": options})
+    assert Changed("permission") in outputs
+    assert wire.machine.set_permission("write") == [Changed("permission")]
+
+
+def test_an_agent_that_does_not_take_its_asking_mode_is_ended_when_its_permission_is_lowered() -> (
+    None
+):
+    wire = ready("claude", permission="full")
+    wire.update("current_mode_update", currentModeId="auto")
+    wire.note(wire.machine.set_permission("ask"))
+    changed, failed = wire.reply("session/set_config_option", session("claude"))
+    assert isinstance(changed, Changed)
+    assert changed.refusal
+    assert isinstance(failed, Failed)
 
 
 def test_model_and_effort_are_set_before_a_turn() -> None:

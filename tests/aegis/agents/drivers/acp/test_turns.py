@@ -8,7 +8,7 @@ import pytest
 
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.acp.requests import MAX_OPEN
-from aegis.agents.drivers.harness import Emit, Harness, Serve
+from aegis.agents.drivers.harness import Changed, Emit, Harness, Serve
 from aegis.protocol.agent_events import (
     ElicitationAnswer,
     PermissionAnswer,
@@ -451,7 +451,7 @@ def test_a_turn_that_waits_can_be_interrupted() -> None:
 def test_a_model_is_set_after_the_turn_and_before_the_next() -> None:
     wire = ready("gemini")
     wire.turn()
-    assert wire.machine.set_model("gemini-2.5-pro") == []
+    assert wire.machine.set_model("gemini-2.5-pro") == [Changed("model")]
     outputs = wire.reply("session/prompt", {"stopReason": "end_turn"})
     assert [each["method"] for each in frames(outputs)] == ["session/set_model"]
     assert frames(wire.turn("t2")) == []
@@ -467,10 +467,22 @@ def test_a_model_that_is_not_offered_or_not_set_is_refused() -> None:
     assert "has no model 'x'" in refusals(wire.machine.set_model("x"))[0]
     wire.note(wire.machine.set_model("gemini-2.5-pro"))
     outputs = wire.fail("session/set_model", message="no")
-    assert refusals(outputs) == [
+    sentence = (
         "Gemini CLI did not set its model to 'gemini-2.5-pro': no; update the agent or the profile"
-    ]
+    )
+    assert outputs == [Changed("model", sentence)]
     assert frames(wire.turn())
+
+
+def test_a_model_that_is_not_offered_is_refused_in_a_turn_too() -> None:
+    wire = ready("gemini")
+    wire.turn()
+    assert "has no model 'x'" in refusals(wire.machine.set_model("x"))[0]
+
+
+def test_a_model_that_is_set_already_is_not_set_again() -> None:
+    wire = ready("gemini", model="gemini-2.5-pro")
+    assert wire.machine.set_model("gemini-2.5-pro") == [Changed("model")]
 
 
 def test_calls_without_a_result_end_with_the_turn() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aegis.agents.drivers.claude.machine import MAX_UNANSWERED, Claude
-from aegis.agents.drivers.harness import Harness
+from aegis.agents.drivers.harness import Changed, Emit, Harness
 from aegis.protocol.agent_events import SystemInit, Unknown, Usage
 from tests.aegis.agents.drivers.claude.wire import (
     assistant,
@@ -80,8 +80,17 @@ def test_each_order_is_a_request_with_an_id_of_its_own() -> None:
 def test_an_order_that_the_agent_refuses_is_an_event() -> None:
     machine = ready()
     frame = request("set_model", machine.set_model("none"))
-    [event] = events(machine.receive(reply(frame, subtype="error", error="no such model")))
-    assert event == Unknown(kind="control_response/set_model", raw={"error": "no such model"})
+    outputs = machine.receive(reply(frame, subtype="error", error="no such model"))
+    assert outputs == [
+        Emit(Unknown(kind="control_response/set_model", raw={"error": "no such model"})),
+        Changed("model", "Claude Code did not set its model: no such model"),
+    ]
+
+
+def test_a_setting_is_changed_when_the_agent_has_answered() -> None:
+    machine = ready()
+    frame = request("set_permission_mode", machine.set_permission("write"))
+    assert machine.receive(reply(frame)) == [Changed("permission")]
 
 
 def test_a_reply_is_taken_once_and_one_to_nothing_is_kept() -> None:
