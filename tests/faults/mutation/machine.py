@@ -115,6 +115,7 @@ def _variables() -> dict[str, str]:
         "LANG": "C.UTF-8",
         "PYTHONDONTWRITEBYTECODE": "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": "/tmp/hypothesis",
+        "MYPY_CACHE_DIR": "/tmp/mypy",
     }
 
 
