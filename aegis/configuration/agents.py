@@ -128,3 +128,10 @@ class AgentSection:
         default=False,
         doc="Whether its sessions may answer requests of other sessions. None answers its own.",
     )
+    project_settings: bool = setting(
+        TrueOrFalse(),
+        default=False,
+        doc="Whether the agent uses the settings, hooks, MCP servers and instructions that its "
+        "directory brings (`.claude`, `CLAUDE.md`, `.codex`, `.gemini`, `opencode.json`). They "
+        "[can run programs and allow tools](../security.md#a-checkout-that-configures-an-agent).",
+    )

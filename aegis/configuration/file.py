@@ -22,7 +22,7 @@ from aegis.names import shorten
 
 POWERS = (
     *("permission", "command", "asking_mode", "env", "may_spawn", "accepts_from"),
-    "answers_requests",
+    *("answers_requests", "project_settings"),
 )
 """The keys of a profile that name programs or give rights."""
 

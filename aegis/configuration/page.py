@@ -64,7 +64,8 @@ aegis-actors: /srv/.aegis.yaml line 9: there is no key 'terminal'; did you mean 
 `up` reads the file once, at the start. A change takes effect at the next `up`.
 
 A file that names a program (`terminals.shell`, `command` of a profile) is not used until you trust
-it; nor is one that changes the environment of an agent or gives it more rights than `ask`. `up`
+it; nor is one that changes the environment of an agent, gives it more rights than `ask`, or has it
+use the settings of its directory (`project_settings`). `up`
 prints these keys and refuses to start until you pass `--trust`, once for each content of the file
 ([why](../security.md#state-that-is-not-yours)).
 

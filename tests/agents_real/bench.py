@@ -34,6 +34,8 @@ class Bench:
     model: Model
     home: Path
     work: Path
+    session: Path
+    """The directory of the driver's own files; it is made when it is needed."""
 
 
 @contextmanager
@@ -47,6 +49,13 @@ def new_bench(directory: Path) -> Iterator[Bench]:
         daemon = DaemonInside(daemon_directory, namespace)
         daemon.start()
         try:
-            yield Bench(namespace=namespace, daemon=daemon, model=model, home=home, work=work)
+            yield Bench(
+                namespace=namespace,
+                daemon=daemon,
+                model=model,
+                home=home,
+                work=work,
+                session=directory / "session",
+            )
         finally:
             daemon.stop()

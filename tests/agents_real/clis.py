@@ -34,8 +34,6 @@ class Cli:
     """Write its configuration below a home; return its environment, for a model at this URL."""
     asking: str = "BASH touch {file}"
     """The line of a script whose command the CLI asks about."""
-    shows_url: bool = False
-    """Whether it puts the URLs of MCP servers into the arguments of a child."""
     forgets: bool = False
     """Whether it may refuse to load the conversation of a process that was killed."""
     hides_errors: bool = False
@@ -209,7 +207,6 @@ CLIS = (
         program="node_modules/.bin/claude-agent-acp",
         is_script=True,
         configure=_claude,
-        shows_url=True,
     ),
     Cli(
         name="kimi",

@@ -5,14 +5,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
+from secrets import token_hex
 
 import attrs
 import trio
 
-from aegis.agents.drivers.acp.machine import Acp
-from aegis.agents.drivers.claude.launch import launch
-from aegis.agents.drivers.claude.machine import Claude
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.drivers.plan import DriverPlan
 from aegis.agents.messages import (
@@ -22,8 +19,9 @@ from aegis.agents.messages import (
     InterruptTurn,
     McpConnected,
 )
-from aegis.agents.profiles.acp_options import acp_options_of
-from aegis.agents.profiles.profile import every_profile, variables_of
+from aegis.agents.profiles.families import start_of
+from aegis.agents.profiles.profile import process_variables, profile_of
+from aegis.configuration.agents import AgentSection
 from aegis.protocol.agent_events import (
     AgentEvent,
     AssistantText,
@@ -147,13 +145,19 @@ class AgentRefused(Exception):
 
 @asynccontextmanager
 async def real_session(
-    cli: Cli, bench: Bench, url: str, conversation: str | None = None
+    cli: Cli,
+    bench: Bench,
+    url: str,
+    conversation: str | None = None,
+    *,
+    section: AgentSection | None = None,
 ) -> AsyncIterator[RealSession]:
     """Start an agent with the MCP server at ``url``, in a conversation that it has or a new one.
 
+    ``section`` is its profile in the configuration; None: the defaults of its provider.
     Raises ``NotInstalled`` or ``AgentRefused``.
     """
-    plan = _plan(cli, bench, url, conversation)
+    plan = _plan(cli, bench, url, conversation, section or AgentSection(provider=cli.name))
     failed = None
     async with driven(plan, PlainTerminals(str(bench.work))) as it:
         await it.log.until(lambda: any(isinstance(each, STARTED) for each in it.log.reports))
@@ -167,26 +171,29 @@ async def real_session(
     raise AgentRefused(failed)
 
 
-def _plan(cli: Cli, bench: Bench, url: str, conversation: str | None) -> DriverPlan:
-    profile = every_profile({})[cli.name]
+def _plan(
+    cli: Cli, bench: Bench, url: str, conversation: str | None, section: AgentSection
+) -> DriverPlan:
+    given = profile_of(cli.name, section)
+    command = bench.namespace.command(*cli.command(), *given.command[1:])
+    profile = attrs.evolve(given, command=tuple(command))
     inherited = cli.environment(bench.home, bench.model.url)
     beginning = Beginning(
         cwd=str(bench.work), mcp_url=url, primer=PRIMER, conversation=conversation
     )
-    argv = bench.namespace.command(*cli.command(), *profile.command[1:])
-    plan = partial(
-        plan_for,
-        bench.work,
+    # The driver's files are beside the directory of the agent, as in a daemon.
+    bench.session.mkdir(exist_ok=True)
+    how = start_of(profile, beginning, inherited, bench.session)
+    return plan_for(
+        bench.session,
         beginning=beginning,
         inherited=inherited,
         agent=cli.name,
+        argv=how.argv,
+        make_harness=how.make_harness,
+        removed=how.removed,
+        environment={**how.added, **process_variables(profile, inherited, token_hex)},
+        secret_file=how.secret_file,
         eof_s=3.0,
         term_s=10.0,
     )
-    if profile.provider.family == "acp":
-        make = partial(Acp, options=acp_options_of(profile, inherited))
-        variables = variables_of(profile, inherited)
-        return plan(argv=argv, make_harness=make, environment=variables)
-    how = launch(beginning, command=argv)
-    variables = {**variables_of(profile, inherited), **how.added}
-    return plan(argv=how.argv, make_harness=Claude, environment=variables, removed=how.removed)

@@ -46,7 +46,7 @@ async def test_it_calls_a_tool_asks_and_can_be_interrupted(cli: Cli, bench: Benc
         seen["interrupted"] = await check_interrupt(bench, session)
         await check_interrupt_while_asked(cli, bench, session)
         seen["HTTP 400"] = await check_error(cli, session)
-        seen["URL"] = check_hidden(cli, session, url)
+        seen["URL"] = check_hidden(session, url)
         seen["closed after"] = await check_close(session)
     keep(cli.name, seen)
 
@@ -156,7 +156,7 @@ async def check_error(cli: Cli, session: RealSession) -> str:
     return turn.end
 
 
-def check_hidden(cli: Cli, session: RealSession, secret: str) -> str:
+def check_hidden(session: RealSession, secret: str) -> str:
     """No process of the agent has the secret in an argument or a variable."""
     shown = [
         name
@@ -164,8 +164,8 @@ def check_hidden(cli: Cli, session: RealSession, secret: str) -> str:
         for name in ("cmdline", "environ")
         if secret.encode() in Path(f"/proc/{pid}/{name}").read_bytes()
     ]
-    assert set(shown) == ({"cmdline"} if cli.shows_url else set())
-    return "in cmdline" if shown else "hidden"
+    assert shown == []
+    return "hidden"
 
 
 async def check_close(session: RealSession) -> str:

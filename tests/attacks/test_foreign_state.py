@@ -754,6 +754,7 @@ def test_a_configuration_that_names_a_program_is_trusted_by_its_content(
         ("env: {PATH: /evil}", "agents.x.env is 'PATH'"),
         ("permission: full", "agents.x.permission is 'full'"),
         ("answers_requests: true", "agents.x.answers_requests is true"),
+        ("project_settings: true", "agents.x.project_settings is true"),
     ],
 )
 def test_a_profile_that_names_a_program_or_gives_rights_is_trusted_by_the_content(

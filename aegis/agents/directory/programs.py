@@ -15,8 +15,9 @@ from actors import ChildSpec, Ref, Restart
 from aegis.agents.directory.session_rights import SessionRights
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.driver import Driver
-from aegis.agents.drivers.harness import Beginning, Harness
+from aegis.agents.drivers.harness import Beginning
 from aegis.agents.drivers.plan import DriverPlan
+from aegis.agents.profiles.families import start_of
 from aegis.agents.profiles.profile import (
     Profile,
     find_profile,
@@ -103,15 +104,16 @@ class Programs:
             permission=profile.permission,
             call_limit_s=profile.call_limit_s,
         )
-        argv, added, removed, machine = family_of(profile, beginning, self.variables)
+        how = start_of(profile, beginning, self.variables, directory)
         plan = DriverPlan(
             agent=profile.provider.name,
-            argv=argv,
+            argv=how.argv,
             beginning=beginning,
-            make_harness=machine,
+            make_harness=how.make_harness,
             inherited=self.variables,
-            removed=removed,
-            environment={**added, **process_variables(profile, self.variables, token_hex)},
+            removed=how.removed,
+            environment={**how.added, **process_variables(profile, self.variables, token_hex)},
+            secret_file=how.secret_file,
             launch=launch,
             cookie=cookie_of_driver(self.root, session, launch),
             directory=directory,
@@ -119,34 +121,6 @@ class Programs:
         )
         spec = ChildSpec.of(DRIVER, Driver, plan, owner, self.scan, None)
         return spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
-
-
-Family = tuple[tuple[str, ...], Mapping[str, str], frozenset[str], Any]
-"""The arguments, the variables to add and to remove, and the factory of the protocol's machine."""
-
-
-def family_of(profile: Profile, beginning: Beginning, variables: Mapping[str, str]) -> Family:
-    """Return how to start the agent of a profile, and the machine of its protocol.
-
-    ``variables`` is the environment of the daemon.
-    """
-    # Imported here: most daemons drive one family, and many none.
-    if profile.provider.family == "claude":
-        from aegis.agents.drivers.claude.launch import launch
-        from aegis.agents.drivers.claude.machine import Claude
-
-        start = launch(beginning, command=profile.command, budget_usd=profile.budget_usd)
-        return start.argv, start.added, start.removed, Claude
-    from aegis.agents.drivers.acp.machine import Acp
-    from aegis.agents.profiles.acp_options import acp_options_of
-
-    # Nothing reports yet that an agent has opened its connection to our server.
-    options = attrs.evolve(acp_options_of(profile, variables), waits_for_mcp=False)
-
-    def machine(beginning: Beginning) -> Harness:
-        return Acp(beginning, options)
-
-    return profile.command, {}, frozenset(), machine
 
 
 def primer(handle: str, profile: Profile, texts: tuple[str, ...]) -> str:

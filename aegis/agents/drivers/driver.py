@@ -256,6 +256,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
             log.error("processes of an agent remain", agent=self._plan.agent, processes=list(left))
         self._perform(self._harness.ended())
         self._is_gone.set()
+        self._delete_secret()
         assert self._end_reason is not None
         ended = DriverEnded(
             launch=self._plan.launch,
@@ -308,7 +309,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
         if not self._is_ready and not self._has_failed:
             self._is_ready = True
             self._alarm.cancel()
-            self._delete_secret()
+            self._delete_secret(is_read=True)
             report = DriverReady(
                 launch=self._plan.launch,
                 conversation=ready.conversation,
@@ -330,10 +331,11 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
         self._delete_secret()
         self._end(failed.reason)
 
-    def _delete_secret(self) -> None:
-        if self._plan.secret_file is not None:
+    def _delete_secret(self, *, is_read: bool = False) -> None:
+        secret = self._plan.secret_file
+        if secret is not None and not (is_read and secret.is_kept):
             try:
-                self._plan.secret_file.delete()
+                secret.delete()
             except OSError as error:
                 log.warning("the file with a secret was not deleted", reason=error.strerror)
 

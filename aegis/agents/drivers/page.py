@@ -95,7 +95,12 @@ def _section(provider: Provider) -> Iterator[str]:
 
 
 def _variables(provider: Provider) -> tuple[str, ...]:
-    return (*provider.environment, *provider.preset, *provider.password_variables)
+    return (
+        *provider.environment,
+        *provider.without_project,
+        *provider.preset,
+        *provider.password_variables,
+    )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ class DriverPlan:
     ``agent`` is its name in sentences. ``argv`` is the command: a program by path, or by name in
     ``PATH``. ``inherited`` is the daemon's environment; without the variables ``removed``, and with
     ``environment`` merged over it, it is the agent's. ``secret_file`` is written before the start
-    and deleted once the agent is ready or has failed.
+    and deleted once the agent is ready or has failed; one that is kept, when it has ended.
     ``launch`` is the number of the process within the session, and ``cookie`` marks its processes
     (``cookie_of_driver``). ``directory`` is the session's own: standard error is drained into its
     file ``stderr``; None keeps only the end of it, in memory. The agent must be ready within

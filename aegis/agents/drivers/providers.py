@@ -25,7 +25,9 @@ class Provider:
     ``version`` are the arguments that print its version. ``oldest`` is the oldest version that was
     tried. ``asking_modes`` are the ids of the modes in which it asks before it acts; the first one
     that it offers is set. ``environment`` is set in every process of it, and a profile may not
-    change it; ``preset`` is set unless the profile sets the same variable. ``call_limit_s`` is the
+    change it; ``preset`` is set unless the profile sets the same variable. ``with_project`` is set
+    if the profile has the agent use the settings that its directory brings, ``without_project`` if
+    not. ``call_limit_s`` is the
     time after which it gives up a call of an MCP tool; None: it does not.
 
     ``password_variables`` get a new random password in each process: without it, other users of the
@@ -35,7 +37,8 @@ class Provider:
     ``session_options`` are the ids of its answers that allow for the session, the narrowest first;
     its others have an effect that outlives the session. ``waits_for_mcp``: it starts MCP servers
     beside its first turn. ``authenticate`` maps variables with a key to ACP's method to log in with
-    it.
+    it. ``takes_claude_options``: its sessions take options of Claude Code in ``_meta``.
+    ``trusts_its_directory``: it trusts the directory of a session, by its name.
 
     ``login`` says how to log in. ``asks_for_our_tools``: a call of our MCP tools is a permission
     request first. A key in one of ``key_variables`` or a file of ``key_files``, relative to the
@@ -53,6 +56,8 @@ class Provider:
     asking_modes: tuple[str, ...] = ()
     environment: Mapping[str, str] = attrs.field(factory=dict)
     preset: Mapping[str, str] = attrs.field(factory=dict)
+    with_project: Mapping[str, str] = attrs.field(factory=dict)
+    without_project: Mapping[str, str] = attrs.field(factory=dict)
     password_variables: tuple[str, ...] = ()
     refused_variables: tuple[str, ...] = ()
     reports_cost: bool = False
@@ -61,6 +66,8 @@ class Provider:
     session_options: tuple[str, ...] = ()
     waits_for_mcp: bool = False
     authenticate: Mapping[str, str] = attrs.field(factory=dict)
+    takes_claude_options: bool = False
+    trusts_its_directory: bool = False
     install: str = ""
     login: str = ""
     key_variables: tuple[str, ...] = ()
@@ -98,8 +105,6 @@ def _asking_environment() -> dict[str, str]:
         "OPENCODE_CONFIG_CONTENT": json.dumps(configuration, separators=(",", ":")),
         # Read last, so that one in the daemon's environment would win.
         "OPENCODE_PERMISSION": json.dumps(rules, separators=(",", ":")),
-        # A checkout's own configuration may allow tools, bring agents and run plugins.
-        "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
     }
 
 
@@ -136,6 +141,8 @@ PROVIDERS: tuple[Provider, ...] = (
             "It hides MCP tools behind a search unless ENABLE_TOOL_SEARCH is false.",
             "It ends with code 1 after a clean end too, if its last turn failed.",
             "It repeats a request that was answered with 401 for more than a minute.",
+            "It does not read CLAUDE.md, .claude/ and .mcp.json of a checkout, unless the profile "
+            "has project_settings: without a terminal it trusts every directory.",
             "Its cost is lost with a process that is killed, so it is summed here.",
         ),
     ),
@@ -154,6 +161,7 @@ PROVIDERS: tuple[Provider, ...] = (
             "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false",
         },
         reports_cost=True,
+        takes_claude_options=True,
         install="npm install -g @agentclientprotocol/claude-agent-acp",
         login="claude auth login, or ANTHROPIC_API_KEY in the daemon's environment",
         key_variables=_ANTHROPIC_KEYS,
@@ -164,7 +172,10 @@ PROVIDERS: tuple[Provider, ...] = (
             "It needs Node 22: with an older one, npm installs an older version.",
             "kill -9 leaves its claude process alive.",
             "It hides MCP tools behind a search unless ENABLE_TOOL_SEARCH is false.",
-            "It puts the URLs of MCP servers into the arguments of its claude process.",
+            "It puts the URLs of MCP servers into the arguments of its claude process, so it gets "
+            "the path of a private file instead.",
+            "It does not read CLAUDE.md, .claude/ and .mcp.json of a checkout, unless the profile "
+            "has project_settings.",
         ),
     ),
     Provider(
@@ -177,6 +188,7 @@ PROVIDERS: tuple[Provider, ...] = (
         asking_modes=("read-only",),
         session_options=("allow_session",),
         waits_for_mcp=True,
+        trusts_its_directory=True,
         authenticate={"OPENAI_API_KEY": "api-key", "CODEX_API_KEY": "api-key"},
         install="npm install -g @agentclientprotocol/codex-acp",
         login="codex login, or OPENAI_API_KEY in the daemon's environment",
@@ -188,6 +200,8 @@ PROVIDERS: tuple[Provider, ...] = (
             "In the mode workspace-write it edits files of the workspace unasked.",
             "It has no tools of ours in a first turn right after the start: that turn waits.",
             "A refusal ends the turn.",
+            "It does not read .codex/ of a checkout, unless the profile has project_settings or "
+            "you have trusted the directory in codex itself.",
             "A turn that failed with an error of the model's API ends with end_turn: the reported "
             "thread status systemError makes it an error here.",
             "It reports no cost, so a profile of it cannot have a budget.",
@@ -202,6 +216,7 @@ PROVIDERS: tuple[Provider, ...] = (
         oldest="0.61.0",
         asking_modes=("default",),
         session_options=("proceed_always_tool", "proceed_always"),
+        with_project={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
         authenticate={"GEMINI_API_KEY": "gemini-api-key"},
         install="npm install -g @google/gemini-cli",
         login="gemini, or GEMINI_API_KEY in the daemon's environment",
@@ -210,7 +225,8 @@ PROVIDERS: tuple[Provider, ...] = (
         traps=(
             "It cannot load a conversation after kill -9: the next process begins a new one.",
             "It starts no MCP server in a directory that it does not trust, and reports nothing: "
-            "trust the directory, or set GEMINI_CLI_TRUST_WORKSPACE to true.",
+            "trust the directory in gemini itself, or set project_settings in the profile.",
+            "In a directory that it trusts, it uses .gemini/ and .env of the checkout too.",
             "A second prompt cancels the first, so one is sent at a time.",
             "It ends a cancelled turn only when its open permission was answered.",
             "It does not end at the end of its input.",
@@ -228,6 +244,8 @@ PROVIDERS: tuple[Provider, ...] = (
         asking_modes=("build",),
         session_options=("always",),
         environment=_asking_environment(),
+        # A checkout's own configuration may allow tools, bring agents and run plugins.
+        without_project={"OPENCODE_DISABLE_PROJECT_CONFIG": "1"},
         password_variables=("OPENCODE_SERVER_PASSWORD",),
         reports_cost=True,
         call_limit_s=CUT_CALLS_S,
@@ -238,7 +256,8 @@ PROVIDERS: tuple[Provider, ...] = (
         home_variables={"XDG_DATA_HOME": ".local/share"},
         traps=(
             "It asks only if its configuration says so: it is started with one that does.",
-            "It does not read opencode.json, .opencode/ and AGENTS.md of a checkout.",
+            "It does not read opencode.json, .opencode/ and AGENTS.md of a checkout, unless the "
+            "profile has project_settings.",
             "It opens an HTTP server on loopback, which gets a password of its own.",
             "It gives up a call of a tool after 60 s.",
             "It writes failed requests to stderr, with the MCP servers' URLs: they are scrubbed.",
@@ -265,6 +284,7 @@ PROVIDERS: tuple[Provider, ...] = (
             "A cancelled prompt and the next one reach its model as one message.",
             "A refusal ends the turn without a text.",
             "It opens a new MCP session for each call.",
+            "It reads AGENTS.md and the skills of a checkout, which are texts.",
             "Version 1.52 did not start.",
             "A turn that failed with an error of the model's API ends with end_turn and no text.",
             "It overwrites its environment with a title: no variable identifies its process.",

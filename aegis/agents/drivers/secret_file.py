@@ -12,10 +12,14 @@ from aegis.errors import Unavailable
 
 @attrs.frozen(kw_only=True)
 class SecretFile:
-    """A file of mode 0600, which exists until the agent has read it."""
+    """A file of mode 0600, which exists until the agent has read it.
+
+    ``is_kept``: until the agent's process has ended, because it starts others that read it.
+    """
 
     path: Path
     text: str = attrs.field(repr=False)
+    is_kept: bool = False
 
     def write(self) -> None:
         """Write the file, in place of an earlier one. Raises ``Unavailable``."""

@@ -1,6 +1,7 @@
 """Profiles: the configuration of sessions and their rights.
 
-Owns: profiles with the defaults of their provider (``profile``), the rights of a session's calls
-(``rights``), the limits of all sessions (``limits``), the answers that a profile gives to requests
-(``policy``), and the options of an ACP agent (``acp_options``). All pure.
+Owns: profiles with the defaults of their provider (``profile``), the start of their agents
+(``families``), the rights of a session's calls (``rights``), the limits of all sessions
+(``limits``), the answers that a profile gives to requests (``policy``), and the options of an ACP
+agent (``acp_options``). All pure.
 """

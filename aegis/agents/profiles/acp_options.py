@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.profiles.profile import Profile, variables_of
 
 
-def acp_options_of(profile: Profile, variables: Mapping[str, str]) -> AcpOptions:
+def acp_options_of(profile: Profile, variables: Mapping[str, str], config_file: str) -> AcpOptions:
     """Return the facts that an ACP agent does not report.
 
-    ``variables`` is the environment of the daemon.
+    ``variables`` is the environment of the daemon. ``config_file`` is the path of a file with our
+    MCP server, for an agent that takes it so.
     """
     provider = profile.provider
     known = {**variables, **variables_of(profile, variables)}
     methods = [method for name, method in provider.authenticate.items() if known.get(name)]
+    takes_file = provider.takes_claude_options
     return AcpOptions(
         asking_modes=profile.asking_modes,
         auth=methods[0] if methods else "",
         session_options=provider.session_options,
         reports_cost=provider.reports_cost,
         waits_for_mcp=provider.waits_for_mcp,
+        meta=_claude_options(profile, config_file) if takes_file else {},
+        server_in_file=takes_file,
+        cwd_end="" if profile.project_settings or not provider.trusts_its_directory else UNTRUSTED,
     )
+
+
+UNTRUSTED = "/."
+"""The end of a working directory that codex-acp must not trust.
+
+codex-acp marks the directory of each session as trusted, by the name that it was given; codex looks
+for the resolved name, so it finds only a directory that its user trusts.
+"""
+
+
+def _claude_options(profile: Profile, config_file: str) -> dict[str, Any]:
+    """Return the ``_meta`` of claude-agent-acp: options for the Claude Code below it.
+
+    An MCP server in the call itself would be an argument of that process, secret and all.
+    """
+    options: dict[str, Any] = {
+        "extraArgs": {"mcp-config": config_file},
+        "strictMcpConfig": True,
+        "allowDangerouslySkipPermissions": False,
+    }
+    if not profile.project_settings:
+        options["settingSources"] = ["user"]
+    return {"claudeCode": {"options": options}}

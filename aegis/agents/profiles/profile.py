@@ -23,7 +23,8 @@ class Profile:
     ``command`` is the program with its first arguments. ``asking_modes`` are the modes in which it
     asks before it acts, by preference. ``environment`` are the variables to set; a value ``$NAME``
     is the value of the daemon's variable (``process_variables``). ``may_spawn`` and
-    ``accepts_from`` are checked by ``rights``.
+    ``accepts_from`` are checked by ``rights``. ``project_settings``: the agent uses the settings
+    that its working directory brings.
     """
 
     name: str
@@ -42,19 +43,21 @@ class Profile:
     tools: tuple[str, ...] = ("core",)
     call_limit_s: float | None = None
     answers_requests: bool = False
+    project_settings: bool = False
 
 
 def profile_of(name: str, section: AgentSection) -> Profile:
     """Return the profile of a section of the configuration."""
     provider = BY_NAME[section.provider]
     own_mode = () if section.asking_mode is None else (section.asking_mode,)
+    project = provider.with_project if section.project_settings else provider.without_project
     limit = provider.call_limit_s if section.call_limit_s is None else section.call_limit_s
     return Profile(
         name=name,
         provider=provider,
         command=section.command or provider.start,
         asking_modes=own_mode or provider.asking_modes,
-        environment={**provider.preset, **section.env, **provider.environment},
+        environment={**provider.preset, **section.env, **provider.environment, **project},
         permission=section.permission,
         model=section.model,
         effort=section.effort,
@@ -66,6 +69,7 @@ def profile_of(name: str, section: AgentSection) -> Profile:
         tools=section.tools,
         call_limit_s=limit,
         answers_requests=section.answers_requests,
+        project_settings=section.project_settings,
     )
 
 

@@ -211,6 +211,7 @@ def test_the_keys_that_the_file_gives_are_known_by_their_full_names() -> None:
         (["env: {PATH: /evil, B: x}"], ("env is 'PATH B'",)),
         (["may_spawn: [b]", "accepts_from: [b]"], ("may_spawn is 'b'", "accepts_from is 'b'")),
         (["answers_requests: true"], ("answers_requests is true",)),
+        (["project_settings: true"], ("project_settings is true",)),
         (
             ["provider: acp", "command: x", "asking_mode: yolo"],
             ("command is 'x'", "asking_mode is 'yolo'"),

@@ -123,7 +123,8 @@ class Conversation:
                 "speaks another version of the Agent Client Protocol: install a release of it that "
                 f"speaks version {PROTOCOL}"
             )
-        if self._beginning.mcp_url and not self.abilities.takes_http_mcp:
+        needs_http = bool(self._beginning.mcp_url) and not self._options.server_in_file
+        if needs_http and not self.abilities.takes_http_mcp:
             return self._fail(
                 "takes no MCP server over HTTP, so it cannot use our tools: install a newer release"
             )
@@ -135,7 +136,7 @@ class Conversation:
             able = "copy" if self._beginning.fork else "continue"
             return self._fail(f"cannot {able} a conversation: begin a new one", "conversation")
         self._method = method
-        params = session_params(self._beginning)
+        params = session_params(self._beginning, self._options)
         if self._beginning.conversation is not None:
             params["sessionId"] = self._beginning.conversation
         return [self._calls.make(method, params, self._opened)]

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from aegis.agents.drivers.acp.frames import items, mapping, name
+from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.harness import Beginning, LoginMethod
 
 PROTOCOL = 1
@@ -90,10 +91,13 @@ def _login_arguments(method: dict[str, Any]) -> tuple[str, ...] | None:
     return tuple(each for each in items(arguments, 64) if isinstance(each, str))
 
 
-def session_params(beginning: Beginning) -> dict[str, Any]:
+def session_params(beginning: Beginning, options: AcpOptions) -> dict[str, Any]:
     """Return the working directory and the MCP server, as all ways to open a session take them."""
     server = {"type": "http", "name": MCP_SERVER, "url": beginning.mcp_url, "headers": []}
-    return {"cwd": beginning.cwd, "mcpServers": [server] if beginning.mcp_url else []}
+    is_given = bool(beginning.mcp_url) and not options.server_in_file
+    cwd = beginning.cwd + options.cwd_end
+    params = {"cwd": cwd, "mcpServers": [server] if is_given else []}
+    return {**params, "_meta": dict(options.meta)} if options.meta else params
 
 
 def opening_method(beginning: Beginning, abilities: Abilities) -> str | None:

@@ -34,6 +34,10 @@ class AcpOptions:
     ``reports_cost``: its usage has a cost. ``waits_for_mcp``: it starts MCP servers beside its
     first turn, which is therefore held until ``mcp_connected``. ``extra``: values of config
     options, by their ids.
+
+    ``meta``: the ``_meta`` of the calls that open a conversation. ``server_in_file``: our MCP
+    server is passed in a file, not in these calls. ``cwd_end`` is appended to the working directory
+    in them.
     """
 
     asking_modes: tuple[str, ...] = ASKING_MODES
@@ -43,6 +47,9 @@ class AcpOptions:
     reports_cost: bool = False
     waits_for_mcp: bool = False
     extra: Mapping[str, str | bool] = attrs.field(factory=dict)
+    meta: Mapping[str, Any] = attrs.field(factory=dict)
+    server_in_file: bool = False
+    cwd_end: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -65,6 +65,7 @@ def launch(
     *,
     command: Sequence[str] = ("claude",),
     config_file: str | None = None,
+    project_settings: bool = False,
     tool_search: bool = False,
     budget_usd: float | None = None,
 ) -> Launch:
@@ -72,7 +73,9 @@ def launch(
 
     ``config_file`` is for a program without ``--await-initialize``: the path of a file of mode 0600
     with the text of ``config_text``, to be deleted once the machine returned ``Ready`` or
-    ``Failed``. ``tool_search``: our tools are found by the program's own search, not offered
+    ``Failed``. ``project_settings``: the settings that the working directory brings are used; they
+    can run programs (hooks) and allow tools, and without a terminal the program trusts every
+    directory. ``tool_search``: our tools are found by the program's own search, not offered
     directly. ``budget_usd`` is the rest of the session's budget.
     """
     search = {} if tool_search else {"ENABLE_TOOL_SEARCH": "false"}
@@ -82,6 +85,7 @@ def launch(
             *("--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),
             *("--permission-mode", MODES[beginning.permission], "--permission-prompt-tool=stdio"),
             "--strict-mcp-config",
+            *([] if project_settings else ["--setting-sources=user"]),
             *_configuration(beginning, config_file),
             # One word each: a value with a leading dash would be taken for a flag.
             *_conversation(beginning),

@@ -114,6 +114,16 @@ async def test_a_file_with_a_secret_exists_until_the_agent_is_ready(tmp_path: Pa
     assert URL not in repr(plan)
 
 
+async def test_a_kept_file_with_a_secret_exists_until_the_process_has_ended(tmp_path: Path) -> None:
+    secret = SecretFile(path=tmp_path / "mcp.json", text=URL, is_kept=True)
+    async with driven(plan_for(tmp_path, secret_file=secret)) as it:
+        await it.turn("SAY ready")
+        await it.log.text("ready")
+        assert secret.path.read_text() == URL
+        await it.close()
+        assert not secret.path.exists()
+
+
 @pytest.mark.parametrize("argv", [["false"], ["/no/such/agent"]])
 async def test_a_file_with_a_secret_is_deleted_when_the_agent_fails(
     tmp_path: Path, argv: list[str]

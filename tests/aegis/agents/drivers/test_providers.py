@@ -73,7 +73,6 @@ def test_opencode_asks_for_each_tool_but_reading_and_ours_in_both_modes() -> Non
     assert rules["read"]["*.env"] == "ask"
     assert [configuration["agent"][mode]["permission"] for mode in ("build", "plan")] == [rules] * 2
     assert json.loads(environment["OPENCODE_PERMISSION"]) == rules
-    assert environment["OPENCODE_DISABLE_PROJECT_CONFIG"] == "1"
 
 
 def test_the_page_is_made_from_the_table() -> None:

@@ -12,7 +12,7 @@ from aegis.configuration.agents import AgentSection
 
 
 def options(section: AgentSection, **variables: str) -> AcpOptions:
-    return acp_options_of(profile_of("x", section), variables)
+    return acp_options_of(profile_of("x", section), variables, "/s/mcp.json")
 
 
 def test_the_facts_of_the_provider_reach_the_machine() -> None:
@@ -20,6 +20,7 @@ def test_the_facts_of_the_provider_reach_the_machine() -> None:
         asking_modes=("read-only",),
         session_options=("allow_session",),
         waits_for_mcp=True,
+        cwd_end="/.",
     )
     assert options(AgentSection(provider="opencode")).reports_cost
 
@@ -39,6 +40,23 @@ def test_a_key_chooses_the_method_to_log_in() -> None:
     assert options(gemini, GEMINI_API_KEY="k").auth == "gemini-api-key"
     named = AgentSection(provider="gemini", env={"GEMINI_API_KEY": "$OTHER"})
     assert options(named, OTHER="k").auth == "gemini-api-key"
+
+
+def test_claude_below_an_adapter_gets_our_server_in_a_file_and_no_settings_of_its_directory() -> (
+    None
+):
+    found = options(AgentSection(provider="claude-agent-acp"))
+    assert found.server_in_file
+    (given,) = found.meta.values()
+    assert given["options"]["settingSources"] == ["user"]
+    assert given["options"]["extraArgs"] == {"mcp-config": "/s/mcp.json"}
+    trusting = options(AgentSection(provider="claude-agent-acp", project_settings=True))
+    assert "settingSources" not in trusting.meta["claudeCode"]["options"]
+
+
+def test_codex_does_not_find_its_directory_among_those_that_its_adapter_trusts() -> None:
+    assert options(AgentSection(provider="codex")).cwd_end == "/."
+    assert options(AgentSection(provider="codex", project_settings=True)).cwd_end == ""
 
 
 def test_an_unknown_agent_has_no_answer_for_a_whole_session() -> None:

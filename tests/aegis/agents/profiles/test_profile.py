@@ -47,7 +47,7 @@ def test_any_agent_that_speaks_acp_is_a_profile_with_a_command_and_a_mode() -> N
 def test_the_environment_by_which_an_agent_asks_cannot_be_replaced() -> None:
     env = {"OPENCODE_CONFIG_CONTENT": "{}", "A": "b"}
     profile = profile_of("o", made(provider="opencode", env=env))
-    fixed = BY_NAME["opencode"].environment
+    fixed = {**BY_NAME["opencode"].environment, **BY_NAME["opencode"].without_project}
     assert profile.environment == {**fixed, "A": "b"}
 
 
@@ -81,7 +81,7 @@ def test_each_process_of_opencode_has_a_password_of_its_own() -> None:
     for expected in ("one", "two"):
         found = process_variables(profile, daemon, lambda: next(passwords))
         assert found == {
-            **BY_NAME["opencode"].environment,
+            **profile.environment,
             "OPENCODE_SERVER_PASSWORD": expected,
         }
     codex = profile_of("c", made(provider="codex"))
@@ -158,3 +158,14 @@ def test_an_unknown_profile_is_refused_with_the_nearest(
     found = find_profile(wanted, AGENTS, default)
     assert isinstance(found, str)
     assert found.startswith(sentence)
+
+
+def test_the_settings_of_a_directory_are_used_only_if_the_profile_says_so() -> None:
+    plain = profile_of("p", AgentSection(provider="opencode"))
+    assert plain.environment["OPENCODE_DISABLE_PROJECT_CONFIG"] == "1"
+    trusting = profile_of("p", AgentSection(provider="opencode", project_settings=True))
+    assert "OPENCODE_DISABLE_PROJECT_CONFIG" not in trusting.environment
+    plain = profile_of("p", AgentSection(provider="gemini"))
+    assert "GEMINI_CLI_TRUST_WORKSPACE" not in plain.environment
+    trusting = profile_of("p", AgentSection(provider="gemini", project_settings=True))
+    assert trusting.environment["GEMINI_CLI_TRUST_WORKSPACE"] == "true"

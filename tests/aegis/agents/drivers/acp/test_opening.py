@@ -405,3 +405,12 @@ def test_the_capabilities_of_an_agent(agent: str, resumes: bool, forks: bool, co
     assert (able.can_resume, able.can_fork, able.reports_cost) == (resumes, forks, costs)
     assert able.sets_model
     assert not able.queues
+
+
+@pytest.mark.parametrize("conversation", [None, "ses"])
+def test_a_server_in_a_file_is_in_no_frame(conversation: str | None) -> None:
+    options = AcpOptions(server_in_file=True, meta={"a": 1}, cwd_end="/.")
+    wire = opened("claude", options, conversation=conversation)
+    params = frames(wire.outputs)[-1]["params"]
+    assert (params["mcpServers"], params["_meta"], params["cwd"]) == ([], {"a": 1}, "/w/.")
+    assert URL not in str(wire.outputs)

@@ -47,8 +47,15 @@ def test_the_command_line_asks_for_stream_json_and_awaits_initialize() -> None:
         "default",
         "--permission-prompt-tool=stdio",
         "--strict-mcp-config",
+        "--setting-sources=user",
         "--await-initialize",
     )
+
+
+def test_the_settings_of_the_directory_are_used_only_if_that_is_given() -> None:
+    plain = launch(begins()).argv
+    argv = launch(begins(), project_settings=True).argv
+    assert [each for each in plain if each not in argv] == ["--setting-sources=user"]
 
 
 @pytest.mark.parametrize(

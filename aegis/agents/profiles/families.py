@@ -1,0 +1,71 @@
+"""How the agent of a profile is started, and the machine of its protocol. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import attrs
+
+from aegis.agents.drivers.harness import Beginning
+from aegis.agents.drivers.plan import MakeHarness
+from aegis.agents.drivers.secret_file import SecretFile
+from aegis.agents.profiles.profile import Profile
+
+
+@attrs.frozen(kw_only=True)
+class Start:
+    """The start of an agent; the fields are those of a ``DriverPlan``."""
+
+    argv: tuple[str, ...]
+    make_harness: MakeHarness
+    added: Mapping[str, str] = attrs.field(factory=dict)
+    removed: frozenset[str] = frozenset()
+    secret_file: SecretFile | None = None
+
+
+def start_of(
+    profile: Profile, beginning: Beginning, variables: Mapping[str, str], directory: Path
+) -> Start:
+    """Return how to start the agent of a profile.
+
+    ``variables`` is the environment of the daemon, ``directory`` the session's own.
+    """
+    if profile.provider.family == "claude":
+        return _claude(profile, beginning)
+    return _acp(profile, beginning, variables, directory)
+
+
+# The machines are imported late: most daemons drive one family, and many none.
+
+
+def _claude(profile: Profile, beginning: Beginning) -> Start:
+    from aegis.agents.drivers.claude.launch import launch
+    from aegis.agents.drivers.claude.machine import Claude
+
+    how = launch(
+        beginning,
+        command=profile.command,
+        budget_usd=profile.budget_usd,
+        project_settings=profile.project_settings,
+    )
+    return Start(argv=how.argv, make_harness=Claude, added=how.added, removed=how.removed)
+
+
+def _acp(
+    profile: Profile, beginning: Beginning, variables: Mapping[str, str], directory: Path
+) -> Start:
+    from aegis.agents.drivers.acp.machine import Acp
+    from aegis.agents.drivers.claude.launch import config_text
+    from aegis.agents.profiles.acp_options import acp_options_of
+
+    file = directory / "mcp.json"
+    # Nothing reports yet that an agent has opened its connection to our server.
+    options = attrs.evolve(acp_options_of(profile, variables, str(file)), waits_for_mcp=False)
+    secret = SecretFile(path=file, text=config_text(beginning), is_kept=True)
+    return Start(
+        argv=profile.command,
+        make_harness=partial(Acp, options=options),
+        secret_file=secret if options.server_in_file else None,
+    )
