@@ -23,11 +23,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrize tests that take a ``cli``."""
-    if "cli" in metafunc.fixturenames:
-        wanted = metafunc.config.getoption("--agent", None) or [cli.name for cli in CLIS]
-        chosen = [cli for cli in CLIS if cli.name in wanted]
-        metafunc.parametrize("cli", chosen, ids=[cli.name for cli in chosen])
+    """Parametrize tests that take a ``cli``, or ``other``: one that is not Claude Code itself."""
+    wanted = metafunc.config.getoption("--agent", None) or [cli.name for cli in CLIS]
+    for name in {"cli", "other"} & {*metafunc.fixturenames}:
+        chosen = [
+            cli for cli in CLIS if cli.name in wanted and (name, cli.name) != ("other", "claude")
+        ]
+        metafunc.parametrize(name, chosen, ids=[cli.name for cli in chosen])
 
 
 @pytest.fixture

@@ -12,7 +12,9 @@ from pathlib import Path
 import attrs
 import trio
 
+from tests.agents_real.model_server.conversation import Book
 from tests.agents_real.model_server.script import Json
+from tests.agents_real.model_server.server import book_of
 from tests.agents_real.namespace import Namespace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +28,12 @@ class Model:
 
     url: str
     _record: Path
+
+    def teach(self, book: Book) -> None:
+        """Give it scripts for prompts in plain language, each by a phrase of its prompt."""
+        made = book_of(self._record).with_suffix(".new")
+        made.write_text(json.dumps(book))
+        made.replace(book_of(self._record))
 
     def requests(self) -> list[Json]:
         """Return the requests of conversations, oldest first, with their ``outcome``.

@@ -119,29 +119,29 @@ def test_the_calls_since_the_prompt_decide_what_is_played() -> None:
     prompt = user("CALL term_run {}\nSAY one\nBASH ls\nSAY two")
     older = [user("CALL term_run {}"), assistant(1), user(results=["x"]), assistant()]
     first = Call("mcp__aegis__term_run", {})
-    assert play(request(*older, prompt)) == [first]
+    assert play(request(*older, prompt), {}) == [first]
     then = [prompt, assistant(1), user("<system-reminder>SAY no</system-reminder>", results=["x"])]
-    assert play(request(*older, *then)) == [Say("one"), Call("Bash", {"command": "ls"})]
+    assert play(request(*older, *then), {}) == [Say("one"), Call("Bash", {"command": "ls"})]
     last = [*then, assistant(1), user(results=["y"])]
-    assert play(request(*older, *last)) == [Say("two")]
-    assert play(request(*older, *last, assistant(1))) == [Say("done")]
+    assert play(request(*older, *last), {}) == [Say("two")]
+    assert play(request(*older, *last, assistant(1)), {}) == [Say("done")]
 
 
 def test_of_a_cancelled_prompt_and_the_next_in_one_message_the_next_is_played() -> None:
-    assert play(request(user("WAIT 100", "SAY next"))) == [Say("next")]
+    assert play(request(user("WAIT 100", "SAY next")), {}) == [Say("next")]
 
 
 def test_a_prompt_that_comes_with_a_result_replaces_the_script() -> None:
     messages = [user("CALL term_run {}\nSAY old"), assistant(1), user("SAY new", results=["x"])]
-    assert play(request(*messages)) == [Say("new")]
+    assert play(request(*messages), {}) == [Say("new")]
 
 
 def test_a_message_without_a_script_is_quoted() -> None:
     done = [user("WAIT 100\nSAY old"), assistant()]
-    assert play(request(*done, user("Hello?"))) == [Say("heard: Hello?")]
+    assert play(request(*done, user("Hello?")), {}) == [Say("heard: Hello?")]
 
 
 @pytest.mark.parametrize(("wants_json", "text"), [(False, "ok"), (True, "{}")])
 def test_a_request_without_tools_plays_no_script(wants_json: bool, text: str) -> None:
     asked = request(user("SAY title"), tools=(), wants_json=wants_json)
-    assert play(asked) == [Say(text)]
+    assert play(asked, {}) == [Say(text)]

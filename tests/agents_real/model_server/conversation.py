@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeAlias
+
 import attrs
 
 from tests.agents_real.model_server.script import (
@@ -18,6 +21,9 @@ from tests.agents_real.model_server.script import (
 )
 
 HEARD_CHARS = 200
+
+Book: TypeAlias = Mapping[str, str]
+"""Scripts by a phrase of the prompt that plays them, for prompts in plain language."""
 
 
 @attrs.frozen(kw_only=True)
@@ -59,13 +65,14 @@ class Request:
 
 @attrs.frozen
 class Prompt:
-    """The newest message with words for the model, and how many calls were made since."""
+    """The newest message with words for the model, its script, and the number of calls since."""
 
     text: str
+    script: tuple[Step, ...]
     calls: int
 
 
-def newest_prompt(request: Request) -> Prompt:
+def newest_prompt(request: Request, book: Book) -> Prompt:
     """Return the newest prompt: of several texts in one message, the last one with a script.
 
     CLIs add notes of their own, within tags, to messages and to results: those are no prompts.
@@ -77,23 +84,29 @@ def newest_prompt(request: Request) -> Prompt:
         if message.role != "user":
             continue
         texts = [each for each in message.texts if not each.lstrip().startswith("<")]
-        scripts = [each for each in texts if parse(each)]
+        scripts = [(each, script) for each in texts if (script := script_of(each, book))]
         if scripts:
-            return Prompt(scripts[-1], calls)
+            return Prompt(*scripts[-1], calls)
         if any(each.strip() for each in texts) and not message.results:
-            return Prompt("\n".join(texts), calls)
-    return Prompt("", calls)
+            return Prompt("\n".join(texts), (), calls)
+    return Prompt("", (), calls)
 
 
-def play(request: Request) -> list[Step]:
+def script_of(text: str, book: Book) -> tuple[Step, ...]:
+    """Return the script in a text, or else the one of the longest phrase of the book in it."""
+    script = parse(text)
+    phrases = [phrase for phrase in book if phrase in text]
+    return script or parse(book[max(phrases, key=len)] if phrases else "")
+
+
+def play(request: Request, book: Book) -> list[Step]:
     """Return the steps of the answer; calls have the names and arguments of offered tools."""
     if request.is_aside:
         return [Say("{}" if request.wants_json else "ok")]
-    prompt = newest_prompt(request)
-    script = parse(prompt.text)
-    if not script:
+    prompt = newest_prompt(request, book)
+    if not prompt.script:
         return [Say(f"heard: {prompt.text.strip()[:HEARD_CHARS]}")]
-    steps = steps_after(script, prompt.calls)
+    steps = steps_after(prompt.script, prompt.calls)
     return [_resolved(step, request.tools) for step in steps] or [Say("done")]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.agents_real.model_server import anthropic, gemini, openai_chat, openai_responses
-from tests.agents_real.model_server.conversation import Request, play
+from tests.agents_real.model_server.conversation import Book, Request, play
 from tests.agents_real.model_server.reply import Reply, Wire
 from tests.agents_real.model_server.script import Call, Fail, Json, Limit, Say, Step, Think, Wait
 
@@ -29,7 +29,11 @@ class ClientLeft(Exception):
 
 
 class ModelServer(ThreadingHTTPServer):
-    """Serve the four APIs; ``record`` is the file of the requests."""
+    """Serve the four APIs.
+
+    ``record`` is the file of the requests. Beside it, a file named as ``book_of`` returns may have
+    scripts for prompts in plain language, a JSON object by phrases; it is read at each request.
+    """
 
     daemon_threads = True
 
@@ -45,6 +49,14 @@ class ModelServer(ThreadingHTTPServer):
         with self._lock, self._record.open("a") as record:
             record.write(json.dumps(line) + "\n")
 
+    def book(self) -> Book:
+        """Return the scripts for prompts in plain language."""
+        try:
+            book: Book = json.loads(book_of(self._record).read_text())
+        except FileNotFoundError:
+            return {}
+        return book
+
     def number(self, of: str) -> int:
         """Return the next number: the same scripts get the same numbers."""
         with self._lock:
@@ -59,6 +71,11 @@ class ModelServer(ThreadingHTTPServer):
         with self._lock:
             self._failures[key] = self._failures.get(key, 0) + 1
             return self._failures[key] <= step.times
+
+
+def book_of(record: Path) -> Path:
+    """Return the file of the scripts of the server with this record."""
+    return record.with_suffix(".book.json")
 
 
 def wire_of(path: str) -> Wire | None:
@@ -133,7 +150,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, wire: Wire, request: Request) -> None:
         number = self.server.number("request")
-        steps = play(request)
+        steps = play(request, self.server.book())
         self.server.write(
             event="request", number=number, wire=wire.name, played=repr(steps), **request.record()
         )
