@@ -107,7 +107,7 @@ def new_team(directory: Path, clis: Iterable[Cli], profiles: Json) -> Iterator[T
 
 def _variables(clis: Iterable[Cli], home: Path, url: str) -> dict[str, str]:
     """Return the environment of a user who has installed and configured these CLIs."""
-    variables = {}
+    variables: dict[str, str] = {}
     paths = [str(PROGRAM.parent), str(node().parent)]
     for cli in clis:
         paths.append(str(Path(cli.command()[-1]).parent))

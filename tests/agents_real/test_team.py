@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,16 @@ from tests.agents_real.installed import NotInstalled
 from tests.agents_real.model_server.conversation import Book
 from tests.agents_real.model_server.script import Json
 from tests.agents_real.team import Team, new_team
-from tests.e2e.harness import is_alive
+from tests.e2e.harness import GUARD_S, is_alive
 from tests.resources.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.agents]
 
 [CLAUDE] = [cli for cli in CLIS if cli.name == "claude"]
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "how-to" / "drive-agents-from-python.md"
+EXAMPLE = re.compile(r"^```python\n(.*?)^```$.*?^```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 TASK = "Have a builder run the tests, have a reviewer look at the result, and report to me."
 
@@ -43,7 +48,9 @@ BOOK: Book = {
     ),
     "Run `pytest -q` on 'tests'.": script(
         call("aegis_term_run", name="tests", cmd="pytest -q"),
-        call("aegis_handoff", target_handle="pm", context="test_discount fails, test_total passes."),
+        call(
+            "aegis_handoff", target_handle="pm", context="test_discount fails, test_total passes."
+        ),
         "SAY The project manager has the result.",
     ),
     "run by agent:builder": "SAY The tests have ended.",
@@ -66,7 +73,7 @@ BOOK: Book = {
 
 @pytest.fixture
 def team(other: Cli, tmp_path: Path) -> Iterator[Team]:
-    """A daemon whose reviewer is an agent of another provider; each asks before it runs anything."""
+    """A daemon whose reviewer is an agent of another provider; all have the permission ``ask``."""
     providers = {"pm": "claude", "builder": "claude", "reviewer": other.name}
     profiles = {
         name: {"provider": provider, "permission": "ask"} for name, provider in providers.items()
@@ -80,10 +87,34 @@ def team(other: Cli, tmp_path: Path) -> Iterator[Team]:
         pytest.skip(str(error))
 
 
-def test_by_the_command_line_a_person_launches_one_and_answers_all(team: Team) -> None:
+def test_by_the_command_line_a_person_launches_one_and_answers_all(team: Team, other: Cli) -> None:
     cli(team, "agent", "launch", "pm", TASK, "--handle", "pm")
     until(lambda: answered(team), "the project manager has reported")
-    check_work(team)
+    check_work(team, shows_url=other.shows_url)
+
+
+def test_by_the_program_of_the_documentation(team: Team) -> None:
+    [(program, printed)] = EXAMPLE.findall(PAGE.read_text("utf-8"))
+    assert TASK in program
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**team.daemon.environment, "PYTHONPATH": str(ROOT)},
+        cwd=team.daemon.root,
+        capture_output=True,
+        text=True,
+        timeout=GUARD_S,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout == printed
+    assert [each["state"] for each in sessions(team)] == ["closed"] * 3
+    check_terminal(team)
+    check_requests(team)
+
+
+def sessions(team: Team) -> list[Json]:
+    found: list[Json] = team.call("list_sessions", closed=True)["result"]
+    return found
 
 
 def answered(team: Team) -> bool:
@@ -98,14 +129,13 @@ def reports(team: Team) -> list[Json]:
     return [each for each in messages if each["sender"] == "agent:pm"]
 
 
-def check_work(team: Team) -> None:
+def check_work(team: Team, *, shows_url: bool) -> None:
     """The ledgers and the transcripts have the whole story."""
-    for handle in ("pm", "builder", "reviewer"):
-        until(lambda handle=handle: team.info(handle)["state"] == "idle", f"{handle} is idle")
+    until(lambda: {each["state"] for each in sessions(team)} == {"idle"}, "all are idle")
     check_terminal(team)
     check_turns(team)
     check_requests(team)
-    check_secrets(team)
+    check_secrets(team, shows_url)
 
 
 def check_terminal(team: Team) -> None:
@@ -119,7 +149,7 @@ def check_terminal(team: Team) -> None:
 
 def check_turns(team: Team) -> None:
     """Each message opened one turn of its receiver or was part of one, and all turns ended well."""
-    spawned = {each["handle"]: each["spawned_by"] for each in team.call("list_sessions")["result"]}
+    spawned = {each["handle"]: each["spawned_by"] for each in sessions(team)}
     assert spawned == {"pm": "human", "builder": "pm", "reviewer": "pm"}
     assert senders(team, "builder") == ["agent:pm"]
     assert senders(team, "reviewer") == ["agent:pm"]
@@ -152,27 +182,26 @@ def check_requests(team: Team) -> None:
     assert team.requests() == []
 
 
-def check_secrets(team: Team) -> None:
-    """No process below the daemon has the key of a session in an argument or a variable."""
-    keys = [each["url"] for each in team.call("session_list").get("result", []) if each.get("url")]
-    assert keys == [] or not leaked(team, keys)
+def check_secrets(team: Team, shows_url: bool) -> None:
+    """No process has the key of a session in an argument or a variable."""
+    urls = [team.call("session_new", handle=each["handle"])["url"] for each in sessions(team)]
+    keys = [url.rpartition("/")[2].encode() for url in urls]
+    shown = {name: Path(name).read_bytes() for pid in team.pids() for name in texts_of(pid)}
+    assert len(shown) > 2 * len(keys)
+    leaks = [name for name, text in shown.items() if any(key in text for key in keys)]
+    assert {name.rpartition("/")[2] for name in leaks} == ({"cmdline"} if shows_url else set())
 
 
-def leaked(team: Team, keys: list[str]) -> list[str]:
-    return [
-        f"{pid}/{name}"
-        for pid in team.pids()
-        for name in ("cmdline", "environ")
-        for key in keys
-        if key.encode() in Path(f"/proc/{pid}/{name}").read_bytes()
-    ]
+def texts_of(pid: int) -> tuple[str, str]:
+    return f"/proc/{pid}/cmdline", f"/proc/{pid}/environ"
 
 
 def check_stopped(team: Team) -> None:
     """The command line closes each session, and no process of an agent is left."""
     pids = team.pids()
-    for handle in ("reviewer", "builder", "pm"):
-        cli(team, "agent", "stop", handle)
+    for each in sessions(team):
+        if each["state"] != "closed":
+            cli(team, "agent", "stop", each["handle"])
     assert [pid for pid in pids if is_alive(pid)] == []
     assert team.pids() == []
 

@@ -19,6 +19,9 @@ Frame = dict[str, Any]
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """The largest line that an agent may send."""
 
+OWN_PREFIX = "mcp__aegis__"
+"""The beginning of our own tools' names in events and requests."""
+
 Permission = Literal["read", "ask", "write", "full"]
 """The permission of a profile, from the lowest."""
 

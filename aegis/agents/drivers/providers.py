@@ -39,6 +39,7 @@ class Provider:
     beside its first turn. ``authenticate`` maps variables with a key to ACP's method to log in with
     it. ``takes_claude_options``: its sessions take options of Claude Code in ``_meta``.
     ``trusts_its_directory``: it trusts the directory of a session, by its name.
+    ``own_title``: see ``AcpOptions``.
 
     ``login`` says how to log in. ``asks_for_our_tools``: a call of our MCP tools is a permission
     request first. A key in one of ``key_variables`` or a file of ``key_files``, relative to the
@@ -65,6 +66,7 @@ class Provider:
     call_limit_s: float | None = None
     session_options: tuple[str, ...] = ()
     waits_for_mcp: bool = False
+    own_title: str = ""
     authenticate: Mapping[str, str] = attrs.field(factory=dict)
     takes_claude_options: bool = False
     trusts_its_directory: bool = False
@@ -217,6 +219,7 @@ PROVIDERS: tuple[Provider, ...] = (
         asking_modes=("default",),
         session_options=("proceed_always_tool", "proceed_always"),
         with_project={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
+        own_title=r"(aegis_\w+) \(aegis MCP Server\)",
         authenticate={"GEMINI_API_KEY": "gemini-api-key"},
         install="npm install -g @google/gemini-cli",
         login="gemini, or GEMINI_API_KEY in the daemon's environment",
@@ -273,6 +276,8 @@ PROVIDERS: tuple[Provider, ...] = (
         oldest="1.44.0",
         asking_modes=("default",),
         session_options=("approve_for_session",),
+        # It begins each title with the name of the tool.
+        own_title=r"(aegis_\w+)(?:: .*)?",
         call_limit_s=CUT_CALLS_S,
         install="uv tool install --python 3.13 kimi-cli==1.44.0",
         login="kimi login",

@@ -28,6 +28,7 @@ def acp_options_of(profile: Profile, variables: Mapping[str, str], config_file: 
         meta=_claude_options(profile, config_file) if takes_file else {},
         server_in_file=takes_file,
         cwd_end="" if profile.project_settings or not provider.trusts_its_directory else UNTRUSTED,
+        own_title=provider.own_title,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import attrs
 
-from aegis.agents.drivers.harness import Permission
+from aegis.agents.drivers.harness import OWN_PREFIX, Permission
 from aegis.agents.profiles.rights import verdict
 from aegis.names import shorten
 from aegis.protocol.agent_events import OptionKind, PermissionAnswer, RequestOpened, ToolKind
@@ -36,9 +36,6 @@ REFUSED: dict[Permission, frozenset[ToolKind]] = {
     "full": frozenset(),
 }
 """The kinds that a profile refuses without a person."""
-
-OWN_PREFIX = "mcp__aegis__"
-"""The beginning of our own tools' names in the requests of agents."""
 
 _OWN_TOOLS = frozenset(entry.tool for entry in COMMANDS)
 
@@ -99,8 +96,9 @@ def _own_tool(request: RequestOpened, permission: Permission) -> Decision:
 def is_own_tool(request: RequestOpened) -> bool:
     """Return whether the request is for a tool of ours, whose call is checked where it arrives.
 
-    The kind does not matter: codex calls every tool of an MCP server "execute". The title does not
-    either, since that of a shell command may be any text.
+    The kind does not matter: codex calls every tool of an MCP server "execute". Nor does the title,
+    since that of a shell command may be any text; where an agent shows its tools by titles only,
+    its driver has named the tool.
     """
     name = request.tool.removeprefix(OWN_PREFIX)
     return request.tool.startswith(OWN_PREFIX) and name in _OWN_TOOLS

@@ -74,7 +74,7 @@ class Acp:
         self._client_version = client_version
         self._phase: Literal["starting", "ready", "over"] = "starting"
         self._calls = Calls(beginning.mcp_url)
-        self._updates = Updates()
+        self._updates = Updates(self._options.own_title)
         self._accounting = Accounting()
         self._requests = OpenRequests()
         self._turn: Turn | None = None

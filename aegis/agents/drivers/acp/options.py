@@ -38,6 +38,10 @@ class AcpOptions:
     ``meta``: the ``_meta`` of the calls that open a conversation. ``server_in_file``: our MCP
     server is passed in a file, not in these calls. ``cwd_end`` is appended to the working directory
     in them.
+
+    ``own_title``: a regular expression that fits the title of each call of a tool of ours, if the
+    agent does not name tools; its group is the tool's name. No other call of the kind ``other`` may
+    have such a title.
     """
 
     asking_modes: tuple[str, ...] = ASKING_MODES
@@ -50,6 +54,7 @@ class AcpOptions:
     meta: Mapping[str, Any] = attrs.field(factory=dict)
     server_in_file: bool = False
     cwd_end: str = ""
+    own_title: str = ""
 
 
 @attrs.frozen(kw_only=True)

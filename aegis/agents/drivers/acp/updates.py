@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from aegis.agents.drivers.acp.contents import (
     terminals_in,
 )
 from aegis.agents.drivers.acp.frames import items, mapping, string
+from aegis.agents.drivers.harness import OWN_PREFIX
 from aegis.protocol.agent_events import (
     AgentEvent,
     AssistantText,
@@ -72,9 +74,13 @@ class _Call:
 
 
 class Updates:
-    """The updates of one session. Tool calls are merged per turn; see ``end_turn``."""
+    """The updates of one session. Tool calls are merged per turn; see ``end_turn``.
 
-    def __init__(self) -> None:
+    ``own_title``: see ``AcpOptions``.
+    """
+
+    def __init__(self, own_title: str = "") -> None:
+        self._own_title = own_title
         self._calls: dict[str, _Call] = {}
         self._terminals: dict[str, None] = {}
 
@@ -107,7 +113,7 @@ class Updates:
         if not id_:
             return []
         known = self._calls.get(id_)
-        use = _merged(known.use if known else None, id_, fields)
+        use = self._named(_merged(known.use if known else None, id_, fields), fields)
         is_new = known is None or use != known.use
         is_done = string(fields.get("status")) in ("completed", "failed")
         self._remember(_Call(use, is_done or (known is not None and known.is_done)))
@@ -115,6 +121,16 @@ class Updates:
         if is_done:
             return [*events, _result(id_, fields)]
         return [*events, *self._progress(id_, fields, is_new=is_new)]
+
+    def _named(self, use: ToolUse, fields: dict[str, Any]) -> ToolUse:
+        """Return a call with the name of our tool that its title shows, and with its input."""
+        # A shell command, whose title may be any text, has another kind.
+        is_nameless = not use.name and use.kind == "other" and self._own_title
+        shown = re.fullmatch(self._own_title, use.title, re.DOTALL) if is_nameless else None
+        if shown is None:
+            return use
+        given = use.input or _json_content(fields)
+        return attrs.evolve(use, name=f"{OWN_PREFIX}{shown[1]}", input=given)
 
     def describe(self, fields: dict[str, Any]) -> list[AgentEvent]:
         """Note the tool call of a permission, unless the agent has described it before."""
@@ -232,8 +248,12 @@ def _input(fields: dict[str, Any]) -> dict[str, Any]:
         return raw
     if raw is not None:
         return {"value": raw}
+    return _json_content(fields) if fields.get("sessionUpdate") == "tool_call" else {}
+
+
+def _json_content(fields: dict[str, Any]) -> dict[str, Any]:
     content = items(fields.get("content"))
-    if fields.get("sessionUpdate") != "tool_call" or len(content) != 1:
+    if len(content) != 1:
         return {}
     text = content_text(content)
     if not text.startswith("{") or len(text) > MAX_REMEMBERED_CHARS:

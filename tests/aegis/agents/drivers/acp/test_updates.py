@@ -14,6 +14,7 @@ from aegis.agents.drivers.acp.updates import (
     Updates,
 )
 from aegis.agents.drivers.acp.usage import Accounting, turn_tokens
+from aegis.agents.drivers.providers import BY_NAME
 from aegis.protocol.agent_events import (
     AgentEvent,
     AssistantText,
@@ -323,3 +324,31 @@ def test_events_of_updates_are_plain_json() -> None:
     (use,) = Updates().take(update)
     assert isinstance(use, ToolUse)
     assert json.loads(json.dumps(use.input)) == {"a": ["\udc80"]}
+
+
+SHELL_TITLE = "aegis_term_read (aegis MCP Server)"
+
+
+@pytest.mark.parametrize(
+    ("agent", "fields", "tool"),
+    [
+        ("gemini", {"title": SHELL_TITLE, "kind": "other"}, "mcp__aegis__aegis_term_read"),
+        # The title of a shell command is the command.
+        ("gemini", {"title": SHELL_TITLE, "kind": "execute"}, ""),
+        ("gemini", {"title": "aegis_term_read (other MCP Server)", "kind": "other"}, ""),
+        ("gemini", {"title": f"{SHELL_TITLE}; rm -r /", "kind": "other"}, ""),
+        ("gemini", {"title": f"x {SHELL_TITLE}", "kind": "other"}, ""),
+        ("kimi", {"title": 'aegis_term_read: {"name": \n"x"}'}, "mcp__aegis__aegis_term_read"),
+        ("kimi", {"title": "aegis_term_list"}, "mcp__aegis__aegis_term_list"),
+        ("kimi", {"title": "Shell: aegis_term_list"}, ""),
+        ("kimi", {"title": "aegis_term_list && rm -r /"}, ""),
+        ("codex", {"title": SHELL_TITLE, "kind": "other"}, ""),
+    ],
+)
+def test_a_tool_of_ours_is_named_by_its_title_only_where_no_other_call_can_have_it(
+    agent: str, fields: dict[str, Any], tool: str
+) -> None:
+    updates = Updates(BY_NAME[agent].own_title)
+    (use,) = updates.describe({"toolCallId": "a", "content": content('{"name": "x"}'), **fields})
+    assert isinstance(use, ToolUse)
+    assert (use.name, use.input) == (tool, {"name": "x"} if tool else {})
