@@ -87,10 +87,10 @@ def team(other: Cli, tmp_path: Path) -> Iterator[Team]:
         pytest.skip(str(error))
 
 
-def test_by_the_command_line_a_person_launches_one_and_answers_all(team: Team, other: Cli) -> None:
+def test_by_the_command_line_a_person_launches_one_and_answers_all(team: Team) -> None:
     cli(team, "agent", "launch", "pm", TASK, "--handle", "pm")
     until(lambda: answered(team), "the project manager has reported")
-    check_work(team, shows_url=other.shows_url)
+    check_work(team)
 
 
 def test_by_the_program_of_the_documentation(team: Team) -> None:
@@ -129,13 +129,13 @@ def reports(team: Team) -> list[Json]:
     return [each for each in messages if each["sender"] == "agent:pm"]
 
 
-def check_work(team: Team, *, shows_url: bool) -> None:
+def check_work(team: Team) -> None:
     """The ledgers and the transcripts have the whole story."""
     until(lambda: {each["state"] for each in sessions(team)} == {"idle"}, "all are idle")
     check_terminal(team)
     check_turns(team)
     check_requests(team)
-    check_secrets(team, shows_url)
+    check_secrets(team)
 
 
 def check_terminal(team: Team) -> None:
@@ -182,14 +182,13 @@ def check_requests(team: Team) -> None:
     assert team.requests() == []
 
 
-def check_secrets(team: Team, shows_url: bool) -> None:
+def check_secrets(team: Team) -> None:
     """No process has the key of a session in an argument or a variable."""
     urls = [team.call("session_new", handle=each["handle"])["url"] for each in sessions(team)]
     keys = [url.rpartition("/")[2].encode() for url in urls]
     shown = {name: Path(name).read_bytes() for pid in team.pids() for name in texts_of(pid)}
     assert len(shown) > 2 * len(keys)
-    leaks = [name for name, text in shown.items() if any(key in text for key in keys)]
-    assert {name.rpartition("/")[2] for name in leaks} == ({"cmdline"} if shows_url else set())
+    assert [name for name, text in shown.items() if any(key in text for key in keys)] == []
 
 
 def texts_of(pid: int) -> tuple[str, str]:
