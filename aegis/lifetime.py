@@ -13,6 +13,7 @@ import trio
 from actors import AskError, LifeCycleEvent, MisuseError, SlowStep, System, describe, root_cause
 from actors.errors import NodeError
 from actors.faults import RUNTIME, armed
+from aegis.agents.faults import AGENTS
 from aegis.daemon_process import HeldRoot
 from aegis.errors import AegisError, StartupError, StorageError
 from aegis.faults import VARIABLE, plan_from_environment
@@ -28,7 +29,7 @@ from aegis.terminals.retry import ask_across_restarts
 
 log = structlog.get_logger("aegis")
 
-FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, REQUESTS, SERVERS)
+FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, REQUESTS, AGENTS, SERVERS)
 """All fault points."""
 
 END_TERMINALS_S = 1.4

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import attrs
 
 from aegis.client.errors import CommandFailed
+from tests.chaos.agent_notes import AgentNotes
 from tests.chaos.checking.evidence import Answer, Command, Evidence, Handoff, Life, SeenRecord
 from tests.chaos.checking.observations import (
     Ask,
@@ -75,6 +76,7 @@ class Notebook:
     disturbances: list[Disturbance] = attrs.field(factory=list)
     deaths: list[Death] = attrs.field(factory=list)
     remains: list[Remains] = attrs.field(factory=list)
+    agents: AgentNotes = attrs.field(factory=AgentNotes)
     pardoned: frozenset[str] = frozenset()
     is_over: threading.Event = attrs.field(factory=threading.Event)
     _commands: dict[str, Command] = attrs.field(factory=dict)
@@ -162,6 +164,7 @@ class Notebook:
             disturbances=tuple(self.disturbances),
             deaths=tuple(self.deaths),
             remains=tuple(self.remains),
+            agents=self.agents.evidence(),
         )
 
     def _former(self) -> Mapping[str, tuple[str, ...]]:

@@ -8,7 +8,9 @@ Trio's clock. Files stay real.
 from __future__ import annotations
 
 import base64
+import random
 import secrets
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,6 +20,7 @@ from typing import Any, TypeVar, TypeVarTuple
 from unittest import mock
 
 import trio
+from trio.lowlevel import in_trio_run
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -38,10 +41,16 @@ def reproducible(chance: Random) -> Iterator[None]:
             (secrets, "token_hex", lambda size: chance.randbytes(size).hex()),
             (secrets, "token_urlsafe", lambda size: _urlsafe(chance, size)),
             (uuid, "uuid4", lambda: uuid.UUID(bytes=chance.randbytes(16), version=4)),
+            (random, "SystemRandom", lambda: chance),
+            (time, "time", _simulated_time),
         ):
             patches.enter_context(mock.patch.object(target, name, instead))
         patches.enter_context(mock.patch("aegis.clock.datetime", _SimulatedDay))
         yield
+
+
+def _simulated_time() -> float:
+    return BEGIN.timestamp() + (trio.current_time() if in_trio_run() else 0.0)
 
 
 class _SimulatedDay(datetime):

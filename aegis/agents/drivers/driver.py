@@ -18,6 +18,7 @@ import structlog
 import trio
 
 from actors import Actor, Ref, Reply
+from aegis.agents import faults
 from aegis.agents.drivers.harness import (
     AwaitsMcp,
     Changed,
@@ -303,6 +304,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
 
     def _write(self, frame: Frame) -> None:
         if self._process is not None:
+            faults.FRAME_BEFORE.hit(str(frame.get("type", "")))
             self._process.put(frame)
 
     def _report_ready(self, ready: Ready) -> None:

@@ -14,6 +14,7 @@ import structlog
 import trio
 
 from actors import ActorError, Ref, Reply, describe
+from aegis.agents import faults
 from aegis.agents import messages as msg
 from aegis.agents.sessions.mail import Owner
 from aegis.agents.sessions.status import Identity
@@ -108,7 +109,9 @@ class RequestsOut:
         self._applying[answer.id] = applying = trio.Event()
         reason = "the agent no longer waits for the answer"
         if order is not None and driver is not None:
+            faults.ANSWER_BEFORE.hit(self._identity.handle)
             reason = await self._written(driver, order)
+            faults.ANSWER_AFTER.hit(self._identity.handle)
         outcome = AnswerReceived(applied=not reason, reason=reason)
         self._outcomes[answer.id] = outcome
         while len(self._outcomes) > MAX_OUTCOMES:

@@ -16,6 +16,7 @@ import attrs
 import structlog
 
 from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Timer, describe
+from aegis.agents import faults
 from aegis.agents import messages as msg
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.mail import Mail, News
@@ -233,7 +234,9 @@ class AgentSession(Actor[SessionMessage]):
             case steps.StopDriver():
                 self._stop_driver()
             case steps.SendTurn(uuid=uuid, text=text):
+                faults.SEND_BEFORE.hit(self._identity.handle)
                 self._order(msg.SendTurn(uuid=uuid, text=text))
+                faults.SEND_AFTER.hit(self._identity.handle)
             case steps.InterruptTurn():
                 self._order(msg.InterruptTurn())
             case steps.AnswerAgent(request=request, answer=answer):
@@ -243,8 +246,10 @@ class AgentSession(Actor[SessionMessage]):
             case steps.WithdrawRequests(requests=requests, reason=reason):
                 self._requests.withdraw(requests, reason, self._launch)
             case steps.Acknowledge(message=message):
+                faults.ACKNOWLEDGE_BEFORE.hit(self._identity.handle)
                 self._mail.acknowledge(message)
             case steps.Notify():
+                faults.NOTIFY_BEFORE.hit(self._identity.handle)
                 self._mail.notify(output)
             case steps.Wake(timer=timer, after_s=after_s):
                 self._wake(timer, after_s)
@@ -291,8 +296,10 @@ class AgentSession(Actor[SessionMessage]):
         try:
             with contextlib.suppress(ActorError):  # the one before may still be there
                 await supervisor.stop_child(DRIVER)
+            await faults.START_BEFORE.reach(self._identity.handle)
             spec = await self._make_driver(launch, start, self.context.ref)
             driver = await supervisor.start_child(spec)
+            await faults.START_AFTER.reach(self._identity.handle)
         except (ActorError, AegisError) as error:
             await self.context.ref.send(_NoDriver(launch, describe(error)))
             return

@@ -18,8 +18,11 @@ from tests.chaos.checking.life_rules import LIFE_RULES
 from tests.chaos.checking.outcome_rules import OUTCOME_RULES
 from tests.chaos.checking.reading_rules import READING_RULES
 from tests.chaos.checking.record_rules import RECORD_RULES
+from tests.chaos.checking.request_rules import REQUEST_RULES
 from tests.chaos.checking.rule import Rule
+from tests.chaos.checking.session_rules import SESSION_RULES
 from tests.chaos.checking.terminal_rules import TERMINAL_RULES
+from tests.chaos.checking.turn_rules import TURN_RULES
 from tests.chaos.checking.wake_rules import WAKE_RULES
 
 RULES: Mapping[str, Rule] = {
@@ -30,6 +33,9 @@ RULES: Mapping[str, Rule] = {
     **WAKE_RULES,
     **INBOX_RULES,
     **LIFE_RULES,
+    **TURN_RULES,
+    **REQUEST_RULES,
+    **SESSION_RULES,
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
+from tests.chaos.checking.agent_evidence import AgentEvidence
 from tests.chaos.checking.observations import (
     UNKNOWN,
     Ask,
@@ -140,6 +141,7 @@ class Evidence:
     disturbances: tuple[Disturbance, ...] = ()
     deaths: tuple[Death, ...] = ()
     remains: tuple[Remains, ...] = ()
+    agents: AgentEvidence = attrs.field(factory=AgentEvidence)
 
     @property
     def by_token(self) -> dict[str, Command]:

@@ -7,12 +7,17 @@ from random import Random
 from typing import Any, TypeAlias
 
 from tests.chaos.commands import SIMULATED, Kind
+from tests.chaos.histories import agent_drawing as agents
 from tests.chaos.histories import script as s
 from tests.chaos.strikes import Kind as StrikeKind
 from tests.chaos.strikes import kinds_of_call, kinds_of_point
 
 MIN_CLIENTS, MIN_STEPS = 3, 1
 MOST_FAULTS = 6
+
+WITH_AGENTS = 0.4
+"""The share of histories with agents; more than half of their steps are about agents."""
+
 PAUSE_S = 0.02
 """The average pause, in seconds, between two steps of a client."""
 
@@ -97,7 +102,8 @@ WAITS = frozenset(
 )
 """The fault points that may stall: not those of the runtime, see ``_point_fault``."""
 
-Drawer: TypeAlias = Callable[["_Drawing", dict[str, Any]], s.Step]
+Drawer: TypeAlias = Callable[[Any, dict[str, Any]], s.Step]
+FaultDrawer: TypeAlias = Callable[[Any, int], s.ScriptFault]
 
 
 class _Drawing:
@@ -106,6 +112,8 @@ class _Drawing:
     def __init__(self, seed: int, clients: int) -> None:
         self.chance = Random(f"{seed}/history")
         self.clients = clients
+        self.steps: Mapping[Drawer, int] = {}
+        self.faults: Mapping[FaultDrawer, int] = {}
 
     def one_of(self, choices: Sequence[str]) -> str:
         return self.chance.choice(choices)
@@ -121,7 +129,7 @@ class _Drawing:
         """Return the step with this number, of a random client."""
         client = number % self.clients if number < self.clients else self._client()
         pause_s = round(self.chance.expovariate(1 / PAUSE_S), 4)
-        drawers = {**_STEPS, **_OF_CLIENT.get(client, {})}
+        drawers = {**_STEPS, **_OF_CLIENT.get(client, {}), **self.steps}
         [drawer] = self.chance.choices(list(drawers), list(drawers.values()))
         return drawer(self, {"number": number, "client": client, "pause_s": pause_s})
 
@@ -140,6 +148,9 @@ def make_script(seed: int, *, clients: int = 3, steps: int = 50) -> s.Script:
     if clients < MIN_CLIENTS or steps < MIN_STEPS:
         raise ValueError(f"a history needs {MIN_CLIENTS} clients and {MIN_STEPS} step at least")
     drawing = _Drawing(seed, clients)
+    has_agents = Random(f"{seed}/agents").random() < WITH_AGENTS
+    if has_agents:
+        drawing.steps, drawing.faults = agents.STEPS, agents.FAULTS
     drawn = tuple(drawing.step(number) for number in range(steps))
     faults = [_fault(drawing, steps) for _ in range(drawing.chance.randint(1, MOST_FAULTS))]
     ahead = [step.number for step in drawn if isinstance(step, s.TypeAheadStep)]
@@ -150,6 +161,7 @@ def make_script(seed: int, *, clients: int = 3, steps: int = 50) -> s.Script:
         steps=drawn,
         faults=tuple(sorted(faults, key=lambda fault: fault.step)),
         stops=drawing.chance.random() < 0.5,
+        has_agents=has_agents,
     )
 
 
@@ -310,7 +322,8 @@ _OF_CLIENT: Mapping[int, Mapping[Drawer, int]] = {
 
 def _fault(drawing: _Drawing, steps: int) -> s.ScriptFault:
     step = drawing.chance.randrange(steps)
-    [drawer] = drawing.chance.choices(list(_FAULTS), list(_FAULTS.values()))
+    drawers = {**_FAULTS, **drawing.faults}
+    [drawer] = drawing.chance.choices(list(drawers), list(drawers.values()))
     return drawer(drawing, step)
 
 
@@ -331,8 +344,9 @@ def _disk_fault(drawing: _Drawing, step: int) -> s.ScriptFault:
 
 
 def _point_fault(drawing: _Drawing, step: int) -> s.ScriptFault:
-    place = drawing.one_of(tuple(POINTS))
-    number = drawing.chance.randint(1, POINTS[place])
+    points = {**POINTS, **agents.POINTS} if drawing.faults else POINTS
+    place = drawing.one_of(tuple(points))
+    number = drawing.chance.randint(1, points[place])
     kinds = kinds_of_point(place, may_wait=place in WAITS)
     if place.startswith("actor.teardown.before"):
         kinds = (StrikeKind.DIE,)  # a crash there means that no teardown runs: all of it is left
@@ -364,7 +378,7 @@ def _never_reads(drawing: _Drawing, step: int) -> s.ScriptFault:
     return s.NeverReadsFault(step=step, client=drawing.chance.randrange(drawing.clients))
 
 
-_FAULTS: Mapping[Callable[[_Drawing, int], s.ScriptFault], int] = {
+_FAULTS: Mapping[FaultDrawer, int] = {
     _kill: 3,
     _power_loss: 2,
     _disk_fault: 5,

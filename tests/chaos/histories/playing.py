@@ -24,6 +24,7 @@ from structlog.testing import capture_logs
 from actors import System, describe
 from actors.faults import RUNTIME, armed
 from actors.simulate import Simulation, Trace, simulate
+from aegis.agents.faults import AGENTS
 from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.router import HandleSeen
 from aegis.journal.disk import read_file
@@ -32,6 +33,7 @@ from aegis.journal.ledger import scan
 from aegis.protocol import inboxes as box
 from aegis.protocol import terminals as api
 from aegis.protocol.derived.wire import to_plain
+from aegis.requests.faults import REQUESTS
 from aegis.terminals.faults import TERMINALS as TERMINAL_POINTS
 from aegis.terminals.meta import load_settings
 from aegis.terminals.settings import TerminalFiles
@@ -39,6 +41,7 @@ from tests.chaos.checking.checker import Violation, violations
 from tests.chaos.checking.evidence import Evidence, Life
 from tests.chaos.checking.observations import Disturbance, Listing, Remains, RemainsKind, Span
 from tests.chaos.histories import script as s
+from tests.chaos.histories.agent_end import AgentEnd
 from tests.chaos.histories.asking import Asker
 from tests.chaos.histories.client import Client
 from tests.chaos.histories.daemon import SimulatedDaemon
@@ -47,12 +50,14 @@ from tests.chaos.histories.tree import IMAGE, STATE
 from tests.chaos.histories.trouble import Trouble
 from tests.chaos.machine.disk_images import drawn_image
 from tests.chaos.machine.disk_model import DiskModel
+from tests.chaos.machine.simulated_agent import AgentWorld, agents_on
 from tests.chaos.machine.simulated_disk import SimulatedDisk
+from tests.chaos.machine.simulated_line import simulated_agents
 from tests.chaos.machine.simulated_processes import Machine
 from tests.chaos.notebook import Notebook
 from tests.chaos.reproducible import reproducible
 
-TABLES = (RUNTIME, JOURNAL, TERMINAL_POINTS, INBOXES)
+TABLES = (RUNTIME, JOURNAL, TERMINAL_POINTS, INBOXES, REQUESTS, AGENTS)
 NAMES = (s.SHARED, s.DESK, s.SPARE)
 MOST_LIVES = 40
 """The most incarnations, far above a script's deaths: a daemon may be unable to start."""
@@ -113,7 +118,8 @@ class History:
         self._scratch = scratch
         self._chance = simulation.chance
         self._book = Notebook()
-        self._trouble = Trouble(script, self._book)
+        self._agents = AgentWorld(self._book.moment)
+        self._trouble = Trouble(script, self._book, self._agents)
         self._clients = [
             Client(number, script.of(number), self._book, self._trouble, self._find_id)
             for number in range(script.clients)
@@ -124,12 +130,14 @@ class History:
 
     async def play(self) -> None:
         """Play all incarnations."""
-        with reproducible(self._chance), armed(self._trouble.plan, *TABLES):
+        faults = armed(self._trouble.plan, *TABLES)
+        with reproducible(self._chance), simulated_agents(self._agents), faults:
             async with trio.open_nursery() as self._machines:
                 await self._switch_on()
                 while not self._is_done and self._book.life < MOST_LIVES:
                     await self._live(self._work)
                 self._trouble.end()
+                self._agents.is_calm = True
                 await self._live(self._end_quietly)
                 self._machines.cancel_scope.cancel()
 
@@ -239,6 +247,8 @@ class History:
         turn = self._turn(self._clients[s.KEEPER], daemon, system)
         for name in NAMES:
             await turn.spawn(s.SpawnStep(number=-1, client=s.KEEPER, terminal=name))
+        for agent in (s.ANN, s.BEN) if self._script.has_agents else ():
+            await turn.do(s.SpawnAgentStep(number=-1, client=s.KEEPER, agent=agent))
 
     async def _check_start(
         self, daemon: SimulatedDaemon, system: System, earlier: set[int], hits: int
@@ -255,7 +265,13 @@ class History:
             book.listings.append(Listing(span=answered.span, terminals=there))
             if self._trouble.count == hits:
                 missing = [name for name in (s.SHARED, s.DESK) if name not in {*there} - {*failed}]
-        left = [str(each.info) for each in self._machine.alive if each.pid in earlier]
+        # A directory of agents that cannot read its roster tries again with its first request.
+        excused = agents_on(self._machine) if self._trouble.count > hits else ()
+        left = [
+            str(each.info)
+            for each in self._machine.alive
+            if each.pid in earlier and each not in excused
+        ]
         book.lives[-1] = attrs.evolve(
             book.lives[-1], ready=book.moment(), missing=tuple(missing), left=tuple(left)
         )
@@ -276,11 +292,19 @@ class History:
         for name in (s.SHARED, s.DESK):
             turn = self._turn(self._clients[s.TYPIST], daemon, system)
             await turn.check(name)
+        if self._script.has_agents:
+            await self._end_agents(self._asker(self._clients[s.KEEPER], daemon, system))
         async with trio.open_nursery() as nursery:
             for client in self._clients:
                 nursery.start_soon(self._empty, client, daemon, system)
         for name in NAMES:
             await self._read_ledger(name, daemon, system)
+
+    async def _end_agents(self, asker: Asker) -> None:
+        end = AgentEnd(asker, self._book, self._agents)
+        await end.settle()
+        await end.read(self._sound_disk)
+        end.take_log(self._machine)
 
     async def _read_ledger(self, name: str, daemon: SimulatedDaemon, system: System) -> None:
         asker = self._asker(self._clients[s.KEEPER], daemon, system)

@@ -16,6 +16,7 @@ from aegis.protocol.screens import GetScreen
 from tests.chaos.checking.evidence import Answer, Handoff
 from tests.chaos.checking.observations import OutputRead, RecordsRead, Span, Waited
 from tests.chaos.histories import script as s
+from tests.chaos.histories.agent_steps import AgentSteps
 from tests.chaos.histories.asking import Answered, Asker
 from tests.chaos.histories.client import Client
 from tests.chaos.notebook import Notebook
@@ -30,6 +31,7 @@ class Reading:
         self._trouble = client.trouble
         self._find_id = client.find_id
         self._ask = asker.ask
+        self._agents = AgentSteps(client.handle, asker, book)
         self._book = book
 
     async def read_records(self, step: s.ReadRecordsStep) -> None:

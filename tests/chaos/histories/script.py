@@ -25,6 +25,18 @@ TYPIST, KEEPER = 0, 1
 """The numbers of the client that types, and of the client that spawns and closes."""
 
 
+ANN, BEN, CLEO, DAN = "ann", "ben", "cleo", "dan"
+"""The handles of agent sessions; the first two are spawned at the start of a history with agents.
+
+Any client may spawn each of the others, once.
+"""
+
+AGENTS = (ANN, BEN, CLEO, DAN)
+
+HUMAN = "human"
+"""The sender of work from a person without a handle."""
+
+
 def handle_of(client: int) -> str:
     """Return the handle of a client."""
     return f"client{client}"
@@ -194,6 +206,78 @@ class InboxStep(Step):
     wait_s: float | None = None
 
 
+# Steps on agent sessions. ``by`` is the handle of a session that calls, as its tools do.
+
+
+@attrs.frozen(kw_only=True)
+class AgentStep(Step):
+    """A step on the session ``agent``."""
+
+    agent: str
+    by: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SpawnAgentStep(AgentStep):
+    """Spawn a session; ``work`` is the kind of its first order. ``is_unnamed``: no handle chosen."""
+
+    work: str | None = None
+    is_unnamed: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class WorkStep(AgentStep):
+    """Send an order of ``kind`` to the session."""
+
+    kind: str
+
+
+@attrs.frozen(kw_only=True)
+class InterruptAgentStep(AgentStep):
+    """Interrupt the session's turn."""
+
+
+@attrs.frozen(kw_only=True)
+class RestartAgentStep(AgentStep):
+    """Restart the session's program."""
+
+
+@attrs.frozen(kw_only=True)
+class CloseAgentStep(AgentStep):
+    """Close the session."""
+
+
+@attrs.frozen(kw_only=True)
+class SubscribeAgentStep(AgentStep):
+    """Subscribe the session to a terminal, whose wakes become turns."""
+
+    terminal: str
+
+
+@attrs.frozen(kw_only=True)
+class ShowAgentStep(AgentStep):
+    """Read the state of the session, and the list of all."""
+
+
+@attrs.frozen(kw_only=True)
+class ReadSessionStep(AgentStep):
+    """Read the newest entries of the transcript."""
+
+
+@attrs.frozen(kw_only=True)
+class AnswerStep(Step):
+    """Answer an open request, or with ``is_late`` a closed one; ``draw`` picks it.
+
+    ``is_shown``: with its own digest. ``twice``: by two calls at once, with different answers.
+    """
+
+    draw: int
+    answer: str
+    is_shown: bool = True
+    is_late: bool = False
+    twice: bool = False
+
+
 # Faults.
 
 
@@ -254,6 +338,21 @@ class ShellStoppedFault(ScriptFault):
 
 
 @attrs.frozen(kw_only=True)
+class AgentKilledFault(ScriptFault):
+    """A kill with SIGKILL of an agent's process, so many seconds later. ``draw`` picks it."""
+
+    after_s: float
+    draw: int
+
+
+@attrs.frozen(kw_only=True)
+class ForgottenFault(ScriptFault):
+    """The loss of a conversation that an agent's program keeps. ``draw`` picks it."""
+
+    draw: int
+
+
+@attrs.frozen(kw_only=True)
 class NeverReadsFault(ScriptFault):
     """A client that does not read its inbox until the end."""
 
@@ -265,7 +364,7 @@ class Script:
     """A script. ``seed`` sets the rest of a run, such as the order of tasks.
 
     ``steps`` are in the order of their numbers. ``stops``: the last incarnation but one is stopped
-    in order, and not killed.
+    in order, and not killed. ``has_agents``: two sessions are spawned at the start.
     """
 
     seed: int
@@ -273,6 +372,7 @@ class Script:
     steps: tuple[Step, ...]
     faults: tuple[ScriptFault, ...]
     stops: bool = True
+    has_agents: bool = False
 
     def of(self, client: int) -> tuple[Step, ...]:
         """Return the steps of one client."""

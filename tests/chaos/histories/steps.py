@@ -46,7 +46,10 @@ class StepPlayer(Reading):
     """The player of the steps of a client."""
 
     async def do(self, step: s.Step) -> None:
-        await _DOERS[type(step)](self, step)
+        if isinstance(step, s.AgentStep | s.AnswerStep):
+            await self._agents.do(step)
+        else:
+            await _DOERS[type(step)](self, step)
 
     # Commands.
 

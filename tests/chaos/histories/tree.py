@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
+
 from actors import SupervisorSpec
-from aegis.app import daemon_tree
+from aegis.agents.directory.programs import Programs
+from aegis.app import agent_children, daemon_tree
+from aegis.configuration.agents import AgentSection
+from aegis.configuration.limits import LimitsSection
+from aegis.configuration.sections import Configuration
 from aegis.journal.flusher import Flusher
 from aegis.processes.process_host import ProcessHost
+from aegis.processes.process_scan import ProcessScan
 from aegis.state.root import State
 
 STATE = State(Path("/proc"))
@@ -25,6 +32,38 @@ SHELL_FILES = 1024
 """The limit of open files of a simulated shell."""
 
 
+CONFIGURATION = Configuration(
+    agents={"asks": AgentSection(provider="claude", permission="ask")},
+    limits=LimitsSection(sessions=64),
+)
+"""The configuration: one profile, whose sessions ask before they run a program."""
+
+
+@attrs.frozen
+class SimulatedKeys:
+    """Session URLs that nobody serves."""
+
+    async def session_url(self, handle: str) -> str:
+        """Return the URL of the handle."""
+        return f"http://127.0.0.1:9/{handle}"
+
+    async def revoke(self, handle: str) -> None:
+        """Do nothing."""
+
+
 def simulated_tree(flusher: Flusher, host: ProcessHost) -> SupervisorSpec:
     """Return the daemon's tree on a simulated disk and machine."""
-    return daemon_tree(STATE, flusher=flusher, host=host, shell_file_limit=SHELL_FILES)
+    programs = Programs(
+        configuration=CONFIGURATION,
+        keys=SimulatedKeys(),
+        scan=ProcessScan(host),
+        root=str(STATE.root),
+        variables={},
+    )
+    return daemon_tree(
+        STATE,
+        flusher=flusher,
+        host=host,
+        shell_file_limit=SHELL_FILES,
+        agents=agent_children(STATE, flusher=flusher, programs=programs),
+    )

@@ -18,6 +18,7 @@ from actors.faults import Delay, Fault, FaultPoint, Plan, Raise
 from tests.chaos.checking.observations import Disturbance, Harm, Span
 from tests.chaos.histories import script as s
 from tests.chaos.machine.disk_faults import disk_fault
+from tests.chaos.machine.simulated_agent import AgentWorld, agents_on
 from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan
 from tests.chaos.machine.simulated_processes import SimulatedProcess
 from tests.chaos.notebook import Notebook
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 DISTURBED_S = 1.0
 """The time, in seconds, in which crashed actors restart and refused writes are tried again."""
 
-TIMED = s.KillFault | s.PowerLossFault | s.ShellKilledFault
+TIMED = s.KillFault | s.PowerLossFault | s.ShellKilledFault | s.AgentKilledFault
 
 
 class TroubledDiskPlan(DiskPlan):
@@ -99,7 +100,8 @@ class TroubledPlan(Plan):
 class Trouble:
     """The faults of ``script``. ``hits`` counts those that struck, by kind."""
 
-    def __init__(self, script: s.Script, book: Notebook) -> None:
+    def __init__(self, script: s.Script, book: Notebook, agents: AgentWorld) -> None:
+        self._agents = agents
         self.hits: Counter[str] = Counter()
         self.disk_plan = TroubledDiskPlan(self._disk_hit)
         self.plan = TroubledPlan(self._point_hit)
@@ -150,7 +152,14 @@ class Trouble:
 
     def _let_go_wrong(self, fault: s.ScriptFault) -> None:
         match fault:
-            case s.KillFault() | s.PowerLossFault() | s.ShellKilledFault():
+            case s.ForgottenFault(draw=draw):
+                self.hits["conversation lost"] += self._agents.forget(draw)
+            case (
+                s.KillFault()
+                | s.PowerLossFault()
+                | s.ShellKilledFault()
+                | s.AgentKilledFault()
+            ):
                 self._timed.append(fault)
                 self._start(fault)
             case s.DiskFault(call=call, number=number, kind=kind):
@@ -183,6 +192,14 @@ class Trouble:
                 daemon.die("power loss", draw=draw)
             case s.ShellKilledFault(terminal=terminal):
                 self._kill_shell(daemon, terminal)
+            case s.AgentKilledFault(draw=draw):
+                self._kill_agent(daemon, draw)
+
+    def _kill_agent(self, daemon: SimulatedDaemon, draw: int) -> None:
+        agents = agents_on(daemon.machine)
+        if agents:
+            self.hits["agent killed"] += 1
+            agents[draw % len(agents)].take(signal.SIGKILL)
 
     # Shells.
 

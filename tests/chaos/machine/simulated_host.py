@@ -134,6 +134,12 @@ class SimulatedPty:
         return self._tty
 
 
+GUARDED = 0.8
+"""The share of agents whose guard outlives a killed daemon."""
+
+GUARD_S = 0.05
+"""The longest time, in seconds, until a guard has ended the processes of its agent."""
+
 LINGER_S = 0.004
 """The longest time, in seconds, until the kernel has closed the files of a killed daemon."""
 
@@ -169,6 +175,11 @@ class SimulatedHost:
         self._scratch = scratch
         self.is_dead = False
         self._ptys: list[SimulatedPty] = []
+        self._guarded: list[str] = []
+
+    def guard(self, cookie: str) -> None:
+        """Let a guard watch the processes with this cookie."""
+        self._guarded.append(cookie)
 
     def kill(self, *, lingers: bool = True) -> None:
         """End the daemon. Its PTYs hang up at once unless it ``lingers``. Idempotent."""
@@ -179,8 +190,22 @@ class SimulatedHost:
         if lingers:
             later = self.machine.chance.uniform(0, LINGER_S)
             self.machine.after(later, partial(self._hang_up, still_open))
+            self._end_guarded()
         else:
             self._hang_up(still_open)
+
+    def _end_guarded(self) -> None:
+        """Let the guards that were not killed too end their agents."""
+        for cookie in self._guarded:
+            if any(each.cookie == cookie for each in self.machine.alive):
+                if self.machine.chance.random() < GUARDED:
+                    later = self.machine.chance.uniform(0, GUARD_S)
+                    self.machine.after(later, partial(self._end_tree, cookie))
+
+    def _end_tree(self, cookie: str) -> None:
+        for each in self.machine.alive:
+            if each.cookie == cookie:
+                each.take(signal.SIGKILL)
 
     def _hang_up(self, still_open: Sequence[SimulatedPty]) -> None:
         for pty in still_open:

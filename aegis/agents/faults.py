@@ -1,0 +1,29 @@
+"""The fault points of agent sessions; the handle is the subject of those of a session.
+
+The lines of transcripts and of the roster pass the points of ledgers, by the names of their files.
+"""
+
+from __future__ import annotations
+
+from actors.faults import FaultTable
+
+AGENTS = FaultTable()
+
+START_BEFORE = AGENTS.point("agent.start.before", may_wait=True)
+"""The agent's process will now be started; no process of an earlier one is left."""
+START_AFTER = AGENTS.point("agent.start.after", may_wait=True)
+"""Its driver runs; the session does not know it yet."""
+ACKNOWLEDGE_BEFORE = AGENTS.point("turn.acknowledge.before")
+"""A turn is synced as opened; its messages will now be marked as read."""
+SEND_BEFORE = AGENTS.point("turn.send.before")
+"""A turn is synced as opened; it will now be passed to the driver."""
+SEND_AFTER = AGENTS.point("turn.send.after")
+"""The driver has the turn in its mailbox."""
+NOTIFY_BEFORE = AGENTS.point("turn.notify.before")
+"""The outcome of a turn is synced; a sender of it will now be notified."""
+ANSWER_BEFORE = AGENTS.point("answer.write.before")
+"""An answer to a request is synced; it will now be passed to the driver."""
+ANSWER_AFTER = AGENTS.point("answer.write.after")
+"""The driver has replied to the answer; the desk does not know that yet."""
+FRAME_BEFORE = AGENTS.point("frame.write.before")
+"""A frame will now be queued for the agent. The subject is the frame's type."""

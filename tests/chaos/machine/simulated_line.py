@@ -1,0 +1,142 @@
+"""``SimulatedLine``: a simulated agent's process with the interface of ``LineProcess``.
+
+The guard is modelled too: it ends the tree of an agent a moment after the daemon was killed, unless
+it was killed with it (``SimulatedHost.guard``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from unittest import mock
+
+import trio
+
+from aegis.agents.drivers.guarded_process import Launch
+from aegis.agents.drivers.harness import Frame
+from aegis.agents.drivers.line_process import LineSettings
+from aegis.processes.process_scan import ProcessScan
+from aegis.processes.reaper import ROUNDS, SHORT_ROUNDS, Round, end_processes
+from tests.chaos.machine.simulated_agent import AgentWorld, SimulatedClaude, agents_on, session_of
+from tests.chaos.machine.simulated_host import SimulatedHost
+from tests.chaos.machine.simulated_processes import SimulatedProcess
+
+START_S = 0.05
+"""The longest time, in seconds, that the start of a process takes."""
+
+RESUME = "--resume="
+
+
+class SimulatedLine:
+    """A running agent, as ``LineProcess`` documents it."""
+
+    def __init__(
+        self,
+        agent: SimulatedClaude,
+        process: SimulatedProcess,
+        cookie: str,
+        scan: ProcessScan,
+        on_over: trio.Event,
+    ) -> None:
+        self._agent = agent
+        self._process = process
+        self._cookie = cookie
+        self._scan = scan
+        self._on_over = on_over
+        self.position = 0
+        self.noise = 0
+
+    @property
+    def exit_code(self) -> int | None:
+        """The status of the process."""
+        return self._process.status
+
+    def stderr_tail(self) -> str:
+        """Return nothing: no simulated agent writes to standard error."""
+        return ""
+
+    def end_reason(self, agent: str) -> str:
+        """Return one sentence on why the process ended."""
+        return f"{agent} ended with the status {self._process.status}"
+
+    async def run(self) -> None:
+        """Wait for the end of the process."""
+        await self._process.ended.wait()
+        self._on_over.set()
+
+    async def read(self) -> list[Frame] | None:
+        """Return the next frames; None at the end."""
+        while not self._agent.output:
+            if not self._process.is_alive:
+                return None
+            with trio.CancelScope() as waiting:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(_cancel_after, self._process.ended, waiting)
+                    await self._agent.has_output.wait()
+                    waiting.cancel()
+        frames = list(self._agent.output)
+        self._agent.output.clear()
+        self.position += len(frames)
+        return frames
+
+    def put(self, frame: Frame) -> None:
+        """Write a frame, unless the process has ended."""
+        host = self._scan.host
+        assert isinstance(host, SimulatedHost)
+        if self._process.is_alive and not host.is_dead:
+            self._agent.take(frame)
+
+    async def close(self, eof_s: float) -> tuple[str, ...]:
+        """End the agent and its processes, by the end of its input if there is time."""
+        if eof_s > 0:
+            self._agent.end_input()
+            with trio.move_on_after(eof_s):
+                await self._process.ended.wait()
+        return await self._end(ROUNDS)
+
+    async def end_at_once(self) -> None:
+        """Kill all processes."""
+        await self._end(SHORT_ROUNDS)
+        await self.release()
+
+    async def _end(self, rounds: Sequence[Round]) -> tuple[str, ...]:
+        left = await end_processes([], [self._cookie], rounds, self._scan)
+        return tuple(map(str, left))
+
+    async def release(self) -> None:
+        """Reap the process."""
+        await trio.lowlevel.checkpoint()
+        if not self._process.is_alive:
+            self._process.machine.reap(self._process)
+
+
+async def _cancel_after(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
+async def _start(
+    world: AgentWorld, launch: Launch, settings: LineSettings, scan: ProcessScan, over: trio.Event
+) -> SimulatedLine:
+    host = scan.host
+    assert isinstance(host, SimulatedHost)
+    machine = host.machine
+    with trio.CancelScope(shield=True):
+        await trio.sleep(machine.chance.uniform(0, START_S))
+    if host.is_dead:
+        await trio.sleep_forever()
+    resumed = [each.removeprefix(RESUME) for each in launch.argv if each.startswith(RESUME)]
+    session = session_of(launch.cookie)
+    agent = SimulatedClaude(world, session, resumed[0] if resumed else None)
+    agent.starts(tuple(str(each.info) for each in agents_on(machine, session)))
+    process = machine.start(agent.main, launch.argv, cwd=str(launch.cwd), cookie=launch.cookie)
+    host.guard(launch.cookie)
+    return SimulatedLine(agent, process, launch.cookie, scan, over)
+
+
+@contextmanager
+def simulated_agents(world: AgentWorld) -> Iterator[None]:
+    """Start agents on simulated machines inside the block."""
+    with mock.patch("aegis.agents.drivers.driver.start_process", partial(_start, world)):
+        yield
