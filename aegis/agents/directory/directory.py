@@ -41,7 +41,7 @@ from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import refuse_profile, refuse_reach
-from aegis.agents.sessions.session import AgentSession
+from aegis.agents.sessions.session import AgentSession, SessionClosed
 from aegis.agents.sessions.status import Identity
 from aegis.clock import utc_now
 from aegis.errors import (
@@ -80,6 +80,7 @@ DirectoryMessage = (
     | api.ShowAgent
     | api.ReadSession
     | FindAnswerer
+    | SessionClosed
     | Down
 )
 
@@ -138,8 +139,10 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self.reply(message, profile_list(self._programs))
             case FindAnswerer(handle=handle):
                 self.reply(message, self._answerer(handle))
+            case SessionClosed(id=id_):
+                await self._session_closed(id_)
             case Down():
-                await self._session_ended(message)
+                self._session_ended(message)
             case _:
                 self._pass_on(message)
 
@@ -336,11 +339,12 @@ class AgentDirectory(Actor[DirectoryMessage]):
         except (ActorError, AegisError) as error:
             log.warning("session not restored", handle=member.handle, why=str(error))
 
-    async def _session_ended(self, down: Down) -> None:
-        """Note the close of a session, or that its actor gave up."""
-        id_ = down.path.split("/")[-2]
-        if not down.final or self._refs.pop(id_, None) is None or down.reason != "finished":
-            return
+    def _session_ended(self, down: Down) -> None:
+        """Forget the actor of a session that is closed, or that gave up."""
+        if down.final:
+            self._refs.pop(down.path.split("/")[-2], None)
+
+    async def _session_closed(self, id_: str) -> None:
         with contextlib.suppress(StorageError):  # the next start finds it closed, and writes again
             await self._ledger.write({"kind": "closed", "id": id_})
         with contextlib.suppress(AegisError):

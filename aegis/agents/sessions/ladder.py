@@ -1,8 +1,8 @@
 """``Ladder``: the tries to start an agent, from its own conversation to a fresh one. Pure.
 
 The rungs of a session with a conversation: (1) resume it, (2) resume it again after a pause, (3) a
-fresh conversation primed with the last texts. Without one: two tries of a fresh conversation. Above
-the last rung the start has failed.
+fresh conversation primed with the last texts. Without one: two tries of a fresh conversation, which
+is primed if there were turns. Above the last rung the start has failed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Ladder:
         self.rung += 1
         conversation = past.conversation
         if conversation is None:
-            return StartDriver(conversation=None)
+            # It may have had one whose id did not reach the disk: a turn was opened, so there are
+            # texts.
+            return StartDriver(conversation=None, texts=tuple(past.texts))
         if self.rung <= RESUMES:
             return StartDriver(conversation=conversation)
         return StartDriver(conversation=None, texts=tuple(past.texts))

@@ -1,6 +1,7 @@
 """``Mail``: a session's connection to the inboxes: its own messages, and notifications to others.
 
-It reports messages as ``News``. The inbox keeps a message until the session has acknowledged it.
+It reports messages as ``News``, and delivered notifications as ``Notified``. The inbox keeps a
+message until the session has acknowledged it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import structlog
 import trio
 
 from actors import ActorError, Ref, System, describe
-from aegis.agents.sessions.steps import Notify
+from aegis.agents.sessions.steps import Notified, Notify
 from aegis.clock import utc_now
 from aegis.errors import AegisError
 from aegis.protocol.feeds import FollowInbox, InboxPlace
@@ -70,7 +71,7 @@ class Mail:
         self._owner.start_soon(self._fetch, message)
 
     def notify(self, notification: Notify) -> None:
-        """Send a notification; an inbox that has its id already drops it."""
+        """Send a notification, and report ``Notified``; an inbox drops an id that it has."""
         self._owner.start_soon(self._deliver, notification)
 
     async def _follow(self) -> None:
@@ -108,6 +109,7 @@ class Mail:
                 status="error",
             )
         )
+        await self._owner.ref.send(Notified(notification.id))
 
     async def _ask(self, request: Any) -> Any:
         """Return the inbox's answer; ask again as long as there is none."""

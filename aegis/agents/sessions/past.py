@@ -24,6 +24,12 @@ import attrs
 MAX_KNOWN = 4_096
 """Message ids that are remembered, so that a message is never delivered twice."""
 
+MAX_UNREPORTED = 256
+"""Lost turns that are remembered until their senders were notified."""
+
+LOSSES = frozenset({"interrupted", "failed", "limited"})
+"""The outcomes of turns that are reported to the senders."""
+
 MAX_TEXTS = 20
 MAX_TEXT_BYTES = 32 * 1024
 """The texts that a fresh conversation is primed with, if the old one cannot be resumed."""
@@ -42,15 +48,15 @@ class OpenTurn:
 class Past:
     """The fold of a transcript. ``launches`` counts the starts of the agent's process.
 
-    ``unreported`` is the newest turn whose senders may not have been notified, with its outcome and
-    the reason.
+    ``unreported`` has the lost turns by number whose senders may not have been notified, each with
+    its outcome and the reason.
     """
 
     turn: int = 0
     launches: int = 0
     conversation: str | None = None
     open_turn: OpenTurn | None = None
-    unreported: tuple[OpenTurn, str, str] | None = None
+    unreported: dict[int, tuple[OpenTurn, str, str]] = attrs.field(factory=dict)
     is_closed: bool = False
     known: dict[str, None] = attrs.field(factory=dict)
     texts: list[str] = attrs.field(factory=list)
@@ -63,8 +69,7 @@ class Past:
             case {"kind": "turn_ended", "turn": int(number), "outcome": str(outcome), **rest}:
                 self._ended(number, outcome, rest)
             case {"kind": "notified", "turn": int(number)}:
-                if self.unreported is not None and self.unreported[0].number == number:
-                    self.unreported = None
+                self.unreported.pop(number, None)
             case {"kind": "ready", "conversation": str(conversation)}:
                 self.conversation = conversation
             case {"kind": "started"}:
@@ -85,7 +90,10 @@ class Past:
         if turn is None or turn.number != number:
             return
         self.open_turn = None
-        self.unreported = turn, outcome, str(rest.get("reason", ""))
+        if outcome in LOSSES:
+            self.unreported[number] = turn, outcome, str(rest.get("reason", ""))
+        if len(self.unreported) > MAX_UNREPORTED:
+            del self.unreported[next(iter(self.unreported))]
         self.add_text("assistant", rest.get("text"))
 
     def remember(self, message_id: str) -> None:

@@ -21,16 +21,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
-
 from actors.codec import unstructure
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.entries import Entries
 from aegis.agents.sessions.ladder import Ladder, end_reason
-from aegis.agents.sessions.open_requests import OpenRequests, Policy
-from aegis.agents.sessions.past import OpenTurn, Past
+from aegis.agents.sessions.open_requests import OpenRequests
+from aegis.agents.sessions.past import LOSSES, OpenTurn, Past
+from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.steps import Incoming, Input, Outcome, Output, Phase
-from aegis.agents.sessions.turns import Turn, ended_entry, is_loss, next_turn, notifications
+from aegis.agents.sessions.turns import Reports, Turn, ended_entry, next_turn
 from aegis.protocol import agent_events as ev
 
 START_AGAIN_S = 2.0
@@ -50,15 +49,6 @@ MAX_WAITING = 1_000
 
 MAX_TOOLS = 256
 """Running tool calls that are followed."""
-
-
-@attrs.frozen(kw_only=True)
-class Settings:
-    """The parts of a session that never change; ``max_runtime_s`` limits one turn."""
-
-    session: str
-    policy: Policy
-    max_runtime_s: float | None = None
 
 
 class Session:
@@ -85,6 +75,7 @@ class Session:
         self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
         self._waiting: list[Incoming] = []
         self._entries = Entries()
+        self._reports = Reports(settings.session)
         self.has_process = self._is_wanted = self._is_failed = self._is_finished = False
         self._out: list[Output] = []
         self._now = now
@@ -110,12 +101,14 @@ class Session:
         return self._past.conversation
 
     def begin(self, now: float) -> list[Output]:
-        """Return the outputs of the daemon's start: the outcome of a turn that its end cut."""
+        """Return the outputs of the daemon's start: the outcome of a cut turn, and reports."""
         self._out, self._now = [], now
+        for turn in self._past.unreported.values():
+            self._report(*turn)
         if (cut := self._past.open_turn) is not None:
             self._end_turn(cut, "interrupted", "the daemon ended during the turn")
-        elif (unreported := self._past.unreported) is not None and is_loss(unreported[1]):
-            self._report(*unreported)
+        if self.phase is Phase.CLOSED:
+            self._advance_end()
         return self._out
 
     def handle(self, step: Input, now: float) -> list[Output]:
@@ -135,6 +128,8 @@ class Session:
                 self._out += self.requests.take(step)
             case steps.Due(timer=timer):
                 self._due(timer)
+            case steps.Notified(id=notification):
+                self._note_reported(self._reports.confirm(notification))
             case steps.Interrupt() | steps.Close() | steps.Restart() | steps.Resume():
                 self._ordered(step)
             case _:
@@ -159,8 +154,9 @@ class Session:
     def _advance_end(self) -> None:
         if self._turn is not None and self._turn.is_stored:
             self._finish("cancelled", self.reason)
-        is_left = self.has_process or self._turn is not None or not self._entries.are_stored
-        if not is_left and not self._is_finished:
+        is_noted = self._entries.are_stored and self._reports.are_done
+        is_over = is_noted and not self.has_process and self._turn is None
+        if is_over and not self._is_finished:
             self._is_finished = True
             self._put(steps.Finished())
 
@@ -214,8 +210,12 @@ class Session:
 
     def _report(self, turn: OpenTurn, outcome: str, reason: str) -> None:
         """Notify the senders of a turn that was lost."""
-        self._out += notifications(self._settings.session, turn, outcome, reason)
-        self._append("notified", turn=turn.number)
+        self._out += self._reports.open(turn, outcome, reason)
+        self._note_reported(self._reports.take_done())
+
+    def _note_reported(self, turns: list[int]) -> None:
+        for number in turns:
+            self._append("notified", turn=number)
 
     # The transcript.
 
@@ -229,7 +229,7 @@ class Session:
             self._turn.is_stored = True
         elif kind == "turn_ended" and self._ending is not None:
             (turn, fields), self._ending = self._ending, None
-            if is_loss(fields["outcome"]):
+            if fields["outcome"] in LOSSES:
                 self._report(turn, fields["outcome"], fields["reason"])
 
     # The agent's process.
@@ -364,7 +364,7 @@ class Session:
         assert self._turn is not None
         is_limited = self.limited_until is not None and self._now < self.limited_until
         outcome: Outcome = "limited" if is_limited else "failed"
-        if result.ok or self._turn.is_interrupted:
+        if result.ok or self._turn.is_interrupted or self.phase is Phase.STOPPING:
             outcome = "completed" if result.ok else "cancelled"
         self._finish(outcome, result.reason, result.text)
 

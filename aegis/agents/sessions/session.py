@@ -22,7 +22,8 @@ from aegis.agents.sessions import steps
 from aegis.agents.sessions.mail import Mail, News
 from aegis.agents.sessions.open_requests import Policy
 from aegis.agents.sessions.requests_out import NotShown, RequestsOut, agent_id
-from aegis.agents.sessions.rules import Session, Settings
+from aegis.agents.sessions.rules import Session
+from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.status import Identity, agent_info
 from aegis.agents.sessions.steps import Incoming
 from aegis.agents.sessions.transcript import Transcript
@@ -80,6 +81,13 @@ class _NoDriver:
 
 
 @attrs.frozen
+class SessionClosed:
+    """The session with this id is closed and ends: for its directory."""
+
+    id: str
+
+
+@attrs.frozen
 class ResumeAgent:
     """Start the agent without waiting for a message."""
 
@@ -95,6 +103,7 @@ SessionMessage = (
     | ResumeAgent
     | Down
     | News
+    | steps.Notified
     | _Settled
     | _TimerDue
     | _NoDriver
@@ -150,9 +159,7 @@ class AgentSession(Actor[SessionMessage]):
             await self.context.system.supervisor(self._processes).stop_child(DRIVER)
         await self._carry_out(self._session.begin(time.time()))
         self.context.register("session", self._identity.id)
-        if transcript.past.is_closed:
-            self.context.finish()
-        else:
+        if not transcript.past.is_closed:
             self._mail.start()
 
     async def teardown(self) -> None:
@@ -167,6 +174,8 @@ class AgentSession(Actor[SessionMessage]):
             case msg.DriverEvents() | msg.DriverReady() | msg.DriverFailed() | msg.DriverEnded():
                 await self._report(message)
                 self.reply(message, None)
+            case steps.Notified():
+                await self._handle(message)
             case News(messages=messages):
                 await self._handle(steps.Arrived(tuple(map(_incoming, messages))))
             case _Settled(number=number, error=error):
@@ -268,6 +277,11 @@ class AgentSession(Actor[SessionMessage]):
         for reply in self._closers:
             reply.send(self._info())
         self._closers.clear()
+        # Its monitor can be too late: a session that was closed before may end in its start.
+        directory = self.context.system.registry.find("service", "agents")
+        if directory is not None:
+            with contextlib.suppress(ActorError):
+                directory.tell(SessionClosed(self._identity.id))
         self.context.finish()
 
     # The transcript.

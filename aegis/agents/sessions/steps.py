@@ -130,6 +130,13 @@ class NotShown:
 
 
 @attrs.frozen
+class Notified:
+    """The notification with this id is durable in its inbox."""
+
+    id: str
+
+
+@attrs.frozen
 class Interrupt:
     """A request to end the current turn."""
 
@@ -173,6 +180,7 @@ Input = (
     | FromAgent
     | Answered
     | NotShown
+    | Notified
     | Interrupt
     | Close
     | Restart
@@ -253,7 +261,10 @@ class Acknowledge:
 
 @attrs.frozen(kw_only=True)
 class Notify:
-    """Send a message of the substrate to a handle; its id is stable, so it arrives once."""
+    """Send a message of the substrate to a handle, and report ``Notified``.
+
+    Its id is stable, so it arrives once.
+    """
 
     id: str
     handle: str

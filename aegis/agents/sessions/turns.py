@@ -1,4 +1,4 @@
-"""One turn: the messages that it is made of, its last text, and its senders. Pure."""
+"""One turn: the messages that it is made of, its last text, and reports to its senders. Pure."""
 
 from __future__ import annotations
 
@@ -107,12 +107,39 @@ _LOSS = {
 """The outcomes that are reported, in words."""
 
 
-def is_loss(outcome: str) -> bool:
-    """Whether the senders are notified of this outcome."""
-    return outcome in _LOSS
-
-
 def _handle_of(sender: str) -> str:
     """Return the handle of a sender; empty if it was no agent and no person."""
     kind, _, handle = sender.partition(":")
     return sender if sender == "human" else handle if kind == "agent" else ""
+
+
+class Reports:
+    """The notifications of the session ``session`` that no inbox has confirmed yet."""
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+        self._waiting: dict[int, set[str]] = {}
+
+    @property
+    def are_done(self) -> bool:
+        """Whether every notification is confirmed."""
+        return not self._waiting
+
+    def open(self, turn: OpenTurn, outcome: str, reason: str) -> list[Notify]:
+        """Return the notifications of a lost turn."""
+        sent = [*notifications(self._session, turn, outcome, reason)]
+        self._waiting[turn.number] = {each.id for each in sent}
+        return sent
+
+    def confirm(self, notification: str) -> list[int]:
+        """Note that an inbox has a notification; return as ``take_done``."""
+        for waiting in self._waiting.values():
+            waiting.discard(notification)
+        return self.take_done()
+
+    def take_done(self) -> list[int]:
+        """Return the numbers of the turns whose senders have all been notified, each once."""
+        done = [number for number, waiting in self._waiting.items() if not waiting]
+        for number in done:
+            del self._waiting[number]
+        return done

@@ -18,8 +18,8 @@ from tests.chaos.histories.agent_steps import AgentSteps
 from tests.chaos.histories.asking import Asker
 from tests.chaos.histories.tree import STATE
 from tests.chaos.machine.simulated_agent import AgentWorld
-from tests.chaos.machine.simulated_processes import Machine
 from tests.chaos.machine.simulated_disk import SimulatedDisk
+from tests.chaos.machine.simulated_processes import Machine
 from tests.chaos.notebook import Notebook
 
 MOST_BYTES = 2**24
@@ -42,10 +42,12 @@ class AgentEnd:
         """Give each open session one more order, and wait until all are at rest."""
         for number, session in enumerate(await self._sessions(closed=False)):
             await self._steps.send(session.handle, f"@work.{9000 + number}.quick@", s.HUMAN)
-        busy: list[str] = []
-        with trio.move_on_after(PATIENCE_S):
-            while busy := await self._busy():
-                await trio.sleep(LOOK_S)
+        busy = await self._busy()
+        for _ in range(round(PATIENCE_S / LOOK_S)):
+            if not busy:
+                break
+            await trio.sleep(LOOK_S)
+            busy = await self._busy()
         self._book.agents.stuck += busy
 
     async def _sessions(self, *, closed: bool) -> list[api.AgentInfo]:

@@ -219,7 +219,7 @@ class AgentStep(Step):
 
 @attrs.frozen(kw_only=True)
 class SpawnAgentStep(AgentStep):
-    """Spawn a session; ``work`` is the kind of its first order. ``is_unnamed``: no handle chosen."""
+    """Spawn a session; ``work`` is the kind of its first order. ``is_unnamed``: with no handle."""
 
     work: str | None = None
     is_unnamed: bool = False

@@ -154,12 +154,7 @@ class Trouble:
         match fault:
             case s.ForgottenFault(draw=draw):
                 self.hits["conversation lost"] += self._agents.forget(draw)
-            case (
-                s.KillFault()
-                | s.PowerLossFault()
-                | s.ShellKilledFault()
-                | s.AgentKilledFault()
-            ):
+            case s.KillFault() | s.PowerLossFault() | s.ShellKilledFault() | s.AgentKilledFault():
                 self._timed.append(fault)
                 self._start(fault)
             case s.DiskFault(call=call, number=number, kind=kind):

@@ -202,7 +202,7 @@ class SimulatedClaude:
         match frame:
             case {"type": "user"}:
                 self._turns.append(frame)
-            case {"type": "control_request", "request": {"subtype": "initialize", **fields}}:
+            case {"type": "control_request", "request": {"subtype": "initialize"} as fields}:
                 self._initialize(frame, fields)
             case {"type": "control_request", "request": {"subtype": subtype}}:
                 self._is_interrupted |= subtype == "interrupt" and bool(self._uuid)
@@ -367,5 +367,5 @@ class SimulatedClaude:
 
 
 async def _sleep_forever(process: SimulatedProcess) -> int:
-    await trio.sleep_forever()
-    return 0
+    while True:
+        await process.sleep(1000)

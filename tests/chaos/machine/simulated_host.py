@@ -197,10 +197,10 @@ class SimulatedHost:
     def _end_guarded(self) -> None:
         """Let the guards that were not killed too end their agents."""
         for cookie in self._guarded:
-            if any(each.cookie == cookie for each in self.machine.alive):
-                if self.machine.chance.random() < GUARDED:
-                    later = self.machine.chance.uniform(0, GUARD_S)
-                    self.machine.after(later, partial(self._end_tree, cookie))
+            is_there = any(each.cookie == cookie for each in self.machine.alive)
+            if is_there and self.machine.chance.random() < GUARDED:
+                later = self.machine.chance.uniform(0, GUARD_S)
+                self.machine.after(later, partial(self._end_tree, cookie))
 
     def _end_tree(self, cookie: str) -> None:
         for each in self.machine.alive:

@@ -466,3 +466,57 @@ def test_a_forgotten_entry_of_another_form_harms_nothing() -> None:
         past.take(entry)
     assert past.open_turn is not None
     assert past.open_turn.messages == (("", ""), ("2", ""))
+
+
+def past_of(entries: list[dict[str, Any]]) -> Past:
+    past = Past()
+    for entry in entries:
+        past.take(entry)
+    return past
+
+
+def test_a_loss_is_reported_again_until_the_inbox_has_confirmed_the_report() -> None:
+    first = Case().working(1).give(steps.DriverEnded(code=1))
+    assert first.kinds("notified") == []
+    again = Case(past_of(first.entries))
+    again.take(again.session.begin(0.0))
+    reports = first.of(steps.Notify)
+    assert again.of(steps.Notify) == reports
+    again.give(steps.Notified(reports[0].id))
+    assert [each["turn"] for each in again.kinds("notified")] == [1]
+    third = Case(past_of([*first.entries, *again.entries]))
+    assert third.session.begin(0.0) == []
+
+
+def test_every_loss_that_is_not_reported_is_reported_after_a_restart() -> None:
+    lost = Case().working(1).result(ok=False).working(2).result(ok=False)
+    case = Case(past_of(lost.entries))
+    case.take(case.session.begin(0.0))
+    ids = ["session:s1/turn:1/pm", "session:s1/turn:2/pm"]
+    assert [each.id for each in case.of(steps.Notify)] == ids
+
+
+def test_a_closed_session_ends_once_its_losses_are_reported() -> None:
+    case = Case().working(1).result(ok=False).give(steps.Close("human"))
+    case.give(steps.DriverEnded(code=0))
+    assert case.of(steps.Finished) == []
+    again = Case(past_of(case.entries))
+    again.take(again.session.begin(0.0))
+    assert again.of(steps.Finished) == []
+    again.give(steps.Notified("session:s1/turn:1/pm"))
+    assert again.of(steps.Finished) == [steps.Finished()]
+
+
+def test_a_conversation_whose_id_was_lost_is_followed_by_a_primed_one() -> None:
+    opened = Case().working(1).kinds("turn_opened")
+    case = Case(past_of(opened)).give(steps.Arrived((message(2),)))
+    assert case.of(steps.StartDriver) == [
+        steps.StartDriver(conversation=None, texts=("[user] do 1",))
+    ]
+
+
+def test_a_turn_that_a_restart_ends_is_cancelled_also_if_the_agent_reports_a_failure() -> None:
+    case = Case().working().give(steps.Restart("human"))
+    case.result(ok=False, reason="aborted")
+    assert case.outcome() == "cancelled"
+    assert case.of(steps.Notify) == []

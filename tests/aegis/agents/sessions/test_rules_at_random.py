@@ -14,7 +14,7 @@ from tests.aegis.agents.sessions.world import World
 EVENTS = (
     *("sync", "ready") * 12,
     *("arrive", "result", "talk", "ask", "answer", "withdraw") * 3,
-    *("ring", "limit") * 2,
+    *("ring", "limit", "notify") * 2,
     *("refuse", "fail", "die", "restart", "cancelled"),
 )
 ORDERS = (
@@ -83,7 +83,7 @@ def test_a_closed_session_ends_and_stays_closed(seed: int, length: int, killed: 
 
 def test_the_world_lets_everything_happen() -> None:
     """Without this the tests above could hold because nothing happens."""
-    worlds = [World(random.Random(seed)) for seed in range(4)]
+    worlds = [World(random.Random(seed)) for seed in range(12)]
     for world in worlds:
         live(world, 2000)
     entries = [entry for world in worlds for entry in world.entries]

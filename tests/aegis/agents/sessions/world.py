@@ -8,7 +8,8 @@ from typing import Any
 from aegis.agents.drivers.harness import Capabilities
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.past import Past
-from aegis.agents.sessions.rules import Session, Settings
+from aegis.agents.sessions.rules import Session
+from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.steps import Incoming, Input, Output, Phase
 from aegis.protocol import agent_events as ev
 
@@ -37,6 +38,7 @@ class World:
         self.sent: dict[str, str] = {}
         self.shown: dict[str, str] = {}  # requests of the desk, and the state of each
         self.notified: list[str] = []
+        self.notifications: list[str] = []  # on their way
         self.timers: dict[str, float] = {}
         self.running: str | None = None
         self.process = "none"
@@ -52,6 +54,7 @@ class World:
         kept = self.chance.randint(0, len(self.unsynced)) if self.unsynced else 0
         self.entries += [each.entry for each in self.unsynced[:kept]]
         self.unsynced.clear()
+        self.notifications.clear()
         self.timers.clear()
         self.finished = False
         self.running, self.process = None, "none"
@@ -115,7 +118,7 @@ class World:
                     if each["kind"] == "turn_ended" and each["outcome"] != "completed"
                 ]
                 assert int(notification.split("turn:")[1].split("/")[0]) in ended
-                self.notified.append(notification)
+                self.notifications.append(notification)
             case steps.Wake(timer=timer, after_s=after_s):
                 assert after_s >= 0
                 self.timers[timer] = self.now + after_s
@@ -138,6 +141,12 @@ class World:
         for each in batch:
             if each.sync:
                 self.give(steps.NotStored(each.number, "disk full"))
+
+    def notify(self) -> None:
+        """The oldest notification arrives."""
+        if self.notifications:
+            self.notified.append(self.notifications.pop(0))
+            self.give(steps.Notified(self.notified[-1]))
 
     def arrive(self) -> None:
         self.inbox.append(message(len(self.inbox), self.chance.choice(SENDERS)))
@@ -225,6 +234,8 @@ class World:
                 uuid, self.running = self.running, None
                 self.agent(ev.Result(messages=[uuid], ok=True, reason="end"))
             self.sync()
+            while self.notifications:
+                self.notify()
             self.fetch()
             if before == (len(self.entries), self.process, dict(self.timers), self.acknowledged):
                 if not self.timers:
