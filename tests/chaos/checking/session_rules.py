@@ -32,11 +32,16 @@ def _silently_new(case: Case) -> Iterator[str]:
 
 
 def _not_resumed(case: Case) -> Iterator[str]:
-    """Find new conversations though the known one was not tried, or could be resumed."""
-    for session, processes in _of_session(case.evidence.agents).items():
+    """Find new conversations though the known one was not tried, or could be resumed.
+
+    A daemon forgets the id of a conversation that no disk took.
+    """
+    agents = case.evidence.agents
+    for session, processes in _of_session(agents).items():
+        durable = {each["conversation"] for each in agents.entries(session, "ready")}
         known = ""
         for before, each in zip([None, *processes], processes, strict=False):
-            if known and each.resumes is None and (before is None or before.is_ready):
+            if known in durable and each.resumes is None and (before is None or before.is_ready):
                 yield f"process {each.number} of {session} did not resume {known}"
             known = each.resumes or known
 

@@ -8,6 +8,7 @@ from itertools import islice
 
 import pytest
 
+from aegis.agents.faults import AGENTS
 from aegis.faults import parse_plan
 from aegis.lifetime import FAULT_TABLES
 from aegis.requests.faults import REQUESTS
@@ -31,7 +32,7 @@ from tests.chaos.real.deaths import (
 from tests.chaos.real.tracing import BY_KIND
 
 NOT_PASSED: dict[str, str] = {
-    point.name: "the load of clients opens no request: only sessions do" for point in REQUESTS
+    point.name: "the load of clients spawns no session" for point in (*REQUESTS, *AGENTS)
 }
 """Fault points that a load on a real daemon does not pass, each with the reason."""
 

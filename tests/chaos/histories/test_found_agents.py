@@ -1,0 +1,67 @@
+"""Past findings of histories with agents, each as the shortest script that shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chaos.histories import script as s
+from tests.chaos.histories.playing import Outcome, play
+from tests.chaos.strikes import Kind
+
+
+def played(*steps: s.Step, faults: tuple[s.ScriptFault, ...] = (), seed: int = 1) -> Outcome:
+    script = s.Script(
+        seed=seed, clients=3, steps=steps, faults=faults, stops=False, has_agents=True
+    )
+    return play(script)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_loss_is_reported_though_the_daemon_is_killed_while_it_reports(seed: int) -> None:
+    """The transcript said so before the inbox had the report."""
+    die = s.PointFault(step=0, place="inbox.append.before", number=2, kind=Kind.DIE)
+    outcome = played(
+        s.WorkStep(number=0, client=2, agent=s.ANN, kind="fail"),
+        s.InboxStep(number=1, client=2, acknowledges=False, wait_s=2.0),
+        faults=(die,),
+        seed=seed,
+    )
+    assert outcome.violations == ()
+    assert outcome.hits["fault point: death"] == 1
+    [report] = outcome.evidence.kept["client2"]
+    assert report["id"].endswith("/turn:1/client2")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_conversation_is_not_replaced_silently_when_its_id_was_not_synced(seed: int) -> None:
+    """The id arrives with the first turn; the daemon was killed before the disk had it."""
+    outcome = played(
+        s.WorkStep(number=0, client=0, agent=s.ANN, kind="hang"),
+        s.ListStep(number=1, client=0, pause_s=0.5),
+        faults=(s.PointFault(step=0, place="frame.write.before[user]", number=1, kind=Kind.CRASH),),
+        seed=seed,
+    )
+    assert outcome.violations == ()
+
+
+def test_a_session_whose_close_is_only_in_its_transcript_is_closed() -> None:
+    """Its actor had ended before the next directory watched it, and it stayed in error."""
+    outcome = played(s.CloseAgentStep(number=0, client=2, agent=s.BEN), seed=215)
+    assert outcome.violations == ()
+    states = {each["handle"]: each["state"] for each in outcome.evidence.agents.sessions}
+    assert states == {s.ANN: "idle", s.BEN: "closed"}
+
+
+def test_a_turn_that_a_restart_ends_is_cancelled_and_not_reported_as_a_failure() -> None:
+    """The agent finishes its turn at the end of its input, and reports it as aborted."""
+    outcome = played(
+        s.WorkStep(number=0, client=1, agent=s.ANN, kind="hang"),
+        s.RestartAgentStep(number=1, client=1, pause_s=0.3, agent=s.ANN),
+        s.InboxStep(number=2, client=1, acknowledges=False, wait_s=1.0),
+    )
+    assert outcome.violations == ()
+    agents = outcome.evidence.agents
+    session = next(each["id"] for each in agents.sessions if each["handle"] == s.ANN)
+    outcomes = [each["outcome"] for each in agents.entries(session, "turn_ended")]
+    assert outcomes[0] == "cancelled"
+    assert [each["id"] for each in outcome.evidence.kept["client1"]] == []
