@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -116,11 +117,11 @@ SOUND = AgentEvidence(
 )
 
 
-def with_turns(*entries: dict[str, Any], **fields: Any) -> AgentEvidence:
+def with_turns(*entries: Mapping[str, Any], **fields: Any) -> AgentEvidence:
     return attrs.evolve(SOUND, transcripts={ANN: entries, BEN: ()}, **fields)
 
 
-def with_inbox(handle: str, *messages: dict[str, Any]) -> AgentEvidence:
+def with_inbox(handle: str, *messages: Mapping[str, Any]) -> AgentEvidence:
     return attrs.evolve(SOUND, inboxes={**SOUND.inboxes, handle: messages})
 
 

@@ -145,5 +145,13 @@ def _forgotten(drawing: Drawing, step: int) -> s.ScriptFault:
     return s.ForgottenFault(step=step, draw=drawing.chance.randrange(1000))
 
 
-FAULTS: Mapping[Callable[[Any, int], s.ScriptFault], int] = {_agent_killed: 4, _forgotten: 2}
+def _unstartable(drawing: Drawing, step: int) -> s.ScriptFault:
+    return s.UnstartableFault(step=step, starts=drawing.chance.randint(1, 4))
+
+
+FAULTS: Mapping[Callable[[Any, int], s.ScriptFault], int] = {
+    _agent_killed: 4,
+    _forgotten: 2,
+    _unstartable: 2,
+}
 """The faults, with their weights, beside those of all histories."""

@@ -353,6 +353,13 @@ class ForgottenFault(ScriptFault):
 
 
 @attrs.frozen(kw_only=True)
+class UnstartableFault(ScriptFault):
+    """The next ``starts`` processes of agents end before they are ready."""
+
+    starts: int
+
+
+@attrs.frozen(kw_only=True)
 class NeverReadsFault(ScriptFault):
     """A client that does not read its inbox until the end."""
 

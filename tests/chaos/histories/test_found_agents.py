@@ -35,13 +35,16 @@ def test_a_loss_is_reported_though_the_daemon_is_killed_while_it_reports(seed: i
 @pytest.mark.parametrize("seed", range(8))
 def test_a_conversation_is_not_replaced_silently_when_its_id_was_not_synced(seed: int) -> None:
     """The id arrives with the first turn; the daemon was killed before the disk had it."""
+    # Its news, the agent's readiness, the synced turn, and then the agent's first events.
+    place = "actor.receive.before[AgentSession]"
     outcome = played(
         s.WorkStep(number=0, client=0, agent=s.ANN, kind="hang"),
         s.ListStep(number=1, client=0, pause_s=0.5),
-        faults=(s.PointFault(step=0, place="frame.write.before[user]", number=1, kind=Kind.CRASH),),
+        faults=(s.PointFault(step=0, place=place, number=4, kind=Kind.DIE),),
         seed=seed,
     )
     assert outcome.violations == ()
+    assert any(each.is_primed for each in outcome.evidence.agents.processes)
 
 
 def test_a_session_whose_close_is_only_in_its_transcript_is_closed() -> None:

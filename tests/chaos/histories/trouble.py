@@ -102,6 +102,7 @@ class Trouble:
 
     def __init__(self, script: s.Script, book: Notebook, agents: AgentWorld) -> None:
         self._agents = agents
+        agents.on_failed_start = partial(self._count, "agent not started")
         self.hits: Counter[str] = Counter()
         self.disk_plan = TroubledDiskPlan(self._disk_hit)
         self.plan = TroubledPlan(self._point_hit)
@@ -147,11 +148,14 @@ class Trouble:
         """Disarm everything for the rest of the run."""
         self._coming.clear()
         self._timed.clear()
+        self._agents.unstartable = 0
         self.disk_plan.disarm()
         self.plan.disarm()
 
     def _let_go_wrong(self, fault: s.ScriptFault) -> None:
         match fault:
+            case s.UnstartableFault(starts=starts):
+                self._agents.unstartable += starts
             case s.ForgottenFault(draw=draw):
                 self.hits["conversation lost"] += self._agents.forget(draw)
             case s.KillFault() | s.PowerLossFault() | s.ShellKilledFault() | s.AgentKilledFault():
@@ -165,6 +169,9 @@ class Trouble:
                 self._in_life(self._stop_shell, fault)
             case s.NeverReadsFault(client=client):
                 self._deaf.add(client)
+
+    def _count(self, kind: str) -> None:
+        self.hits[kind] += 1
 
     def _in_life(self, work: Callable[..., object], *args: object) -> None:
         if self._daemon is not None:

@@ -53,12 +53,15 @@ Frame = dict[str, Any]
 class AgentWorld:
     """The state of agents' programs outside of any process, and their log.
 
-    ``moment`` returns a new moment. ``is_calm``: every order is like ``quick``.
+    ``moment`` returns a new moment. ``is_calm``: every order is like ``quick``. So many processes
+    as ``unstartable`` end before they are ready; ``on_failed_start`` is called for each.
     """
 
     def __init__(self, moment: Callable[[], int]) -> None:
         self.moment = moment
         self.is_calm = False
+        self.unstartable = 0
+        self.on_failed_start: Callable[[], None] = lambda: None
         self.conversations: dict[str, list[str]] = {}
         self.processes: dict[int, Process] = {}
         self.frames: list[UserFrame] = []
@@ -173,6 +176,10 @@ class SimulatedClaude:
     async def main(self, process: SimulatedProcess) -> int:
         """Serve until the end of the input; return the exit code."""
         self._process = process
+        if self._world.unstartable > 0:
+            self._world.unstartable -= 1
+            self._world.on_failed_start()
+            return 1
         while True:
             while self._turns:
                 code = await self._turn(self._turns.popleft())
