@@ -31,9 +31,11 @@ Rule = tuple[str, tuple[str, ...]]
 
 TRIED_BY_CHAOS = (
     *(
+        "agents",
         "app",
         "client.errors",
         "clock",
+        "configuration",
         "errors",
         "inboxes",
         "journal",
@@ -181,7 +183,11 @@ LAW: list[Rule] = [
     ),
     (
         "aegis.agents.drivers*",
-        (*COMMON, "aegis.agents.messages", "aegis.processes", "aegis.agents.drivers"),
+        (
+            *COMMON,
+            *("aegis.agents.drivers", "aegis.agents.faults", "aegis.agents.messages"),
+            "aegis.processes",
+        ),
     ),
     *packages(
         "aegis.agents",
@@ -224,6 +230,7 @@ LAW: list[Rule] = [
         (
             *("actors", "aegis.errors", "aegis.faults", "aegis.inboxes.faults", "aegis.journal"),
             *(
+                "aegis.agents.faults",
                 "aegis.daemon_process",
                 "aegis.requests.faults",
                 "aegis.servers.faults",

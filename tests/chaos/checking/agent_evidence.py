@@ -72,7 +72,7 @@ class Process:
     """One process of an agent's program.
 
     ``resumes`` is the conversation that it was to resume, ``conversation`` the one that it had,
-    empty if it refused. ``is_primed``: it was told the last texts of a lost conversation.
+    empty if it refused. ``is_primed``: it got the last texts of a lost conversation.
     ``beside`` names processes of the same session that lived when it began.
     """
 

@@ -82,7 +82,7 @@ def _acted_before(agents: AgentEvidence, token: str, reply: Replied) -> bool:
 
 
 def _acted_late(case: Case) -> Iterator[str]:
-    """Find answers that acted after a client had been told that the request was withdrawn."""
+    """Find answers that acted after a client got the reply that the request was withdrawn."""
     agents = case.evidence.agents
     tokens = {each["id"]: token for token, each in _requests(agents).items()}
     for reply in agents.replied:

@@ -210,7 +210,7 @@ BROKEN: dict[str, tuple[set[str], AgentEvidence]] = {
         {"reply to an answer"},
         attrs.evolve(SOUND, effects=()),
     ),
-    "an effect after the withdrawal was told": (
+    "an effect after a reply of the withdrawal": (
         {"answered late"},
         attrs.evolve(SOUND, replied=(replied("withdrawn", asked=21),)),
     ),
