@@ -395,7 +395,9 @@ async def test_whoever_crashes_everybody_is_told_everything_once(
             last = History(place.files.ledger).last()[1]
             for handle in ("ann", "bob"):
                 await place.wait_told(handle, *range(last + 1))
-        assert plan.hits[point] >= number, "the fault never struck"
+            # On a fast disk the first read finds everything, and the router has had no more.
+            while plan.hits[point] < number:
+                await place.readable("ann")
         assert last >= 8
         for handle in ("ann", "bob"):
             assert sorted(place.told(handle)) == list(range(last + 1))
