@@ -38,9 +38,11 @@ def agents_of(daemon: DaemonProcess) -> list[int]:
 class Team:
     """A daemon whose profiles start stand-ins, and calls of it under several handles."""
 
-    def __init__(self, daemon: DaemonProcess, faults: str = "") -> None:
+    def __init__(
+        self, daemon: DaemonProcess, faults: str = "", more: dict[str, dict[str, Any]] | None = None
+    ) -> None:
         self.daemon = daemon
-        profiles = {
+        profiles = (more or {}) | {
             name: {
                 "provider": "claude",
                 "permission": permission,

@@ -13,6 +13,7 @@ import attrs
 
 from actors import ChildSpec, Ref, Restart
 from aegis.agents.directory.session_rights import SessionRights
+from aegis.agents.drivers.client.files import SessionFiles
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.driver import Driver
 from aegis.agents.drivers.harness import Beginning
@@ -28,6 +29,7 @@ from aegis.agents.sessions.session import DRIVER, MakeDriver
 from aegis.agents.sessions.steps import StartDriver
 from aegis.configuration.sections import Configuration
 from aegis.errors import NotFound, Unavailable
+from aegis.path_text import path_of_text
 from aegis.processes.process_scan import ProcessScan
 
 CLEANUP_S = 2.0
@@ -119,7 +121,8 @@ class Programs:
             directory=directory,
             open_files=self.open_files,
         )
-        spec = ChildSpec.of(DRIVER, Driver, plan, owner, self.scan, None)
+        files = SessionFiles(path_of_text(cwd))
+        spec = ChildSpec.of(DRIVER, Driver, plan, owner, self.scan, files)
         return spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
 
 

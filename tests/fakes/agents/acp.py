@@ -5,6 +5,8 @@ option of a permission allows for ever.
 
 SAY text      a chunk of a message
 ASK command   a shell call that needs a permission
+READ path     a chunk with the text of a file of the client, or its error
+WRITE path t  have the client write the text t; a chunk with the outcome
 HANG          go on until the turn is cancelled
 FLOOD n size  n chunks, padded to this size if given
 ENVIRON       a chunk with the environment and the arguments
@@ -99,6 +101,13 @@ class Acp:
     def _order(self, word: str, rest: str) -> None:
         if word == "ASK":
             self._ask(rest)
+        elif word == "READ":
+            result = self._call("fs/read_text_file", path=rest)
+            self._say(str(result.get("content", result)))
+        elif word == "WRITE":
+            path, _, text = rest.partition(" ")
+            result = self._call("fs/write_text_file", path=path, content=text)
+            self._say(str(result) if result else f"wrote {path}")
         elif word == "HANG":
             while not self._is_cancelled:
                 self._take(self._wire.next())
@@ -127,10 +136,22 @@ class Acp:
         self._update("tool_call_update", toolCallId=f"call_{id_}", status=status, content=content)
 
     def _outcome(self, id_: int) -> str:
+        return str(self._response(id_)["result"]["outcome"].get("optionId"))
+
+    def _call(self, method: str, **fields: str) -> Json:
+        """Return the result of a request to the client, or its error."""
+        id_ = next(self._ids)
+        params = {"sessionId": self._session, **fields}
+        self._wire.send({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
+        response = self._response(id_)
+        found: Json = response["result"] if "result" in response else response["error"]
+        return found
+
+    def _response(self, id_: int) -> Json:
         while True:
             frame = self._wire.next() or {}
             if "method" not in frame and frame.get("id") == id_:
-                return str(frame["result"]["outcome"].get("optionId"))
+                return frame
             self._take(frame)
 
 

@@ -36,6 +36,7 @@ from aegis.agents.drivers.acp.requests import KINDS, Asked, OpenRequests, cancel
 from aegis.agents.drivers.acp.turn import Turn, prompt_blocks
 from aegis.agents.drivers.acp.updates import REPLAYED, Updates, is_failure, is_notice
 from aegis.agents.drivers.acp.usage import Accounting
+from aegis.agents.drivers.acp.writes import Writes, changes_in, write_request
 from aegis.agents.drivers.harness import (
     Beginning,
     Capabilities,
@@ -77,6 +78,7 @@ class Acp:
         self._updates = Updates(self._options.own_title)
         self._accounting = Accounting()
         self._requests = OpenRequests()
+        self._writes = Writes()
         self._turn: Turn | None = None
         self._next_model: str | None = None
         self._conversation = Conversation(
@@ -145,11 +147,17 @@ class Acp:
             return [Write(error_response(id_, INVALID_PARAMS, "params is no object")), unknown]
         if self._requests.is_full():
             return [Write(cancelled(id_, kind)), unknown]
-        if kind == "serve":
-            key = self._requests.next_key()
-            self._requests.add(Asked(id=id_, key=key, kind=kind, method=method))
-            return [Serve(id=key, method=method, params=params)]
+        session = self._conversation.id  # an agent can read files before it has answered with it
+        if session and method.startswith("fs/") and params.get("sessionId") != session:
+            return [Write(error_response(id_, INVALID_PARAMS, "sessionId is unknown")), unknown]
+        if kind == "serve" or (kind == "write" and self._writes.take(params)):
+            return self._serve(id_, method, params)
         return self._ask_person(id_, method, params)
+
+    def _serve(self, id_: Id, method: str, params: dict[str, Any]) -> list[Output]:
+        key = self._requests.next_key()
+        self._requests.add(Asked(id=id_, key=key, kind="serve", method=method))
+        return [Serve(id=key, method=method, params=params)]
 
     def _ask_person(self, id_: Id, method: str, params: dict[str, Any]) -> list[Output]:
         kind = KINDS[method]
@@ -160,7 +168,8 @@ class Acp:
         if opened is None:
             refusal = error_response(id_, INVALID_PARAMS, f"{method} has a field of a wrong type")
             return [Write(refusal), Emit(Unknown(kind=method, raw=params))]
-        self._requests.add(Asked(id=id_, key=key, kind=kind, method=method, opened=opened))
+        asked = Asked(id=id_, key=key, kind=kind, method=method, opened=opened, params=params)
+        self._requests.add(asked)
         return _emitted([*events, opened])
 
     def _request(
@@ -168,6 +177,8 @@ class Acp:
     ) -> tuple[list[AgentEvent], RequestOpened | None]:
         if method == "elicitation/create":
             return [], elicitation_request(key, params)
+        if KINDS[method] == "write":
+            return [], write_request(key, params)
         call, options = params.get("toolCall"), params.get("options")
         if not isinstance(call, dict) or not isinstance(options, list):
             return [], None
@@ -180,15 +191,30 @@ class Acp:
         asked = self._requests.get(request)
         if asked is None or asked.opened is None:
             return [Refused(f"request {request!r} is not open: it was answered or withdrawn")]
-        result = self._result(asked.opened, answer)
-        if isinstance(result, Refused):
-            return [result]
-        self._requests.close(asked)
-        written: list[Output] = [Write(response(asked.id, result))]
+        if asked.kind == "write" and isinstance(answer, PermissionAnswer):
+            self._requests.close(asked)
+            written = self._answer_write(asked, answer)
+        else:
+            result = self._result(asked.opened, answer)
+            if isinstance(result, Refused):
+                return [result]
+            self._requests.close(asked)
+            written = [Write(response(asked.id, result))]
+            if isinstance(answer, PermissionAnswer) and answer.kind.startswith("allow"):
+                self._writes.approve(changes_in(mapping(asked.params.get("toolCall"))))
         match answer:
             case PermissionAnswer(kind="deny" | "deny_session", interrupt=True):
                 return [*written, *self.interrupt()]
         return written
+
+    def _answer_write(self, asked: Asked, answer: PermissionAnswer) -> list[Output]:
+        match answer.kind:
+            case "allow_session":
+                self._writes.approve_all()
+            case "deny" | "deny_session":
+                reason = answer.message or "the write was refused"
+                return [Write(error_response(asked.id, INTERNAL_ERROR, reason))]
+        return self._serve(asked.id, asked.method, asked.params)
 
     def _result(self, opened: RequestOpened, answer: RequestAnswer) -> dict[str, Any] | Refused:
         match answer:
@@ -248,6 +274,7 @@ class Acp:
 
     def _turn_ended(self, reply: Reply) -> list[Output]:
         turn, self._turn = self._turn, None
+        self._writes.end_turn()
         outputs = self._withdraw_all("the turn ended")
         outputs += _emitted(self._updates.end_turn())
         if usage := self._accounting.result(reply.result):
@@ -290,6 +317,7 @@ class Acp:
             return [
                 Refused("the permission cannot be set: the agent has not started, or has ended")
             ]
+        self._writes.close()
         return self._conversation.set_permission(permission)
 
     def set_model(self, model: str) -> list[Output]:

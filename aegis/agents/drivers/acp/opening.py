@@ -31,12 +31,15 @@ class Abilities:
 
 
 def initialize_params(client_version: str) -> dict[str, Any]:
-    """Return the parameters of initialize: everything that is served here."""
+    """Return the parameters of initialize: everything that is served here.
+
+    Terminals are not: an agent runs its commands itself.
+    """
     return {
         "protocolVersion": PROTOCOL,
         "clientCapabilities": {
             "fs": {"readTextFile": True, "writeTextFile": True},
-            "terminal": True,
+            "terminal": False,
             "session": {"configOptions": {"boolean": {}}},
             "elicitation": {"form": {}, "url": {}},
             "auth": {"terminal": True},

@@ -14,13 +14,13 @@ from aegis.protocol.agent_events import RequestOpened
 MAX_OPEN = 256
 """Requests of one process that may be open at a time."""
 
-Kind = Literal["permission", "elicitation", "serve"]
+Kind = Literal["permission", "elicitation", "write", "serve"]
 
 KINDS: dict[str, Kind] = {
     "session/request_permission": "permission",
     "elicitation/create": "elicitation",
     "fs/read_text_file": "serve",
-    "fs/write_text_file": "serve",
+    "fs/write_text_file": "write",
     "terminal/create": "serve",
     "terminal/output": "serve",
     "terminal/wait_for_exit": "serve",
@@ -39,7 +39,8 @@ _CANCELLED: dict[Kind, dict[str, Any]] = {
 class Asked:
     """One open request: the agent's ``id`` of it, and ours (``key``), which is never used again.
 
-    ``opened`` is the request that a person sees; None for one that is served.
+    ``opened`` is the request that a person sees; None for one that is served. ``params`` are those
+    of the agent.
     """
 
     id: Id
@@ -47,12 +48,15 @@ class Asked:
     kind: Kind
     method: str
     opened: RequestOpened | None = None
+    params: dict[str, Any] = attrs.field(factory=dict, repr=False)
 
 
 def cancelled(id_: Id, kind: Kind) -> Frame:
     """Return the response to a request that nobody answers any more."""
     if kind == "serve":
         return error_response(id_, INTERNAL_ERROR, "not served: too many requests are open")
+    if kind == "write":
+        return error_response(id_, INTERNAL_ERROR, "not written: nobody answered the request")
     return response(id_, _CANCELLED[kind])
 
 

@@ -349,7 +349,7 @@ def test_open_requests_are_limited_and_each_is_answered() -> None:
 
 # Served methods.
 
-METHODS = ["fs/read_text_file", "fs/write_text_file"] + [
+METHODS = ["fs/read_text_file"] + [
     f"terminal/{each}" for each in ("create", "output", "wait_for_exit", "kill", "release")
 ]
 
@@ -370,7 +370,7 @@ def test_a_client_method_is_served_once(method: str) -> None:
 
 def test_an_error_of_a_client_method_is_reported() -> None:
     wire = ready()
-    (serve,) = wire.receive(id=0, method="fs/read_text_file", params={})
+    (serve,) = wire.receive(id=0, method="fs/read_text_file", params={"sessionId": "ses"})
     assert isinstance(serve, Serve)
     (frame,) = frames(wire.machine.served(serve.id, None, "'/etc' is outside"))
     assert frame["error"] == {"code": -32603, "message": "'/etc' is outside"}
