@@ -10,6 +10,7 @@ from secrets import token_hex
 import attrs
 import trio
 
+from aegis.agents.drivers.client.files import SessionFiles
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.drivers.plan import DriverPlan
 from aegis.agents.messages import (
@@ -35,7 +36,6 @@ from tests.aegis.agents.drivers.driving import Driven, driven, plan_for
 from tests.agents_real.bench import Bench
 from tests.agents_real.clis import Cli
 from tests.agents_real.footprint import descendants
-from tests.agents_real.terminals import PlainTerminals
 
 PRIMER = "The primer of this session."
 
@@ -159,7 +159,7 @@ async def real_session(
     """
     plan = _plan(cli, bench, url, conversation, section or AgentSection(provider=cli.name))
     failed = None
-    async with driven(plan, PlainTerminals(str(bench.work))) as it:
+    async with driven(plan, SessionFiles(str(bench.work))) as it:
         await it.log.until(lambda: any(isinstance(each, STARTED) for each in it.log.reports))
         failed = next((each for each in it.log.reports if isinstance(each, DriverFailed)), None)
         if failed is None:

@@ -38,7 +38,8 @@ class Provider:
     its others have an effect that outlives the session. ``waits_for_mcp``: it starts MCP servers
     beside its first turn. ``authenticate`` maps variables with a key to ACP's method to log in with
     it. ``takes_claude_options``: its sessions take options of Claude Code in ``_meta``.
-    ``trusts_its_directory``: it trusts the directory of a session, by its name.
+    ``trusts_its_directory``: it trusts the directory of a session, by its name. ``reads_files``: it
+    may read files through its client.
     ``own_title``: see ``AcpOptions``.
 
     ``login`` says how to log in. ``asks_for_our_tools``: a call of our MCP tools is a permission
@@ -70,6 +71,7 @@ class Provider:
     authenticate: Mapping[str, str] = attrs.field(factory=dict)
     takes_claude_options: bool = False
     trusts_its_directory: bool = False
+    reads_files: bool = True
     install: str = ""
     login: str = ""
     key_variables: tuple[str, ...] = ()
@@ -219,6 +221,8 @@ PROVIDERS: tuple[Provider, ...] = (
         asking_modes=("default",),
         session_options=("proceed_always_tool", "proceed_always"),
         with_project={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
+        # It does not recognise the error for a missing file, and then creates none.
+        reads_files=False,
         own_title=r"(aegis_\w+) \(aegis MCP Server\)",
         authenticate={"GEMINI_API_KEY": "gemini-api-key"},
         install="npm install -g @google/gemini-cli",
@@ -230,6 +234,7 @@ PROVIDERS: tuple[Provider, ...] = (
             "It starts no MCP server in a directory that it does not trust, and reports nothing: "
             "trust the directory in gemini itself, or set project_settings in the profile.",
             "In a directory that it trusts, it uses .gemini/ and .env of the checkout too.",
+            "It reads files itself, and writes them through its client.",
             "A second prompt cancels the first, so one is sent at a time.",
             "It ends a cancelled turn only when its open permission was answered.",
             "It does not end at the end of its input.",
@@ -290,6 +295,7 @@ PROVIDERS: tuple[Provider, ...] = (
             "A refusal ends the turn without a text.",
             "It opens a new MCP session for each call.",
             "It reads AGENTS.md and the skills of a checkout, which are texts.",
+            "It reads and writes files through its client.",
             "Version 1.52 did not start.",
             "A turn that failed with an error of the model's API ends with end_turn and no text.",
             "It overwrites its environment with a title: no variable identifies its process.",

@@ -25,6 +25,7 @@ def acp_options_of(profile: Profile, variables: Mapping[str, str], config_file: 
         session_options=provider.session_options,
         reports_cost=provider.reports_cost,
         waits_for_mcp=provider.waits_for_mcp,
+        reads_files=provider.reads_files,
         meta=_claude_options(profile, config_file) if takes_file else {},
         server_in_file=takes_file,
         cwd_end="" if profile.project_settings or not provider.trusts_its_directory else UNTRUSTED,

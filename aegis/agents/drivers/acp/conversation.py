@@ -109,9 +109,8 @@ class Conversation:
 
     def begin(self, client_version: str) -> list[Output]:
         """Return the first frame."""
-        return [
-            self._calls.make("initialize", initialize_params(client_version), self._initialized)
-        ]
+        params = initialize_params(client_version, self._options)
+        return [self._calls.make("initialize", params, self._initialized)]
 
     def _initialized(self, reply: Reply) -> list[Output]:
         if reply.error is not None:

@@ -30,7 +30,7 @@ class Abilities:
     logins: tuple[LoginMethod, ...] = ()
 
 
-def initialize_params(client_version: str) -> dict[str, Any]:
+def initialize_params(client_version: str, options: AcpOptions) -> dict[str, Any]:
     """Return the parameters of initialize: everything that is served here.
 
     Terminals are not: an agent runs its commands itself.
@@ -38,7 +38,7 @@ def initialize_params(client_version: str) -> dict[str, Any]:
     return {
         "protocolVersion": PROTOCOL,
         "clientCapabilities": {
-            "fs": {"readTextFile": True, "writeTextFile": True},
+            "fs": {"readTextFile": options.reads_files, "writeTextFile": True},
             "terminal": False,
             "session": {"configOptions": {"boolean": {}}},
             "elicitation": {"form": {}, "url": {}},

@@ -24,8 +24,8 @@ class AcpOptions:
 
     ``asking_modes``: the modes in which it asks a person, the best first. ``needs_mode``: without
     such a mode it must not start, unless the permission is "full"; False where its own
-    configuration makes it ask. ``auth``: the
-    method of ``authenticate``, used only when the agent asks for a login.
+    configuration makes it ask. ``auth``: the method of ``authenticate``, used only when the agent
+    asks for a login.
 
     ``session_options``: the ids of the options that allow for the session, the narrowest first;
     options of kind ``allow_always`` that are not named are not offered, because their effect
@@ -37,7 +37,7 @@ class AcpOptions:
 
     ``meta``: the ``_meta`` of the calls that open a conversation. ``server_in_file``: our MCP
     server is passed in a file, not in these calls. ``cwd_end`` is appended to the working directory
-    in them.
+    in them. ``reads_files``: it is offered to read files through its client.
 
     ``own_title``: a regular expression that fits the title of each call of a tool of ours, if the
     agent does not name tools; its group is the tool's name. No other call of the kind ``other`` may
@@ -54,6 +54,7 @@ class AcpOptions:
     meta: Mapping[str, Any] = attrs.field(factory=dict)
     server_in_file: bool = False
     cwd_end: str = ""
+    reads_files: bool = True
     own_title: str = ""
 
 

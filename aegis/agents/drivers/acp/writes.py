@@ -40,7 +40,12 @@ def changes_in(call: Mapping[str, Any]) -> dict[str, str]:
     """Return the new texts that a tool call shows, by the paths of their files."""
     parts = [mapping(each) for each in items(call.get("content"), MAX_APPROVED)]
     shown = [each for each in parts if each.get("type") == "diff"]
-    return {string(each.get("path")): string(each.get("newText")) for each in shown}
+    return {string(each.get("path")): _comparable(string(each.get("newText"))) for each in shown}
+
+
+def _comparable(text: str) -> str:
+    """Return a text without its last end of line, which kimi does not show."""
+    return text.removesuffix("\n")
 
 
 class Writes:
@@ -68,8 +73,8 @@ class Writes:
         """Whether this write is approved; the approval of one change is used up."""
         if self._is_open:
             return True
-        path, content = string(params.get("path")), params.get("content")
-        if path not in self._approved or self._approved[path] != content:
+        path, text = string(params.get("path")), _comparable(string(params.get("content")))
+        if path not in self._approved or self._approved[path] != text:
             return False
         del self._approved[path]
         return True

@@ -88,7 +88,7 @@ def read_text(directory: str, path: str, *, line: int = 1, limit: int | None = N
         if place.found is None:
             raise NotFound(f"{path!r} does not exist")
         _check_regular(place, path)
-        # The same file, whatever has become of its name; no link of another is followed.
+        # This opens the file that was found, even if its name is a link by now.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
         with os.fdopen(os.open(f"/proc/self/fd/{place.found}", flags), "rb") as file:
             data = _lines(file, path, max(line, 1) - 1, limit)
@@ -149,8 +149,6 @@ def _replace(place: Place, data: bytes) -> None:
             file.write(data)
             if place.status is not None:
                 _keep_rights(descriptor, place.status)
-            file.flush()
-            os.fsync(descriptor)
         os.rename(spare, place.name, src_dir_fd=place.directory, dst_dir_fd=place.directory)
     except BaseException:
         with suppress(OSError):

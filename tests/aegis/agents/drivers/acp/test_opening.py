@@ -407,6 +407,12 @@ def test_the_capabilities_of_an_agent(agent: str, resumes: bool, forks: bool, co
     assert not able.queues
 
 
+def test_an_agent_that_cannot_read_through_its_client_is_not_offered_it() -> None:
+    (frame,) = frames(machine(options=AcpOptions(reads_files=False)).begin())
+    able = frame["params"]["clientCapabilities"]["fs"]
+    assert able == {"readTextFile": False, "writeTextFile": True}
+
+
 @pytest.mark.parametrize("conversation", [None, "ses"])
 def test_a_server_in_a_file_is_in_no_frame(conversation: str | None) -> None:
     options = AcpOptions(server_in_file=True, meta={"a": 1}, cwd_end="/.")

@@ -103,12 +103,19 @@ def test_a_text_that_was_approved_as_a_change_is_written_once_without_asking_aga
 
 @pytest.mark.parametrize(
     "written",
-    [(PATH, "other"), ("/w/b", "new\n"), ("/w/./a.txt", "new\n"), (PATH, "new")],
+    [(PATH, "other"), ("/w/b", "new\n"), ("/w/./a.txt", "new\n"), (PATH, "new\n\n")],
 )
 def test_another_text_or_file_than_the_approved_one_is_asked_for(written: tuple[str, str]) -> None:
     wire = playing()
     approve_diff(wire)
     assert not is_served(write(wire, 0, *written))
+
+
+@pytest.mark.parametrize("text", ["new", "new\n"])
+def test_the_last_end_of_line_need_not_be_shown(text: str) -> None:
+    wire = playing()
+    approve_diff(wire, text=text)
+    assert is_served(write(wire))
 
 
 def test_a_refused_change_approves_nothing() -> None:

@@ -208,10 +208,10 @@ def test_a_file_that_nobody_may_write_is_not_replaced(root: Path) -> None:
 def test_a_write_that_fails_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "a").write_text("old")
 
-    def fail(descriptor: int) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", fail)
+    monkeypatch.setattr(os, "rename", fail)
     with pytest.raises(OSError, match="No space left"):
         write(root, "a")
     assert [(each, (root / each).read_text()) for each in os.listdir(root)] == [("a", "old")]
