@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 
 from tests.agents_real.bench import Bench, new_bench
 from tests.agents_real.clis import CLIS
-from tests.agents_real.results import RESULTS, table
+from tests.agents_real.results import PARTS, kept, table
 
 BEGAN = time.time()
 
@@ -49,11 +48,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what was seen of each CLI, and write it to a file."""
-    kept = [path for path in sorted(RESULTS.glob("*.json")) if path.stat().st_mtime > BEGAN]
-    seen = [json.loads(path.read_text()) for path in kept]
-    if seen and not hasattr(terminalreporter.config, "workerinput"):
-        text = table(seen)
-        (RESULTS / "table.md").write_text(text)
-        terminalreporter.section("agent CLIs")
-        terminalreporter.write(text)
+    """Print what was seen of each CLI."""
+    if hasattr(terminalreporter.config, "workerinput"):
+        return
+    for part in PARTS:
+        if results := kept(part, BEGAN):
+            terminalreporter.section(f"agent CLIs: {part}")
+            terminalreporter.write(table({"agent": name, **results[name]} for name in results))

@@ -13,6 +13,7 @@ import yaml
 
 from tests.agents_real.bench import DaemonInside
 from tests.agents_real.clis import Cli, node
+from tests.agents_real.footprint import descendants
 from tests.agents_real.model import Model, scripted_model
 from tests.agents_real.model_server.script import Json
 from tests.agents_real.namespace import Namespace, loopback_only, namespace_or_skip
@@ -81,8 +82,17 @@ class Team:
 
     def pids(self) -> list[int]:
         """Return the processes of agents, the guards too, by their cookie or their parents."""
-        begin = f"AEGIS_TERMINAL={self.daemon.root}//"
-        return [int(each.split()[0]) for each in processes_with(begin)]
+        marked = [int(each.split()[0]) for each in self._marked()]
+        # Not by the cookie alone: kimi overwrites its environment with a title.
+        return list(dict.fromkeys(below for pid in marked for below in descendants(pid)))
+
+    def agent(self) -> int:
+        """Return the process of the only agent's program, the child of its guard."""
+        [guard] = [int(each.split()[0]) for each in self._marked() if "guard.py" in each]
+        return descendants(guard)[1]
+
+    def _marked(self) -> list[str]:
+        return processes_with(f"AEGIS_TERMINAL={self.daemon.root}//")
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def installed(cli: Cli) -> None:
 
 
 async def test_it_calls_a_tool_asks_and_can_be_interrupted(cli: Cli, bench: Bench) -> None:
-    seen: Json = {"package": cli.package.name, "version": cli.package.version}
+    seen: Json = {"version": cli.package.version}
     url = bench.daemon.call("session_new", handle="tried")["url"]
     began = time.monotonic()
     async with real_session(cli, bench, url) as session:
@@ -48,7 +48,7 @@ async def test_it_calls_a_tool_asks_and_can_be_interrupted(cli: Cli, bench: Benc
         seen["HTTP 400"] = await check_error(cli, session)
         seen["URL"] = check_hidden(session, url)
         seen["closed after"] = await check_close(session)
-    keep(cli.name, seen)
+    keep(cli.name, "driver", seen)
 
 
 async def test_after_a_kill_the_conversation_is_resumed_or_refused(cli: Cli, bench: Bench) -> None:
