@@ -6,12 +6,13 @@ from aegis.cli.grammar.verb import WHOLE, Daemon, Group, argument, flag, option,
 from aegis.cli.printing.formatting import (
     cell,
     duration,
-    escaped,
     escaped_line,
+    fitted,
     print_lines,
     print_notice,
     table,
 )
+from aegis.cli.printing.transcript import tool_name, transcript_lines
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-_HEAD = ["agent", "state", "turn", "waiting", "blocked on", "profile", "spawned by", "directory"]
+_HEAD = ["agent", "state", "turn", "waiting", "blocked on", "profile", "spawned by"]
 
 SIGNS = {
     "working": "🟢",
@@ -54,12 +55,17 @@ def launch(
 ) -> None:
     """Start an agent session from PROFILE (default: the default one), with the text PROMPT.
 
-    It runs in the background. `agent profiles` lists the profiles.
+    It runs in the background; its handle is printed. `agent profiles` lists the profiles.
     """
     reply = daemon.call(
         "spawn", profile=profile, prompt=prompt, handle=new_handle, workspace=workspace
     )
-    daemon.show(reply, lambda: print_lines(_sessions([reply])))
+    daemon.show(reply, lambda: _show_launched(reply["handle"]))
+
+
+def _show_launched(handle: str) -> None:
+    print_lines(escaped_line(handle))
+    print_notice(f"↳ launched; read it with: aegis-actors agent read {handle}")
 
 
 @verb(flag("--closed", help="Include sessions that were closed."))
@@ -98,7 +104,7 @@ def send(daemon: Daemon, agent: str, text: Sequence[str]) -> None:
 def read(daemon: Daemon, agent: str, last: int | None, since: int | None) -> None:
     """Show the transcript of AGENT."""
     reply = daemon.call("session_read", handle=agent, last_n=last, since=since)
-    daemon.show(reply, lambda: print_lines("\n".join(filter(None, map(_entry, reply["result"])))))
+    daemon.show(reply, lambda: print_lines(transcript_lines(reply["result"])))
 
 
 @verb(argument("agent"))
@@ -123,7 +129,7 @@ def stop(daemon: Daemon, agent: str) -> None:
 
 
 def _sessions(infos: Sequence[Mapping[str, Any]]) -> str:
-    return table(_HEAD, [_row(each) for each in infos])
+    return fitted(table(_HEAD, [_row(each) for each in infos]))
 
 
 def _row(info: Mapping[str, Any]) -> list[object]:
@@ -135,7 +141,6 @@ def _row(info: Mapping[str, Any]) -> list[object]:
         _blocked(info),
         info["profile"],
         info["spawned_by"],
-        info["cwd"],
     ]
 
 
@@ -146,7 +151,10 @@ def _state(info: Mapping[str, Any]) -> str:
 
 def _blocked(info: Mapping[str, Any]) -> str | None:
     blocked = info["blocked"]
-    return None if blocked is None else f"{blocked['kind']}: {blocked['title']}"
+    if blocked is None:
+        return None
+    title = tool_name(blocked["title"])
+    return title if blocked["kind"] == "permission" else f"{blocked['kind']}: {title}"
 
 
 def _details(info: Mapping[str, Any]) -> str:
@@ -156,7 +164,7 @@ def _details(info: Mapping[str, Any]) -> str:
         ("blocked on", _blocked(info)),
         ("limited until", info["limited_until"]),
         ("without progress", duration(info["quiet_s"]) if info["quiet_s"] else None),
-        ("tools", ", ".join(info["tools"])),
+        ("tools running", ", ".join(map(tool_name, info["tools"]))),
         ("turn", info["turn"]),
         ("waiting", info["waiting"] or None),
         ("profile", f"{info['profile']} ({info['provider']})"),
@@ -182,49 +190,6 @@ def _profiles(infos: Sequence[Mapping[str, Any]]) -> str:
         for each in infos
     ]
     return table(["profile", "provider", "permission", "model", "problem"], rows)
-
-
-def _entry(entry: Mapping[str, Any]) -> str:
-    text = _entry_text(entry["kind"], entry["fields"])
-    return f"{entry['seq']:>5} {escaped(text)}" if text else ""
-
-
-def _entry_text(kind: str, fields: Mapping[str, Any]) -> str:
-    match kind:
-        case "turn_opened":
-            return f"── turn {fields.get('turn')} ──\n{fields.get('text', '')}"
-        case "turn_ended":
-            return (
-                f"── turn {fields.get('turn')} {fields.get('outcome')}: {fields.get('reason')} ──"
-            )
-        case "event":
-            return _event_text(fields.get("event", {}))
-        case "started":
-            return f"agent started (try {fields.get('rung')})"
-        case "ended":
-            return str(fields.get("reason", ""))
-        case "decided":
-            return f"answered by the profile: {fields.get('why')}"
-        case "closed" | "interrupt":
-            return f"{kind} by {fields.get('by')}"
-    return ""
-
-
-def _event_text(event: Mapping[str, Any]) -> str:
-    match event.get("type"):
-        case "assistant_text":
-            return str(event.get("text", ""))
-        case "tool_use":
-            return f"⚙ {event.get('title') or event.get('name')}"
-        case "tool_result":
-            return f"↳ {'failed: ' if event.get('is_error') else ''}{event.get('text', '')}"
-        case "request_opened":
-            return f"? {event.get('kind')}: {event.get('title') or event.get('tool')}"
-        case "retrying":
-            return f"retrying ({event.get('attempt')} of {event.get('attempts')})"
-        case "rate_limit":
-            return f"usage limit: {event.get('status')}"
-    return ""
 
 
 agent = Group(

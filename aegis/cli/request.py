@@ -7,7 +7,15 @@ import json
 from aegis.cli.grammar.verb import WHOLE, Daemon, Group, argument, flag, option, verb
 from aegis.cli.grammar.words import in_verbs
 from aegis.cli.printing.failures import UsageError
-from aegis.cli.printing.formatting import escaped, escaped_line, print_lines, print_notice, table
+from aegis.cli.printing.formatting import (
+    escaped,
+    escaped_line,
+    fitted,
+    print_lines,
+    print_notice,
+    table,
+)
+from aegis.cli.printing.transcript import tool_name
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -16,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-_HEAD = ["id", "agent", "age", "state", "kind", "tool", "input"]
+_HEAD = ["id", "agent", "age", "kind", "tool", "input", "state"]
 
 ID_CHARS = 12
 MIN_PREFIX = 4
@@ -41,7 +49,7 @@ def list_requests(
     """
     state = "all" if show_all else "closed" if closed else "open"
     reply = daemon.call("request_list", state=state, handle=agent, limit=limit)
-    daemon.show(reply, lambda: _show_list(reply))
+    daemon.show(reply, lambda: _show_list(reply, is_open=state == "open"))
 
 
 @verb(argument("id", metavar="ID"))
@@ -116,10 +124,11 @@ def _find(daemon: Daemon, given: str) -> Mapping[str, Any]:
     return found
 
 
-def _show_list(reply: Mapping[str, Any]) -> None:
+def _show_list(reply: Mapping[str, Any], *, is_open: bool) -> None:
     requests = reply["requests"]
     if requests:
-        print_lines(table(_HEAD, [_row(each) for each in requests]))
+        shown = slice(None, -1 if is_open else None)
+        print_lines(fitted(table(_HEAD[shown], [_row(each)[shown] for each in requests])))
     else:
         print_notice("↳ no request")
     if reply.get("more"):
@@ -132,10 +141,10 @@ def _row(request: Mapping[str, Any]) -> list[object]:
         request["id"],
         request["handle"],
         _age(request["created"]),
-        request["state"],
         request["kind"],
-        request["tool"],
+        tool_name(request["tool"]) or request["tool_kind"].replace("other", ""),
         text if len(text) <= INPUT_CHARS else f"{text[: INPUT_CHARS - 1]}…",
+        request["state"],
     ]
 
 

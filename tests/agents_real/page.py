@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from tests.agents_real.clis import CLIS, Cli
 from tests.agents_real.installed import NODE
 from tests.agents_real.model_server.script import Json
-from tests.agents_real.results import PARTS, kept, table
+from tests.agents_real.results import PARTS, Part, kept, table
 
 INTRODUCTION = f"""\
 # Agents that were tried
@@ -67,7 +67,7 @@ NOTES = """\
 """
 
 
-def page(parts: Mapping[str, Mapping[str, Json]]) -> str:
+def page(parts: Mapping[Part, Mapping[str, Json]]) -> str:
     """Return the whole page, from the results of each CLI by their parts."""
     driver, daemon = (parts[part] for part in PARTS)
     return "\n".join(

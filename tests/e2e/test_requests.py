@@ -120,7 +120,7 @@ async def test_the_command_line_lists_shows_and_answers(tmp_path: Path) -> None:
         opened = await here.open(input={"command": HOSTILE}, title="\x1b]0;x\x07Run it")
         listed = await here.cli("request", "list")
         head, row = listed.stdout.splitlines()
-        assert head.split() == ["id", "agent", "age", "state", "kind", "tool", "input"]
+        assert head.split() == ["id", "agent", "age", "kind", "tool", "input"]
         assert row.startswith(f"{opened.id}  ann ")
         assert row.endswith('{"command": "' + SHOWN + '"}')
         shown = await here.cli("request", "show", opened.id[:4])

@@ -16,6 +16,7 @@ import trio
 from actors import ActorError, Ref, Reply, describe
 from aegis.agents import faults
 from aegis.agents import messages as msg
+from aegis.agents.drivers.harness import OWN_PREFIX
 from aegis.agents.sessions.mail import Owner
 from aegis.agents.sessions.status import Identity
 from aegis.agents.sessions.steps import AnswerAgent
@@ -64,7 +65,7 @@ class RequestsOut:
     def open(self, event: RequestOpened, turn: int | None, launch: int) -> None:
         """Show a request to people."""
         key = key_of(launch, event.id)
-        title = shorten(event.title or event.tool or event.kind, 200)
+        title = shorten(title_of(event), 200)
         self._open[key] = Blocked(kind=event.kind, request_id="", title=title, since=utc_now())
         request = OpenRequest(
             owner=self._path,
@@ -165,6 +166,13 @@ class RequestsOut:
             except ActorError as error:
                 log.warning("no answer of the desk", why=describe(error))
             await trio.sleep(AGAIN_S)
+
+
+def title_of(event: RequestOpened) -> str:
+    """Return a few words about a request; of a tool of ours its name."""
+    if event.tool.startswith(OWN_PREFIX):
+        return event.tool.removeprefix(OWN_PREFIX)
+    return event.title or event.tool or event.kind
 
 
 def key_of(launch: int, request: str) -> str:

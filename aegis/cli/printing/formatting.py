@@ -23,6 +23,10 @@ _IN_TEXT = f"[{_CONTROLS}]"
 _IN_LINE = f"[\t\n{_CONTROLS}]"
 
 
+MIN_COLUMNS = 40
+"""The narrowest window that lines are cut for."""
+
+
 def escaped(text: str) -> str:
     """Escape ``text`` of several lines for printing.
 
@@ -55,11 +59,43 @@ def cell(value: object) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return ``rows`` in aligned columns under ``head``; no line ends in blanks."""
     shown = [list(head), *([cell(value) for value in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    widths = [max(map(columns, column)) for column in zip(*shown, strict=True)]
     return "\n".join(
-        "  ".join(value.ljust(width) for value, width in zip(row, widths, strict=True)).rstrip()
+        "  ".join(
+            value + " " * (width - columns(value)) for value, width in zip(row, widths, strict=True)
+        ).rstrip()
         for row in shown
     )
+
+
+def columns(text: str) -> int:
+    """Return the columns that a line takes in a terminal; a sign such as 🟢 takes two."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(
+        2 if east_asian_width(each) in "WF" else 0 if combining(each) else 1 for each in text
+    )
+
+
+def fitted(text: str) -> str:
+    """Cut each line to the width of the window, if the output goes to one."""
+    import os
+
+    try:
+        width = max(os.get_terminal_size(sys.stdout.fileno()).columns, MIN_COLUMNS)
+    except (OSError, ValueError):
+        return text
+    return "\n".join(_cut(line, width) for line in text.split("\n"))
+
+
+def _cut(line: str, width: int) -> str:
+    if columns(line) <= width:
+        return line
+    while columns(line) >= width:
+        line = line[:-1]
+    return f"{line}…"
 
 
 def print_lines(text: str) -> None:

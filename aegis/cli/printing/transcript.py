@@ -1,0 +1,122 @@
+"""The transcript of an agent session as text for people. Standard library only."""
+
+from __future__ import annotations
+
+import json
+
+from aegis.cli.printing.formatting import escaped
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+OWN_PREFIX = "mcp__aegis__"
+"""The beginning of the names that agents give to our tools."""
+
+RESULT_LINES = 12
+LINE_CHARS = 160
+INDENT = " " * 6
+
+
+def tool_name(name: str) -> str:
+    """Return the name of a tool; of our own ones without the agent's prefix."""
+    return name.removeprefix(OWN_PREFIX)
+
+
+def transcript_lines(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return the entries as lines, with the seq of each; some entries are nothing for people.
+
+    A request that the profile answered is left out. A tool call is shown once, as the agent
+    described it last.
+    """
+    settled = {
+        each["fields"].get("request")
+        for each in entries
+        if each["kind"] == "decided" and _is_allowed(each["fields"])
+    }
+    calls = {
+        event.get("id"): event for event in map(_event, entries) if event.get("type") == "tool_use"
+    }
+    lines = []
+    for entry in entries:
+        event = _event(entry)
+        if event.get("type") == "request_opened" and event.get("id") in settled:
+            continue
+        if event.get("type") == "tool_use":
+            event = calls.pop(event.get("id"), {})
+        if text := escaped(_text(entry["kind"], entry["fields"], event)):
+            first, *rest = text.rstrip("\n").split("\n")
+            lines += [f"{entry['seq']:>5} {first}", *(f"{INDENT}{each}" for each in rest)]
+    return "\n".join(lines)
+
+
+def _event(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    event: Mapping[str, Any] = entry["fields"].get("event") or {}
+    return event if entry["kind"] == "event" else {}
+
+
+def _is_allowed(fields: Mapping[str, Any]) -> bool:
+    return str((fields.get("answer") or {}).get("kind", "")).startswith("allow")
+
+
+def _text(kind: str, fields: Mapping[str, Any], event: Mapping[str, Any]) -> str:
+    match kind:
+        case "turn_opened":
+            return f"── turn {fields.get('turn')}\n{fields.get('text', '')}"
+        case "turn_ended":
+            return _end(fields)
+        case "event":
+            return _event_text(event)
+        case "started":
+            return "agent started" + ("" if fields.get("rung") == 1 else ", again")
+        case "ended":
+            return str(fields.get("reason", ""))
+        case "decided" if not _is_allowed(fields):
+            return f"✗ refused by the profile: {fields.get('why')}"
+        case "closed" | "interrupt":
+            return f"{kind} by {fields.get('by')}"
+    return ""
+
+
+def _end(fields: Mapping[str, Any]) -> str:
+    outcome, reason = fields.get("outcome"), fields.get("reason")
+    is_plain = outcome == "completed" or outcome == reason or not reason
+    return f"── turn {fields.get('turn')} {outcome}{'' if is_plain else f': {reason}'}"
+
+
+def _event_text(event: Mapping[str, Any]) -> str:
+    match event.get("type"):
+        case "assistant_text":
+            return str(event.get("text", ""))
+        case "tool_use":
+            return f"⚙ {_call(event)}"
+        case "tool_result":
+            return f"↳ {'failed: ' if event.get('is_error') else ''}{_cut(event.get('text', ''))}"
+        case "request_opened":
+            return f"? {event.get('kind')}: {_call(event)}"
+        case "retrying":
+            return f"retrying ({event.get('attempt')} of {event.get('attempts')})"
+        case "rate_limit" if event.get("status") != "allowed":
+            return f"usage limit: {event.get('status')}"
+    return ""
+
+
+def _call(event: Mapping[str, Any]) -> str:
+    name = tool_name(str(event.get("name") or event.get("tool") or ""))
+    given = event.get("input")
+    shown = name or str(event.get("title") or "a tool")
+    return _line(f"{shown} {json.dumps(given, ensure_ascii=False)}" if given else shown)
+
+
+def _cut(text: str) -> str:
+    lines = text.rstrip("\n").split("\n")
+    more = len(lines) - RESULT_LINES
+    shown = [_line(each) for each in lines[:RESULT_LINES]]
+    return "\n".join([*shown, f"[{more} lines more: --json]"] if more > 0 else shown)
+
+
+def _line(text: str) -> str:
+    return text if len(text) <= LINE_CHARS else f"{text[: LINE_CHARS - 1]}…"
