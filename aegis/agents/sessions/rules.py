@@ -23,6 +23,7 @@ from typing import Any
 
 from actors.codec import unstructure
 from aegis.agents.sessions import steps
+from aegis.agents.sessions.activity import Activity
 from aegis.agents.sessions.entries import Entries
 from aegis.agents.sessions.ladder import Ladder, end_reason
 from aegis.agents.sessions.open_requests import OpenRequests
@@ -47,28 +48,22 @@ LIMIT_S = 300.0
 MAX_WAITING = 1_000
 """Messages that wait for a turn; more stay in the inbox."""
 
-MAX_TOOLS = 256
-"""Running tool calls that are followed."""
-
 
 class Session:
     """The machine of the session ``settings.session``; ``past`` is the fold of its transcript.
 
-    Readable: ``phase`` and its ``reason``, both ``since`` a moment; the ``requests``; the titles of
-    the running ``tools``; the background ``tasks``; the ``model``; ``limited_until``;
-    ``progressed_at``, the moment of the agent's last event; ``has_process``.
+    Readable: ``phase`` and its ``reason``, both ``since`` a moment; the ``requests``; the
+    ``activity``; ``limited_until``; ``has_process``.
     """
 
     def __init__(self, settings: Settings, past: Past, *, now: float) -> None:
         self._settings = settings
         self._past = past
         self.phase = Phase.CLOSED if past.is_closed else Phase.DORMANT
-        self.since = self.progressed_at = now
+        self.since = now
         self.reason = ""
         self.requests = OpenRequests(settings.policy)
-        self.tools: dict[str, str] = {}
-        self.tasks: tuple[str, ...] = ()
-        self.model = ""
+        self.activity = Activity(now)
         self.limited_until: float | None = None
         self._ladder = Ladder()
         self._turn: Turn | None = None
@@ -196,7 +191,7 @@ class Session:
         """End the current turn."""
         turn, self._turn = self._turn, None
         assert turn is not None
-        self.tools.clear()
+        self.activity.end_turn()
         self._end_turn(turn.opened, outcome, reason, text or turn.final)
         if self.phase is Phase.WORKING:
             self._become(Phase.IDLE)
@@ -284,7 +279,8 @@ class Session:
             self._stop_process(reason)
 
     def _ended(self, reason: str, code: int | None) -> None:
-        self.has_process, self.tasks = False, ()
+        self.has_process = False
+        self.activity.end_process()
         self._append("ended", code=code, reason=reason)
         self._out += self.requests.withdraw_all("the agent's process has ended")
         was, said = self.phase, self.reason
@@ -322,7 +318,7 @@ class Session:
     # Events of the agent.
 
     def _from_agent(self, event: ev.AgentEvent) -> None:
-        self.progressed_at = self._now
+        self.activity.take(event, self._now)
         self._append("event", turn=self.turn, event=unstructure(event))
         match event:
             case ev.RequestOpened():
@@ -335,28 +331,11 @@ class Session:
                 self._finish("cancelled", "the agent cancelled the turn")
             case ev.RateLimit(status="rejected", resets_at=resets_at):
                 self._limited(resets_at)
-            case ev.SystemInit(conversation=conversation, model=model):
-                self.model = model or self.model
+            case ev.SystemInit(conversation=conversation):
                 if conversation and self.phase in (Phase.IDLE, Phase.WORKING):
                     self._keep_conversation(conversation)
-            case _:
-                self._follow(event)
-
-    def _follow(self, event: ev.AgentEvent) -> None:
-        match event:
-            case ev.AssistantText():
-                if self._turn is not None:
-                    self._turn.keep(event)
-                return
-            case ev.ToolUse(id=tool, title=title, name=name):
-                if tool in self.tools or len(self.tools) < MAX_TOOLS:
-                    self.tools[tool] = title or name
-            case ev.ToolResult(id=tool):
-                self.tools.pop(tool, None)
-            case ev.TasksChanged(tasks=tasks):
-                self.tasks = tuple(tasks)
-        if self._turn is not None:
-            self._turn.break_text()
+            case _ if self._turn is not None:
+                self._turn.take(event)
 
     def _result(self, result: ev.Result) -> None:
         if not self._is_current(result.messages):

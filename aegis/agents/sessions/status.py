@@ -44,11 +44,11 @@ def agent_info(
         reason=session.reason,
         cwd=identity.cwd,
         spawned_by=identity.spawned_by,
-        model=session.model or identity.model,
+        model=session.activity.model or identity.model,
         turn=session.turns,
         waiting=session.waiting,
         quiet_s=_quiet_s(session, now),
-        tools=[each[:200] for each in session.tools.values()][:16],
+        tools=[each[:200] for each in session.activity.tools.values()][:16],
         blocked=blocked_by,
         limited_until=moment_text(limited_until) if is_limited and limited_until else None,
         conversation=session.conversation,
@@ -77,8 +77,10 @@ def _state(phase: Phase, *, is_blocked: bool, is_limited: bool) -> AgentState:
 
 def _quiet_s(session: Session, now: float) -> float:
     """Return the seconds without progress of a turn in which no tool runs."""
-    is_silent = session.phase is Phase.WORKING and not session.tools and not len(session.requests)
-    return round(max(0.0, now - session.progressed_at), 1) if is_silent else 0.0
+    is_silent = (
+        session.phase is Phase.WORKING and not session.activity.tools and not len(session.requests)
+    )
+    return round(max(0.0, now - session.activity.progressed_at), 1) if is_silent else 0.0
 
 
 def moment_text(moment: float) -> str:

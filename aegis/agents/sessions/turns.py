@@ -10,7 +10,7 @@ import attrs
 
 from aegis.agents.sessions.past import OpenTurn
 from aegis.agents.sessions.steps import Incoming, Notify, Outcome
-from aegis.protocol.agent_events import AssistantText
+from aegis.protocol.agent_events import AgentEvent, AssistantText
 
 MAX_TURN_CHARS = 1_000_000
 """The text of one turn; further messages become the next one."""
@@ -38,16 +38,17 @@ class Turn:
     final: str = ""
     final_message: str = ""
 
-    def keep(self, chunk: AssistantText) -> None:
-        """Keep a chunk of the agent's last message; one of another message replaces it."""
+    def take(self, event: AgentEvent) -> None:
+        """Take an event of the agent: the last message is kept."""
+        if isinstance(event, AssistantText):
+            self._keep(event)
+        elif not self.final_message:
+            self.final_message = "\0"  # the next text without an id is a new message
+
+    def _keep(self, chunk: AssistantText) -> None:
         is_same = bool(self.final) and chunk.message == self.final_message
         self.final = (self.final + chunk.text if is_same else chunk.text)[-MAX_RESULT_CHARS:]
         self.final_message = chunk.message
-
-    def break_text(self) -> None:
-        """Note that the agent did something else: the next text without an id is a new message."""
-        if not self.final_message:
-            self.final_message = "\0"
 
     def entry(self) -> dict[str, Any]:
         """Return the fields of ``turn_opened``."""

@@ -1,0 +1,43 @@
+"""``Activity``: the agent's state between its turns' ends, as its events report it. Pure."""
+
+from __future__ import annotations
+
+from aegis.protocol import agent_events as ev
+
+MAX_TOOLS = 256
+"""Running tool calls that are followed."""
+
+
+class Activity:
+    """The running ``tools`` by id with their titles, the background ``tasks``, and the ``model``.
+
+    ``progressed_at`` is the moment of the agent's last event.
+    """
+
+    def __init__(self, now: float) -> None:
+        self.tools: dict[str, str] = {}
+        self.tasks: tuple[str, ...] = ()
+        self.model = ""
+        self.progressed_at = now
+
+    def take(self, event: ev.AgentEvent, now: float) -> None:
+        """Take the next event of the agent."""
+        self.progressed_at = now
+        match event:
+            case ev.ToolUse(id=tool, title=title, name=name):
+                if tool in self.tools or len(self.tools) < MAX_TOOLS:
+                    self.tools[tool] = title or name
+            case ev.ToolResult(id=tool):
+                self.tools.pop(tool, None)
+            case ev.TasksChanged(tasks=tasks):
+                self.tasks = tuple(tasks)
+            case ev.SystemInit(model=model) if model:
+                self.model = model
+
+    def end_turn(self) -> None:
+        """Note the end of the turn: no tool call outlives it."""
+        self.tools.clear()
+
+    def end_process(self) -> None:
+        """Note the end of the agent's process: no background task outlives it."""
+        self.tasks = ()
