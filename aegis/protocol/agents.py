@@ -220,3 +220,13 @@ def _entry(record: Mapping[str, Any]) -> TranscriptEntry:
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 """The moment of an entry that has none."""
+
+
+@attrs.frozen
+class ToolsListed:
+    """The notification that a client has listed the tools at the MCP URL of ``handle``.
+
+    Sent to the service ``sessions``: the agent of a session has connected to the MCP server.
+    """
+
+    handle: str

@@ -75,6 +75,10 @@ class CallPort(Protocol):
         """Note that a connection or session began. Called once, before its first call."""
         ...
 
+    def listed(self, caller: Caller) -> None:
+        """Note that an MCP client has listed its tools: it can call them now."""
+        ...
+
     def closed(self, caller: Caller) -> None:
         """Note that a connection or session ended. Called once for each ``opened``."""
         ...

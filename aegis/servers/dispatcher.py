@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -14,6 +15,7 @@ from actors import (
     AskDeadline,
     AskError,
     ChildSpec,
+    MailboxFull,
     MisuseError,
     NodeDied,
     Ref,
@@ -21,6 +23,7 @@ from actors import (
     System,
     describe,
 )
+from aegis.protocol.agents import ToolsListed
 from aegis.protocol.command import MAX_TIMEOUT_S
 from aegis.protocol.derived.defaults import with_settings
 from aegis.protocol.entry import Entry
@@ -90,6 +93,15 @@ class Dispatcher:
 
     def opened(self, caller: Caller) -> None:
         """Do nothing: the actor starts with the first call."""
+
+    def listed(self, caller: Caller) -> None:
+        """Notify the directory of sessions, if the caller is bound to a handle."""
+        sessions = self._system.registry.find("service", "sessions")
+        if caller.identity.handle is not None and sessions is not None:
+            # The client lists its tools again when it connects again, and a directory that is so
+            # far behind has other worries.
+            with contextlib.suppress(MailboxFull):
+                sessions.tell(ToolsListed(caller.identity.handle))
 
     def closed(self, caller: Caller) -> None:
         """Stop the caller's actor, or have it stopped as soon as it has started."""

@@ -81,6 +81,7 @@ DirectoryMessage = (
     | api.ReadSession
     | FindAnswerer
     | SessionClosed
+    | api.ToolsListed
     | Down
 )
 
@@ -129,6 +130,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     async def receive(self, message: DirectoryMessage) -> None:
         """Handle a command of a client, or the end of a session."""
+        if isinstance(message, api.ToolsListed):
+            self._tools_listed(message)
+            return
         await self._load()
         match message:
             case api.SpawnAgent():
@@ -367,6 +371,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 f"the session {member.handle!r} is closed; its transcript is kept in "
                 f"{self._directory / member.id}"
             )
+
+    def _tools_listed(self, message: api.ToolsListed) -> None:
+        """Notify the session, if one has this handle."""
+        member = self._ledger.roster.find(message.handle)
+        ref = None if member is None else self._refs.get(member.id)
+        if ref is not None:
+            with contextlib.suppress(ActorError):
+                ref.tell(message)
 
     async def _revive(self, member: Member, message: Any, reply: Reply[Any]) -> None:
         """Start the actors of a session again that gave up, and pass a command to it."""

@@ -101,6 +101,7 @@ SessionMessage = (
     | api.ReadSession
     | ApplyAnswer
     | ResumeAgent
+    | api.ToolsListed
     | Down
     | News
     | steps.Notified
@@ -139,6 +140,7 @@ class AgentSession(Actor[SessionMessage]):
         self._transcript: Transcript | None = None
         self._driver: Ref[Any] | None = None
         self._launch = 0
+        self._connected_launch = 0
         self._timers: dict[str, tuple[int, Timer]] = {}
         self._timer_number = 0
         self._closers: list[Reply[api.AgentInfo]] = []
@@ -220,6 +222,8 @@ class AgentSession(Actor[SessionMessage]):
                 self.context.start_soon(self._read, message, self.defer(message))
             case ResumeAgent():
                 await self._handle(steps.Resume())
+            case api.ToolsListed():
+                self._tools_listed()
 
     def _info(self) -> api.AgentInfo:
         return agent_info(self._identity, self._session, self._requests.blocked, time.time())
@@ -319,6 +323,14 @@ class AgentSession(Actor[SessionMessage]):
             return
         self._driver = driver
         self.context.monitor(driver)
+        if self._connected_launch == launch:  # a quick agent connects before its driver is known
+            self._order(msg.McpConnected())
+
+    def _tools_listed(self) -> None:
+        """Send the driver the agent's first list of tools; later ones say nothing new."""
+        if self._connected_launch != self._launch:
+            self._connected_launch = self._launch
+            self._order(msg.McpConnected())
 
     def _stop_driver(self) -> None:
         self.context.start_soon(self._end_driver, self._launch)

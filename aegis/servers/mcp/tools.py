@@ -262,6 +262,7 @@ class McpFace:
         self, ctx: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         identity = identity_of(ctx)
+        self._port.listed(caller_of(ctx))
         tools = _TOOLS if identity.handle is None else _BOUND_TOOLS
         return types.ListToolsResult(tools=[tools[each.name] for each in visible(identity)])
 

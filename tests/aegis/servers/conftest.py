@@ -47,6 +47,7 @@ class RecordingPort:
         self.followed: list[str] = []
         self.here: list[Caller] = []
         self.gone: list[Caller] = []
+        self.listers: list[Caller] = []
         self.waiting = 0
         self.cancelled = 0
         self.release = trio.Event()
@@ -82,6 +83,9 @@ class RecordingPort:
     def opened(self, caller: Caller) -> None:
         self.here.append(caller)
         self._notify()
+
+    def listed(self, caller: Caller) -> None:
+        self.listers.append(caller)
 
     def closed(self, caller: Caller) -> None:
         self.gone.append(caller)

@@ -22,6 +22,9 @@ class Port:
     async def report_progress(self, *_: object) -> None:
         raise AssertionError("nobody asks for progress here")
 
+    def listed(self, caller: Caller) -> None:
+        pass
+
     def opened(self, caller: Caller) -> None:
         self.news.append((trio.current_time(), "opened", caller.connection))
 

@@ -43,6 +43,9 @@ class CountingPort:
     def opened(self, caller: Caller) -> None:
         pass
 
+    def listed(self, caller: Caller) -> None:
+        pass
+
     async def report_progress(self, *given: object) -> None:
         raise AssertionError("nobody asked for progress")
 

@@ -47,6 +47,9 @@ class NoCalls:
     def opened(self, caller: object) -> None:
         pass
 
+    def listed(self, caller: object) -> None:
+        pass
+
     def closed(self, caller: object) -> None:
         pass
 
