@@ -13,6 +13,7 @@ from typing import Any, Literal
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.clock import to_seconds
+from aegis.inboxes.quoting import quoted_body
 from aegis.protocol.inboxes import Deliver, Message
 
 MESSAGE_START = b'{"kind":"message",'
@@ -39,8 +40,12 @@ def render_text(
     task_id: str | None = None,
     status: Literal["ok", "error"] | None = None,
 ) -> str:
-    """Return the whole message as a reader sees it: header line and body."""
-    return f"{render_header(sender, timestamp, task_id, status)}\n{body}"
+    """Return the whole message as a reader sees it: header line and body.
+
+    It is what a reader of an inbox gets, and the turn of a driven agent. No line of the body reads
+    as a header.
+    """
+    return f"{render_header(sender, timestamp, task_id, status)}\n{quoted_body(body)}"
 
 
 def message_of(delivery: Deliver | Message) -> Message:
