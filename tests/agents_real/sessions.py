@@ -11,6 +11,7 @@ import attrs
 import trio
 
 from aegis.agents.drivers.client.files import SessionFiles
+from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.drivers.plan import DriverPlan
 from aegis.agents.messages import (
@@ -32,7 +33,7 @@ from aegis.protocol.agent_events import (
     Result,
     SystemInit,
 )
-from tests.aegis.agents.drivers.driving import Driven, driven, plan_for
+from tests.aegis.agents.drivers.driving import Driven, driven
 from tests.agents_real.bench import Bench
 from tests.agents_real.clis import Cli
 from tests.agents_real.footprint import descendants
@@ -184,16 +185,14 @@ def _plan(
     # The driver's files are beside the directory of the agent, as in a daemon.
     bench.session.mkdir(exist_ok=True)
     how = start_of(profile, beginning, inherited, bench.session)
-    return plan_for(
-        bench.session,
+    return how.plan(
+        process_variables(profile, inherited, token_hex),
+        agent=cli.name,
         beginning=beginning,
         inherited=inherited,
-        agent=cli.name,
-        argv=how.argv,
-        make_harness=how.make_harness,
-        removed=how.removed,
-        environment={**how.added, **process_variables(profile, inherited, token_hex)},
-        secret_file=how.secret_file,
+        launch=1,
+        cookie=cookie_of_driver(str(bench.session), token_hex(16), 1),
+        directory=bench.session,
         eof_s=3.0,
         term_s=10.0,
     )

@@ -17,7 +17,6 @@ from aegis.agents.drivers.client.files import SessionFiles
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.driver import Driver
 from aegis.agents.drivers.harness import Beginning
-from aegis.agents.drivers.plan import DriverPlan
 from aegis.agents.profiles.families import start_of
 from aegis.agents.profiles.profile import (
     Profile,
@@ -107,15 +106,11 @@ class Programs:
             call_limit_s=profile.call_limit_s,
         )
         how = start_of(profile, beginning, self.variables, directory)
-        plan = DriverPlan(
+        plan = how.plan(
+            process_variables(profile, self.variables, token_hex),
             agent=profile.provider.name,
-            argv=how.argv,
             beginning=beginning,
-            make_harness=how.make_harness,
             inherited=self.variables,
-            removed=how.removed,
-            environment={**how.added, **process_variables(profile, self.variables, token_hex)},
-            secret_file=how.secret_file,
             launch=launch,
             cookie=cookie_of_driver(self.root, session, launch),
             directory=directory,

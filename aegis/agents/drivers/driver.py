@@ -178,20 +178,46 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
     # The life of the process.
 
     async def _live(self) -> None:
-        process = self._process = await self._start()
-        if process is None:
-            await self._finish((), None, "")
-            return
+        while (process := await self._start()) is not None:
+            self._process = process
+            if not await self._live_with(process):
+                return
+        await self._finish((), None, "")
+
+    async def _live_with(self, process: LineProcess) -> bool:
+        """Use a process to its end. Return whether an older version is to be started instead."""
+        is_older = False
         try:
             # The start is not cancelled half-way, so it may have outlived the teardown.
             await trio.lowlevel.checkpoint_if_cancelled()
             self.context.start_soon(process.run)
             left = await self._use(process)
-            self._note_end(process)
-            await self._finish(left, process.exit_code, process.stderr_tail())
+            is_older = not left and self._is_older(process)
+            if is_older:
+                self._begin_again()
+            else:
+                self._note_end(process)
+                await self._finish(left, process.exit_code, process.stderr_tail())
         finally:
-            with trio.CancelScope(shield=True):
-                await self._end_at_once(process)
+            if not is_older:
+                with trio.CancelScope(shield=True):
+                    await self._end_at_once(process)
+        return is_older
+
+    def _is_older(self, process: LineProcess) -> bool:
+        """Whether the program has refused the arguments of newer versions."""
+        is_wanted = not (self._is_ready or self._has_failed or self._is_ordered)
+        has_plan = self._plan.older is not None and not self._reporter.is_lost
+        return is_wanted and has_plan and self._plan.refusal in process.stderr_tail()
+
+    def _begin_again(self) -> None:
+        """Start the program as an older version."""
+        assert self._plan.older is not None
+        self._plan = self._plan.older
+        self._harness = self._plan.make_harness(self._plan.beginning)
+        self._is_over = self._reporter.on_lost = trio.Event()
+        self._end_reason = None
+        self._process = None
 
     async def _start(self) -> LineProcess | None:
         plan = self._plan

@@ -32,6 +32,8 @@ class DriverPlan:
     ``PATH``. ``inherited`` is the daemon's environment; without the variables ``removed``, and with
     ``environment`` merged over it, it is the agent's. ``secret_file`` is written before the start
     and deleted once the agent is ready or has failed; one that is kept, when it has ended.
+    ``older`` is the plan for an older version of the program: it is used at once if the program
+    refuses its arguments with ``refusal`` in its standard error.
     ``launch`` is the number of the process within the session, and ``cookie`` marks its processes
     (``cookie_of_driver``). ``directory`` is the session's own: standard error is drained into its
     file ``stderr``; None keeps only the end of it, in memory. The agent must be ready within
@@ -48,6 +50,8 @@ class DriverPlan:
     environment: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     removed: frozenset[str] = frozenset()
     secret_file: SecretFile | None = None
+    older: DriverPlan | None = None
+    refusal: str = ""
     launch: int
     cookie: str
     directory: Path | None

@@ -145,6 +145,8 @@ PROVIDERS: tuple[Provider, ...] = (
             "It hides MCP tools behind a search unless ENABLE_TOOL_SEARCH is false.",
             "It ends with code 1 after a clean end too, if its last turn failed.",
             "It repeats a request that was answered with 401 for more than a minute.",
+            "A version without --await-initialize gets our server in a private file; one that does "
+            "not report which message a turn answers, such as 2.0.50, is refused.",
             "It does not read CLAUDE.md, .claude/ and .mcp.json of a checkout, unless the profile "
             "has project_settings: without a terminal it trusts every directory.",
             "Its cost is lost with a process that is killed, so it is summed here.",

@@ -39,7 +39,7 @@ class Reporter:
         self._changed = trio.Event()
         self._is_sending = False
         self._empty_at = 0  # the position in the output at which nothing was pending
-        self._on_lost = on_lost
+        self.on_lost = on_lost
         self.is_lost = False
         """Whether the session has stopped or crashed: then reports are dropped."""
 
@@ -114,7 +114,7 @@ class Reporter:
             except AskError:
                 self._pending.clear()
                 self.is_lost = True
-                self._on_lost.set()
+                self.on_lost.set()
                 return
             else:
                 return

@@ -5,24 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from aegis.agents.drivers.harness import Beginning
-from aegis.agents.drivers.plan import MakeHarness
+from aegis.agents.drivers.plan import DriverPlan, MakeHarness
 from aegis.agents.drivers.secret_file import SecretFile
 from aegis.agents.profiles.profile import Profile
 
 
 @attrs.frozen(kw_only=True)
 class Start:
-    """The start of an agent; the fields are those of a ``DriverPlan``."""
+    """The start of an agent, and the one of its ``older`` versions (see ``DriverPlan``)."""
 
     argv: tuple[str, ...]
     make_harness: MakeHarness
     added: Mapping[str, str] = attrs.field(factory=dict)
     removed: frozenset[str] = frozenset()
     secret_file: SecretFile | None = None
+    older: Start | None = None
+    refusal: str = ""
+
+    def plan(self, variables: Mapping[str, str], **fields: Any) -> DriverPlan:
+        """Return the plan with other ``fields``; ``variables`` are set in the process too."""
+        return DriverPlan(
+            argv=self.argv,
+            make_harness=self.make_harness,
+            environment={**self.added, **variables},
+            removed=self.removed,
+            secret_file=self.secret_file,
+            older=None if self.older is None else self.older.plan(variables, **fields),
+            refusal=self.refusal,
+            **fields,
+        )
 
 
 def start_of(
@@ -33,24 +49,40 @@ def start_of(
     ``variables`` is the environment of the daemon, ``directory`` the session's own.
     """
     if profile.provider.family == "claude":
-        return _claude(profile, beginning)
+        return _claude(profile, beginning, directory)
     return _acp(profile, beginning, variables, directory)
 
 
 # The machines are imported late: most daemons drive one family, and many none.
 
 
-def _claude(profile: Profile, beginning: Beginning) -> Start:
-    from aegis.agents.drivers.claude.launch import launch
+def _claude(profile: Profile, beginning: Beginning, directory: Path) -> Start:
+    from aegis.agents.drivers.claude.launch import AWAIT, config_text, launch
     from aegis.agents.drivers.claude.machine import Claude
 
-    how = launch(
+    how = partial(
+        launch,
         beginning,
         command=profile.command,
         budget_usd=profile.budget_usd,
         project_settings=profile.project_settings,
     )
-    return Start(argv=how.argv, make_harness=Claude, added=how.added, removed=how.removed)
+    newer, file = how(), directory / "mcp.json"
+    older = how(config_file=str(file))
+    return Start(
+        argv=newer.argv,
+        make_harness=Claude,
+        added=newer.added,
+        removed=newer.removed,
+        older=Start(
+            argv=older.argv,
+            make_harness=partial(Claude, server_in_file=True),
+            added=older.added,
+            removed=older.removed,
+            secret_file=SecretFile(path=file, text=config_text(beginning)),
+        ),
+        refusal=f"unknown option '{AWAIT}'",
+    )
 
 
 def _acp(

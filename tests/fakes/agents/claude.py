@@ -5,15 +5,23 @@ ASK command   a Bash call that needs a permission
 HANG          go on until the turn is interrupted
 FLOOD n size  n texts of the assistant, padded to this size if given
 ENVIRON       a text with the environment and the arguments
+
+With STAND_IN_OLD=1 it is an older version: it does not know ``--await-initialize``, and gets MCP
+servers by ``--mcp-config``. With STAND_IN_OLD=frames it knows it, and takes servers only later.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import sys
 from typing import Any
 
 from tests.fakes.agents.orders import Conduct, end, environment_text, flood, orders_of
 from tests.fakes.agents.wire import Ended, Json, Wire
+
+OLD = os.environ.get("STAND_IN_OLD", "")
 
 SESSION = "00000000-0000-4000-8000-000000000001"
 
@@ -27,6 +35,7 @@ class Claude:
         self._numbers = itertools.count(1)
         self._waiting: list[Json] = []
         self._cost = 0.0
+        self._servers = servers_in_file()
 
     def run(self) -> None:
         """Serve until the end of the input."""
@@ -68,12 +77,14 @@ class Claude:
         request = frame["request"]
         body: Json = {}
         if request["subtype"] == "initialize":
-            body = {
-                "commands": [],
-                "session_state": "idle",
-                "claude_code_version": "2.1.330",
-                "mcp_servers_applied": bool(request.get("mcpServers")),
-            }
+            given = request.get("mcpServers") if not OLD else None
+            self._servers |= given or {}
+            applied = {} if OLD == "1" else {"mcp_servers_applied": bool(given)}
+            body = {"commands": [], "session_state": "idle", "claude_code_version": "2.1.330"}
+            body |= applied
+        elif request["subtype"] == "mcp_set_servers":
+            self._servers = request["servers"]
+            body = {"added": list(self._servers), "removed": [], "errors": {}}
         elif request["subtype"] == "interrupt":
             body = {"still_queued": [each["uuid"] for each in self._waiting]}
         answer: Json = {"subtype": "success", "request_id": frame["request_id"], "response": body}
@@ -86,7 +97,7 @@ class Claude:
         uuid = frame.get("uuid")
         self._state("running")
         self._out("command_lifecycle", command_uuid=uuid, state="started")
-        servers = [{"name": "aegis", "status": "connected"}]
+        servers = [{"name": each, "status": "connected"} for each in self._servers]
         self._out("system", subtype="init", model="stand-in", mcp_servers=servers, tools=[])
         is_whole = all(self._order(*order) for order in orders_of(_text_of(frame)))
         self._cost += 0.01
@@ -163,3 +174,20 @@ def _text_of(frame: Json) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(block.get("text", "") for block in content)
+
+
+def refuse_as_older(words: list[str]) -> None:
+    """End as an older version does that does not know an argument."""
+    if OLD == "1" and "--await-initialize" in words:
+        sys.stderr.write("error: unknown option '--await-initialize'\n")
+        sys.exit(1)
+
+
+def servers_in_file() -> Json:
+    """Return the MCP servers of the file of ``--mcp-config``, read at the start."""
+    for word in sys.argv:
+        if word.startswith("--mcp-config="):
+            with open(word.partition("=")[2], encoding="utf-8") as file:
+                servers: Json = json.load(file)["mcpServers"]
+                return servers
+    return {}

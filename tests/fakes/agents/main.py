@@ -27,8 +27,9 @@ def main() -> None:
 
         play(sys.argv[2], Wire())
     else:
-        from tests.fakes.agents.claude import Claude
+        from tests.fakes.agents.claude import Claude, refuse_as_older
 
+        refuse_as_older(sys.argv)
         Claude(Wire()).run()
 
 

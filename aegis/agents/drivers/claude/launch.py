@@ -12,6 +12,9 @@ from aegis.agents.drivers.harness import Beginning, Frame, Permission
 SERVER = "aegis"
 """The name of our MCP server in the agent: its tools are called ``mcp__aegis__…``."""
 
+AWAIT = "--await-initialize"
+"""The argument by which the MCP servers of the first frame are used. Older versions lack it."""
+
 MODES: Mapping[Permission, str] = {
     "read": "default",
     "ask": "default",
@@ -110,7 +113,7 @@ def config_text(beginning: Beginning) -> str:
 
 def _configuration(beginning: Beginning, config_file: str | None) -> list[str]:
     if config_file is None:
-        return ["--await-initialize"]
+        return [AWAIT]
     primer = _option("--append-system-prompt", beginning.primer or None)
     return [f"--mcp-config={config_file}", *primer]
 

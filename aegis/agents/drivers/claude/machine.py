@@ -9,6 +9,7 @@ import attrs
 
 from aegis.agents.drivers.claude.fields import items, mapping, name, text
 from aegis.agents.drivers.claude.frames import (
+    answered_messages,
     error_text,
     events,
     prompt_tokens,
@@ -82,6 +83,8 @@ class Claude:
         self._conversation = "" if beginning.fork else beginning.conversation or ""
         self._init: SystemInit | None = None
         self._checked = False  # whether our MCP server is connected
+        self._version = ""
+        self._has_sent = self._names_messages = False
         self._login_needed = False
         self._sent = 0
         self._unanswered: dict[str, str] = {}  # id of a control request of ours → its subtype
@@ -109,6 +112,7 @@ class Claude:
         """Send a turn's text as one user frame. The process ignores a uuid that it has seen."""
         if self._phase != "ready":
             return [self._not_ready()]
+        self._has_sent = True
         content = [{"type": "text", "text": text}]
         message = {"role": "user", "content": content}
         frame = {"type": "user", "message": message, "parent_tool_use_id": None, "uuid": uuid}
@@ -197,7 +201,7 @@ class Claude:
                 outputs += self._configured(event)
             else:
                 outputs.append(Emit(event))
-        return [*outputs, *self._follow_login(frame)]
+        return [*outputs, *self._follow_login(frame), *self._follow_names(frame)]
 
     def _alive(self, frame: Frame) -> list[Output]:
         return []
@@ -209,16 +213,27 @@ class Claude:
             error = self._shown(text(reply.get("error"))) or "no reason is given"
             return self._fail(f"Claude Code refused to start: {error}")
         fields = mapping(reply.get("response"))
+        self._version = name(fields.get("claude_code_version")) or "of an unknown version"
+        pending = self._pending(reply)
         awaited = self._beginning.mcp_url and not self._server_in_file
         if awaited and fields.get("mcp_servers_applied") is not True:
-            version = name(fields.get("claude_code_version")) or "of an unknown version"
-            return self._fail(
-                f"Claude Code {version} did not take the MCP server from its client; "
-                "update it with 'claude update'"
-            )
+            servers = mcp_servers(self._beginning)
+            return [*pending, self._request("mcp_set_servers", {"servers": servers})]
+        return [*self._be_ready(), *pending]
+
+    def _be_ready(self) -> list[Output]:
         self._phase = "ready"
-        ready = Ready(conversation=self._conversation, capabilities=CAPABILITIES)
-        return [ready, *self._pending(reply)]
+        return [Ready(conversation=self._conversation, capabilities=CAPABILITIES)]
+
+    def _servers_set(self, reply: Frame) -> list[Output]:
+        """Take the reply of a version that did not take our server with the first frame."""
+        added = items(mapping(reply.get("response")).get("added"))
+        if reply.get("subtype") == "success" and SERVER in added:
+            return self._be_ready()
+        return self._fail(
+            f"Claude Code {self._version} did not take the MCP server from its client; "
+            "update it with 'claude update'"
+        )
 
     def _pending(self, reply: Frame) -> list[Output]:
         """Open the requests that were pending before this client came."""
@@ -242,6 +257,7 @@ class Claude:
     def _configured(self, event: SystemInit) -> list[Output]:
         changed, first = event != self._init, not self._checked
         self._init, self._checked, self._model = event, True, event.model or self._model
+        self._version = event.version or self._version
         outputs: list[Output] = [Emit(event)] if changed else []
         status = event.mcp_servers.get(SERVER) or "missing"
         if not first or not self._beginning.mcp_url or status == "connected":
@@ -294,6 +310,19 @@ class Claude:
                     "this host, log in with /login, and restart the agent"
                 )
                 return self._fail(reason, "login")
+        return []
+
+    def _follow_names(self, frame: Frame) -> list[Output]:
+        """Fail after a result of an old version, which names no message: no turn could end."""
+        match frame.get("type"):
+            case "command_lifecycle":
+                self._names_messages = True
+            case "result" if self._has_sent and not self._names_messages:
+                if not answered_messages(frame) and self._phase == "ready":
+                    return self._fail(
+                        f"Claude Code {self._version} is too old: it does not report which message "
+                        "a turn answers; update it with 'claude update'"
+                    )
         return []
 
     # Requests of the agent.
@@ -349,6 +378,8 @@ class Claude:
             return [Emit(unknown(frame))]
         if subtype == "initialize":
             return self._initialized(reply)
+        if subtype == "mcp_set_servers":
+            return self._servers_set(reply)
         error = None if reply.get("subtype") == "success" else text(reply.get("error"))
         outputs: list[Output] = []
         if error is not None:

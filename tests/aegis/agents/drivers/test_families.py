@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
+import attrs
 import pytest
 
 from aegis.agents.drivers.acp.machine import Acp
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.claude.machine import Claude
+from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.messages import (
     AnswerRequest,
     DriverEnded,
+    DriverFailed,
     DriverReady,
     InterruptTurn,
 )
+from aegis.agents.profiles.families import start_of
+from aegis.agents.profiles.profile import profile_of
+from aegis.configuration.agents import AgentSection
 from aegis.protocol.agent_events import (
     OptionKind,
     PermissionAnswer,
     RequestOpened,
     RequestWithdrawn,
+    SystemInit,
     ToolResult,
 )
-from tests.aegis.agents.drivers.driving import URL, Driven, driven, plan_for
+from tests.aegis.agents.drivers.driving import MAIN, URL, Driven, driven, plan_for
 
 pytestmark = pytest.mark.real
 
@@ -75,6 +84,48 @@ async def test_a_permission_is_answered(
         results = [each for each in it.log.events if isinstance(each, ToolResult)]
         assert [each.is_error for each in results] == [kind == "deny"]
         assert text is None or results[0].text == text
+
+
+@pytest.mark.parametrize("old", ["1", "frames"])
+async def test_an_older_claude_code_gets_our_server_too_and_no_secret_is_left(
+    tmp_path: Path, old: str
+) -> None:
+    profile = profile_of(
+        "old", AgentSection(provider="claude", command=(sys.executable, str(MAIN), "claude"))
+    )
+    beginning = Beginning(cwd=str(tmp_path), mcp_url=URL, primer="you are pm")
+    how = start_of(profile, beginning, {}, tmp_path)
+    plan = how.plan(
+        {"STAND_IN_OLD": old},
+        agent="claude",
+        beginning=beginning,
+        inherited={},
+        launch=1,
+        cookie=cookie_of_driver(str(tmp_path), token_hex(8), 1),
+        directory=tmp_path,
+    )
+    async with driven(plan) as it:
+        await it.log.first(DriverReady)
+        assert not (tmp_path / "mcp.json").exists()
+        await it.turn("ENVIRON\nSAY used")
+        await it.log.text("used")
+        *_, init = [each for each in it.log.events if isinstance(each, SystemInit)]
+        assert init.mcp_servers == {"aegis": "connected"}
+        assert ("you are pm" in it.log.texts[0]) == (old == "1")
+        assert URL not in it.log.texts[0]
+        ended = await it.close()
+    assert (ended.exit_code, ended.is_ordered) == (0, True)
+    assert not [each for each in it.log.reports if isinstance(each, DriverFailed)]
+
+
+async def test_a_program_that_refuses_another_argument_is_not_started_again(
+    tmp_path: Path,
+) -> None:
+    plan = plan_for(tmp_path, argv=["sh", "-c", "echo \"unknown option '--model'\" >&2; exit 1"])
+    plan = attrs.evolve(plan, older=plan_for(tmp_path), refusal="unknown option '--await'")
+    async with driven(plan) as it:
+        failed = await it.log.first(DriverFailed)
+        assert "unknown option '--model'" in failed.reason
 
 
 @both

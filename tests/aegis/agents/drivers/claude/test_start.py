@@ -136,12 +136,44 @@ def test_ready_names_the_conversation_that_is_resumed_but_not_one_that_is_forked
         assert output.capabilities.can_resume
 
 
-@pytest.mark.parametrize("applied", [False, None, "true", 1])
-def test_a_program_that_did_not_apply_the_server_has_failed(applied: object) -> None:
+def not_applied(applied: object) -> tuple[Claude, str]:
+    """Return a machine whose program has not applied our server, and the id of its request."""
     machine = Claude(begins())
     response = {"mcp_servers_applied": applied, "claude_code_version": "2.0.1"}
-    [failure] = initialized(machine, response=response)
+    [frame] = written(initialized(machine, response=response))
+    servers = {"aegis": {"type": "http", "url": URL}}
+    assert frame["request"] == {"subtype": "mcp_set_servers", "servers": servers}
+    return machine, frame["request_id"]
+
+
+def control_reply(key: str, **fields: Any) -> dict[str, Any]:
+    response = {"subtype": "success", "request_id": key, **fields}
+    return {"type": "control_response", "response": response}
+
+
+@pytest.mark.parametrize("applied", [False, None, "true", 1])
+def test_a_program_that_did_not_apply_the_server_gets_it_once_more(applied: object) -> None:
+    machine, key = not_applied(applied)
+    response = {"added": ["aegis"], "removed": [], "errors": {}}
+    [ready_] = machine.receive(control_reply(key, response=response))
+    assert isinstance(ready_, Ready)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"response": {"added": [], "errors": {"aegis": "no"}}},
+        {"response": {"added": "aegis"}},
+        {"response": None},
+        {"subtype": "error", "error": f"unknown subtype {URL}"},
+    ],
+)
+def test_a_program_that_does_not_take_the_server_at_all_has_failed(fields: dict[str, Any]) -> None:
+    machine, key = not_applied(None)
+    assert refused(machine.send("u1", "too early"))
+    [failure] = machine.receive(control_reply(key, **fields))
     assert isinstance(failure, Failed)
+    assert URL not in failure.reason
     assert failure.kind == "other"
     assert "2.0.1" in failure.reason
     assert "claude update" in failure.reason
