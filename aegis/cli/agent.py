@@ -167,6 +167,7 @@ def _details(info: Mapping[str, Any]) -> str:
         ("tools running", ", ".join(map(tool_name, info["tools"]))),
         ("turn", info["turn"]),
         ("waiting", info["waiting"] or None),
+        *_usage(info["usage"] or {}),
         ("profile", f"{info['profile']} ({info['provider']})"),
         ("model", info["model"]),
         ("conversation", info["conversation"]),
@@ -176,6 +177,29 @@ def _details(info: Mapping[str, Any]) -> str:
     ]
     shown = [f"{name:<17} {cell(value)}" for name, value in lines if value not in (None, "")]
     return "\n".join([escaped_line(info["handle"]), *shown])
+
+
+def _usage(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Return the lines of a session's accounting; those that the agent does not report are None."""
+    tokens = [
+        _counted(usage.get("input_tokens"), "in"),
+        _counted(usage.get("cached_percent"), "% of it cached"),
+        _counted(usage.get("output_tokens"), "out"),
+    ]
+    context = [_counted(usage.get("context_tokens"), "tokens")]
+    if usage.get("context_limit") is not None:
+        context.append(f"{usage['context_percent']:g} % of {usage['context_limit']:,}")
+    cost, spent_s = usage.get("cost_usd"), usage.get("turns_s")
+    return [
+        ("tokens", ", ".join(filter(None, tokens))),
+        ("context", ", ".join(filter(None, context))),
+        ("cost", None if cost is None else f"{cost:.4f} USD"),
+        ("time in turns", duration(spent_s) if spent_s else None),
+    ]
+
+
+def _counted(number: float | None, unit: str) -> str | None:
+    return None if number is None else f"{number:,} {unit}"
 
 
 def _profiles(infos: Sequence[Mapping[str, Any]]) -> str:

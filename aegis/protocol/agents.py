@@ -33,6 +33,29 @@ class Blocked:
 
 
 @attrs.frozen(kw_only=True)
+class AgentUsage:
+    """The agent's own accounting of a session; None: the agent does not report it.
+
+    ``turns`` are those that the agent ended, its own included. ``input_tokens`` include
+    ``cached_tokens``; both and ``output_tokens`` are sums, as is ``cost_usd``, over all turns and
+    processes. ``context_tokens`` is the size of the last request's prompt, ``context_limit`` the
+    model's limit. ``turns_s`` are the seconds in turns, ``last_turn_s`` those of the last one.
+    """
+
+    turns: int = 0
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    cached_percent: float | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    context_tokens: int | None = None
+    context_limit: int | None = None
+    context_percent: float | None = None
+    turns_s: float = 0.0
+    last_turn_s: float | None = None
+
+
+@attrs.frozen(kw_only=True)
 class AgentInfo:
     """The state of an agent session.
 
@@ -40,7 +63,7 @@ class AgentInfo:
     ``human``. ``reason`` explains an error or an end. ``since`` is the moment of the last change of
     state, ``quiet_s`` the seconds without progress while the agent works and no tool runs.
     ``waiting`` messages wait for the next turn. ``conversation`` is the agent's own id, with which
-    its own program can continue.
+    its own program can continue. ``usage`` is None if the session has no actor: it is closed.
     """
 
     id: str
@@ -60,6 +83,7 @@ class AgentInfo:
     blocked: Blocked | None
     limited_until: str | None
     conversation: str | None
+    usage: AgentUsage | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 import yaml
@@ -369,3 +370,20 @@ def test_of_spawns_at_once_one_gets_the_handle(team: Team) -> None:
     outcomes = sorted(each.outcome() for each in spawns)
     assert outcomes == [("error", "already_exists")] * 7 + [("reply", "")]
     assert len(team.call("list_sessions")["result"]) == 1
+
+
+def test_tokens_cost_and_turns_of_a_session_survive_a_kill_of_the_daemon(team: Team) -> None:
+    handle = team.spawn("SAY one")
+    team.has_turns(handle, 1)
+    team.send(handle, "SAY two")
+    team.has_turns(handle, 2)
+    usage = team.info(handle)["usage"]
+    assert (usage["turns"], usage["input_tokens"], usage["output_tokens"]) == (2, 20, 10)
+    assert usage["cost_usd"] == pytest.approx(0.02)
+    team.daemon.kill()
+    team.daemon.start("--port", "0")
+    assert team.info(handle)["usage"] == usage | {"turns_s": ANY, "last_turn_s": ANY}
+    assert team.call("list_sessions")["result"][0]["usage"]["cost_usd"] == usage["cost_usd"]
+    team.send(handle, "SAY three")
+    team.has_turns(handle, 3)
+    assert team.info(handle)["usage"]["cost_usd"] == pytest.approx(0.03)

@@ -80,7 +80,7 @@ class Meter:
                 self._take_usage(event)
             case Result():
                 self._totals = attrs.evolve(self._totals, turns=self._totals.turns + 1)
-                self._end_turn(now)
+                self.end_turn(now)
             case StateChanged(state="running"):
                 self.begin_turn(now)
             case SystemInit(conversation=conversation) if conversation:
@@ -88,10 +88,20 @@ class Meter:
             case _:
                 pass
 
+    def end_turn(self, now: float) -> None:
+        """Note the end of a turn, with or without a result of the agent. Idempotent."""
+        if self._began is None:
+            return
+        lasted_s = max(0.0, now - self._began)
+        self._began = None
+        self._totals = attrs.evolve(
+            self._totals, turns_s=self._totals.turns_s + lasted_s, last_turn_s=lasted_s
+        )
+
     def end_process(self, now: float) -> None:
-        """Note the end of the agent's process, by itself or by a kill."""
+        """Note the end of the agent's process, by itself or by a kill. Idempotent."""
         self._settle(self._open_usd)
-        self._end_turn(now)
+        self.end_turn(now)
 
     @property
     def _open_usd(self) -> float:
@@ -129,15 +139,6 @@ class Meter:
         if self._conversation and conversation != self._conversation:
             self._totals = attrs.evolve(self._totals, context_tokens=None)
         self._conversation = conversation
-
-    def _end_turn(self, now: float) -> None:
-        if self._began is None:
-            return
-        lasted_s = max(0.0, now - self._began)
-        self._began = None
-        self._totals = attrs.evolve(
-            self._totals, turns_s=self._totals.turns_s + lasted_s, last_turn_s=lasted_s
-        )
 
 
 def budget_crossed(

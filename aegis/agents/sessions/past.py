@@ -12,14 +12,23 @@ The entries of a transcript, each with its ``kind`` and the moment ``at``:
     decided      request, answer, why
     interrupt    turn, by
     closed       by
+
+Each entry has the moment ``at`` too; the metrics are made from the events, and from the beginnings
+and ends of turns and processes.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
+
+from actors.codec import structure
+from actors.errors import CodecError
+from aegis.agents.sessions.metrics import Meter
+from aegis.protocol import agent_events as ev
 
 MAX_KNOWN = 4_096
 """Message ids that are remembered, so that a message is never delivered twice."""
@@ -33,6 +42,12 @@ LOSSES = frozenset({"interrupted", "failed", "limited"})
 MAX_TEXTS = 20
 MAX_TEXT_BYTES = 32 * 1024
 """The texts that a fresh conversation is primed with, if the old one cannot be resumed."""
+
+
+MEASURED: Mapping[str, type[ev.AgentEvent]] = {
+    each.tag: each for each in (ev.Usage, ev.Result, ev.StateChanged, ev.SystemInit)
+}
+"""The events that the metrics are made from, by their types in a transcript."""
 
 
 @attrs.frozen(kw_only=True)
@@ -49,7 +64,7 @@ class Past:
     """The fold of a transcript. ``launches`` counts the starts of the agent's process.
 
     ``unreported`` has the lost turns by number whose senders may not have been notified, each with
-    its outcome and the reason.
+    its outcome and the reason. ``at`` is the moment of the last entry.
     """
 
     turn: int = 0
@@ -60,9 +75,15 @@ class Past:
     is_closed: bool = False
     known: dict[str, None] = attrs.field(factory=dict)
     texts: list[str] = attrs.field(factory=list)
+    meter: Meter = attrs.field(factory=Meter)
+    at: float = 0.0
 
     def take(self, entry: Mapping[str, Any]) -> None:
         """Take the next entry; one of an unknown kind, or of another form, is ignored."""
+        moment = entry.get("at")
+        at = float(moment) if isinstance(moment, int | float) else self.at
+        self._measure(entry, at)
+        self.at = at
         match entry:
             case {"kind": "turn_opened", "turn": int(number), "uuid": str(uuid), **rest}:
                 self._opened(number, uuid, rest)
@@ -76,6 +97,22 @@ class Past:
                 self.launches += 1
             case {"kind": "closed"}:
                 self.is_closed = True
+
+    def _measure(self, entry: Mapping[str, Any], at: float) -> None:
+        """Take an entry that is about the metrics."""
+        match entry:
+            case {"kind": "event", "event": {"type": str(tag)} as event} if tag in MEASURED:
+                with contextlib.suppress(CodecError):
+                    self.meter.take(structure(MEASURED[tag], event), at)
+            case {"kind": "turn_opened"}:
+                self.meter.begin_turn(at)
+            case {"kind": "ended"}:
+                self.meter.end_process(at)
+            case {"kind": "started"} | {"kind": "turn_ended", "outcome": "interrupted"}:
+                # The end of a daemon writes no entry: its process had ended by the last one.
+                self.meter.end_process(self.at)
+            case {"kind": "turn_ended"}:
+                self.meter.end_turn(at)
 
     def _opened(self, number: int, uuid: str, rest: Mapping[str, Any]) -> None:
         messages = tuple(_pair(each) for each in _items(rest.get("messages")))

@@ -26,6 +26,7 @@ from aegis.agents.sessions import steps
 from aegis.agents.sessions.activity import Activity
 from aegis.agents.sessions.entries import Entries
 from aegis.agents.sessions.ladder import Ladder, end_reason
+from aegis.agents.sessions.metrics import Metrics
 from aegis.agents.sessions.open_requests import OpenRequests
 from aegis.agents.sessions.past import LOSSES, OpenTurn, Past
 from aegis.agents.sessions.settings import Settings
@@ -53,12 +54,13 @@ class Session:
     """The machine of the session ``settings.session``; ``past`` is the fold of its transcript.
 
     Readable: ``phase`` and its ``reason``, both ``since`` a moment; the ``requests``; the
-    ``activity``; ``limited_until``; ``has_process``.
+    ``activity``; the ``metrics``; ``limited_until``; ``has_process``.
     """
 
     def __init__(self, settings: Settings, past: Past, *, now: float) -> None:
         self._settings = settings
         self._past = past
+        past.meter.end_process(past.at)  # no process outlives its daemon
         self.phase = Phase.CLOSED if past.is_closed else Phase.DORMANT
         self.since = now
         self.reason = ""
@@ -89,6 +91,11 @@ class Session:
     def waiting(self) -> int:
         """The number of messages that wait for a turn."""
         return len(self._waiting)
+
+    @property
+    def metrics(self) -> Metrics:
+        """The agent's accounting over all turns and processes."""
+        return self._past.meter.metrics
 
     @property
     def conversation(self) -> str | None:
@@ -173,6 +180,7 @@ class Session:
         self._past.turn = number
         for message_id, _ in self._turn.opened.messages:
             self._past.remember(message_id)
+        self._past.meter.begin_turn(self._now)
         self._store("turn_opened", self._turn.entry())
 
     def _send(self, turn: Turn) -> None:
@@ -199,6 +207,7 @@ class Session:
     def _end_turn(self, turn: OpenTurn, outcome: Outcome, reason: str, text: str = "") -> None:
         fields = ended_entry(turn, outcome, reason, text)
         self._past.open_turn = None
+        self._past.meter.end_turn(self._now)
         self._past.add_text("assistant", fields["text"])
         self._ending = turn, fields
         self._store("turn_ended", fields)
@@ -281,6 +290,7 @@ class Session:
     def _ended(self, reason: str, code: int | None) -> None:
         self.has_process = False
         self.activity.end_process()
+        self._past.meter.end_process(self._now)
         self._append("ended", code=code, reason=reason)
         self._out += self.requests.withdraw_all("the agent's process has ended")
         was, said = self.phase, self.reason
@@ -319,6 +329,7 @@ class Session:
 
     def _from_agent(self, event: ev.AgentEvent) -> None:
         self.activity.take(event, self._now)
+        self._past.meter.take(event, self._now)
         self._append("event", turn=self.turn, event=unstructure(event))
         match event:
             case ev.RequestOpened():

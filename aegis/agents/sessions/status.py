@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 import attrs
 
+from aegis.agents.sessions.metrics import Metrics
 from aegis.agents.sessions.rules import Session
 from aegis.agents.sessions.steps import Phase
 from aegis.clock import utc_text
-from aegis.protocol.agents import AgentInfo, AgentState, Blocked
+from aegis.protocol.agents import AgentInfo, AgentState, AgentUsage, Blocked
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +53,28 @@ def agent_info(
         blocked=blocked_by,
         limited_until=moment_text(limited_until) if is_limited and limited_until else None,
         conversation=session.conversation,
+        usage=_usage(session.metrics),
     )
+
+
+def _usage(metrics: Metrics) -> AgentUsage:
+    return AgentUsage(
+        turns=metrics.turns,
+        input_tokens=metrics.input_tokens,
+        cached_tokens=metrics.cached_tokens,
+        cached_percent=_rounded(metrics.cached_percent, 1),
+        output_tokens=metrics.output_tokens,
+        cost_usd=_rounded(metrics.cost_usd, 6),
+        context_tokens=metrics.context_tokens,
+        context_limit=metrics.context_limit,
+        context_percent=_rounded(metrics.context_percent, 1),
+        turns_s=round(metrics.turns_s, 3),
+        last_turn_s=_rounded(metrics.last_turn_s, 3),
+    )
+
+
+def _rounded(number: float | None, digits: int) -> float | None:
+    return None if number is None else round(number, digits)
 
 
 def _state(phase: Phase, *, is_blocked: bool, is_limited: bool) -> AgentState:
