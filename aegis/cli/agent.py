@@ -72,7 +72,14 @@ def _show_launched(handle: str) -> None:
 def list_agents(daemon: Daemon, closed: bool) -> None:
     """List the agent sessions, and what each is blocked on."""
     reply = daemon.call("list_sessions", closed=closed)
-    daemon.show(reply, lambda: print_lines(_sessions(reply["result"])))
+    daemon.show(reply, lambda: _show_list(reply["result"]))
+
+
+def _show_list(infos: Sequence[Mapping[str, Any]]) -> None:
+    if infos:
+        print_lines(_sessions(infos))
+    else:
+        print_notice("↳ no agent session")
 
 
 @verb()

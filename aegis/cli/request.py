@@ -56,7 +56,14 @@ def list_requests(
 def show(daemon: Daemon, id: str) -> None:  # noqa: A002 -- the word of the help
     """Show the whole request ID: its input, its options, its answer."""
     found = _find(daemon, id)
-    daemon.show(found, lambda: print_lines(_whole(found)))
+    daemon.show(found, lambda: _show_whole(found))
+
+
+def _show_whole(request: Mapping[str, Any]) -> None:
+    print_lines(_whole(request))
+    if request["state"] == "open":
+        id_ = request["id"]
+        print_notice(f"answer with: aegis-actors request answer {id_} allow (or deny, cancel)")
 
 
 @verb(

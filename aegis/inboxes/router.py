@@ -34,6 +34,9 @@ log = structlog.get_logger()
 MAX_HANDLES = 4_096
 """The largest number of handles that one daemon knows."""
 
+HUMAN = "human"
+"""The handle of the person at the daemon."""
+
 SUFFIX = ".jsonl"
 """The suffix of an inbox's ledger, after the handle."""
 
@@ -94,7 +97,7 @@ class InboxRouter(Actor[RouterMessage]):
             case WaitInbox() if self._ending:
                 raise stopping()
             case ReadInbox() | WaitInbox():
-                self._route(message, message.from_handle or "human")
+                self._route(message, message.from_handle or HUMAN)
             case FollowInbox(handle=handle):
                 self._route(message, handle)
             case HandleSeen(handle=handle):
@@ -111,14 +114,16 @@ class InboxRouter(Actor[RouterMessage]):
                     inbox.tell(EndWait())
 
     def _hand_off(self, handoff: Handoff) -> None:
-        target = self._handles.get(name_key(handoff.target_handle))
+        key = name_key(handoff.target_handle)
+        # There is always a person, also one who has not called anything yet.
+        target = self._see(HUMAN) if key == HUMAN else self._handles.get(key)
         if target is None:
             raise NotFound(self._unknown(handoff.target_handle))
         sender = handoff.from_handle
         delivery = Deliver(
             handle=target,
             id=f"handoff:{uuid.uuid4().hex}",
-            sender=f"agent:{sender}" if sender is not None and sender != "human" else "human",
+            sender=f"agent:{sender}" if sender is not None and sender != HUMAN else HUMAN,
             body=handoff.context,
             timestamp=utc_now(),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from tests.agents_real.clis import CLIS, Cli
 from tests.agents_real.installed import NotInstalled
 from tests.agents_real.model_server.conversation import Book
 from tests.agents_real.model_server.script import Json
+from tests.agents_real.scripts import call, script
 from tests.agents_real.team import Team, new_team
 from tests.e2e.harness import GUARD_S, is_alive
 from tests.resources.waiting import until
@@ -28,14 +28,6 @@ PAGE = ROOT / "docs" / "how-to" / "drive-agents-from-python.md"
 EXAMPLE = re.compile(r"^```python\n(.*?)^```$.*?^```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 TASK = "Have a builder run the tests, have a reviewer look at the result, and report to me."
-
-
-def script(*lines: str) -> str:
-    return "\n".join(lines)
-
-
-def call(tool: str, **arguments: object) -> str:
-    return f"CALL {tool} {json.dumps(arguments)}"
 
 
 BOOK: Book = {

@@ -145,6 +145,14 @@ async def test_a_person_hands_off_as_human(tmp_path: Path) -> None:
         assert got.messages[0].sender == "human"
 
 
+async def test_a_person_who_has_called_nothing_yet_gets_messages_of_agents(tmp_path: Path) -> None:
+    async with open_inboxes(tmp_path) as system:
+        ref = router(system)
+        await ref.ask(Handoff(from_handle="pm", target_handle="Human", context="done"))
+        [message] = (await ref.ask(ReadInbox(from_handle=None))).messages
+        assert (message.sender, message.body) == ("agent:pm", "done")
+
+
 async def test_a_handle_nobody_used_is_refused_with_the_nearest(tmp_path: Path) -> None:
     async with open_inboxes(tmp_path) as system:
         ref = router(system)
