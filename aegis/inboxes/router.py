@@ -115,7 +115,7 @@ class InboxRouter(Actor[RouterMessage]):
 
     def _hand_off(self, handoff: Handoff) -> None:
         key = name_key(handoff.target_handle)
-        # There is always a person, also one who has not called anything yet.
+        # A person exists also before the first call of theirs.
         target = self._see(HUMAN) if key == HUMAN else self._handles.get(key)
         if target is None:
             raise NotFound(self._unknown(handoff.target_handle))

@@ -83,7 +83,7 @@ def page(parts: Mapping[Part, Mapping[str, Json]]) -> str:
     )
 
 
-COSTS = ("ready after", "first tool call after", "RSS / PSS")
+COSTS = ("ready after", "first tool call after", "RSS / PSS", "processes")
 ENDS = ("denied", "interrupted", "HTTP 400", "closed after")
 IN_SESSIONS = ("first turn after", "our tools", "a denial", "after kill -9", "closed after")
 

@@ -41,7 +41,8 @@ async def test_it_calls_a_tool_asks_and_can_be_interrupted(cli: Cli, bench: Benc
         await check_tool(bench, session)
         seen["first tool call after"] = f"{time.monotonic() - began:.1f} s"
         used = footprint(session.pids())
-        seen["RSS / PSS"] = f"{used.rss} / {used.pss} MiB in {used.processes}"
+        seen["RSS / PSS"] = f"{used.rss} / {used.pss} MiB"
+        seen["processes"] = used.processes
         seen["denied"] = await check_permissions(cli, bench, session)
         seen["interrupted"] = await check_interrupt(bench, session)
         await check_interrupt_while_asked(cli, bench, session)
