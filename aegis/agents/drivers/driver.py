@@ -72,10 +72,15 @@ class ReadyDeadline:
     """The time limit for the agent's start."""
 
 
+@attrs.frozen
+class McpDeadline:
+    """The time limit for the agent's connection to our MCP server."""
+
+
 Order = SendTurn | InterruptTurn | AnswerRequest | SetPermission | SetModel | McpConnected
 
 
-class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
+class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
     """The driver of one process; it finishes after its last report, ``DriverEnded``.
 
     ``client`` answers the agent's requests to its client; None refuses them.
@@ -110,7 +115,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
         if self._process is not None:
             await self._end_at_once(self._process)
 
-    async def receive(self, message: Order | CloseDriver | ReadyDeadline) -> None:
+    async def receive(self, message: Order | CloseDriver | ReadyDeadline | McpDeadline) -> None:
         match message:
             case CloseDriver():
                 self._is_ordered = True
@@ -118,6 +123,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
                 self.context.start_soon(self._reply_when_gone, self.defer(message))
             case ReadyDeadline():
                 self._check_ready()
+            case McpDeadline():
+                self._note_late_mcp()
             case SetModel():
                 self._change("model", message)
             case SetPermission():
@@ -136,6 +143,11 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
                 "process was ended; start it by hand to see what it waits for"
             )
             self._fail(Failed(reason=reason))
+
+    def _note_late_mcp(self) -> None:
+        machine = self._harness
+        if isinstance(machine, AwaitsMcp) and not self._is_over.is_set():
+            self._perform(machine.mcp_is_late())
 
     def _change(self, setting: Setting, order: SetModel | SetPermission) -> None:
         """Change a setting; the order is answered when the agent has answered."""
@@ -337,6 +349,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
         if not self._is_ready and not self._has_failed:
             self._is_ready = True
             self._alarm.cancel()
+            self.context.after(self._plan.mcp_within_s, McpDeadline())
             self._delete_secret(is_read=True)
             report = DriverReady(
                 launch=self._plan.launch,

@@ -200,3 +200,7 @@ class AwaitsMcp(Protocol):
     def mcp_connected(self) -> list[Output]:
         """Note that the agent has listed the tools of our MCP server."""
         ...
+
+    def mcp_is_late(self) -> list[Output]:
+        """Note that the agent had time enough to connect: turns wait no longer for that."""
+        ...

@@ -37,7 +37,8 @@ class DriverPlan:
     ``launch`` is the number of the process within the session, and ``cookie`` marks its processes
     (``cookie_of_driver``). ``directory`` is the session's own: standard error is drained into its
     file ``stderr``; None keeps only the end of it, in memory. The agent must be ready within
-    ``ready_within_s`` seconds. When it is closed it has ``eof_s`` seconds to end by itself, and
+    ``ready_within_s`` seconds, and its first turn waits ``mcp_within_s`` seconds at most for its
+    connection to our MCP server. When it is closed it has ``eof_s`` seconds to end by itself, and
     then ``term_s`` seconds between TERM and KILL. It is ended when it reads nothing for
     ``write_within_s`` seconds.
     """
@@ -56,6 +57,7 @@ class DriverPlan:
     cookie: str
     directory: Path | None
     ready_within_s: float = 180.0
+    mcp_within_s: float = 20.0
     eof_s: float = 3.0
     term_s: float = 3.0
     write_within_s: float = 30.0

@@ -93,8 +93,7 @@ def _acp(
     from aegis.agents.profiles.acp_options import acp_options_of
 
     file = directory / "mcp.json"
-    # Nothing reports yet that an agent has opened its connection to our server.
-    options = attrs.evolve(acp_options_of(profile, variables, str(file)), waits_for_mcp=False)
+    options = acp_options_of(profile, variables, str(file))
     secret = SecretFile(path=file, text=config_text(beginning), is_kept=True)
     return Start(
         argv=profile.command,

@@ -86,6 +86,7 @@ class Conversation:
         self._changes = 0
         self._mode_resets = 0
         self._mcp = ""
+        self._mcp_is_late = False
         self._described: SystemInit | None = None
         self.id = ""
         self.abilities = Abilities()
@@ -105,7 +106,8 @@ class Conversation:
     def holds_turns(self) -> bool:
         """Whether a turn has to wait: for a setting, or for our MCP server."""
         waits = self._options.waits_for_mcp and bool(self._beginning.mcp_url) and not self._mcp
-        return bool(self._changes) or waits or self._mcp == "starting"
+        is_starting = waits or self._mcp == "starting"
+        return bool(self._changes) or (is_starting and not self._mcp_is_late)
 
     def begin(self, client_version: str) -> list[Output]:
         """Return the first frame."""
@@ -248,6 +250,13 @@ class Conversation:
     def mcp_connected(self) -> list[Output]:
         """Note that the agent has listed our tools."""
         self._mcp = "connected"
+        return self._describe()
+
+    def mcp_is_late(self) -> list[Output]:
+        """Note that the agent has not listed our tools in time."""
+        self._mcp_is_late = True
+        if self._beginning.mcp_url and self._mcp in ("", "starting"):
+            self._mcp = "not connected"
         return self._describe()
 
     def _description(self) -> SystemInit:

@@ -337,6 +337,12 @@ class Acp:
             return []
         return [*self._conversation.mcp_connected(), *self._start_turn()]
 
+    def mcp_is_late(self) -> list[Output]:
+        """Note that the agent had time enough to connect: a held turn is sent, and it is shown."""
+        if self._phase == "over":
+            return []
+        return [*self._conversation.mcp_is_late(), *self._start_turn()]
+
     def ended(self) -> list[Output]:
         """Note the end of the process: open requests are withdrawn."""
         self._phase = "over"

@@ -23,6 +23,7 @@ from aegis.agents.messages import (
     DriverFailed,
     DriverReady,
     InterruptTurn,
+    McpConnected,
 )
 from aegis.agents.profiles.families import start_of
 from aegis.agents.profiles.profile import profile_of
@@ -116,6 +117,26 @@ async def test_an_older_claude_code_gets_our_server_too_and_no_secret_is_left(
         ended = await it.close()
     assert (ended.exit_code, ended.is_ordered) == (0, True)
     assert not [each for each in it.log.reports if isinstance(each, DriverFailed)]
+
+
+async def test_a_turn_waits_for_our_server_and_for_a_limited_time(tmp_path: Path) -> None:
+    make = partial(Acp, options=AcpOptions(waits_for_mcp=True))
+    plan = plan_for(tmp_path, "acp", make_harness=make, mcp_within_s=0.2)
+    async with driven(plan) as it:
+        await it.turn("SAY one")
+        await it.log.until(lambda: bool(it.log.results))
+        inits = [each for each in it.log.events if isinstance(each, SystemInit)]
+        assert inits[-1].mcp_servers == {"aegis": "not connected"}
+        # The turn was held until that was noted.
+        assert it.log.events.index(inits[-1]) < it.log.events.index(it.log.results[0])
+
+
+async def test_a_turn_is_sent_when_the_agent_has_listed_our_tools(tmp_path: Path) -> None:
+    make = partial(Acp, options=AcpOptions(waits_for_mcp=True))
+    async with driven(plan_for(tmp_path, "acp", make_harness=make, mcp_within_s=1e6)) as it:
+        await it.turn("SAY one")
+        assert await it.driver.ask(McpConnected()) is None
+        await it.log.text("one")
 
 
 async def test_a_program_that_refuses_another_argument_is_not_started_again(

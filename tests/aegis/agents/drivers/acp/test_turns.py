@@ -437,6 +437,38 @@ def test_a_turn_waits_while_the_agent_reports_that_our_server_starts(
     assert [each.mcp_servers for each in described] == [{"aegis": shown}]
 
 
+@pytest.mark.parametrize("is_reported", [False, True])
+def test_a_turn_does_not_wait_for_ever_for_a_server_that_is_never_connected(
+    is_reported: bool,
+) -> None:
+    wire = ready("codex", AcpOptions(waits_for_mcp=True))
+    call = {"toolCallId": "mcp_startup.aegis.1", "title": "mcp"}
+    if is_reported:
+        wire.update("tool_call", status="in_progress", **call)
+    assert frames(wire.turn()) == []
+    outputs = wire.note(wire.machine.mcp_is_late())
+    assert [each["method"] for each in frames(outputs)] == ["session/prompt"]
+    described = [each for each in events(outputs) if isinstance(each, SystemInit)]
+    assert [each.mcp_servers for each in described] == [{"aegis": "not connected"}]
+    end(wire)
+    wire.update("tool_call", status="in_progress", **call)
+    assert frames(wire.turn("t2"))
+
+
+def test_a_server_that_connects_late_is_shown_as_connected() -> None:
+    wire = ready("kimi")
+    wire.machine.mcp_is_late()
+    assert only(wire.machine.mcp_connected(), SystemInit).mcp_servers == {"aegis": "connected"}
+
+
+def test_an_agent_that_is_connected_in_time_is_not_late() -> None:
+    wire = ready("codex", AcpOptions(waits_for_mcp=True))
+    wire.machine.mcp_connected()
+    assert wire.machine.mcp_is_late() == []
+    without = ready("codex", mcp_url="")
+    assert without.machine.mcp_is_late() == []
+
+
 def test_a_turn_that_waits_can_be_interrupted() -> None:
     wire = ready("codex", AcpOptions(waits_for_mcp=True))
     wire.turn()
