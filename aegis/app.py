@@ -38,6 +38,7 @@ from actors import (
     open_system,
 )
 from aegis import __version__
+from aegis.agents.directory.board import Board
 from aegis.agents.directory.directory import AgentDirectory
 from aegis.agents.directory.programs import Programs
 from aegis.configuration.sections import Configuration, effective_values
@@ -254,6 +255,7 @@ def agent_children(
             directory=state.agents,
             inboxes=state.inboxes,
             programs=programs,
+            board=Board(),
             supervisor="root/agents",
             flusher=flusher,
         ),

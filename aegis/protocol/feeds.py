@@ -8,6 +8,7 @@ from __future__ import annotations
 import attrs
 
 from actors.messages import Request
+from aegis.protocol.agents import AgentInfo, TranscriptEntry
 from aegis.protocol.inboxes import Message
 from aegis.protocol.streams import Redraw
 from aegis.protocol.terminals import Done, State
@@ -126,3 +127,76 @@ class FollowInbox(Request[InboxNews]):
     after: str | None = None
     place: InboxPlace | None = None
     limit: int = 50
+
+
+@attrs.frozen(kw_only=True)
+class SessionPlace:
+    """A reader's position in a transcript: after the entry ``seq``.
+
+    ``offset`` is the end of that entry in the file that ``file`` names; None: unknown.
+    """
+
+    seq: int
+    offset: int | None = None
+    file: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class SessionNews:
+    """``entries`` after the requested place, oldest first; ``missed`` before them are gone.
+
+    ``newest`` is the newest entry that may be shown. ``is_over``: the session is closed, and these
+    are its last entries.
+    """
+
+    entries: list[TranscriptEntry]
+    place: SessionPlace
+    newest: int
+    missed: int = 0
+    is_over: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class FollowSession(Request[SessionNews]):
+    """Return the entries of a transcript after ``place``, once there are any.
+
+    Without a place it is answered at once and without entries, with the place after the entry
+    ``since``, or before the newest ``last_n`` entries.
+    """
+
+    handle: str
+    from_handle: str | None = None
+    since: int | None = None
+    last_n: int = 0
+    place: SessionPlace | None = None
+
+
+@attrs.frozen(kw_only=True)
+class AgentsPlace:
+    """A reader's position in the changes of sessions, which ``board`` has counted."""
+
+    board: str
+    change: int
+
+
+@attrs.frozen(kw_only=True)
+class AgentsNews:
+    """The sessions that have changed after the requested place, in the order of their changes.
+
+    ``is_all``: these are all open sessions.
+    """
+
+    agents: list[AgentInfo]
+    place: AgentsPlace
+    is_all: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class FollowAgents(Request[AgentsNews]):
+    """Return the sessions that have changed after ``place``, once there are any.
+
+    Without a place, or if changes after it are not known, all open sessions at once.
+    """
+
+    from_handle: str | None = None
+    place: AgentsPlace | None = None

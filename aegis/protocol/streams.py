@@ -18,13 +18,11 @@ import attrs
 from aegis.errors import InvalidRequest
 from aegis.protocol.command import Command, at_most_chars, between, described
 from aegis.protocol.daemon import TreeNode
-from aegis.protocol.inboxes import Message
 from aegis.protocol.output import MAX_CURSOR
 from aegis.protocol.requests import RequestInfo
 from aegis.protocol.terminals import OnTerminal, State, TerminalInfo
 
 RequestId = int | str
-StreamName = Literal["terminal_output", "tree", "inbox", "requests", "events"]
 
 MAX_STREAMS = 32
 """Maximum number of open streams of one connection."""
@@ -353,38 +351,6 @@ class CommandItem:
 
     event: Literal["command_started", "command_finished"]
     command: CommandHeader
-
-
-@attrs.frozen(kw_only=True)
-class StreamEntry:
-    """One stream: the classes of its arguments, its items and its ``start`` fields in ``opened``.
-
-    ``has_channel``: it has binary messages, both ways. ``operator``: only for the operator.
-    """
-
-    name: StreamName
-    arguments: type[Command[Any]]
-    items: tuple[type, ...]
-    start: type | None = None
-    has_channel: bool = False
-    operator: bool = False
-
-
-STREAMS: tuple[StreamEntry, ...] = (
-    StreamEntry(
-        name="terminal_output",
-        arguments=StreamOutput,
-        start=OutputStart,
-        items=(ScreenItem, ResizedItem, StateItem, KeysRefusedItem),
-        has_channel=True,
-    ),
-    StreamEntry(name="tree", arguments=StreamTree, items=(SnapshotItem, DeltaItem), operator=True),
-    StreamEntry(name="inbox", arguments=StreamInbox, items=(Message,)),
-    StreamEntry(name="requests", arguments=StreamRequests, items=(OpenRequestsItem, RequestItem)),
-    StreamEntry(name="events", arguments=StreamEvents, items=(TerminalItem, CommandItem)),
-)
-
-BY_STREAM: dict[str, StreamEntry] = {entry.name: entry for entry in STREAMS}
 
 
 # Binary messages.

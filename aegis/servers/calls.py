@@ -15,7 +15,7 @@ from actors.errors import AskError, Refusal
 from aegis.errors import AegisError, Forbidden, NotFound
 from aegis.names import nearest, shorten
 from aegis.protocol.entry import Entry
-from aegis.protocol.streams import BY_STREAM, StreamEntry
+from aegis.protocol.stream_table import BY_STREAM, StreamEntry
 from aegis.protocol.table import BY_NAME, COMMANDS
 
 Face = Literal["mcp", "websocket", "line"]

@@ -125,6 +125,16 @@ class StreamClient:
         self._channels: dict[int, Stream] = {}
         self._waiting: dict[int, bool] = {}
         self._last = 0
+        self._may_read = trio.Event()
+        self._may_read.set()
+
+    def stop_reading(self) -> None:
+        """Read nothing from the socket until ``go_on``."""
+        self._may_read = trio.Event()
+
+    def go_on(self) -> None:
+        """Read again."""
+        self._may_read.set()
 
     async def send(self, **frame: object) -> None:
         await self.connection.send_message(json.dumps(frame))
@@ -137,6 +147,7 @@ class StreamClient:
         """Until the connection ends."""
         try:
             while True:
+                await self._may_read.wait()
                 self._take(await self.connection.get_message())
         except ConnectionClosed:
             for stream in self._streams.values():

@@ -16,7 +16,7 @@ from actors.codec import resolved_fields
 from aegis.client.client import connect
 from aegis.client.line import CommandFailed
 from aegis.doctor.finding import has_problem
-from aegis.protocol.streams import BY_STREAM
+from aegis.protocol.stream_table import BY_STREAM
 from aegis.protocol.table import COMMANDS
 from tests.aegis.servers.test_odd_text import TEXTS, bent
 from tests.attacks.raw import bearer, tcp

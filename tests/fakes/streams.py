@@ -10,7 +10,7 @@ from typing import Any
 import trio
 import trio.testing
 
-from aegis.protocol.streams import StreamEntry
+from aegis.protocol.stream_table import StreamEntry
 from aegis.servers.access.unsent_bytes import UnsentBytes
 from aegis.servers.calls import Caller, Identity
 from aegis.servers.streams.outlet import StreamOut

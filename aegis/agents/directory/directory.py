@@ -32,9 +32,11 @@ from actors import (
     SupervisorSpec,
 )
 from actors.errors import root_cause
+from aegis.agents.directory.board import Board
+from aegis.agents.directory.following import follow_ended, visible_to
 from aegis.agents.directory.handles import new_handle, refuse_handle
 from aegis.agents.directory.programs import Programs
-from aegis.agents.directory.replies import closed_info, policy_of, profile_list
+from aegis.agents.directory.replies import answerer, closed_info, policy_of, profile_list
 from aegis.agents.directory.roster import MAX_SESSIONS, Member, opened_line
 from aegis.agents.directory.roster_ledger import RosterLedger
 from aegis.agents.drivers.cookie import DriverCookies
@@ -56,9 +58,10 @@ from aegis.errors import (
 from aegis.journal.flusher import Flusher
 from aegis.processes.reaper import end_processes
 from aegis.protocol import agents as api
+from aegis.protocol.feeds import FollowAgents, FollowSession
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import RESERVED_HANDLES, name_key
-from aegis.protocol.requests import Answerer, FindAnswerer
+from aegis.protocol.requests import FindAnswerer
 from aegis.protocol.workspaces import ListWorkspaces
 
 log = structlog.get_logger("aegis.agents")
@@ -79,6 +82,8 @@ DirectoryMessage = (
     | api.RestartAgent
     | api.ShowAgent
     | api.ReadSession
+    | FollowAgents
+    | FollowSession
     | FindAnswerer
     | SessionClosed
     | api.ToolsListed
@@ -90,7 +95,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
     """Spawns sessions below ``supervisor`` (a path); their files are below ``directory``.
 
     ``root`` is the directory in which a session works that was given no workspace, as text.
-    ``programs`` are the programs by profile.
+    ``programs`` are the programs by profile; ``board`` has the states of the sessions.
     """
 
     def __init__(
@@ -100,6 +105,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         directory: Path,
         inboxes: Path,
         programs: Programs,
+        board: Board,
         supervisor: str,
         flusher: Flusher,
     ) -> None:
@@ -107,6 +113,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._directory = directory
         self._inboxes = inboxes
         self._programs = programs
+        self._board = board
         self._supervisor = supervisor
         self._flusher = flusher
         self._refs: dict[str, Ref[Any]] = {}
@@ -142,9 +149,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case api.ListAgents():
                 self.reply(message, profile_list(self._programs))
             case FindAnswerer(handle=handle):
-                self.reply(message, self._answerer(handle))
+                self.reply(message, answerer(handle, self._ledger.roster, self._programs))
             case SessionClosed(id=id_):
                 await self._session_closed(id_)
+            case FollowAgents():
+                sees = visible_to(self._caller(message), self._ledger.roster)
+                self._board.take(message.place, sees, self.defer(message))
+            case FollowSession():
+                self._follow(message)
             case Down():
                 self._session_ended(message)
             case _:
@@ -256,11 +268,10 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     def _known_handles(self) -> list[str]:
         """Return the handles that have an inbox."""
-        try:
+        with contextlib.suppress(OSError):
             names = self._flusher.disk.list_directory(self._inboxes)
-        except OSError:
-            return []
-        return [each.removesuffix(".jsonl") for each in names]
+            return [each.removesuffix(".jsonl") for each in names]
+        return []
 
     async def _directory_of(self, workspace: str | None) -> str:
         """Return the directory of a workspace, else the root. Raises ``NotFound``."""
@@ -317,6 +328,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             processes=f"{above}/processes",
             flusher=self._flusher,
             max_runtime_s=profile.max_runtime_s,
+            on_change=self._board.put,
         ).with_options(restart=Restart.TRANSIENT, significant=True, mailbox=MAILBOX)
         processes = SupervisorSpec(name="processes", dynamic=True)
         # The subtree ends with the session; one that gave up is started by the next command.
@@ -342,11 +354,13 @@ class AgentDirectory(Actor[DirectoryMessage]):
             await self._start(member)
         except (ActorError, AegisError) as error:
             log.warning("session not restored", handle=member.handle, why=str(error))
+            self._board.put(closed_info(member))
 
     def _session_ended(self, down: Down) -> None:
         """Forget the actor of a session that is closed, or that gave up."""
-        if down.final:
-            self._refs.pop(down.path.split("/")[-2], None)
+        id_ = down.path.split("/")[-2]
+        if down.final and self._refs.pop(id_, None) is not None and down.reason != "finished":
+            self._board.put(closed_info(self._ledger.roster.by_id[id_]))
 
     async def _session_closed(self, id_: str) -> None:
         with contextlib.suppress(StorageError):  # the next start finds it closed, and writes again
@@ -388,12 +402,21 @@ class AgentDirectory(Actor[DirectoryMessage]):
         except (ActorError, AegisError) as error:
             reply.fail(error if isinstance(error, AegisError) else Unavailable(str(error)))
 
-    def _check_reach(self, message: OnSession, member: Member) -> None:
+    def _follow(self, message: FollowSession) -> None:
+        member = self._ledger.roster.get(message.handle)
+        self._check_reach(message, member)
+        if (ref := self._refs.get(member.id)) is not None:
+            self.pass_on(message, ref)
+            return
+        files, reply = self._directory / member.id, self.defer(message)
+        self.context.start_soon(follow_ended, member, files, self._flusher, message, reply)
+
+    def _check_reach(self, message: OnSession | FollowSession, member: Member) -> None:
         """Raise ``Forbidden`` if the calling session may not do this to ``member``."""
         caller = self._caller(message)
         if caller is None or isinstance(message, api.ShowAgent):
             return
-        if caller.id == member.id and isinstance(message, api.ReadSession):
+        if caller.id == member.id and isinstance(message, api.ReadSession | FollowSession):
             return
         verb = _VERBS[type(message)]
         refusal = refuse_reach(verb, caller.handle, member.handle, self._ledger.roster.parents())
@@ -417,22 +440,11 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 return info
         return closed_info(member)
 
-    def _answerer(self, handle: str) -> Answerer:
-        member = self._ledger.roster.find(handle)
-        if member is None or member.is_closed:
-            return Answerer(handle=handle)
-        profile = self._programs.profile(member.profile)
-        return Answerer(
-            handle=member.handle,
-            session=member.id,
-            ancestors=[each.id for each in self._ledger.roster.ancestors(member.id)],
-            answers_requests=profile.answers_requests,
-        )
-
 
 _VERBS = {
     api.CloseAgent: "aegis_close",
     api.InterruptAgent: "aegis_interrupt",
     api.RestartAgent: "agent restart",
     api.ReadSession: "aegis_session_read",
+    FollowSession: "the stream 'session'",
 }

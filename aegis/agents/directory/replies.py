@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from aegis.agents.directory.programs import Programs
-from aegis.agents.directory.roster import Member
+from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.profiles.policy import decide
 from aegis.agents.profiles.profile import Profile, every_profile, refuse_start
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
+from aegis.protocol.requests import Answerer
 
 
 def profile_list(programs: Programs) -> api.ProfileList:
@@ -33,6 +34,20 @@ def policy_of(profile: Profile, request: RequestOpened) -> tuple[RequestAnswer, 
     decision = decide(request, profile.permission)
     answer: PermissionAnswer | None = decision.answer
     return None if answer is None else (answer, decision.why)
+
+
+def answerer(handle: str, roster: Roster, programs: Programs) -> Answerer:
+    """Return the rights of ``handle`` to answer requests."""
+    member = roster.find(handle)
+    if member is None or member.is_closed:
+        return Answerer(handle=handle)
+    profile = programs.profile(member.profile)
+    return Answerer(
+        handle=member.handle,
+        session=member.id,
+        ancestors=[each.id for each in roster.ancestors(member.id)],
+        answers_requests=profile.answers_requests,
+    )
 
 
 def closed_info(member: Member) -> api.AgentInfo:

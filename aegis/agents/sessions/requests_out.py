@@ -6,7 +6,7 @@ id of the request.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -47,9 +47,15 @@ class NotShown:
 
 
 class RequestsOut:
-    """The requests of the session ``identity``, whose actor is ``owner``."""
+    """The requests of the session ``identity``, whose actor is ``owner``.
 
-    def __init__(self, owner: Owner, path: str, identity: Identity) -> None:
+    ``on_change`` is called when ``blocked`` has changed while the actor handles no message.
+    """
+
+    def __init__(
+        self, owner: Owner, path: str, identity: Identity, on_change: Callable[[], None]
+    ) -> None:
+        self._on_change = on_change
         self._owner = owner
         self._path = path
         self._identity = identity
@@ -107,6 +113,7 @@ class RequestsOut:
     ) -> None:
         """Pass an answer to the driver, and reply with the outcome."""
         self._open.pop(answer.key, None)
+        self._on_change()
         self._applying[answer.id] = applying = trio.Event()
         reason = "the agent no longer waits for the answer"
         if order is not None and driver is not None:
@@ -152,6 +159,7 @@ class RequestsOut:
                 title=blocked.title,
                 since=blocked.since,
             )
+            self._on_change()
 
     async def _ask(self, request: Any) -> Any:
         """Return the desk's answer, None if it refuses; ask again as long as there is none."""

@@ -19,17 +19,20 @@ from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Timer, descri
 from aegis.agents import faults
 from aegis.agents import messages as msg
 from aegis.agents.sessions import steps
+from aegis.agents.sessions.followers import Followers
 from aegis.agents.sessions.mail import Mail, News
 from aegis.agents.sessions.open_requests import Policy
 from aegis.agents.sessions.requests_out import NotShown, RequestsOut, agent_id
 from aegis.agents.sessions.rules import Session
 from aegis.agents.sessions.settings import Settings
+from aegis.agents.sessions.state_reports import LookAgain, StateReports
 from aegis.agents.sessions.status import Identity, agent_info
 from aegis.agents.sessions.steps import Incoming
-from aegis.agents.sessions.transcript import Transcript
+from aegis.agents.sessions.transcript import TRANSCRIPT, Transcript
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
+from aegis.protocol.feeds import FollowSession
 from aegis.protocol.inboxes import Message
 from aegis.protocol.requests import AnswerReceived, ApplyAnswer
 
@@ -100,6 +103,7 @@ SessionMessage = (
     | api.ShowAgent
     | api.ReadSession
     | ApplyAnswer
+    | FollowSession
     | ResumeAgent
     | api.ToolsListed
     | Down
@@ -107,6 +111,7 @@ SessionMessage = (
     | steps.Notified
     | _Settled
     | _TimerDue
+    | LookAgain
     | _NoDriver
     | _Refused
     | NotShown
@@ -117,7 +122,8 @@ class AgentSession(Actor[SessionMessage]):
     """The actor of the session ``identity``; its transcript is below ``directory``.
 
     ``policy`` answers requests by the profile. ``make_driver`` returns the spec of a driver, which
-    is started below the supervisor at ``processes`` (a path).
+    is started below the supervisor at ``processes`` (a path). ``on_change`` is called with each
+    change of the session's state.
     """
 
     def __init__(
@@ -130,6 +136,7 @@ class AgentSession(Actor[SessionMessage]):
         processes: str,
         flusher: Flusher,
         max_runtime_s: float | None = None,
+        on_change: Callable[[api.AgentInfo], None] = lambda info: None,
     ) -> None:
         self._identity = identity
         self._directory = directory
@@ -144,23 +151,29 @@ class AgentSession(Actor[SessionMessage]):
         self._timers: dict[str, tuple[int, Timer]] = {}
         self._timer_number = 0
         self._closers: list[Reply[api.AgentInfo]] = []
+        self._on_change = on_change
 
     async def setup(self) -> None:
         """Open the transcript, report turns that were cut, and follow the inbox.
 
         Raises ``StorageError``.
         """
-        path = self._directory / "transcript.jsonl"
+        path = self._directory / TRANSCRIPT
         self._transcript = transcript = await Transcript.open(path, self._flusher)
         self._session = Session(self._settings, transcript.past, now=time.time())
         transcript.start(self.context.start_soon, self._on_outcome)
-        self._requests = RequestsOut(self.context, self.context.path, self._identity)
+        self._reports = StateReports(self._identity, self._on_change, self.context.after)
+        self._followers = Followers(transcript, self._flusher, self.context.start_soon)
+        self._requests = RequestsOut(
+            self.context, self.context.path, self._identity, self._report_change
+        )
         self._mail = Mail(self.context, self._identity.handle)
         self._launch = transcript.past.launches
         with contextlib.suppress(ActorError):  # the driver of an earlier incarnation
             await self.context.system.supervisor(self._processes).stop_child(DRIVER)
         await self._carry_out(self._session.begin(time.time()))
         self.context.register("session", self._identity.id)
+        self._report_change()
         if not transcript.past.is_closed:
             self._mail.start()
 
@@ -171,7 +184,12 @@ class AgentSession(Actor[SessionMessage]):
             reply.fail(Unavailable("the daemon is stopping; the session is being closed"))
 
     async def receive(self, message: SessionMessage) -> None:
-        """Pass a message to the machine, and carry out its outputs."""
+        """Pass a message to the machine, carry out its outputs, and show what has changed."""
+        await self._take(message)
+        self._followers.look()
+        self._report_change()
+
+    async def _take(self, message: SessionMessage) -> None:
         match message:
             case msg.DriverEvents() | msg.DriverReady() | msg.DriverFailed() | msg.DriverEnded():
                 await self._report(message)
@@ -191,6 +209,8 @@ class AgentSession(Actor[SessionMessage]):
                 await self._failed(message)
             case ApplyAnswer():
                 await self._apply(message)
+            case LookAgain():
+                self._reports.look_again()
             case _:
                 await self._ordered(message)
 
@@ -220,10 +240,15 @@ class AgentSession(Actor[SessionMessage]):
                 self.reply(message, self._info())
             case api.ReadSession():
                 self.context.start_soon(self._read, message, self.defer(message))
+            case FollowSession():
+                self._followers.take(message, self.defer(message))
             case ResumeAgent():
                 await self._handle(steps.Resume())
             case api.ToolsListed():
                 self._tools_listed()
+
+    def _report_change(self) -> None:
+        self._reports.look(self._session, self._requests.blocked, time.time())
 
     def _info(self) -> api.AgentInfo:
         return agent_info(self._identity, self._session, self._requests.blocked, time.time())
@@ -281,6 +306,8 @@ class AgentSession(Actor[SessionMessage]):
         for reply in self._closers:
             reply.send(self._info())
         self._closers.clear()
+        self._report_change()
+        self._followers.close()
         # Its monitor can be too late: a session that was closed before may end in its start.
         directory = self.context.system.registry.find("service", "agents")
         if directory is not None:

@@ -12,6 +12,12 @@ from aegis.agents.sessions.steps import Phase
 from aegis.clock import utc_text
 from aegis.protocol.agents import AgentInfo, AgentState, AgentUsage, Blocked
 
+STALLED_S = 120.0
+"""Seconds without progress after which a working agent is stalled."""
+
+Reported = tuple[object, ...]
+"""The parts of a session's state whose change is reported."""
+
 
 @attrs.frozen(kw_only=True)
 class Identity:
@@ -75,6 +81,28 @@ def _usage(metrics: Metrics) -> AgentUsage:
 
 def _rounded(number: float | None, digits: int) -> float | None:
     return None if number is None else round(number, digits)
+
+
+def reported(
+    identity: Identity, session: Session, blocked_by: Blocked | None, now: float
+) -> Reported:
+    """Return the parts of the state whose change is reported; cheap, for it is made often."""
+    limited_until = session.limited_until
+    return (
+        identity,
+        session.phase,
+        session.since,
+        session.reason,
+        session.activity.model,
+        session.turns,
+        session.waiting,
+        tuple(session.activity.tools.values()),
+        blocked_by,
+        limited_until if limited_until is not None and now < limited_until else None,
+        session.conversation,
+        session.metrics,
+        _quiet_s(session, now) >= STALLED_S,
+    )
 
 
 def _state(phase: Phase, *, is_blocked: bool, is_limited: bool) -> AgentState:

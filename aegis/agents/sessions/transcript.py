@@ -1,17 +1,19 @@
 """``Transcript``: the ledger of one session, with its entries' numbers and their outcomes.
 
-A line is an entry of the session's machine with ``seq``, which rises by one. An entry that cannot
-be stored as it is (too long, no JSON) is stored without its content, so that no event is missing.
+A line is an entry of the session's machine with ``seq``, which rises by one; a number is not used
+again after the disk has lost its entry. An entry that cannot be stored as it is (too long, no JSON)
+is stored without its content, so that no event is missing.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import attrs
 import structlog
 
 from aegis.agents.sessions.past import Past
@@ -24,6 +26,9 @@ from aegis.journal.reader import LedgerReader, Reading
 
 log = structlog.get_logger("aegis.agents")
 
+TRANSCRIPT = "transcript.jsonl"
+"""The name of the file, in the directory of its session."""
+
 MAX_ENTRY_BYTES = 1024 * 1024
 """The longest stored entry."""
 
@@ -32,6 +37,21 @@ MAX_FIELD_CHARS = 2_000
 
 Outcome = Callable[[int, StorageError | None], None]
 """Called with an entry's number, and with the error if the disk refused it."""
+
+OnLine = Callable[[int, bytes, int], None]
+"""Called with the seq of a written line, the line, and the offset of its end."""
+
+
+@attrs.frozen(kw_only=True)
+class Shown:
+    """The part of a transcript that clients may see: up to the entry ``seq``.
+
+    It ends at the offset ``end``. Offsets are valid as long as the name ``file`` is the same.
+    """
+
+    seq: int
+    end: int
+    file: str
 
 
 class Transcript:
@@ -42,10 +62,12 @@ class Transcript:
         self._flusher = flusher
         self.past = past
         """The fold of the entries that were there when it was opened."""
-        self._seq = self._durable = seq
-        self._unsynced: deque[tuple[int, int]] = deque()  # where an entry ends, and its number
-        self._awaited: list[tuple[int, Position]] = []
+        self._seq = seq
+        self._end = appender.synced
+        self._file = uuid4().hex
+        self._awaited: list[tuple[int, int, Position]] = []  # number and seq of synced entries
         self._on_outcome: Outcome | None = None
+        self.on_line: OnLine | None = None
 
     @classmethod
     async def open(cls, path: Path, flusher: Flusher) -> Transcript:
@@ -75,17 +97,37 @@ class Transcript:
         try:
             if self._appender.failed:
                 await self._appender.recover()
-            position = self._appender.append(_line(self._seq + 1, entry))
+            line = _line(self._seq + 1, entry)
+            position = self._appender.append(line)
         except StorageError as error:
             log.warning("entry not stored", file=shown(self._appender.path), why=str(error))
             if sync:
                 self._report(number, error)
             return
-        self._seq += 1
-        self._unsynced.append((position.end, self._seq))
+        self._seq, self._end = self._seq + 1, position.end
         if sync:
-            self._awaited.append((number, position))
+            self._awaited.append((number, self._seq, position))
             self._appender.request_sync()
+        if self.on_line is not None:
+            self.on_line(self._seq, line, position.end)
+
+    @property
+    def path(self) -> Path:
+        """The ledger's file."""
+        return self._appender.path
+
+    @property
+    def newest(self) -> int:
+        """The seq of the newest entry."""
+        return self._seq
+
+    @property
+    def shown(self) -> Shown:
+        """The entries that clients may see: an entry that must be durable only once it is."""
+        if not self._awaited:
+            return Shown(seq=self._seq, end=self._end, file=self._file)
+        _, seq, position = self._awaited[0]
+        return Shown(seq=seq - 1, end=position.start, file=self._file)
 
     async def read(self, *, last_n: int | None, since: int | None) -> Reading:
         """Return the durable entries: the newest ``last_n``, or those after ``since``.
@@ -104,13 +146,10 @@ class Transcript:
         self._appender.close()
 
     def _settle(self) -> None:
-        while self._unsynced and self._unsynced[0][0] <= self._appender.synced:
-            self._durable = self._unsynced.popleft()[1]
         if self._appender.failed:  # the lines that were not durable are gone
-            self._unsynced.clear()
-            self._seq = self._durable
+            self._end, self._file = self._appender.synced, uuid4().hex
         awaited, self._awaited = self._awaited, []
-        for number, position in awaited:
+        for number, seq, position in awaited:
             try:
                 is_synced = self._appender.is_synced(position)
             except StorageError as error:
@@ -119,7 +158,7 @@ class Transcript:
                 if is_synced:
                     self._report(number, None)
                 else:
-                    self._awaited.append((number, position))
+                    self._awaited.append((number, seq, position))
 
     def _report(self, number: int, error: StorageError | None) -> None:
         if self._on_outcome is not None:

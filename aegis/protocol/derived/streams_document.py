@@ -1,7 +1,7 @@
 """The streams of the WebSocket as a part of a page of Markdown. Pure.
 
 ``python -m aegis.protocol.derived.streams_document < docs/protocol.md`` prints that page; the part
-between its two marks is made anew from ``aegis/protocol/streams.py``.
+between its two marks is made anew from ``aegis/protocol/stream_table.py``.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ import attrs
 
 from actors.codec import resolved_fields
 from aegis.protocol.derived.document import class_section, type_name
-from aegis.protocol.streams import (
-    CLIENT_FRAMES,
-    SERVER_FRAMES,
-    STREAMS,
-    StreamEntry,
-)
+from aegis.protocol.stream_table import STREAMS, StreamEntry
+from aegis.protocol.streams import CLIENT_FRAMES, SERVER_FRAMES
 
-BEGIN = "<!-- made from aegis/protocol/streams.py: what follows is not edited by hand -->\n"
+BEGIN = "<!-- made from aegis/protocol/stream_table.py: what follows is not edited by hand -->\n"
 _LINK = re.compile(r"\(#([a-z]+)\)")
+AGENT_STREAMS = "aegis.protocol.agent_streams"
 END = "<!-- made so far -->\n"
 
 
@@ -67,7 +64,7 @@ def _nested(form: type) -> list[type]:
 
 
 def _is_ours(form: Any) -> bool:
-    return getattr(form, "__module__", "") == "aegis.protocol.streams"
+    return getattr(form, "__module__", "") in ("aegis.protocol.streams", AGENT_STREAMS)
 
 
 def _frame(form: Any) -> str:

@@ -11,7 +11,7 @@ from aegis.errors import InvalidRequest
 from aegis.protocol.command import Command
 from aegis.protocol.derived.schema import optional_flags
 from aegis.protocol.entry import Entry
-from aegis.protocol.streams import StreamEntry
+from aegis.protocol.stream_table import StreamEntry
 
 MAX_SENTENCE_CHARS = 300
 """Maximum length of a refusal of bad arguments, to save a model's context."""

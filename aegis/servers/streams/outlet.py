@@ -13,6 +13,7 @@ import trio
 
 from actors import Reply
 from aegis.protocol.derived.wire import to_plain
+from aegis.protocol.stream_table import StreamEntry
 from aegis.protocol.streams import (
     MAX_CHUNK_BYTES,
     Gap,
@@ -20,7 +21,6 @@ from aegis.protocol.streams import (
     Opened,
     OutputBytes,
     RequestId,
-    StreamEntry,
     chunk_size,
     may_send_text,
     pack_output,

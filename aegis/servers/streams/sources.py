@@ -7,16 +7,17 @@ from typing import Any
 
 from actors import ActorCrashed, Change, Gap, Node, Ref, Request, System
 from aegis.errors import Unavailable
+from aegis.protocol.agent_streams import StreamAgents, StreamSession
 from aegis.protocol.daemon import tree_node
 from aegis.protocol.derived.wire import arguments_from
 from aegis.protocol.feeds import FollowInbox, InboxNews
 from aegis.protocol.requests import FollowRequests, RequestNews
+from aegis.protocol.stream_table import StreamEntry
 from aegis.protocol.streams import (
     DeltaItem,
     OpenRequestsItem,
     RequestItem,
     SnapshotItem,
-    StreamEntry,
     StreamEvents,
     StreamInbox,
     StreamOutput,
@@ -26,6 +27,7 @@ from aegis.protocol.streams import (
 )
 from aegis.servers.calls import Caller
 from aegis.servers.connection import with_identity
+from aegis.servers.streams.agent_source import follow_agents, follow_session
 from aegis.servers.streams.event_hub import EventHub
 from aegis.servers.streams.outlet import StreamOut
 from aegis.servers.streams.output_source import follow_output
@@ -75,6 +77,10 @@ class Sources:
                 return await self._follow_inbox(command, out)
             case StreamRequests(from_handle=handle):
                 return await self._follow_requests(handle, out)
+            case StreamAgents(from_handle=handle):
+                return await follow_agents(self._system, handle, out)
+            case StreamSession():
+                return await follow_session(self._system, command, out)
             case StreamEvents():
                 return await self._follow_events(out)
         raise AssertionError(f"there is no source for {entry.name}")

@@ -12,17 +12,8 @@ import structlog
 import trio
 
 from aegis.errors import InvalidRequest
-from aegis.protocol.streams import (
-    BY_STREAM,
-    MAX_STREAMS,
-    Close,
-    Credit,
-    Ended,
-    Open,
-    RequestId,
-    StreamEntry,
-    unpack_keys,
-)
+from aegis.protocol.stream_table import BY_STREAM, StreamEntry
+from aegis.protocol.streams import MAX_STREAMS, Close, Credit, Ended, Open, RequestId, unpack_keys
 from aegis.servers.calls import Caller, Failure, failure_of, find_stream, internal_failure
 from aegis.servers.requests import error_frame, stream_frame
 from aegis.servers.streams.key_sender import KeySender

@@ -10,16 +10,14 @@ from actors.codec import resolved_fields, structure
 from actors.errors import CodecError
 from aegis.errors import InvalidRequest
 from aegis.protocol.derived.schema import input_schema, output_schema
+from aegis.protocol.stream_table import BY_STREAM, STREAMS, StreamEntry
 from aegis.protocol.streams import (
-    BY_STREAM,
     CLIENT_FRAMES,
     MAX_CHUNK_BYTES,
     MAX_CREDIT,
     MAX_KEYS_BYTES,
     SERVER_FRAMES,
-    STREAMS,
     OutputBytes,
-    StreamEntry,
     StreamOutput,
     chunk_size,
     may_send_text,

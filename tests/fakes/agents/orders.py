@@ -3,6 +3,7 @@
 NOISE n       n bytes of standard error, and a line that is no JSON
 ERROR text    a line of standard error
 LINE n        a line of n bytes
+HALF          a text with half of a surrogate pair
 SPAWN how     start a child that ignores TERM: ``setsid``, ``double`` (its parent ends), ``bare``
               (no environment either); SAY its pid
 STUBBORN      ignore TERM from now on
@@ -56,6 +57,9 @@ class Conduct:
             self._wire.write(b"x" * min(left, 65_536))
             left -= 65_536
         self._wire.write(b'"}\n')
+
+    def _half(self, _: str) -> None:
+        self._say("half \ud800")
 
     def _spawn(self, how: str) -> None:
         reading, writing = os.pipe()

@@ -1,0 +1,48 @@
+"""Streams of sessions, as far as the directory answers them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from actors import Reply
+from aegis.agents.directory.board import Sees
+from aegis.agents.directory.replies import closed_info
+from aegis.agents.directory.roster import Member, Roster
+from aegis.agents.sessions.followers import follow_closed
+from aegis.agents.sessions.transcript import TRANSCRIPT
+from aegis.errors import AegisError, Unavailable
+from aegis.journal.flusher import Flusher
+from aegis.protocol.feeds import FollowSession, SessionNews
+
+
+def visible_to(caller: Member | None, roster: Roster) -> Sees:
+    """Return whether ``caller`` may see a session: its own and those that it spawned.
+
+    None is a person or another client, who sees all.
+    """
+
+    def sees(id_: str) -> bool:
+        if caller is None or caller.id == id_:
+            return True
+        return any(each.id == caller.id for each in roster.ancestors(id_))
+
+    return sees
+
+
+async def follow_ended(
+    member: Member,
+    files: Path,
+    flusher: Flusher,
+    request: FollowSession,
+    reply: Reply[SessionNews],
+) -> None:
+    """Answer the request for a session that has no actor, from the transcript in ``files``."""
+    try:
+        news = await follow_closed(files / TRANSCRIPT, flusher, request)
+    except AegisError as error:
+        reply.fail(error)
+        return
+    if news.is_over and not member.is_closed:  # a stream that asks must not start it again
+        reply.fail(Unavailable(closed_info(member).reason))
+    else:
+        reply.send(news)

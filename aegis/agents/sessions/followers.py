@@ -1,0 +1,244 @@
+"""``Followers``: the streams that follow the transcript of one session.
+
+No stream has a buffer: each request has its place. While there are followers, the newest lines are
+kept in memory for all of them; a follower that is further behind is served from the file.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import attrs
+import trio
+
+from actors import Reply
+from aegis.agents.sessions.transcript import Shown, Transcript
+from aegis.errors import AegisError, Busy, InvalidRequest
+from aegis.journal.flusher import Flusher
+from aegis.journal.ledger import scan
+from aegis.journal.reader import LedgerReader, Reading
+from aegis.protocol.agents import TranscriptEntry, transcript_of
+from aegis.protocol.feeds import FollowSession, SessionNews, SessionPlace
+
+MAX_FOLLOWERS = 256
+"""Streams that may wait for entries of one session."""
+
+BATCH_BYTES = 64 * 1024
+"""The size of the lines in one answer, but always one."""
+
+TAIL_BYTES = 64 * 1024
+"""The size of the lines that are kept in memory."""
+
+TAIL_S = 10.0
+"""Seconds after the last request from which on no line is kept in memory."""
+
+
+@attrs.define
+class _Line:
+    seq: int
+    end: int
+    data: bytes
+    entry: TranscriptEntry | None = None
+
+    def decoded(self) -> TranscriptEntry:
+        """Return the entry of the line, which is decoded once."""
+        if self.entry is None:
+            fields = [each.fields for each in scan(self.data, base=0, seal=None).lines]
+            [self.entry] = transcript_of(fields, more=False).result
+        return self.entry
+
+
+class Tail:
+    """The newest lines of a transcript, at most ``TAIL_BYTES``. Pure."""
+
+    def __init__(self) -> None:
+        self._lines: deque[_Line] = deque()
+        self._size = 0
+        self._after: int | None = None  # every line after this seq is here; None: none is kept
+
+    def begin(self, seq: int) -> None:
+        """Keep the lines after ``seq``, the newest one."""
+        if self._after is None:
+            self._after = seq
+
+    def end(self) -> None:
+        """Keep nothing from now on."""
+        self._lines.clear()
+        self._size, self._after = 0, None
+
+    def add(self, seq: int, line: bytes, end: int) -> None:
+        """Keep a line, and drop the oldest ones if there are too many."""
+        if self._after is None:
+            return
+        self._lines.append(_Line(seq, end, line))
+        self._size += len(line)
+        while self._size > TAIL_BYTES:
+            dropped = self._lines.popleft()
+            self._size -= len(dropped.data)
+            self._after = dropped.seq
+
+    def news(self, place: SessionPlace, shown: Shown) -> SessionNews | None:
+        """Return the entries after ``place``; None if some of them are not kept here."""
+        if self._after is None or place.seq < self._after:
+            return None
+        lines = [each for each in self._lines if place.seq < each.seq <= shown.seq]
+        if not lines:
+            return None
+        last = lines[-1]
+        return _news(
+            [each.decoded() for each in lines],
+            place,
+            SessionPlace(seq=last.seq, offset=last.end, file=shown.file),
+            shown,
+        )
+
+
+@attrs.frozen
+class _Follower:
+    place: SessionPlace
+    reply: Reply[SessionNews]
+
+
+class Followers:
+    """The streams that follow ``transcript``. Reads run in tasks of ``start_soon``."""
+
+    def __init__(
+        self, transcript: Transcript, flusher: Flusher, start_soon: Callable[..., object]
+    ) -> None:
+        self._transcript = transcript
+        self._flusher = flusher
+        self._start_soon = start_soon
+        self._tail = Tail()
+        self._file = transcript.shown.file
+        self._asked_at = 0.0
+        self._waiting: list[_Follower] = []
+        transcript.on_line = self._keep
+
+    def take(self, request: FollowSession, reply: Reply[SessionNews]) -> None:
+        """Answer now, or once there are entries. Raises ``InvalidRequest``, ``Busy``."""
+        shown = self._shown()
+        if request.place is None:
+            reply.send(first_news(request, shown))
+            return
+        self._asked_at = trio.current_time()
+        self._tail.begin(self._transcript.newest)
+        follower = _Follower(request.place, reply)
+        if not self._is_served(follower, shown):
+            self._make_room()
+            self._waiting.append(follower)
+
+    def look(self) -> None:
+        """Answer the streams for which there are entries now."""
+        if self._waiting:
+            shown = self._shown()
+            self._waiting = [each for each in self._waiting if not self._is_served(each, shown)]
+
+    def close(self) -> None:
+        """Answer the waiting streams that the session is closed."""
+        self.look()
+        shown = self._transcript.shown
+        for each in self._waiting:
+            each.reply.send(
+                SessionNews(entries=[], place=each.place, newest=shown.seq, is_over=True)
+            )
+        self._waiting.clear()
+
+    def _keep(self, seq: int, line: bytes, end: int) -> None:
+        self._shown()
+        if not self._waiting and trio.current_time() > self._asked_at + TAIL_S:
+            self._tail.end()
+        self._tail.add(seq, line, end)
+
+    def _shown(self) -> Shown:
+        shown = self._transcript.shown
+        if shown.file != self._file:  # the disk has lost entries that are kept in memory
+            self._tail.end()
+            self._file = shown.file
+        return shown
+
+    def _is_served(self, follower: _Follower, shown: Shown) -> bool:
+        """Answer a stream, or begin to read for it, if there are entries."""
+        if follower.reply.is_settled:
+            return True
+        if follower.place.seq >= shown.seq:
+            return False
+        news = self._tail.news(follower.place, shown)
+        if news is not None:
+            follower.reply.send(news)
+        else:
+            self._start_soon(self._read, follower, shown)
+        return True
+
+    async def _read(self, follower: _Follower, shown: Shown) -> None:
+        try:
+            news = await read_news(self._transcript.path, self._flusher, follower.place, shown)
+        except AegisError as error:
+            follower.reply.fail(error)
+        else:
+            follower.reply.send(news)
+
+    def _make_room(self) -> None:
+        if len(self._waiting) >= MAX_FOLLOWERS:
+            self._waiting = [each for each in self._waiting if not each.reply.is_settled]
+        if len(self._waiting) >= MAX_FOLLOWERS:
+            raise Busy(f"{MAX_FOLLOWERS} streams follow this session already; close one first")
+
+
+def first_news(request: FollowSession, shown: Shown) -> SessionNews:
+    """Return the place at which a stream begins. Raises ``InvalidRequest``."""
+    since = request.since
+    if since is not None and since > shown.seq:
+        raise InvalidRequest(
+            f"the transcript of {request.handle!r} ends with entry {shown.seq}, before since="
+            f"{since}; leave since out, or read the newest entries with last_n"
+        )
+    seq = max(0, shown.seq - request.last_n) if since is None else since
+    return SessionNews(entries=[], place=SessionPlace(seq=seq), newest=shown.seq)
+
+
+async def follow_closed(path: Path, flusher: Flusher, request: FollowSession) -> SessionNews:
+    """Answer the request for a session that has no actor. Raises ``AegisError``."""
+    reader = LedgerReader(path, disk=flusher.disk)
+    newest = await flusher.look(partial(reader.last_n, 1))
+    seq = newest.records[-1].get("seq", 0) if newest.records else 0
+    shown = Shown(seq=seq, end=newest.end, file="closed")
+    if request.place is None:
+        return first_news(request, shown)
+    if request.place.seq < shown.seq:
+        return await read_news(path, flusher, request.place, shown)
+    return SessionNews(entries=[], place=request.place, newest=shown.seq, is_over=True)
+
+
+async def read_news(path: Path, flusher: Flusher, place: SessionPlace, shown: Shown) -> SessionNews:
+    """Return the next entries after ``place`` from the file. Raises ``StorageError``."""
+    reader = LedgerReader(path, disk=flusher.disk)
+    offset = place.offset if place.file == shown.file else None
+    read: Callable[[], Reading] = (
+        partial(reader.since, "seq", place.seq, end=shown.end, max_bytes=BATCH_BYTES)
+        if offset is None
+        else partial(reader.onward, offset, end=shown.end, max_bytes=BATCH_BYTES)
+    )
+    found = await flusher.look(read)
+    numbers = [each.get("seq") for each in found.records]
+    records = [
+        record
+        for record, seq in zip(found.records, numbers, strict=True)
+        if type(seq) is int and seq > place.seq
+    ]
+    if records:
+        end = SessionPlace(seq=records[-1]["seq"], offset=found.end, file=shown.file)
+    elif found.more:
+        end = attrs.evolve(place, offset=found.end)
+    else:  # the rest cannot be read
+        end = SessionPlace(seq=shown.seq, offset=shown.end, file=shown.file)
+    return _news(transcript_of(records, more=False).result, place, end, shown)
+
+
+def _news(
+    entries: list[TranscriptEntry], place: SessionPlace, end: SessionPlace, shown: Shown
+) -> SessionNews:
+    missed = max(0, end.seq - place.seq - len(entries))
+    return SessionNews(entries=entries, place=end, newest=shown.seq, missed=missed)

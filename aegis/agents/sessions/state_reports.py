@@ -1,0 +1,51 @@
+"""``StateReports``: the reports of a session's changes of state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from aegis.agents.sessions.rules import Session
+from aegis.agents.sessions.status import STALLED_S, Identity, Reported, agent_info, reported
+from aegis.agents.sessions.steps import Phase
+from aegis.protocol.agents import AgentInfo, Blocked
+
+
+@attrs.frozen
+class LookAgain:
+    """A working agent may have stalled: a message of a timer to its session."""
+
+
+class StateReports:
+    """Calls ``report`` with each change of the session ``identity``.
+
+    ``after`` sends a message to the session's actor after some seconds.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        report: Callable[[AgentInfo], None],
+        after: Callable[[float, object], object],
+    ) -> None:
+        self._identity = identity
+        self._report = report
+        self._after = after
+        self._reported: Reported | None = None
+        self._is_timed = False
+
+    def look(self, session: Session, blocked_by: Blocked | None, now: float) -> None:
+        """Report the state if it has changed."""
+        state = reported(self._identity, session, blocked_by, now)
+        if state != self._reported:
+            self._reported = state
+            self._report(agent_info(self._identity, session, blocked_by, now))
+        if session.phase is Phase.WORKING and not self._is_timed:
+            quiet_s = max(0.0, now - session.activity.progressed_at)
+            self._is_timed = True
+            self._after(STALLED_S - quiet_s % STALLED_S, LookAgain())
+
+    def look_again(self) -> None:
+        """Note that the timer has run out; ``look`` follows."""
+        self._is_timed = False

@@ -1,0 +1,266 @@
+"""Streams of agent sessions of a real daemon, with a stand-in for the agent's program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import trio
+
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.streams import Refused, Stream, StreamEnded, cost, stream_client
+from tests.e2e.test_agents import Team, agents_of
+from tests.resources.waiting import until
+
+pytestmark = pytest.mark.real
+
+FLOOD = 3_000
+
+Entry = dict[str, Any]
+
+
+@pytest.fixture
+def team(own_daemon: DaemonProcess) -> Iterator[Team]:
+    yield Team(own_daemon)
+    own_daemon.stop()
+    assert agents_of(own_daemon) == []
+
+
+async def off(work: Any, *arguments: Any, **named: Any) -> Any:
+    """Call the blocking ``work`` in a thread."""
+    return await trio.to_thread.run_sync(lambda: work(*arguments, **named))
+
+
+async def take(stream: Stream, is_enough: Callable[[list[Entry]], bool]) -> list[Entry]:
+    """The entries until they are enough. Fails at a gap."""
+    found: list[Entry] = []
+    while not is_enough(found):
+        frame = await stream.next()
+        assert frame["type"] == "item", frame
+        found += frame["item"]["entries"]
+    return found
+
+
+async def through(stream: Stream, seq: int) -> list[Entry]:
+    """The entries up to the one with this seq, and those that came with it."""
+    return await take(stream, lambda found: bool(found) and found[-1]["seq"] >= seq)
+
+
+async def entries_to_the_end(stream: Stream) -> tuple[list[Entry], Entry]:
+    """All entries that follow, and the frame that ends the stream. Fails at a gap."""
+    found: list[Entry] = []
+    try:
+        while True:
+            frame = await stream.next()
+            assert frame["type"] == "item", frame
+            found += frame["item"]["entries"]
+    except StreamEnded as ended:
+        return found, ended.frame
+
+
+def numbers(entries: list[Entry]) -> list[int]:
+    return [each["seq"] for each in entries]
+
+
+def texts(entries: list[Entry]) -> list[str]:
+    events = [each["fields"]["event"] for each in entries if each["kind"] == "event"]
+    found = [each["text"] for each in events if each["type"] == "assistant_text"]
+    return [each for each in found if not each.startswith("> from ")]
+
+
+def idle_after(team: Team, handle: str) -> int:
+    """The number of turns of an idle session, else 0."""
+    info = team.info(handle)
+    return int(info["turn"]) if info["state"] == "idle" else 0
+
+
+def ends(entries: list[Entry]) -> int:
+    return sum(each["kind"] == "turn_ended" for each in entries)
+
+
+async def test_entries_follow_since_a_seq_without_a_gap_or_a_repetition(team: Team) -> None:
+    handle = await off(team.spawn, "SAY one")
+    await off(team.has_outcomes, handle, "completed")
+    async with stream_client(team.daemon) as client:
+        whole = await client.open("session", handle=handle, since=0)
+        assert whole.opened["since"] == 0
+        before = await take(whole, lambda found: ends(found) == 1)
+        part = await client.open("session", handle=handle, since=3)
+        newest = await client.open("session", handle=handle, last_n=2)
+        now = await client.open("session", handle=handle)
+        assert now.opened["since"] == now.opened["newest"]
+        await off(team.send, handle, "SAY two")
+        after = await take(whole, lambda found: ends(found) == 1)
+        last = after[-1]["seq"]
+        assert numbers(before + after) == list(range(1, last + 1))
+        assert texts(before + after) == ["one", "two"]
+        for stream, first in (
+            (part, 4),
+            (newest, newest.opened["newest"] - 1),
+            (now, now.opened["newest"] + 1),
+        ):
+            found = numbers(await through(stream, last))
+            assert found == list(range(first, found[-1] + 1))
+        stored = (await off(team.call, "session_read", handle=handle, last_n=1000))["result"]
+        shared = min(len(stored), last)
+        assert (before + after)[:shared] == stored[:shared]
+
+
+async def test_a_place_that_the_transcript_does_not_have_is_refused(team: Team) -> None:
+    handle = await off(team.spawn)
+    async with stream_client(team.daemon) as client:
+        for arguments, words in (
+            ({"handle": handle, "since": 10_000}, "leave since out, or read the newest"),
+            ({"handle": handle, "since": 1, "last_n": 1}, "give since or last_n, not both"),
+            ({"handle": "nobody"}, "there is no agent 'nobody'"),
+        ):
+            with pytest.raises(Refused, match=words):
+                await client.open("session", **arguments)
+
+
+async def test_a_reader_that_sleeps_in_a_flood_gets_every_entry_and_the_end(team: Team) -> None:
+    handle = await off(team.spawn, "SAY ready")
+    await off(team.has_outcomes, handle, "completed")
+    async with (
+        stream_client(team.daemon) as quick,
+        stream_client(team.daemon) as slow,
+    ):
+        reader = await quick.open("session", handle=handle)
+        sleeper = await slow.open("session", handle=handle, credit=1, returns_credit=False)
+        await off(team.send, handle, f"FLOOD {FLOOD} 200\nSAY after")
+        await through(sleeper, sleeper.opened["since"] + 1)  # its credit is spent
+        seen = await take(reader, lambda found: ends(found) == 1)  # it delayed nobody
+        assert len(texts(seen)) == FLOOD + 1
+        await off(team.call, "close", handle=handle)
+        sleeper.returns_credit = True
+        await sleeper.give(100_000)
+        rest, ended = await entries_to_the_end(sleeper)
+        tail, _ = await entries_to_the_end(reader)
+        assert ended["code"] == "closed"
+        assert numbers(rest)[-1] == tail[-1]["seq"]
+        assert {each["kind"] for each in rest} >= {"turn_ended", "closed"}
+        assert numbers(rest) == list(range(rest[0]["seq"], rest[-1]["seq"] + 1))
+        assert len(texts(rest)) >= FLOOD
+        late = await quick.open("session", handle=handle, since=2)  # of a closed session
+        whole, ended = await entries_to_the_end(late)
+        assert numbers(whole) == list(range(3, tail[-1]["seq"] + 1))
+        assert ended["code"] == "closed"
+
+
+@pytest.mark.long
+async def test_a_client_that_does_not_read_its_socket_delays_no_turn(team: Team) -> None:
+    handle = await off(team.spawn, "SAY ready")
+    await off(team.has_outcomes, handle, "completed")
+    async with stream_client(team.daemon) as client:
+        stream = await client.open("session", handle=handle)
+        await client.open("agents", credit=16_000_000, returns_credit=False)
+        client.stop_reading()
+        await off(team.send, handle, "FLOOD 10000 300")
+        await off(until, lambda: idle_after(team, handle) == 2, "the flood has ended")
+        await off(team.call, "close", handle=handle)
+        await trio.sleep(2)  # a client that sleeps, not a wait for something
+        client.go_on()
+        found, ended = await entries_to_the_end(stream)
+        assert ended["code"] == "closed"
+        assert len(texts(found)) == 10_000
+
+
+async def test_half_a_surrogate_pair_of_an_agent_ends_no_stream(team: Team) -> None:
+    handle = await off(team.spawn)
+    async with stream_client(team.daemon) as client:
+        stream = await client.open("session", handle=handle)
+        await off(team.send, handle, "HALF")
+        found = await take(stream, lambda found: ends(found) == 1)
+        assert texts(found) == ["half \ufffd"]
+
+
+async def test_agents_are_shown_as_they_are_and_then_as_they_change(team: Team) -> None:
+    first = await off(team.spawn, "HANG")
+    await off(team.is_in, first, "working")
+    async with stream_client(team.daemon) as client:
+        stream = await client.open("agents")
+        [known] = (await stream.item())["agents"]
+        assert (known["handle"], known["state"], known["turn"]) == (first, "working", 1)
+
+        async def sees(handle: str, state: str) -> dict[str, Any]:
+            def fits(item: dict[str, Any]) -> bool:
+                agent = item["agent"]
+                return bool((agent["handle"], agent["state"]) == (handle, state))
+
+            found: dict[str, Any] = (await stream.item_where(fits))["agent"]
+            return found
+
+        await off(team.send, first, "SAY later")
+        while (await sees(first, "working"))["waiting"] != 1:
+            pass
+        await off(team.call, "interrupt", handle=first)
+        assert (await sees(first, "idle"))["turn"] == 2
+        second = await off(team.spawn, "ASK ls", profile="asks")
+        blocked = await sees(second, "blocked")
+        while not blocked["blocked"]["request_id"]:
+            blocked = await sees(second, "blocked")
+        [request] = (await off(team.call, "request_list"))["requests"]
+        assert blocked["blocked"]["request_id"] == request["id"]
+        await off(team.call, "close", handle=second)
+        await sees(second, "closed")
+        again = await client.open("agents")
+        assert [each["handle"] for each in (await again.item())["agents"]] == [first]
+
+
+async def test_a_slow_reader_gets_the_newest_state_of_each_agent(team: Team) -> None:
+    handle = await off(team.spawn, "SAY ready")
+    await off(team.has_outcomes, handle, "completed")
+    async with stream_client(team.daemon) as client:
+        stream = await client.open("agents", credit=1, returns_credit=False)
+        first = await stream.next()
+        assert "agents" in first["item"]
+        for number in range(5):
+            await off(team.send, handle, f"SAY {number}")
+            await off(team.has_turns, handle, number + 2)
+        await off(team.is_in, handle, "idle")
+        await stream.give(cost(first))  # it may send one more item now
+        agent = (await stream.item())["agent"]
+        assert (agent["turn"], agent["state"]) == (6, "idle")
+        assert stream.got == []
+
+
+async def test_a_session_follows_itself_and_its_own_and_no_other(team: Team) -> None:
+    own = await off(team.spawn, profile="all")
+    child = await off(team.spawn, profile="all", from_handle=own)
+    stranger = await off(team.spawn, profile="all")
+    url = (await off(team.call, "session_new", handle=own))["url"]
+    async with stream_client(team.daemon, session=url.rpartition("/")[2]) as client:
+        for handle in (own, child):
+            stream = await client.open("session", handle=handle)
+            await off(team.send, handle, "SAY heard")
+            assert texts(await take(stream, lambda found: ends(found) == 1)) == ["heard"]
+        with pytest.raises(Refused, match="you did not spawn it"):
+            await client.open("session", handle=stranger)
+        agents = await client.open("agents")
+        shown = {each["handle"] for each in (await agents.item())["agents"]}
+        assert shown == {own, child}
+        await off(team.send, stranger, "SAY hidden")
+        await off(team.has_outcomes, stranger, "completed")
+        await off(team.send, child, "SAY shown")
+        assert (await agents.item())["agent"]["handle"] == child
+
+
+async def test_streams_go_on_after_the_actors_of_sessions_were_killed_by_a_restart(
+    team: Team,
+) -> None:
+    handle = await off(team.spawn, "SAY one")
+    await off(team.has_outcomes, handle, "completed")
+    async with stream_client(team.daemon) as client:
+        stream = await client.open("session", handle=handle, since=0)
+        before = await take(stream, lambda found: ends(found) == 1)
+    team.daemon.kill()
+    await off(team.daemon.start, "--port", "0", "--trust")
+    async with stream_client(team.daemon) as client:
+        stream = await client.open("session", handle=handle, since=before[-1]["seq"])
+        agents = await client.open("agents")
+        assert [each["state"] for each in (await agents.item())["agents"]] == ["dormant"]
+        await off(team.send, handle, "SAY two")
+        after = await take(stream, lambda found: ends(found) == 1)
+        assert after[0]["seq"] == before[-1]["seq"] + 1
+        assert texts(after) == ["two"]
