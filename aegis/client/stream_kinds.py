@@ -102,6 +102,10 @@ class Kind(Generic[T]):
         """Convert an item to a value. Raises ``ProtocolMismatch``."""
         raise NotImplementedError
 
+    def items(self, document: dict[str, Any]) -> list[T]:
+        """Convert an item to its values. Raises ``ProtocolMismatch``."""
+        return [self.item(document)]
+
     def gap(self, frame: streams.Gap) -> Gap:
         """Convert a gap frame to a value."""
         return Gap(dropped=frame.dropped, cursor=frame.cursor, reason="slow")

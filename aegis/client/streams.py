@@ -141,7 +141,7 @@ class Stream(Generic[T]):
 
     def on_item(self, item: Item, cost: int) -> None:
         """Queue the value of an item, which used ``cost`` bytes of credit."""
-        self._take(lambda: [self._kind.item(item.item)], cost)
+        self._take(lambda: self._kind.items(item.item), cost)
 
     def on_bytes(self, output: OutputBytes) -> None:
         """Ignore bytes, which only streams of output have."""
@@ -180,9 +180,10 @@ class Stream(Generic[T]):
         except ProtocolMismatch as error:
             self.fail(error)
             return
-        for value in values:
+        self.unread += cost if values else 0
+        for value in values:  # the first of them carries the cost
             self._values.append((value, cost))
-            self.unread += cost
+            cost = 0
         self._changed.unpark_all()
 
     def _give_back(self, cost: int) -> None:

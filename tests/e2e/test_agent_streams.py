@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 import trio
 
-from tests.e2e.harness import DaemonProcess
+import aegis
+from aegis.client.agent_kinds import SessionEvent
+from aegis.protocol.agent_events import AssistantText
+from aegis.protocol.agent_streams import AgentItem, AgentsItem
+from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.streams import Refused, Stream, StreamEnded, cost, stream_client
 from tests.e2e.test_agents import Team, agents_of
 from tests.resources.waiting import until
@@ -69,10 +73,9 @@ def texts(entries: list[Entry]) -> list[str]:
     return [each for each in found if not each.startswith("> from ")]
 
 
-def idle_after(team: Team, handle: str) -> int:
-    """The number of turns of an idle session, else 0."""
-    info = team.info(handle)
-    return int(info["turn"]) if info["state"] == "idle" else 0
+def has_ended(team: Team, handle: str, turn: int) -> bool:
+    """Whether the end of this turn is among the newest entries."""
+    return any(each["turn"] == turn for each in team.entries(handle, "turn_ended"))
 
 
 def ends(entries: list[Entry]) -> int:
@@ -157,7 +160,7 @@ async def test_a_client_that_does_not_read_its_socket_delays_no_turn(team: Team)
         await client.open("agents", credit=16_000_000, returns_credit=False)
         client.stop_reading()
         await off(team.send, handle, "FLOOD 10000 300")
-        await off(until, lambda: idle_after(team, handle) == 2, "the flood has ended")
+        await off(until, lambda: has_ended(team, handle, 2), "the flood has ended")
         await off(team.call, "close", handle=handle)
         await trio.sleep(2)  # a client that sleeps, not a wait for something
         client.go_on()
@@ -195,7 +198,8 @@ async def test_agents_are_shown_as_they_are_and_then_as_they_change(team: Team) 
         while (await sees(first, "working"))["waiting"] != 1:
             pass
         await off(team.call, "interrupt", handle=first)
-        assert (await sees(first, "idle"))["turn"] == 2
+        while (await sees(first, "idle"))["turn"] != 2:
+            pass
         second = await off(team.spawn, "ASK ls", profile="asks")
         blocked = await sees(second, "blocked")
         while not blocked["blocked"]["request_id"]:
@@ -264,3 +268,37 @@ async def test_streams_go_on_after_the_actors_of_sessions_were_killed_by_a_resta
         after = await take(stream, lambda found: ends(found) == 1)
         assert after[0]["seq"] == before[-1]["seq"] + 1
         assert texts(after) == ["two"]
+
+
+async def test_the_python_client_follows_through_a_kill_of_the_daemon(team: Team) -> None:
+    handle = await off(team.spawn, "SAY one")
+    await off(team.has_outcomes, handle, "completed")
+    async with (
+        aegis.connect(team.daemon.root) as client,
+        client.agents.events(handle, since=0) as events,
+        client.agents.follow() as agents,
+    ):
+        first = await anext(agents)
+        assert isinstance(first, AgentsItem)
+        assert [each.handle for each in first.agents] == [handle]
+        found: list[SessionEvent] = []
+
+        async def through_turn(turn: int) -> None:
+            while not found or found[-1].kind != "turn_ended" or found[-1].fields["turn"] != turn:
+                value = await anext(events)
+                assert isinstance(value, SessionEvent), value
+                found.append(value)
+
+        with trio.fail_after(GUARD_S):
+            await through_turn(1)
+            team.daemon.kill()
+            await off(team.daemon.start, "--port", "0", "--trust")
+            await off(team.send, handle, "SAY two")
+            await through_turn(2)
+        assert [each.seq for each in found] == list(range(1, len(found) + 1))
+        said = [each.event.text for each in found if isinstance(each.event, AssistantText)]
+        assert [each for each in said if not each.startswith("> ")] == ["one", "two"]
+        assert isinstance(await anext(agents), AgentItem | aegis.Gap)
+        await client.agents.close(handle)
+        rest = [each async for each in events]
+        assert "closed" in [each.kind for each in rest if isinstance(each, SessionEvent)]

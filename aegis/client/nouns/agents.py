@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
+
+from aegis.client.agent_kinds import AgentsKind, AgentsValue, SessionKind, SessionValue
 from aegis.client.nouns.noun import Noun
+from aegis.client.streams import Stream
 from aegis.protocol.agents import (
     AgentInfo,
     AgentList,
@@ -64,3 +68,20 @@ class Agents(Noun):
     async def close(self, handle: str) -> AgentInfo:
         """End a session for good."""
         return await self._call(CloseAgent, handle=handle)
+
+    def follow(self) -> AbstractAsyncContextManager[Stream[AgentsValue]]:
+        """Open the stream of states, with ``async with``: all open sessions, then changes."""
+        session = self._session
+        return session.watch(Stream(session, AgentsKind(session.handle)))
+
+    def events(
+        self, handle: str, *, since: int | None = None, last_n: int | None = None
+    ) -> AbstractAsyncContextManager[Stream[SessionValue]]:
+        """Open the stream of a transcript, with ``async with``.
+
+        It begins after the seq ``since``, with the newest ``last_n`` entries, or now. It ends when
+        the session is closed.
+        """
+        session = self._session
+        kind = SessionKind(session.handle, handle, since=since, last_n=last_n)
+        return session.watch(Stream(session, kind))

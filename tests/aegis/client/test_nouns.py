@@ -48,7 +48,7 @@ BLOCKING: tuple[type, ...] = (
     blocking_daemon.Sessions,
     blocking_daemon.Daemon,
 )
-STREAMS = {"watch"}
+STREAMS = {"watch", "follow", "events"}
 """Methods that are no commands."""
 
 Method = tuple[type, str]
