@@ -40,6 +40,7 @@ from actors import (
 from aegis import __version__
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.directory import AgentDirectory
+from aegis.agents.directory.message_rights import MessageRights
 from aegis.agents.directory.programs import Programs
 from aegis.configuration.sections import Configuration, effective_values
 from aegis.daemon import Daemon
@@ -182,6 +183,7 @@ def daemon_tree(
     raw_log_bytes: int = LIMIT_BYTES,
     nodes: Nodes | None = None,
     agents: tuple[SupervisorSpec | ChildSpec, ...] = (),
+    sessions: MessageRights | None = None,
     servers: tuple[SupervisorSpec | ChildSpec, ...] = (),
 ) -> SupervisorSpec:
     """Return the supervision tree drawn above, for the root and the files of ``state``.
@@ -201,6 +203,7 @@ def daemon_tree(
                 directory=state.inboxes,
                 supervisor="root/inboxes",
                 flusher=flusher,
+                sessions=sessions,
             ),
             SupervisorSpec(name="terminals", dynamic=True),
             *(() if nodes is None else (nodes.supervisor_of_workers(),)),
@@ -333,6 +336,7 @@ async def _serve(
             raw_log_bytes=configuration.terminals.raw_log_bytes,
             nodes=nodes,
             agents=agent_children(state, flusher=flusher, programs=programs),
+            sessions=programs.messages,
             servers=server_children(
                 settings.root, keyring, stop, configuration, programs.rights.refuse
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aegis.cli.grammar.verb import WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.inbox import INTERRUPT, KEY, hand_off
 from aegis.cli.printing.formatting import (
     cell,
     duration,
@@ -96,11 +97,10 @@ def show(daemon: Daemon, agent: str) -> None:
     daemon.show(reply, lambda: print_lines(_details(reply)))
 
 
-@verb(argument("agent"), argument("text", many=True), options_first=True)
-def send(daemon: Daemon, agent: str, text: Sequence[str]) -> None:
+@verb(INTERRUPT, KEY, argument("agent"), argument("text", many=True), options_first=True)
+def send(daemon: Daemon, agent: str, text: Sequence[str], interrupt: bool, key: str | None) -> None:
     """Send TEXT to AGENT: it becomes a turn, at once or after the current one."""
-    reply = daemon.call("handoff", target_handle=agent, context=" ".join(text))
-    daemon.show(reply, lambda: print_lines(escaped_line(f"{reply['status']} ({reply['id']})")))
+    hand_off(daemon, agent, text, interrupt, key)
 
 
 @verb(

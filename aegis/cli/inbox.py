@@ -40,11 +40,35 @@ def wait(daemon: Daemon, after: str | None, timeout: float | None) -> None:
     daemon.show(reply, lambda: _show_messages(reply, "no message arrived in time"))
 
 
-@verb(argument("target"), argument("text", many=True), options_first=True)
-def send(daemon: Daemon, target: str, text: Sequence[str]) -> None:
+INTERRUPT = flag("--interrupt", help="Interrupt its current turn first.")
+KEY = option("--key", metavar="TEXT", help="Deliver once, however often this is sent.")
+
+
+@verb(INTERRUPT, KEY, argument("target"), argument("text", many=True), options_first=True)
+def send(
+    daemon: Daemon, target: str, text: Sequence[str], interrupt: bool, key: str | None
+) -> None:
     """Send TEXT to the agent TARGET. Options go before TARGET."""
-    reply = daemon.call("handoff", target_handle=target, context=" ".join(text))
-    daemon.show(reply, lambda: print_lines(escaped_line(f"{reply['status']} ({reply['id']})")))
+    hand_off(daemon, target, text, interrupt, key)
+
+
+def hand_off(
+    daemon: Daemon, target: str, text: Sequence[str], interrupt: bool, key: str | None
+) -> None:
+    """Send a message, and print its receipt."""
+    reply = daemon.call(
+        "handoff",
+        target_handle=target,
+        context=" ".join(text),
+        interrupt=interrupt or None,
+        key=key,
+    )
+    daemon.show(reply, lambda: print_lines(escaped_line(_receipt(reply))))
+
+
+def _receipt(reply: Mapping[str, Any]) -> str:
+    behind = f" behind {reply['position']}" if reply["position"] else ""
+    return f"{reply['status']}{behind} ({reply['id']})"
 
 
 def _show_messages(reply: Mapping[str, Any], if_none: str) -> None:

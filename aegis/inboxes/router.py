@@ -10,7 +10,7 @@ stopped until the next request for it.
 from __future__ import annotations
 
 import contextlib
-import uuid
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,14 @@ import structlog
 
 from actors import Actor, ActorError, ChildSpec, Ref, Reply, Request, Restart, SupervisorSpec
 from actors.errors import root_cause
-from aegis.clock import utc_now
-from aegis.errors import AegisError, NotFound, Unavailable
+from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
+from aegis.inboxes.handoffs import NoSessions, Sessions, agent_of, answer, delivery_of
 from aegis.inboxes.inbox import EndWait, Inbox, stopping
 from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
 from aegis.protocol.feeds import FollowInbox
-from aegis.protocol.inboxes import Deliver, Handoff, ReadInbox, WaitInbox
+from aegis.protocol.inboxes import Deliver, FindMessage, Handoff, ReadInbox, Receipt, WaitInbox
 from aegis.protocol.naming import is_name, name_key
 
 log = structlog.get_logger()
@@ -62,13 +62,21 @@ RouterMessage = Deliver | Handoff | ReadInbox | WaitInbox | FollowInbox | Handle
 class InboxRouter(Actor[RouterMessage]):
     """The actor that routes messages to inboxes, which are below ``supervisor`` (a path).
 
-    ``directory`` contains their files.
+    ``directory`` contains their files. ``sessions`` are the sessions of agents.
     """
 
-    def __init__(self, *, directory: Path, supervisor: str, flusher: Flusher) -> None:
+    def __init__(
+        self,
+        *,
+        directory: Path,
+        supervisor: str,
+        flusher: Flusher,
+        sessions: Sessions | None = None,
+    ) -> None:
         self._directory = directory
         self._supervisor = supervisor
         self._flusher = flusher
+        self._sessions = sessions or NoSessions()
         self._handles: dict[str, str] = {}
         self._waiting: dict[str, list[tuple[Request[Any], Reply[Any]]]] = {}
         self._ending = False
@@ -119,15 +127,52 @@ class InboxRouter(Actor[RouterMessage]):
         target = self._see(HUMAN) if key == HUMAN else self._handles.get(key)
         if target is None:
             raise NotFound(self._unknown(handoff.target_handle))
-        sender = handoff.from_handle
-        delivery = Deliver(
-            handle=target,
-            id=f"handoff:{uuid.uuid4().hex}",
-            sender=f"agent:{sender}" if sender is not None and sender != HUMAN else HUMAN,
-            body=handoff.context,
-            timestamp=utc_now(),
-        )
-        self._pass_to_inbox(handoff, delivery, target)
+        session = self._session(target)
+        if handoff.interrupt and session is None:
+            raise InvalidRequest(
+                f"{target!r} is no session that runs, so nothing of it can be interrupted; leave "
+                "interrupt out"
+            )
+        self._check_sender(handoff, target)
+        delivery = delivery_of(handoff, target, self._sessions)
+        if session is None:
+            self._pass_to_inbox(handoff, delivery, target)
+            return
+        # Sent here, not in the task: tasks start in any order, and a sender's messages keep theirs.
+        delivered = self._delivered(delivery)
+        by = (handoff.from_handle or HUMAN) if handoff.interrupt else None
+        find = FindMessage(message=delivery.id, interrupt_by=by)
+        self.context.start_soon(answer, self.defer(handoff), delivered, session, find)
+
+    def _delivered(self, delivery: Deliver) -> Reply[Receipt]:
+        """Send a message to its inbox; return the reply. Its failures are in the reply too."""
+        key = name_key(delivery.handle)
+        inbox = self._inbox(key)
+        reply: Reply[Receipt] = Reply(self.context.system)
+        if inbox is None:
+            self._start(key)
+            self._wait_for_start(delivery, reply, key)
+            return reply
+        try:
+            inbox.forward(delivery, reply)
+        except ActorError as error:
+            reply.fail(error)
+        return reply
+
+    def _session(self, handle: str) -> Ref[Any] | None:
+        """Return the actor of the session with this handle, if one is running."""
+        found = self._sessions.session_of(handle)
+        return None if found is None else self.context.system.registry.find("session", found)
+
+    def _check_sender(self, handoff: Handoff, target: str) -> None:
+        """Raise the refusal of a message that the sender may not send."""
+        sender = agent_of(handoff)
+        if sender is not None:
+            refusal = self._sessions.refuse_handoff(
+                sender, target, interrupts=handoff.interrupt, now=time.time()
+            )
+            if refusal is not None:
+                raise refusal
 
     def _unknown(self, handle: str) -> str:
         close = nearest(handle, self._handles.values())

@@ -17,6 +17,7 @@ from aegis.protocol.command import (
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 
 MAX_BODY_CHARS = 262_144
+MAX_KEY_CHARS = 256
 
 
 @attrs.frozen(kw_only=True)
@@ -50,7 +51,11 @@ class MessageList:
 
 @attrs.frozen(kw_only=True)
 class Receipt:
-    """The fate of a message: ``landed`` with its reader, or ``queued`` at ``position``."""
+    """The fate of a message, which is durable: ``landed`` or ``queued`` at ``position``.
+
+    ``landed``: it opened a turn of the session, or a waiting reader has it. ``position`` is the
+    number of messages before it.
+    """
 
     id: str
     status: Literal["landed", "queued"]
@@ -78,6 +83,27 @@ class Deliver(Request[Receipt]):
     status: Literal["ok", "error"] | None = None
     after: str | None = None
     defer_sync: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """The place of a message in a session: in a turn, or behind ``position`` others that wait."""
+
+    is_landed: bool = False
+    position: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class FindMessage(Request["Place | None"]):
+    """Ask a session for the place of a message that its inbox has; not a command of clients.
+
+    Answered once the message has arrived in the session; None if the session cannot say. With
+    ``interrupt_by``, a handle, the current turn is interrupted first, unless a turn has taken the
+    message already.
+    """
+
+    message: str
+    interrupt_by: str | None = None
 
 
 @attrs.frozen
@@ -144,4 +170,19 @@ class Handoff(Command[Receipt]):
     context: str = attrs.field(
         validator=at_most_chars(MAX_BODY_CHARS),
         metadata=described("What the target should know or do."),
+    )
+    interrupt: bool = attrs.field(
+        default=False,
+        metadata=described(
+            "True: interrupt the target's current turn first. Only of a session you spawned."
+        ),
+    )
+    key: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_KEY_CHARS),
+        metadata=described(
+            "Your name for this message: a repeated call with the same key is delivered once, and "
+            "gets the same id.",
+            "Repeated calls with the same key are delivered once.",
+        ),
     )

@@ -199,9 +199,12 @@ COMMANDS: tuple[Entry, ...] = (
         owner=Owner.INBOXES,
         command=inboxes.Handoff,
         reply=inboxes.Receipt,
-        errors=("not_found", "storage"),
+        errors=("not_found", "forbidden", "storage"),
         verb="inbox send",
-        remedy="your message may have been delivered: if you send it again, it may arrive twice",
+        remedy=(
+            "your message may have been delivered: if you send it again without the same key, it "
+            "may arrive twice"
+        ),
     ),
     Entry(
         name="spawn",

@@ -107,6 +107,8 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "unread": [("no", "true or false"), (0, "true or false")],
     "limit": [(0, "1 to 1000"), (1001, "1 to 1000"), ("9", "whole number")],
     "target_handle": [("a b", "1 to 64"), ("nobody-here", "nobody"), (None, ""), (3, "text")],
+    "interrupt": [("yes", "true or false"), (1, "true or false"), (True, "somebody")],
+    "key": [("x" * 257, "256"), (5, "text")],
     "context": [("x" * 262_145, "262144"), (None, ""), (3, "text")],
     "handle": [("human", "reserved"), ("a/b", "1 to 64"), (None, ""), (False, "text")],
     "session": [("a b", "1 to 64"), ("nobody-here", "nobody-here"), (5, "text")],

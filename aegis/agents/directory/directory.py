@@ -35,12 +35,12 @@ from actors.errors import root_cause
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.following import follow_ended, visible_to
 from aegis.agents.directory.handles import new_handle, refuse_handle
+from aegis.agents.directory.message_rights import count_spawns, root_of
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.replies import answerer, closed_info, policy_of, profile_list
 from aegis.agents.directory.roster import MAX_SESSIONS, Member, opened_line
 from aegis.agents.directory.roster_ledger import RosterLedger
 from aegis.agents.drivers.cookie import DriverCookies
-from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import refuse_profile, refuse_reach
 from aegis.agents.sessions.session import AgentSession, SessionClosed
@@ -117,7 +117,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._supervisor = supervisor
         self._flusher = flusher
         self._refs: dict[str, Ref[Any]] = {}
-        self._counters = Counters(programs.configuration.limits)
+        self._counters = programs.counters
         self._is_loaded = False
         self._spawning = trio.Lock()
 
@@ -176,6 +176,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
             return
         if await self._ledger.load() and self.context.incarnation == 1:
             await self._end_leftovers()
+            count_spawns(self._ledger.roster, self._counters, time.time())
+        self._programs.messages.roster = self._ledger.roster
         self._is_loaded = True
         for member in self._ledger.roster.open:
             await self._restore(member)
@@ -213,7 +215,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             )
             await self._ledger.write(opened_line(member))
             if spawner is not None:
-                self._counters.note_spawn(self._tree(spawner), time.time())
+                self._counters.note_spawn(root_of(self._ledger.roster, spawner), time.time())
         session = await self._start(member)
         if request.prompt is not None:
             await self._deliver(member, request.prompt)
@@ -230,10 +232,6 @@ class AgentDirectory(Actor[DirectoryMessage]):
         member = None if handle is None else self._ledger.roster.find(handle)
         return None if member is None or member.is_closed else member
 
-    def _tree(self, member: Member) -> str:
-        """Return the id of the session that a person started, above ``member``."""
-        return [member, *self._ledger.roster.ancestors(member.id)][-1].id
-
     def _check_spawn(self, profile: Profile, spawner: Member | None) -> None:
         """Raise ``Forbidden`` or ``Unavailable`` if the profile may not be spawned."""
         if len(self._ledger.roster.by_id) >= MAX_SESSIONS:
@@ -249,7 +247,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             if forbidden is not None:
                 raise Forbidden(f"aegis_spawn: {forbidden}")
             depth = 1 + sum(1 for _ in self._ledger.roster.ancestors(spawner.id))
-            tree = self._tree(spawner)
+            tree = root_of(self._ledger.roster, spawner)
             refusal = self._counters.refuse_spawn(tree, depth, sessions, time.time())
         if refusal is not None:
             raise Unavailable(f"aegis_spawn: {refusal}")

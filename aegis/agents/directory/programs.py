@@ -12,12 +12,14 @@ from typing import Any, Protocol
 import attrs
 
 from actors import ChildSpec, Ref, Restart
+from aegis.agents.directory.message_rights import MessageRights
 from aegis.agents.directory.session_rights import SessionRights
 from aegis.agents.drivers.client.files import SessionFiles
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.driver import Driver
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.profiles.families import start_of
+from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import (
     Profile,
     find_profile,
@@ -52,7 +54,8 @@ class Programs:
     """The agent programs of a daemon, by the profiles of its configuration.
 
     ``root`` is text as ``aegis.path_text`` makes it. ``open_files`` is the limit of descriptors of
-    an agent's processes. ``rights`` are those of the open sessions.
+    an agent's processes. ``rights`` are those of the open sessions, ``messages`` those of
+    their messages; ``counters`` count for the limits of all sessions.
     """
 
     configuration: Configuration
@@ -61,6 +64,14 @@ class Programs:
     root: str
     open_files: int | None = None
     rights: SessionRights = attrs.field(factory=SessionRights)
+    counters: Counters = attrs.field(
+        default=attrs.Factory(lambda self: Counters(self.configuration.limits), takes_self=True)
+    )
+    messages: MessageRights = attrs.field(
+        default=attrs.Factory(
+            lambda self: MessageRights(self.profile, self.counters), takes_self=True
+        )
+    )
     variables: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
 
     def profile(self, name: str | None) -> Profile:

@@ -13,7 +13,7 @@ import structlog
 import trio
 
 from actors import ActorError, Ref, System, describe
-from aegis.agents.sessions.steps import Notified, Notify
+from aegis.agents.sessions.steps import Arrived, Incoming, Notified, Notify
 from aegis.clock import utc_now
 from aegis.errors import AegisError
 from aegis.protocol.feeds import FollowInbox, InboxPlace
@@ -28,11 +28,29 @@ AGAIN_S = 0.5
 """Seconds after which the inbox is asked again if it did not answer."""
 
 
+ALONE = ("group:", "workflow:", "queue:")
+"""The beginnings of senders whose messages are turns of their own."""
+
+
 @attrs.frozen
 class News:
     """Unread messages of the inbox, oldest first."""
 
     messages: tuple[Message, ...]
+
+    @property
+    def arrived(self) -> Arrived:
+        """The input of the session's machine."""
+        return Arrived(tuple(map(_incoming, self.messages)))
+
+
+def _incoming(message: Message) -> Incoming:
+    return Incoming(
+        id=message.id,
+        sender=message.sender,
+        text=message.text,
+        is_alone=message.sender.startswith(ALONE),
+    )
 
 
 class Owner(Protocol):

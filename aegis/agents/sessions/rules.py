@@ -31,8 +31,10 @@ from aegis.agents.sessions.open_requests import OpenRequests
 from aegis.agents.sessions.past import LOSSES, OpenTurn, Past
 from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.steps import Incoming, Input, Outcome, Output, Phase
-from aegis.agents.sessions.turns import Reports, Turn, ended_entry, next_turn
+from aegis.agents.sessions.turns import Reports, Turn, ended_entry
+from aegis.agents.sessions.waiting import Waiting
 from aegis.protocol import agent_events as ev
+from aegis.protocol.inboxes import Place
 
 START_AGAIN_S = 2.0
 """Seconds between two tries to start the agent."""
@@ -45,9 +47,6 @@ INTERRUPT_S = 15.0
 
 LIMIT_S = 300.0
 """Seconds after which a limited agent is tried again if it does not say when the limit ends."""
-
-MAX_WAITING = 1_000
-"""Messages that wait for a turn; more stay in the inbox."""
 
 
 class Session:
@@ -70,7 +69,7 @@ class Session:
         self._ladder = Ladder()
         self._turn: Turn | None = None
         self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
-        self._waiting: list[Incoming] = []
+        self._waiting = Waiting()
         self._entries = Entries()
         self._reports = Reports(settings.session)
         self.has_process = self._is_wanted = self._is_failed = self._is_finished = False
@@ -91,6 +90,13 @@ class Session:
     def waiting(self) -> int:
         """The number of messages that wait for a turn."""
         return len(self._waiting)
+
+    def place_of(self, message: str) -> Place | None:
+        """Return the place of a message; None if it has not arrived from the inbox."""
+        if message in self._past.known:
+            return Place(is_landed=True)
+        position = self._waiting.place_of(message)
+        return None if position is None else Place(position=position)
 
     @property
     def metrics(self) -> Metrics:
@@ -165,18 +171,15 @@ class Session:
     # Messages and turns.
 
     def _arrived(self, messages: tuple[Incoming, ...]) -> None:
-        waiting = {each.id for each in self._waiting}
-        fresh = [each for each in messages if each.id not in waiting | self._past.known.keys()]
-        if messages and not fresh and not waiting and self._turn is None:
+        fresh = self._waiting.add(messages, self._past.known)
+        if messages and not self._waiting and self._turn is None:
             self._put(steps.Acknowledge(messages[-1].id))  # the daemon ended before it could
-        self._waiting += fresh[: MAX_WAITING - len(self._waiting)]
         if fresh and self.phase is Phase.ERROR:
             self._try_again()
 
     def _open_turn(self) -> None:
         number = self._past.turn + 1
-        self._turn, taken = next_turn(self._settings.session, number, self._waiting)
-        del self._waiting[:taken]
+        self._turn = self._waiting.open_turn(self._settings.session, number)
         self._past.turn = number
         for message_id, _ in self._turn.opened.messages:
             self._past.remember(message_id)
@@ -381,8 +384,9 @@ class Session:
 
     def _ordered(self, step: Input) -> None:
         match step:
-            case steps.Interrupt(by=by):
-                self._interrupt(by)
+            case steps.Interrupt(by=by, message=message):
+                if message is None or message not in self._past.known:
+                    self._interrupt(by)
             case steps.Close(by=by):
                 self._close(by)
             case steps.Restart(by=by):

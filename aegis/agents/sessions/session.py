@@ -22,18 +22,18 @@ from aegis.agents.sessions import steps
 from aegis.agents.sessions.followers import Followers
 from aegis.agents.sessions.mail import Mail, News
 from aegis.agents.sessions.open_requests import Policy
+from aegis.agents.sessions.places import Places
 from aegis.agents.sessions.requests_out import NotShown, RequestsOut, agent_id
 from aegis.agents.sessions.rules import Session
 from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.state_reports import LookAgain, StateReports
 from aegis.agents.sessions.status import Identity, agent_info
-from aegis.agents.sessions.steps import Incoming
 from aegis.agents.sessions.transcript import TRANSCRIPT, Transcript
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
 from aegis.protocol.feeds import FollowSession
-from aegis.protocol.inboxes import Message
+from aegis.protocol.inboxes import FindMessage
 from aegis.protocol.requests import AnswerReceived, ApplyAnswer
 
 log = structlog.get_logger("aegis.agents")
@@ -43,9 +43,6 @@ DRIVER = "driver"
 
 CLOSE_S = 20.0
 """Seconds that a driver has to end its process tree."""
-
-ALONE = ("group:", "workflow:", "queue:")
-"""The beginnings of senders whose messages are turns of their own."""
 
 MakeDriver = Callable[[int, steps.StartDriver, Ref[Any]], Awaitable[ChildSpec]]
 """Returns the spec of a driver for a launch, a start and a session. Raises ``AegisError``."""
@@ -103,6 +100,7 @@ SessionMessage = (
     | api.ShowAgent
     | api.ReadSession
     | ApplyAnswer
+    | FindMessage
     | FollowSession
     | ResumeAgent
     | api.ToolsListed
@@ -150,6 +148,7 @@ class AgentSession(Actor[SessionMessage]):
         self._connected_launch = 0
         self._timers: dict[str, tuple[int, Timer]] = {}
         self._timer_number = 0
+        self._places = Places()
         self._closers: list[Reply[api.AgentInfo]] = []
         self._on_change = on_change
 
@@ -189,15 +188,16 @@ class AgentSession(Actor[SessionMessage]):
         self._followers.look()
         self._report_change()
 
-    async def _take(self, message: SessionMessage) -> None:
+    async def _take(self, message: SessionMessage) -> None:  # noqa: C901 - a case per message
         match message:
             case msg.DriverEvents() | msg.DriverReady() | msg.DriverFailed() | msg.DriverEnded():
                 await self._report(message)
                 self.reply(message, None)
             case steps.Notified():
                 await self._handle(message)
-            case News(messages=messages):
-                await self._handle(steps.Arrived(tuple(map(_incoming, messages))))
+            case News():
+                await self._handle(message.arrived)
+                self._places.look(self._session)
             case _Settled(number=number, error=error):
                 is_stored = error is None
                 stored = steps.Stored(number)
@@ -209,6 +209,10 @@ class AgentSession(Actor[SessionMessage]):
                 await self._failed(message)
             case ApplyAnswer():
                 await self._apply(message)
+            case FindMessage(message=wanted, interrupt_by=by):
+                if by is not None:
+                    await self._handle(steps.Interrupt(by, message=wanted))
+                self._places.take(message, self.defer(message), self._session)
             case LookAgain():
                 self._reports.look_again()
             case _:
@@ -435,15 +439,6 @@ class AgentSession(Actor[SessionMessage]):
         await self._carry_out([each for each in outputs if each is not order])
         reply = self.defer(message)
         self.context.start_soon(self._requests.apply, message, order, self._driver, reply)
-
-
-def _incoming(message: Message) -> Incoming:
-    return Incoming(
-        id=message.id,
-        sender=message.sender,
-        text=message.text,
-        is_alone=message.sender.startswith(ALONE),
-    )
 
 
 def _by(command: Any) -> str:

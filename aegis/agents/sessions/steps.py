@@ -138,9 +138,10 @@ class Notified:
 
 @attrs.frozen
 class Interrupt:
-    """A request to end the current turn."""
+    """A request to end the current turn; with ``message``, unless a turn has taken that message."""
 
     by: str
+    message: str | None = None
 
 
 @attrs.frozen

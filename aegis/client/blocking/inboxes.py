@@ -26,9 +26,22 @@ class Inboxes(BlockingNoun):
         """Wait at most ``timeout`` seconds for an unacknowledged message; the list may be empty."""
         return self._call(WaitInbox, after=after, timeout=timeout)
 
-    def handoff(self, target_handle: str, context: str) -> Receipt:
-        """Send a text to the inbox of another handle and wake its agent."""
-        return self._call(Handoff, target_handle=target_handle, context=context)
+    def handoff(
+        self,
+        target_handle: str,
+        context: str,
+        *,
+        interrupt: bool = False,
+        key: str | None = None,
+    ) -> Receipt:
+        """Send a text to the inbox of another handle and wake its agent.
+
+        ``interrupt`` ends its current turn first. A repeated call with the same ``key`` delivers
+        nothing, and returns the same id.
+        """
+        return self._call(
+            Handoff, target_handle=target_handle, context=context, interrupt=interrupt, key=key
+        )
 
     def watch(self) -> Iterator[Message]:
         """Yield the unacknowledged messages, then new ones, by repeated calls of ``wait``.

@@ -23,9 +23,22 @@ class Inboxes(Noun):
         """Wait at most ``timeout`` seconds for an unacknowledged message; the list may be empty."""
         return await self._call(WaitInbox, after=after, timeout=timeout)
 
-    async def handoff(self, target_handle: str, context: str) -> Receipt:
-        """Send a text to the inbox of another handle and wake its agent."""
-        return await self._call(Handoff, target_handle=target_handle, context=context)
+    async def handoff(
+        self,
+        target_handle: str,
+        context: str,
+        *,
+        interrupt: bool = False,
+        key: str | None = None,
+    ) -> Receipt:
+        """Send a text to the inbox of another handle and wake its agent.
+
+        ``interrupt`` ends its current turn first. A repeated call with the same ``key`` delivers
+        nothing, and returns the same id.
+        """
+        return await self._call(
+            Handoff, target_handle=target_handle, context=context, interrupt=interrupt, key=key
+        )
 
     def watch(self, *, after: str | None = None) -> AbstractAsyncContextManager[InboxStream]:
         """Open the stream of new messages, with ``async with``; first those after the id ``after``.

@@ -91,7 +91,22 @@ def test_send_wakes_somebody_with_the_text(
     server.answers["handoff"] = {"id": "m7", "status": "queued", "position": 2}
     result = invoke("inbox", "send", "bob", *words)
     assert server.arguments() == {"target_handle": "bob", "context": context}
-    assert result.stdout == "queued (m7)\n"
+    assert result.stdout == "queued behind 2 (m7)\n"
+
+
+@pytest.mark.parametrize("verb", ["inbox", "agent"])
+def test_send_interrupts_and_names_its_message(
+    server: LineServer, invoke: Invoke, verb: str
+) -> None:
+    server.answers["handoff"] = {"id": "m7", "status": "landed", "position": 0}
+    result = invoke(verb, "send", "--interrupt", "--key", "k1", "bob", "stop")
+    assert server.arguments() == {
+        "target_handle": "bob",
+        "context": "stop",
+        "interrupt": True,
+        "key": "k1",
+    }
+    assert result.stdout == "landed (m7)\n"
 
 
 def test_a_new_session_prints_its_url_and_nothing_else(server: LineServer, invoke: Invoke) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import trio
 
 from actors import ChildSpec, Ref, SupervisorSpec, System, open_system
+from aegis.inboxes.handoffs import Sessions
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
@@ -20,7 +21,9 @@ GUARD_S = 60
 
 
 @asynccontextmanager
-async def open_inboxes(directory: Path, disk: Disk | None = None) -> AsyncIterator[System]:
+async def open_inboxes(
+    directory: Path, disk: Disk | None = None, sessions: Sessions | None = None
+) -> AsyncIterator[System]:
     spec = SupervisorSpec(
         name="root",
         children=(
@@ -31,6 +34,7 @@ async def open_inboxes(directory: Path, disk: Disk | None = None) -> AsyncIterat
                 directory=directory,
                 supervisor="root/inboxes",
                 flusher=Flusher(disk),
+                sessions=sessions,
             ),
         ),
     )

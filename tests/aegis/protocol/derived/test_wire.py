@@ -208,7 +208,7 @@ BAD: list[tuple[str, Any, str]] = [
         "handoff",
         {"target": "bob", "context": "x"},
         "there is no argument 'target' (did you mean 'target_handle'?); allowed: from_handle, "
-        "target_handle, context",
+        "target_handle, context, interrupt, key",
     ),
     (
         "handoff",

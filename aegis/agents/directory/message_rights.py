@@ -1,0 +1,85 @@
+"""``MessageRights``: the messages that sessions may send, by their profiles and limits. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from aegis.agents.directory.roster import Member, Roster
+from aegis.agents.profiles.limits import HOUR_S, Counters
+from aegis.agents.profiles.profile import Profile
+from aegis.agents.profiles.rights import refuse_message, refuse_reach
+from aegis.errors import AegisError, Forbidden, NotFound, Unavailable
+
+
+class MessageRights:
+    """The sessions of a root as senders and receivers; the directory sets ``roster``.
+
+    ``profile_of`` returns a profile by its name, or raises ``NotFound``. The messages of an agent
+    that is no session are not counted, like those of a person: it belongs to no tree.
+    """
+
+    def __init__(self, profile_of: Callable[[str], Profile], counters: Counters) -> None:
+        self.roster: Roster | None = None
+        self._profile_of = profile_of
+        self._counters = counters
+
+    def session_of(self, handle: str) -> str | None:
+        """Return the id of the open session with this handle; None if there is none."""
+        member = self._member(handle)
+        return None if member is None else member.id
+
+    def refuse_handoff(
+        self, sender: str, target: str, *, interrupts: bool, now: float
+    ) -> AegisError | None:
+        """Return why the target does not take a message of the agent ``sender``, else count it."""
+        if self.roster is None:
+            return Unavailable("aegis_handoff: the sessions are not read yet; try again")
+        by, to = self._member(sender), self._member(target)
+        refusal = self._refuse_by_profile(sender, by, to)
+        if refusal is None and interrupts and by is not None and to is not None:
+            parents = self.roster.parents()
+            refusal = refuse_reach("interrupt", by.handle, to.handle, parents)
+        if refusal is not None:
+            return Forbidden(f"aegis_handoff: {refusal}")
+        if by is None:
+            return None
+        tree = root_of(self.roster, by)
+        limit = self._counters.refuse_message(tree, now)
+        if limit is not None:
+            return Unavailable(f"aegis_handoff: {limit}")
+        self._counters.note_message(tree, now)
+        return None
+
+    def _refuse_by_profile(self, sender: str, by: Member | None, to: Member | None) -> str | None:
+        if to is None:
+            return None
+        try:
+            profile = self._profile_of(to.profile)
+        except NotFound:
+            return None  # without its profile the session has no process that could act
+        return refuse_message(
+            to.handle,
+            profile.permission,
+            profile.accepts_from,
+            sender if by is None else by.handle,
+            None if by is None else by.profile,
+        )
+
+    def _member(self, handle: str) -> Member | None:
+        member = None if self.roster is None else self.roster.find(handle)
+        return None if member is None or member.is_closed else member
+
+
+def root_of(roster: Roster, member: Member) -> str:
+    """Return the id of the session that a person started, above ``member`` or itself."""
+    return [member, *roster.ancestors(member.id)][-1].id
+
+
+def count_spawns(roster: Roster, counters: Counters, now: float) -> None:
+    """Count the spawns of the last hour, after a restart of the daemon."""
+    for member in roster.by_id.values():
+        if member.parent in roster.by_id:
+            at = datetime.fromisoformat(member.at).timestamp()
+            if now - HOUR_S < at:
+                counters.note_spawn(root_of(roster, member), min(at, now))

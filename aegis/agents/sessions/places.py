@@ -1,0 +1,35 @@
+"""``Places``: the waiters for the place of a message that is on its way from the inbox."""
+
+from __future__ import annotations
+
+from actors import Reply
+from aegis.agents.sessions.rules import Session
+from aegis.protocol.inboxes import FindMessage, Place
+
+MAX_WAITERS = 256
+"""Waiters of one session; a further one gets no place, and reports the inbox's."""
+
+
+class Places:
+    """The waiters of one session."""
+
+    def __init__(self) -> None:
+        self._waiters: list[tuple[str, Reply[Place | None]]] = []
+
+    def take(self, request: FindMessage, reply: Reply[Place | None], session: Session) -> None:
+        """Answer now, or once the message has arrived."""
+        place = session.place_of(request.message)
+        if place is None and len(self._waiters) < MAX_WAITERS:
+            self._waiters.append((request.message, reply))
+        else:
+            reply.send(place)
+
+    def look(self, session: Session) -> None:
+        """Answer the waiters whose message has arrived; forget those that have gone."""
+        waiters, self._waiters = self._waiters, []
+        for message, reply in waiters:
+            place = session.place_of(message)
+            if place is not None:
+                reply.send(place)
+            elif not reply.is_settled:
+                self._waiters.append((message, reply))

@@ -1,0 +1,107 @@
+"""Handoffs: the message of one, the check of its sender, and its receipt.
+
+The id of a message with a key is made from the sender and the key, so the inbox drops a repeated
+one, as it drops every id among its newest ``MAX_KNOWN_IDS``, also after a restart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from typing import Any, Protocol
+
+import attrs
+
+from actors import ActorError, Ref, Reply
+from aegis.clock import utc_now
+from aegis.errors import AegisError
+from aegis.protocol.inboxes import Deliver, FindMessage, Handoff, Place, Receipt
+from aegis.protocol.naming import name_key
+
+PLACE_S = 1.0
+"""Seconds that a session has to report the place of a message; then the receipt is the inbox's."""
+
+
+class Sessions(Protocol):
+    """The sessions of agents, as far as messages are concerned."""
+
+    def session_of(self, handle: str) -> str | None:
+        """Return the id of the open session with this handle; None if there is none."""
+        ...
+
+    def refuse_handoff(
+        self, sender: str, target: str, *, interrupts: bool, now: float
+    ) -> AegisError | None:
+        """Return why the target does not take a message of the agent ``sender``, else count it."""
+        ...
+
+
+class NoSessions:
+    """The answers where no session is driven."""
+
+    def session_of(self, handle: str) -> str | None:
+        """Return None."""
+        return None
+
+    def refuse_handoff(
+        self, sender: str, target: str, *, interrupts: bool, now: float
+    ) -> AegisError | None:
+        """Return None: every message is taken."""
+        return None
+
+
+def agent_of(handoff: Handoff) -> str | None:
+    """Return the handle of the agent that sends; None for a person."""
+    sender = handoff.from_handle
+    return None if sender is None or name_key(sender) == "human" else sender
+
+
+def delivery_of(handoff: Handoff, target: str, sessions: Sessions) -> Deliver:
+    """Return the message of a handoff to the inbox of ``target``."""
+    sender = agent_of(handoff)
+    return Deliver(
+        handle=target,
+        id=f"handoff:{_unique(handoff.key, sender, sessions)}",
+        sender="human" if sender is None else f"agent:{sender}",
+        body=handoff.context,
+        timestamp=utc_now(),
+    )
+
+
+def _unique(key: str | None, sender: str | None, sessions: Sessions) -> str:
+    if key is None:
+        return uuid.uuid4().hex
+    # A session keeps its id when it is renamed.
+    by = "human" if sender is None else sessions.session_of(sender) or name_key(sender)
+    return hashlib.sha256(json.dumps([by, key]).encode()).hexdigest()[:32]
+
+
+async def answer(
+    reply: Reply[Receipt], delivered: Reply[Receipt], session: Ref[Any], find: FindMessage
+) -> None:
+    """Answer a handoff to a session, once its message is durable.
+
+    The receipt has the place that the session reports, or that in the inbox if the session does not
+    answer in time. An interrupt that was sent to it acts nevertheless.
+    """
+    try:
+        receipt = await delivered.wait()
+    except (ActorError, AegisError) as error:
+        reply.fail(error)
+    else:
+        place = await _place(session, find)
+        reply.send(receipt if place is None else _placed(receipt, place))
+
+
+async def _place(session: Ref[Any], find: FindMessage) -> Place | None:
+    try:
+        place: Place | None = await session.ask(find, timeout=PLACE_S)
+    except ActorError:
+        return None
+    return place
+
+
+def _placed(receipt: Receipt, place: Place) -> Receipt:
+    status: Any = "landed" if place.is_landed else "queued"
+    return attrs.evolve(receipt, status=status, position=place.position)

@@ -1,0 +1,149 @@
+"""The messages of sessions, as their profiles and limits permit them."""
+
+from __future__ import annotations
+
+import pytest
+
+from aegis.agents.directory.message_rights import MessageRights, count_spawns
+from aegis.agents.directory.roster import Member, Roster, opened_line
+from aegis.agents.profiles.limits import Counters
+from aegis.agents.profiles.profile import Profile, profile_of
+from aegis.configuration.agents import AgentSection
+from aegis.configuration.limits import LimitsSection
+from aegis.errors import AegisError, Forbidden, NotFound, Unavailable
+
+PROFILES = {
+    "asks": AgentSection(permission="ask"),
+    "lead": AgentSection(permission="full", accepts_from=("asks", "agent:bob")),
+    "alone": AgentSection(permission="full"),
+}
+NOON = 1_800_000_000.0
+TEXT = "2027-01-15T07:59:00.000Z"
+"""A minute before NOON."""
+
+
+def profile(name: str) -> Profile:
+    if name not in PROFILES:
+        raise NotFound(f"there is no profile {name!r}")
+    return profile_of(name, PROFILES[name])
+
+
+def member(handle: str, profile_name: str, parent: str | None = None) -> Member:
+    return Member(
+        id=f"id-{handle}",
+        handle=handle,
+        profile=profile_name,
+        provider="claude",
+        cwd="/",
+        spawned_by=parent or "human",
+        parent=None if parent is None else f"id-{parent}",
+        at=TEXT,
+    )
+
+
+def team() -> Roster:
+    roster = Roster()
+    for each in (
+        member("root", "asks"),
+        member("child", "asks", "root"),
+        member("grandchild", "asks", "child"),
+        member("other", "asks"),
+        member("lead", "lead"),
+        member("alone", "alone"),
+        member("gone", "removed"),
+    ):
+        roster.take(opened_line(each))
+    return roster
+
+
+def rights(counters: Counters | None = None) -> MessageRights:
+    found = MessageRights(profile, counters or Counters(LimitsSection()))
+    found.roster = team()
+    return found
+
+
+def refusal(sender: str, target: str, *, interrupts: bool = False) -> AegisError | None:
+    return rights().refuse_handoff(sender, target, interrupts=interrupts, now=NOON)
+
+
+@pytest.mark.parametrize(
+    ("sender", "target"),
+    [("root", "other"), ("child", "ROOT"), ("root", "lead"), ("bob", "lead"), ("pm", "root")],
+)
+def test_a_message_is_taken(sender: str, target: str) -> None:
+    assert refusal(sender, target) is None
+    assert refusal(sender, "no-session") is None
+    assert refusal(sender, "gone") is None, "without its profile it cannot act"
+
+
+@pytest.mark.parametrize(
+    ("sender", "target"), [("pm", "lead"), ("root", "alone"), ("alone", "lead"), ("lead", "alone")]
+)
+def test_a_full_session_takes_messages_only_of_whom_it_lists(sender: str, target: str) -> None:
+    found = refusal(sender, target)
+    assert isinstance(found, Forbidden)
+    assert str(found).startswith(f"aegis_handoff: session '{target}' does not take messages of")
+
+
+@pytest.mark.parametrize(
+    ("sender", "target", "is_refused"),
+    [
+        ("root", "child", False),
+        ("root", "grandchild", False),
+        ("child", "root", True),
+        ("child", "child", True),
+        ("other", "child", True),
+        ("pm", "child", False),  # no session: as for aegis_interrupt
+    ],
+)
+def test_a_session_interrupts_only_the_sessions_that_it_spawned(
+    sender: str, target: str, is_refused: bool
+) -> None:
+    found = refusal(sender, target, interrupts=True)
+    assert isinstance(found, Forbidden) is is_refused
+
+
+def test_the_messages_of_a_tree_are_limited_together_and_those_of_others_are_not() -> None:
+    found = rights(Counters(LimitsSection(messages_per_hour=2)))
+
+    def send(sender: str, now: float = NOON) -> AegisError | None:
+        return found.refuse_handoff(sender, "other", interrupts=False, now=now)
+
+    assert [send(each) for each in ("root", "grandchild")] == [None, None]
+    assert "limits.messages_per_hour" in str(send("child"))
+    assert isinstance(send("root"), Unavailable)
+    assert [send("lead"), send("pm"), send("pm"), send("pm")] == [None] * 4
+    assert send("child", NOON + 3601) is None
+
+
+def test_a_refused_message_is_not_counted() -> None:
+    found = rights(Counters(LimitsSection(messages_per_hour=1)))
+    for _ in range(3):
+        refused = found.refuse_handoff("root", "alone", interrupts=False, now=NOON)
+        assert isinstance(refused, Forbidden)
+    assert found.refuse_handoff("root", "other", interrupts=False, now=NOON) is None
+
+
+def test_before_the_roster_is_read_no_agent_sends() -> None:
+    found = MessageRights(profile, Counters(LimitsSection()))
+    assert isinstance(found.refuse_handoff("pm", "x", interrupts=False, now=NOON), Unavailable)
+    assert found.session_of("root") is None
+
+
+def test_a_closed_session_is_none() -> None:
+    found = rights()
+    assert found.session_of("ALONE") == "id-alone"
+    assert found.roster is not None
+    found.roster.take({"kind": "closed", "id": "id-alone"})
+    assert found.session_of("alone") is None
+    assert found.refuse_handoff("root", "alone", interrupts=False, now=NOON) is None
+
+
+def test_spawns_of_the_last_hour_count_after_a_restart() -> None:
+    counters = Counters(LimitsSection(spawns_per_hour=2))
+    count_spawns(team(), counters, NOON)
+    assert "limits.spawns_per_hour" in (counters.refuse_spawn("id-root", 1, 0, NOON) or "")
+    assert counters.refuse_spawn("id-lead", 1, 0, NOON) is None
+    late = Counters(LimitsSection(spawns_per_hour=2))
+    count_spawns(team(), late, NOON + 3600)
+    assert late.refuse_spawn("id-root", 1, 0, NOON + 3600) is None
