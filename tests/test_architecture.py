@@ -317,6 +317,14 @@ LAW: list[Rule] = [
     ("tests.chaos.real.fork_server", ("aegis",)),
     # The harness. It tries a real daemon from outside: its wire, command line and fault points.
     (
+        "tests.chaos.real.agents*",
+        (
+            *("aegis.agents.faults", "aegis.client.line", "aegis.journal.ledger"),
+            *("aegis.requests.faults", "tests.chaos.agent_notes", "tests.chaos.checking"),
+            *("tests.chaos.notebook", "tests.chaos.real"),
+        ),
+    ),
+    (
         "tests.chaos.real*",
         (
             *("aegis.client.line", "aegis.faults", "aegis.state"),

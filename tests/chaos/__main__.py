@@ -54,6 +54,8 @@ class Ring(Protocol):
 @click.option("--jobs", type=WholeRange(1, MOST_JOBS), help="Processes; default: one a processor.")
 @click.option("--real", is_flag=True, help="Kill real daemons in a temporary directory instead.")
 @click.option("--lives", type=_COUNT, metavar="COUNT", help="With --real: so many lives.")
+@click.option("--agents", is_flag=True, help="With --real: kill agents and their guards, too.")
+@click.option("--kills", type=_COUNT, metavar="COUNT", help="With --agents: so many kills.")
 def chaos(
     seed: int | None,
     seeds: int | None,
@@ -61,6 +63,8 @@ def chaos(
     jobs: int | None,
     real: bool,
     lives: int | None,
+    agents: bool,
+    kills: int | None,
 ) -> None:
     """Try whether every promise holds while things go wrong.
 
@@ -71,18 +75,26 @@ def chaos(
 
     With --real: a daemon of its own, in a temporary directory, is killed under load at every fault
     point and, where strace may trace it, at every call of the disk; then it is started again.
-    Its final state is compared with the replies that its clients got.
+    Its final state is compared with the replies that its clients got. With --agents, the daemon has
+    agent sessions; the processes of agents and their guards are killed as well.
     """
     if real and (seeds is not None or jobs is not None):
         raise click.UsageError("--seeds and --jobs are for simulated histories, not for --real")
     if lives is not None and not real:
         raise click.UsageError("--lives is for --real")
+    if (agents and not real) or (kills is not None and not agents):
+        raise click.UsageError("--agents is for --real, and --kills for --agents")
+    if agents and lives is not None:
+        raise click.UsageError("--lives is for --real without --agents; give --kills")
     first = secrets.randbelow(2**31) if seed is None else seed
-    if minutes is None and seeds is None and lives is None:
+    if minutes is None and seeds is None and lives is None and kills is None:
         minutes = DEFAULT_MINUTES
-    ring = (
-        _killed_daemons(first, lives, minutes) if real else _histories(first, seeds, minutes, jobs)
-    )
+    if agents:
+        ring = _killed_agents(first, kills, minutes)
+    elif real:
+        ring = _killed_daemons(first, lives, minutes)
+    else:
+        ring = _histories(first, seeds, minutes, jobs)
     print_lines(f"seed {first}" if real else f"seeds from {first}")
     sys.stdout.flush()
     ring.run()
@@ -107,6 +119,15 @@ def _killed_daemons(seed: int, lives: int | None, minutes: float | None) -> Ring
 
     limits = Limits(first=seed, seeds=lives, seconds=None if minutes is None else minutes * 60)
     return Ring3(limits, Progress(sys.stderr))
+
+
+def _killed_agents(seed: int, kills: int | None, minutes: float | None) -> Ring:
+    from tests.chaos.running.progress import Progress
+    from tests.chaos.running.ring2 import Limits
+    from tests.chaos.running.ring3 import AgentRing
+
+    limits = Limits(first=seed, seeds=kills, seconds=None if minutes is None else minutes * 60)
+    return AgentRing(limits, Progress(sys.stderr))
 
 
 def processors() -> int:

@@ -5,6 +5,7 @@ Programs log by themselves, independent of any daemon. Moments are those of ``ob
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -14,6 +15,9 @@ from tests.chaos.checking.observations import Message, Span
 
 Entry = Mapping[str, Any]
 """A line of a transcript."""
+
+WORK = re.compile(r"@work[.][0-9]+[.][a-z]+@")
+"""The token of an order, unique, as part of the message."""
 
 OrderKind = Literal["interrupt", "restart", "close"]
 
@@ -138,6 +142,8 @@ class AgentEvidence:
     ``inboxes`` are all messages by handle, of sessions and of people. ``requests`` is the final
     list, and ``waits`` has the tokens of questions that live processes still waited for.
     ``stuck`` names sessions that did not come to rest in the undisturbed last life, and why.
+    ``reads_late``: programs logged frames when they had read them. So an answer may have been lost
+    with its process, and the moment of its effect is too late.
     """
 
     spawned: tuple[Spawned, ...] = ()
@@ -155,6 +161,7 @@ class AgentEvidence:
     requests: tuple[Entry, ...] = ()
     waits: frozenset[str] = frozenset()
     stuck: tuple[str, ...] = ()
+    reads_late: bool = False
 
     def entries(self, session: str, *kinds: str) -> list[Entry]:
         """Return the entries of these kinds in the transcript of a session."""

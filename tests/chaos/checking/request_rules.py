@@ -73,7 +73,7 @@ def _reply_wrong(case: Case) -> Iterator[str]:
 
 
 def _acted_before(agents: AgentEvidence, token: str, reply: Replied) -> bool:
-    return any(
+    return agents.reads_late or any(
         effect.token == token
         and effect.is_allowed == (reply.answer == "allow")
         and reply.span.asked < effect.moment < reply.span.last
@@ -86,7 +86,7 @@ def _acted_late(case: Case) -> Iterator[str]:
     agents = case.evidence.agents
     tokens = {each["id"]: token for token, each in _requests(agents).items()}
     for reply in agents.replied:
-        if reply.outcome != "withdrawn":
+        if reply.outcome != "withdrawn" or agents.reads_late:
             continue
         for effect in agents.effects:
             if effect.token == tokens.get(reply.id) and effect.moment > reply.span.last:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from tests.chaos.checking.agent_evidence import AgentEvidence, Entry
+from tests.chaos.checking.agent_evidence import WORK, AgentEvidence, Entry
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.rule import Rule
 
@@ -62,7 +62,7 @@ def _miscredited(case: Case) -> Iterator[str]:
             continue
         bodies = _tokens(agents, handles[frame.session])
         named = [bodies.get(each["id"], "") for each in turn["messages"]]
-        expected = [token for token in named if token.startswith("@work.")]
+        expected = [token for body in named for token in WORK.findall(body)]
         if [*frame.tokens] != expected:
             yield f"turn {turn['turn']} names {named} and was sent with {frame.tokens}"
 
@@ -148,13 +148,13 @@ def _work_lost(case: Case) -> Iterator[str]:
     """Find accepted messages, and prompts of acknowledged spawns, that are in no inbox."""
     agents = case.evidence.agents
     for work in agents.work:
-        body = _tokens(agents, work.to).get(work.receipt or "")
-        if work.receipt is not None and body != work.token:
+        body = _tokens(agents, work.to).get(work.receipt or "", "")
+        if work.receipt is not None and work.token not in body:
             yield f"{work.token} was accepted as {work.receipt}; {work.to} got {body}"
     for spawn in agents.spawned:
-        body = _tokens(agents, spawn.handle).get(f"spawn:{spawn.id}")
-        if spawn.done and spawn.prompt is not None and body != spawn.prompt:
-            yield f"{spawn.handle} was spawned with {spawn.prompt}; it got {body}"
+        prompt = _tokens(agents, spawn.handle).get(f"spawn:{spawn.id}")
+        if spawn.done and spawn.prompt is not None and prompt != spawn.prompt:
+            yield f"{spawn.handle} was spawned with {spawn.prompt}; it got {prompt}"
     for handle, messages in agents.inboxes.items():
         for message, times in Counter(each["id"] for each in messages).items():
             if times > 1:

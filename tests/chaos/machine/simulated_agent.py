@@ -17,7 +17,6 @@ turn, finishes its turn at the end of its input, and does not know a conversatio
 
 from __future__ import annotations
 
-import re
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -26,7 +25,14 @@ from typing import Any
 import attrs
 import trio
 
-from tests.chaos.checking.agent_evidence import Effect, Process, Question, Reported, UserFrame
+from tests.chaos.checking.agent_evidence import (
+    WORK,
+    Effect,
+    Process,
+    Question,
+    Reported,
+    UserFrame,
+)
 from tests.chaos.machine.simulated_processes import Machine, SimulatedProcess
 from tests.chaos.machine.simulated_tty import Bell
 from tests.chaos.reproducible import BEGIN
@@ -34,8 +40,6 @@ from tests.chaos.reproducible import BEGIN
 KINDS = (
     *("quick", "slow", "ask", "retract", "own", "hang", "child", "die", "fail", "cancel", "limit"),
 )
-
-TOKEN = re.compile(r"@work\.\d+\.[a-z]+@")
 
 LOST = "could not be resumed"
 """Words of the primer of a conversation that follows a lost one."""
@@ -150,7 +154,7 @@ class SimulatedClaude:
                     process=self.number,
                     session=self._session,
                     uuid=frame["uuid"],
-                    tokens=tuple(TOKEN.findall(text)),
+                    tokens=tuple(WORK.findall(text)),
                     moment=self._world.moment(),
                 )
             )
@@ -262,7 +266,7 @@ class SimulatedClaude:
         return None
 
     def _kinds(self, text: str) -> Iterator[str]:
-        for token in TOKEN.findall(text):
+        for token in WORK.findall(text):
             yield "quick" if self._world.is_calm else token.strip("@").rpartition(".")[2]
 
     async def _order(self, kind: str) -> str:

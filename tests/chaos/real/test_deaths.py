@@ -8,10 +8,9 @@ from itertools import islice
 
 import pytest
 
-from aegis.agents.faults import AGENTS
 from aegis.faults import parse_plan
 from aegis.lifetime import FAULT_TABLES
-from aegis.requests.faults import REQUESTS
+from tests.chaos.real.agents import kills as agent_kills
 from tests.chaos.real.deaths import (
     CALLS,
     FAILING,
@@ -31,17 +30,15 @@ from tests.chaos.real.deaths import (
 )
 from tests.chaos.real.tracing import BY_KIND
 
-NOT_PASSED: dict[str, str] = {
-    point.name: "the load of clients spawns no session" for point in (*REQUESTS, *AGENTS)
-}
-"""Fault points that a load on a real daemon does not pass, each with the reason."""
+WITH_AGENTS = frozenset(agent_kills.POINTS)
+"""Fault points at which daemons with agents are killed: no other load passes them."""
 
 
 def test_a_daemon_is_killed_at_every_fault_point_that_there_is() -> None:
     there = {name for table in FAULT_TABLES for name in table.names}
     killed_at = {name.partition("[")[0] for name in POINTS}
-    assert killed_at | NOT_PASSED.keys() == there
-    assert killed_at.isdisjoint(NOT_PASSED)
+    assert killed_at | WITH_AGENTS == there
+    assert killed_at.isdisjoint(WITH_AGENTS)
 
 
 def test_every_call_is_known_to_the_tracer() -> None:

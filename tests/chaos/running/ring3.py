@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.chaos.checking.checker import Violation
+from tests.chaos.real.agents.kills import DaemonKill
+from tests.chaos.real.agents.run import AgentRun
 from tests.chaos.real.deaths import Death
 from tests.chaos.real.run import RealRun
 from tests.chaos.real.table import by_kind
@@ -40,12 +42,16 @@ def _registry_in(directory: Path) -> Iterator[None]:
 class Ring3:
     """One run; ``limits.seeds`` are incarnations. ``is_interrupted``: by Ctrl-C."""
 
+    form: type[RealRun] | type[AgentRun] = RealRun
+    unit = "lives"
+    option = "--real"
+
     def __init__(self, limits: Limits, progress: Progress) -> None:
         self._limits = limits
         self._progress = progress
         self._began = time.monotonic()
         self._directory = Path(tempfile.mkdtemp(prefix="aegis-chaos-"))
-        self._run = RealRun(
+        self._run = self.form(
             self._directory,
             limits.first,
             progress=self._show,
@@ -84,11 +90,13 @@ class Ring3:
             if not self.violations:
                 shutil.rmtree(self._directory, ignore_errors=True)
 
-    def _show(self, lives: int, death: Death) -> None:
+    def _show(self, lives: int, death: Death | DaemonKill) -> None:
         self._lives = lives
         of = "" if self._limits.seeds is None else f" of {self._limits.seeds:,}"
         self._progress.show(
-            f"{lives:,}{of} lives", death.place, f"{lives / self.seconds:.1f} lives/s"
+            f"{lives:,}{of} {self.unit}",
+            death.place,
+            f"{lives / self.seconds:.1f} {self.unit}/s",
         )
 
     def failure(self) -> Iterator[str]:
@@ -98,7 +106,7 @@ class Ring3:
             yield from violation_lines(self.violations)
             yield f"the daemon's state and its log are in {self._run.root}"
             yield "the same deaths and the same load again, not the same timing:"
-            yield f"  .ci/uv run just chaos --real --seed {self._limits.first}"
+            yield f"  .ci/uv run just chaos {self.option} --seed {self._limits.first}"
 
     def table(self, columns: int) -> str:
         """Return the table of attempts and checks, fit for so many columns."""
@@ -109,3 +117,18 @@ class Ring3:
         if self._run.untraced is None:
             return table
         return f"{table}\n\nnone was killed at a call of the disk: {self._run.untraced}"
+
+
+class AgentRing(Ring3):
+    """One run of daemons with agents; ``limits.seeds`` are kills of agents, guards and daemons."""
+
+    form = AgentRun
+    unit = "kills"
+    option = "--real --agents"
+
+    def table(self, columns: int) -> str:
+        """Return the table of kills and checks, fit for so many columns."""
+        figures = self._run.figures
+        unjudged = self._lives - figures.get("kills", 0)
+        width = max(NARROWEST, min(columns, WIDEST))
+        return rows([*figures.items(), ("killed, and not yet judged", unjudged)], width)

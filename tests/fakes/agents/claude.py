@@ -15,11 +15,18 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import sys
 from typing import Any
 
 from tests.fakes.agents.orders import Conduct, end, environment_text, flood, orders_of
 from tests.fakes.agents.wire import Ended, Json, Wire
+from tests.fakes.agents.witness import Witness
+
+TOKEN = re.compile(r"@[a-z]+[.][a-z0-9.]+@")
+"""What a test marks its messages and commands with, in the log."""
+
+RESUME = "--resume="
 
 OLD = os.environ.get("STAND_IN_OLD", "")
 
@@ -36,6 +43,11 @@ class Claude:
         self._waiting: list[Json] = []
         self._cost = 0.0
         self._servers = servers_in_file()
+        self._witness = Witness()
+        resumed = [each.removeprefix(RESUME) for each in sys.argv if each.startswith(RESUME)]
+        fresh = os.urandom(16).hex() if self._witness.is_on else SESSION
+        self._conversation = resumed[0] if resumed and self._witness.is_on else fresh
+        self._witness.begin(resumed[0] if resumed else None)
 
     def run(self) -> None:
         """Serve until the end of the input."""
@@ -50,7 +62,7 @@ class Claude:
 
     def _out(self, kind: str, **parts: Any) -> None:
         uuid = f"00000000-0000-4000-9000-{next(self._numbers):012}"
-        self._wire.send({"type": kind, **parts, "session_id": SESSION, "uuid": uuid})
+        self._wire.send({"type": kind, **parts, "session_id": self._conversation, "uuid": uuid})
 
     def _state(self, state: str) -> None:
         self._out("system", subtype="session_state_changed", state=state)
@@ -68,6 +80,7 @@ class Claude:
             return ""
         if frame.get("type") == "user":
             self._waiting.append(frame)
+            self._witness.note("frame", uuid=frame["uuid"], tokens=TOKEN.findall(_text_of(frame)))
             self._out("command_lifecycle", command_uuid=frame.get("uuid", ""), state="queued")
         elif frame.get("type") == "control_request":
             return self._control(frame)
@@ -82,6 +95,8 @@ class Claude:
             applied = {} if OLD == "1" else {"mcp_servers_applied": bool(given)}
             body = {"commands": [], "session_state": "idle", "claude_code_version": "2.1.330"}
             body |= applied
+            primed = "could not be resumed" in request.get("appendSystemPrompt", "")
+            self._witness.note("ready", conversation=self._conversation, primed=primed)
         elif request["subtype"] == "mcp_set_servers":
             self._servers = request["servers"]
             body = {"added": list(self._servers), "removed": [], "errors": {}}
@@ -101,6 +116,8 @@ class Claude:
         self._out("system", subtype="init", model="stand-in", mcp_servers=servers, tools=[])
         is_whole = all(self._order(*order) for order in orders_of(_text_of(frame)))
         self._cost += 0.01
+        outcome = "ok" if is_whole else "cancelled"
+        self._witness.note("reported", uuid=uuid, outcome=outcome)
         self._out(
             "result",
             subtype="success" if is_whole else "error_during_execution",
@@ -148,6 +165,7 @@ class Claude:
             "permission_suggestions": [],
         }
         frame = {"type": "control_request", "request_id": request, "request": question}
+        self._witness.note("asked", key=request, tokens=TOKEN.findall(command))
         self._wire.send(frame)
         answer = self._answer(request)
         self._state("running")
@@ -163,6 +181,8 @@ class Claude:
             frame = self._wire.next()
             response = (frame or {}).get("response") or {}
             if response.get("request_id") == request:
+                allowed = (response.get("response") or {}).get("behavior") == "allow"
+                self._witness.note("effect", key=request, allowed=allowed)
                 return response.get("response") or {"behavior": "deny", "message": "refused"}
             if self._take(frame) == "interrupt":
                 self._wire.send({"type": "control_cancel_request", "request_id": request})

@@ -12,6 +12,7 @@ DEAF          read no input from now on, and never end
 SILENT        close standard output, and never end
 DIE code      end with this exit code; ``DIE -9`` by a signal
 PARENT        kill the parent process
+WAIT s        do nothing for s seconds
 """
 
 from __future__ import annotations
@@ -94,6 +95,9 @@ class Conduct:
         if code < 0:
             os.kill(os.getpid(), -code)
         os._exit(code)
+
+    def _wait(self, rest: str) -> None:
+        time.sleep(float(rest))
 
     def _parent(self, _: str) -> None:
         os.kill(os.getppid(), signal.SIGKILL)
