@@ -44,7 +44,7 @@ sim seeds="300":
     fi
     {{ run }} python -m tests.chaos --seed "$seed" --seeds {{ seeds }}
 
-# Try the promises while things go wrong: --seed, --seeds, --minutes, --jobs; --real kills real daemons.
+# Try the promises while things go wrong: --seed, --seeds, --minutes, --jobs; --real, --real --agents.
 chaos *arguments:
     @{{ run }} python -m tests.chaos "$@"
 

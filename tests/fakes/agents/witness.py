@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from pathlib import Path
 
 VARIABLE = "AGENT_WITNESS"
 COOKIE = "AEGIS_TERMINAL"
@@ -48,15 +47,16 @@ def _others() -> list[str]:
     cookie = f"{COOKIE}={os.environ.get(COOKIE, '').rpartition('/')[0]}/".encode()
     own = {os.getpid(), os.getppid()}
     return [
-        f"{path.name} {_read(path / 'cmdline').replace(bytes(1), b' ').decode()}"
-        for path in Path("/proc").iterdir()
-        if path.name.isdigit() and int(path.name) not in own
-        if any(each.startswith(cookie) for each in _read(path / "environ").split(bytes(1)))
+        f"{pid} {_read(pid, 'cmdline').replace(bytes(1), b' ').decode()}"
+        for pid in os.listdir("/proc")
+        if pid.isdigit() and int(pid) not in own
+        if any(each.startswith(cookie) for each in _read(pid, "environ").split(bytes(1)))
     ]
 
 
-def _read(path: Path) -> bytes:
+def _read(pid: str, name: str) -> bytes:
     try:
-        return path.read_bytes()
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
     except OSError:
         return b""
