@@ -19,7 +19,6 @@ import pytest
 import actors
 import aegis
 from actors.faults import FaultPoint, FaultTable, Plan
-from aegis.agents.faults import AGENTS
 from aegis.lifetime import FAULT_TABLES
 from tests.chaos.exhaustive import Exploration
 from tests.chaos.histories import script as s
@@ -36,9 +35,6 @@ POINTS = {point.name for table in FAULT_TABLES for point in table}
 
 ONLY_REAL = {"gateway.accept.before": "servers are not simulated"}
 """Points that no simulated daemon passes, each with the reason."""
-
-NOT_IN_RING_1 = {point.name: "no scenario has a session" for point in AGENTS}
-"""Points that histories pass and ring 1 does not, each with the reason."""
 
 CRASHED = "actor.receive.before[Shell]"
 """The crash that makes a supervisor start an actor again: nothing else passes its points."""
@@ -146,7 +142,7 @@ def test_the_scenarios_of_ring_1_pass_every_point(monkeypatch: pytest.MonkeyPatc
     for scenario in SCENARIOS:
         Exploration(scenario).run(None)
     Exploration(StartRunFinish()).run(Strike(CRASHED, 3, Kind.CRASH))
-    assert without_subjects(passed) == POINTS - ONLY_REAL.keys() - NOT_IN_RING_1.keys()
+    assert without_subjects(passed) == POINTS - ONLY_REAL.keys()
 
 
 @pytest.mark.long

@@ -18,6 +18,7 @@ from tests.faults.ledgers import Append
 from tests.faults.names import NamedWorkspaces, OpenTerminals, Subscriptions
 from tests.faults.raw_logs import Rotation
 from tests.faults.requests import Answers
+from tests.faults.sessions import Turns
 from tests.faults.terminals import OnTerminals, Purge, Recovery, Spawn, StartRunFinish, TypeAhead
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -26,6 +27,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     HandOver(),
     HandOver(name="deferred inbox hand-over", deferred=("bob",)),
     Answers(),
+    Turns(),
     Subscriptions(),
     OpenTerminals(),
     NamedWorkspaces(),
@@ -39,6 +41,9 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 RAW_LOG_STEP = 20
 """The raw log is not synced: it has very many images, and few promises."""
+
+SESSION_STEP = 20
+"""A transcript has events that are not synced: it has many images, and few promises."""
 
 EVERY_STRIKE = Effort(image_step=1999, second_step=199, left_step=9973, max_product=16)
 A_SLICE = Effort(
@@ -76,6 +81,9 @@ def _effort_for(scenario: Scenario, effort: Effort | None) -> Effort:
         # It passes few places: of so short a scenario more of them are tried.
         return attrs.evolve(A_SLICE, strike_step=37) if scenario.name == "type-ahead" else A_SLICE
     effort = effort or Effort()
+    if isinstance(scenario, Turns):
+        step = SESSION_STEP * effort.image_step
+        return attrs.evolve(effort, image_step=step, second_step=4, call_step=3, left_step=step)
     if isinstance(scenario, Rotation):
         step = RAW_LOG_STEP * effort.image_step
         return attrs.evolve(effort, image_step=step, second_step=step)

@@ -144,7 +144,7 @@ class AgentSession(Actor[SessionMessage]):
         self._settings = Settings(session=identity.id, policy=policy, max_runtime_s=max_runtime_s)
         self._transcript: Transcript | None = None
         self._driver: Ref[Any] | None = None
-        self._launch = 0
+        self._launch = self._unwanted = self._over = 0
         self._connected_launch = 0
         self._timers: dict[str, tuple[int, Timer]] = {}
         self._timer_number = 0
@@ -349,13 +349,15 @@ class AgentSession(Actor[SessionMessage]):
             spec = await self._make_driver(launch, start, self.context.ref)
             driver = await supervisor.start_child(spec)
             await faults.START_AFTER.reach(self._identity.handle)
+            self.context.monitor(driver)
         except (ActorError, AegisError) as error:
             await self.context.ref.send(_NoDriver(launch, describe(error)))
             return
         self._driver = driver
-        self.context.monitor(driver)
         if self._connected_launch == launch:  # a quick agent connects before its driver is known
             self._order(msg.McpConnected())
+        if launch == self._unwanted:
+            await self._end_driver(driver, launch)
 
     def _tools_listed(self) -> None:
         """Send the driver the agent's first list of tools; later ones say nothing new."""
@@ -364,12 +366,12 @@ class AgentSession(Actor[SessionMessage]):
             self._order(msg.McpConnected())
 
     def _stop_driver(self) -> None:
-        self.context.start_soon(self._end_driver, self._launch)
+        self._unwanted = self._launch
+        # Without a driver its start is in progress, or has failed: the start looks at the number.
+        if self._driver is not None:
+            self.context.start_soon(self._end_driver, self._driver, self._launch)
 
-    async def _end_driver(self, launch: int) -> None:
-        driver = self._driver
-        if driver is None:
-            return
+    async def _end_driver(self, driver: Ref[Any], launch: int) -> None:
         try:
             await driver.ask(msg.CloseDriver(), timeout=CLOSE_S)
         except ActorError as error:
@@ -391,27 +393,29 @@ class AgentSession(Actor[SessionMessage]):
             await self.context.ref.send(_Refused(uuid=order.uuid, reason=refused))
 
     async def _report(self, report: msg.DriverReport) -> None:
-        if report.launch != self._launch:
+        if report.launch != self._launch or report.launch == self._over:
             return
         match report:
             case msg.DriverEvents(events=events):
                 for event in events:
                     await self._handle(steps.FromAgent(event))
             case msg.DriverReady(conversation=conversation, capabilities=capabilities):
+                # It can be ready before its supervisor has replied to its start.
+                self._driver = self.context.system.ref(f"{self._processes}/{DRIVER}")
                 await self._handle(
                     steps.DriverReady(conversation=conversation, capabilities=capabilities)
                 )
             case msg.DriverFailed(reason=reason, kind=kind):
                 await self._handle(steps.DriverFailed(reason=reason, kind=kind))
             case msg.DriverEnded(exit_code=code, stderr=stderr):
-                self._driver = None
+                self._driver, self._over = None, report.launch
                 await self._handle(steps.DriverEnded(code=code, stderr=stderr))
 
     async def _driver_lost(self, launch: int, reason: str) -> None:
         """Take the end of a driver that sent no ``DriverEnded``."""
-        if launch != self._launch or not self._session.has_process:
+        if launch != self._launch or launch == self._over or not self._session.has_process:
             return
-        self._driver = None
+        self._driver, self._over = None, launch
         if self._session.phase is steps.Phase.STARTING:
             await self._handle(steps.DriverFailed(reason=reason))
         await self._handle(steps.DriverEnded(code=None, stderr=reason))
