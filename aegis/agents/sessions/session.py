@@ -353,6 +353,8 @@ class AgentSession(Actor[SessionMessage]):
         except (ActorError, AegisError) as error:
             await self.context.ref.send(_NoDriver(launch, describe(error)))
             return
+        if launch == self._over:
+            return
         self._driver = driver
         if self._connected_launch == launch:  # a quick agent connects before its driver is known
             self._order(msg.McpConnected())

@@ -253,6 +253,7 @@ class SimulatedClaude:
         self._uuid, self._is_interrupted = frame["uuid"], False
         text = frame["message"]["content"][0]["text"]
         self._world.conversations.setdefault(self._conversation, []).append(self._uuid)
+        self._out("command_lifecycle", command_uuid=self._uuid, state="started")
         servers = [{"name": "aegis", "status": "connected"}]
         self._out("system", subtype="init", model="simulated", mcp_servers=servers)
         outcome = "ok"
@@ -329,6 +330,8 @@ class SimulatedClaude:
             self._out("command_lifecycle", command_uuid=uuid, state="cancelled")
         else:
             self._result([uuid], ok=outcome == "ok")
+            state = "completed" if outcome == "ok" else "cancelled"
+            self._out("command_lifecycle", command_uuid=uuid, state=state)
 
     def _result(self, uuids: list[str], *, ok: bool = True, **fields: Any) -> None:
         self._out(
