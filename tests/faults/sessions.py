@@ -15,6 +15,7 @@ import trio
 
 from actors import ChildSpec, Ref, SupervisorSpec, System
 from actors.faults import RUNTIME, FaultTable
+from aegis.agents.directory.board import Board
 from aegis.agents.directory.directory import AgentDirectory
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import Roster
@@ -313,6 +314,7 @@ def _tree(world: World, machine: Machine, life: str) -> SupervisorSpec:
                 directory=AGENTS_DIRECTORY,
                 inboxes=INBOXES_DIRECTORY,
                 programs=programs,
+                board=Board(),
                 supervisor="root/agents",
                 flusher=flusher,
             ),

@@ -10,6 +10,7 @@ from typing import Any
 import trio
 
 from aegis.agents.directory.roster import MAX_SESSIONS, Roster
+from aegis.errors import StorageError
 from aegis.journal.appender import Appender
 from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
@@ -47,7 +48,13 @@ class RosterLedger:
             appender = self._appender or await self._open()
             if appender.failed:
                 await appender.recover()
-            await appender.wait_synced(appender.append(encode_line(line)))
+            try:
+                await appender.wait_synced(appender.append(encode_line(line)))
+            except StorageError:
+                raise
+            except Exception:
+                self.roster.take(line)  # it may be in the file: no handle is given twice
+                raise
             self.roster.take(line)
 
     def close(self) -> None:

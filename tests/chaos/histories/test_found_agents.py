@@ -68,3 +68,16 @@ def test_a_turn_that_a_restart_ends_is_cancelled_and_not_reported_as_a_failure()
     outcomes = [each["outcome"] for each in agents.entries(session, "turn_ended")]
     assert outcomes[0] == "cancelled"
     assert [each["id"] for each in outcome.evidence.kept["client1"]] == []
+
+
+def test_a_handle_is_not_given_again_after_a_crash_behind_its_line() -> None:
+    """The line of the roster was in the file, and not in the memory of the directory."""
+    place = "ledger.append.after[sessions.jsonl]"
+    outcome = played(
+        s.SpawnAgentStep(number=0, client=1, agent=s.CLEO),
+        s.SpawnAgentStep(number=1, client=1, agent=s.CLEO),
+        faults=(s.PointFault(step=0, place=place, number=1, kind=Kind.CRASH),),
+    )
+    assert outcome.violations == ()
+    handles = [each["handle"] for each in outcome.evidence.agents.sessions]
+    assert sorted(handles) == [s.ANN, s.BEN, s.CLEO]
