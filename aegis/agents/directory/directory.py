@@ -43,7 +43,8 @@ from aegis.agents.directory.roster_ledger import RosterLedger
 from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import refuse_profile, refuse_reach
-from aegis.agents.sessions.session import AgentSession, SessionClosed
+from aegis.agents.sessions.session import AgentSession
+from aegis.agents.sessions.state_reports import SessionClosed
 from aegis.agents.sessions.status import Identity
 from aegis.clock import utc_now
 from aegis.errors import (

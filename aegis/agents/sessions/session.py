@@ -26,7 +26,7 @@ from aegis.agents.sessions.places import Places
 from aegis.agents.sessions.requests_out import NotShown, RequestsOut, agent_id
 from aegis.agents.sessions.rules import Session
 from aegis.agents.sessions.settings import Settings
-from aegis.agents.sessions.state_reports import LookAgain, StateReports
+from aegis.agents.sessions.state_reports import LookAgain, SessionClosed, StateReports
 from aegis.agents.sessions.status import Identity, agent_info
 from aegis.agents.sessions.transcript import TRANSCRIPT, Transcript
 from aegis.errors import AegisError, StorageError, Unavailable
@@ -78,13 +78,6 @@ class _NoDriver:
 
     launch: int
     reason: str
-
-
-@attrs.frozen
-class SessionClosed:
-    """The session with this id is closed and ends: for its directory."""
-
-    id: str
 
 
 @attrs.frozen

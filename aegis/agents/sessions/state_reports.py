@@ -17,6 +17,13 @@ class LookAgain:
     """A working agent may have stalled: a message of a timer to its session."""
 
 
+@attrs.frozen
+class SessionClosed:
+    """The session with this id is closed and ends: for its directory."""
+
+    id: str
+
+
 class StateReports:
     """Calls ``report`` with each change of the session ``identity``.
 
