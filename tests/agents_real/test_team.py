@@ -64,11 +64,18 @@ BOOK: Book = {
 
 
 @pytest.fixture
-def team(other: Cli, tmp_path: Path) -> Iterator[Team]:
-    """A daemon whose reviewer is an agent of another provider; all have the permission ``ask``."""
+def permission() -> str:
+    """The permission of all profiles, unless a test is parametrized by it."""
+    return "ask"
+
+
+@pytest.fixture
+def team(other: Cli, permission: str, tmp_path: Path) -> Iterator[Team]:
+    """A daemon whose reviewer is an agent of another provider."""
     providers = {"pm": "claude", "builder": "claude", "reviewer": other.name}
     profiles = {
-        name: {"provider": provider, "permission": "ask"} for name, provider in providers.items()
+        name: {"provider": provider, "permission": permission, "accepts_from": [*providers]}
+        for name, provider in providers.items()
     }
     try:
         with new_team(tmp_path, (CLAUDE, other), profiles) as made:
@@ -79,10 +86,17 @@ def team(other: Cli, tmp_path: Path) -> Iterator[Team]:
         pytest.skip(str(error))
 
 
-def test_by_the_command_line_a_person_launches_one_and_answers_all(team: Team) -> None:
+@pytest.mark.parametrize("permission", ["ask", "full"])
+def test_by_the_command_line_a_person_launches_one_and_answers_all(
+    team: Team, permission: str
+) -> None:
     cli(team, "agent", "launch", "pm", TASK, "--handle", "pm")
     until(lambda: answered(team), "the project manager has reported")
     check_work(team)
+    if permission == "ask":
+        check_requests(team)
+    else:
+        assert team.requests(state="all") == []
 
 
 def test_by_the_program_of_the_documentation(team: Team) -> None:
@@ -126,7 +140,6 @@ def check_work(team: Team) -> None:
     until(lambda: {each["state"] for each in sessions(team)} == {"idle"}, "all are idle")
     check_terminal(team)
     check_turns(team)
-    check_requests(team)
     check_secrets(team)
 
 
@@ -152,7 +165,9 @@ def check_turns(team: Team) -> None:
         assert set(team.outcomes(handle)) == {"completed"}
     for text in ("The tests have ended.", "A reviewer looks at it.", "I have reported."):
         assert team.text("pm").count(text) <= 1
-    assert "I have reported." in team.text("pm")
+    assert "I have reported." in team.text("pm"), team.entries(
+        "pm", "event", "turn_opened", "turn_ended"
+    )
     [report] = reports(team)
     assert report["body"] == "The report: fix discount()."
 
