@@ -149,9 +149,7 @@ def check_kill(team: Team) -> str:
     until(lambda: "begun again" in str(team.model.requests()[-1]["messages"]), "it is asked")
     os.kill(team.agent(), signal.SIGKILL)
     assert ended(team, turn) == "interrupted"
-    reports = team.call("inbox_read", from_handle="pm")["messages"]
-    assert reports[-1]["sender"] == "substrate"
-    assert "interrupted" in reports[-1]["body"]
+    until(lambda: is_reported(team), "its sender is notified")
     assert ended(team, send(team, "SAY back again")) == "completed"
     assert "back again" in team.text(AGENT)
     assert len(team.entries(AGENT, "turn_opened")) == turn + 1
@@ -159,6 +157,13 @@ def check_kill(team: Team) -> str:
     assert "something to remember" in shown["system"] + str(shown["messages"])
     rungs = [each["rung"] for each in team.entries(AGENT, "started")]
     return "resumed" if rungs[-1] < 3 else "a new conversation with the last texts"
+
+
+def is_reported(team: Team) -> bool:
+    """Return whether the newest message to the sender reports a turn that was interrupted."""
+    messages = team.call("inbox_read", from_handle="pm")["messages"]
+    newest = messages[-1:]
+    return [each["sender"] for each in newest] == ["substrate"] and "interrupted" in str(newest)
 
 
 def check_close(team: Team) -> str:
