@@ -73,6 +73,7 @@ from aegis.lifetime import (
     wait_for_stop,
 )
 from aegis.path_text import shell_word, text_of_path
+from aegis.peers import Peers
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
@@ -82,7 +83,7 @@ from aegis.servers.access.auth import Keys, open_keys
 from aegis.servers.connection import Refuse
 from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.gateway.sockets import socket_path
-from aegis.servers.serving import Address, Gateway, limits_of_system
+from aegis.servers.serving import Address, Gateway, IdentifyPeer, limits_of_system, operator_only
 from aegis.settings import DEFAULT_PORT, DaemonSettings
 from aegis.state.endpoint import remove_endpoint, write_endpoint
 from aegis.state.root import State
@@ -271,10 +272,11 @@ def server_children(
     stop: trio.Event,
     configuration: Configuration,
     refuse: Refuse = lambda handle, command: None,
+    identify: IdentifyPeer = operator_only,
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
     """Return the children that serve clients; ``stop`` is set when a client requests it.
 
-    ``refuse`` checks the rights of agent sessions.
+    ``refuse`` checks the rights of agent sessions, ``identify`` the processes at the Unix socket.
     """
     return (
         SupervisorSpec(name="connections", dynamic=True),
@@ -300,6 +302,7 @@ def server_children(
             handle_seen=HandleSeen,
             settings=effective_values(configuration),
             refuse=refuse,
+            identify=identify,
         ).with_options(
             mailbox=MailboxSpec(capacity=8192, overflow=Overflow.DROP_OLDEST), shutdown_s=1.5
         ),
@@ -327,6 +330,7 @@ async def _serve(
             root=text_of_path(state.root),
             open_files=shell_file_limit,
         )
+        peers = Peers(root=programs.root, handle_of_session=programs.rights.handle_of)
         tree = daemon_tree(
             state,
             flusher=flusher,
@@ -338,7 +342,7 @@ async def _serve(
             agents=agent_children(state, flusher=flusher, programs=programs),
             sessions=programs.messages,
             servers=server_children(
-                settings.root, keyring, stop, configuration, programs.rights.refuse
+                settings.root, keyring, stop, configuration, programs.rights.refuse, peers.identify
             ),
         )
         async with open_system(

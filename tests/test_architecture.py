@@ -59,7 +59,7 @@ TERMINALS = tuple(
     f"aegis.terminals.{name}"
     for name in (
         *("command_key", "faults", "front_port", "history", "messages", "meta", "quarantine"),
-        *("record", "retry", "sentences", "settings", "typed"),
+        *("open_commands", "record", "retry", "sentences", "settings", "typed"),
     )
 )
 """The modules of ``aegis.terminals`` that all its packages share."""
@@ -310,6 +310,14 @@ LAW: list[Rule] = [
                 "aegis.daemon_process",
             ),
             *("aegis.servers.access.auth", "aegis.state", "aegis.terminals.record", "aegis.trust"),
+        ),
+    ),
+    # It joins the process table, agents and terminals: the identity of a connected process.
+    (
+        "aegis.peers",
+        (
+            *("actors", "aegis.agents.drivers.cookie", "aegis.errors", "aegis.processes"),
+            *("aegis.protocol", "aegis.servers.calls", "aegis.terminals.open_commands"),
         ),
     ),
     ("aegis.app", ("actors", "aegis")),

@@ -96,7 +96,7 @@ def read_processes() -> list[OwnedProcess]:
     found = {pid: process for pid in _pids() if (process := process_of(pid)) is not None}
     excluded = with_ancestors(os.getpid(), found)
     alive = [pid for pid, process in found.items() if process.is_alive and pid not in excluded]
-    environments = {pid: _environment(pid) for pid in alive}
+    environments = {pid: environment_of(pid) for pid in alive}
     environments |= _after_exec([pid for pid, shown in environments.items() if shown == b""])
     return [
         OwnedProcess(found[pid], cookie_of(shown or b"")) for pid, shown in environments.items()
@@ -179,7 +179,7 @@ def _pids() -> list[int]:
     return [int(name) for name in names if name.isdigit()]
 
 
-def _environment(pid: int) -> bytes | None:
+def environment_of(pid: int) -> bytes | None:
     """Return a process's first environment; None if it is gone or the environment is hidden."""
     try:
         return _read(f"/proc/{pid}/environ")
@@ -205,7 +205,7 @@ def _after_exec(pids: Sequence[int]) -> dict[int, bytes]:
         time.sleep(EXEC_POLL_S)
         earlier, ranges = ranges, {}
         for pid, before in earlier.items():
-            if shown := _environment(pid):
+            if shown := environment_of(pid):
                 found[pid] = shown
             elif (now := _range(pid)) is not None and (now != before or now[0] == 0):
                 ranges[pid] = now

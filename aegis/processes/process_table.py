@@ -13,7 +13,7 @@ COOKIE_VARIABLE = "AEGIS_TERMINAL"
 
 _COOKIE_ENTRY = b"\0" + COOKIE_VARIABLE.encode() + b"="
 
-_STATE, _PARENT, _GROUP, _SESSION, _THREADS, _START_TIME = 0, 1, 2, 3, 17, 19
+_STATE, _PARENT, _GROUP, _SESSION, _FOREGROUND, _THREADS, _START_TIME = 0, 1, 2, 3, 5, 17, 19
 _MEMORY, _ARGUMENTS, _ENVIRONMENT, _ENVIRONMENT_END = 20, 45, 47, 48
 """Fields of stat, counted from the one after the name (which may hold anything, even ``)``)."""
 
@@ -29,6 +29,13 @@ class ProcessInfo:
     threads: int
     start_time: int
     parent: int = 0
+    group: int = 0
+    foreground_group: int = -1
+
+    @property
+    def is_in_foreground(self) -> bool:
+        """Whether its process group is the foreground one of its terminal."""
+        return self.group == self.foreground_group
 
     @property
     def is_alive(self) -> bool:
@@ -63,6 +70,8 @@ def parse_stat(stat: bytes) -> ProcessInfo:
         threads=int(fields[_THREADS]),
         start_time=int(fields[_START_TIME]),
         parent=int(fields[_PARENT]),
+        group=int(fields[_GROUP]),
+        foreground_group=int(fields[_FOREGROUND]),
     )
 
 
@@ -122,6 +131,12 @@ def cookie_of(environ: bytes) -> str | None:
 def has_cookie(environ: bytes, cookies: Collection[str]) -> bool:
     """Return whether this first environment holds exactly one of the cookies."""
     return cookie_of(environ) in cookies
+
+
+def terminal_of_cookie(cookie: str, root: str) -> str | None:
+    """Return the name of the terminal with this cookie; None if it is none of ``root``."""
+    of_root, *rest = cookie.rsplit("/", 2)
+    return rest[0] if of_root == root and len(rest) == 2 else None
 
 
 @attrs.frozen(kw_only=True)

@@ -15,6 +15,7 @@ from actors.errors import AskError, Refusal
 from aegis.errors import AegisError, Forbidden, NotFound
 from aegis.names import nearest, shorten
 from aegis.protocol.entry import Entry
+from aegis.protocol.naming import name_key
 from aegis.protocol.stream_table import BY_STREAM, StreamEntry
 from aegis.protocol.table import BY_NAME, COMMANDS
 
@@ -90,6 +91,20 @@ class Failure:
 
     code: str
     sentence: str
+
+
+def within(own: Identity, shown: Identity) -> Identity:
+    """Return the identity that a client showed, if its process may have it.
+
+    ``own`` is the identity of the process. Raises ``Forbidden`` if that is another handle.
+    """
+    own_key = name_key(own.handle or "")
+    if own.operator or (shown.handle is not None and name_key(shown.handle) == own_key):
+        return shown
+    raise Forbidden(
+        f"this process runs for {own.handle!r} and cannot act as "
+        f"{shown.handle or 'the operator'!r}: connect without a key or a handle"
+    )
 
 
 def visible(identity: Identity) -> tuple[Entry, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import resource
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -12,12 +12,13 @@ import attrs
 import structlog
 import trio
 
-from actors import Actor
+from actors import Actor, System
 from aegis.errors import StartupError
 from aegis.protocol.resources import ResourceChanged
 from aegis.protocol.streams import CommandItem, TerminalItem
 from aegis.servers.access.admission import allowed_hosts
 from aegis.servers.access.auth import Keys
+from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.connection import Refuse
 from aegis.servers.dispatcher import Dispatcher, connection_spec
 from aegis.servers.gateway.gateway import Routes, serve_gateway
@@ -32,6 +33,15 @@ from aegis.servers.wires.unix import serve_unix
 from aegis.servers.wires.websocket import serve_websocket
 
 log = structlog.get_logger("aegis.servers")
+
+
+IdentifyPeer = Callable[[System, int], Awaitable[Identity]]
+"""Returns the identity of a process of this user, by its pid. Raises ``AegisError``."""
+
+
+async def operator_only(system: System, pid: int) -> Identity:
+    """Take every process of this user for the operator: for a daemon without agents."""
+    return OPERATOR
 
 
 @attrs.define(eq=False)
@@ -58,7 +68,8 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
     """The servers of the daemon at ``address``; it receives the events that clients may watch.
 
     ``settings`` are the defaults of arguments that callers omit, by the keys of the configuration.
-    ``refuse`` checks the rights of callers that are bound to a handle.
+    ``refuse`` checks the rights of callers that are bound to a handle. ``identify`` returns the
+    identity of a process at the Unix socket.
     """
 
     def __init__(
@@ -73,6 +84,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         handle_seen: type,
         settings: Mapping[str, object],
         refuse: Refuse = lambda handle, command: None,
+        identify: IdentifyPeer = operator_only,
     ) -> None:
         self._address = address
         self._keys = keys
@@ -83,6 +95,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         self._handle_seen = handle_seen
         self._settings = settings
         self._refuse = refuse
+        self._identify = identify
         self._events = EventHub()
         self._stop = trio.Event()
         self._stopped = trio.Event()
@@ -111,6 +124,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         self.context.register("service", "resources")
         hosts = allowed_hosts(self._address.host)
         routes = Routes(
+            identify=partial(self._identify, self.context.system),
             http=HttpApp(self._keys, hosts, mcp.handle),
             websocket=partial(serve_websocket, context=context, hosts=hosts),
             lines=partial(serve_unix, context=context, mcp=mcp.converse),

@@ -7,6 +7,7 @@ from aegis.protocol.feeds import DrawScreen, FollowOutput, TypeBytes
 from aegis.protocol.output import FollowCommand
 from aegis.protocol.table import TerminalCommand
 from aegis.terminals import messages as msg
+from aegis.terminals.open_commands import ReadOpenCommands
 
 ClientRequest = TerminalCommand | FollowCommand | FollowOutput | DrawScreen | TypeBytes
 """The requests of the servers to a terminal: commands, and those of streams."""
@@ -14,6 +15,7 @@ ClientRequest = TerminalCommand | FollowCommand | FollowOutput | DrawScreen | Ty
 FrontMessage = (
     ClientRequest
     | msg.Describe
+    | ReadOpenCommands
     | msg.AwaitPrompt
     | msg.EndTerminal
     | msg.RunDeadline

@@ -304,7 +304,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
     async def _start(self, member: Member) -> Ref[Any]:
         """Start the actors of a session. Raises ``ActorError``."""
         profile = self._programs.profile(member.profile)
-        self._programs.rights.open(member.handle, profile)
+        self._programs.rights.open(member.id, member.handle, profile)
         files = self._directory / member.id
         above = f"{self._supervisor}/{member.id}"
         session = ChildSpec.of(

@@ -12,10 +12,16 @@ class SessionRights:
 
     def __init__(self) -> None:
         self._profiles: dict[str, Profile] = {}
+        self._handles: dict[str, str] = {}
 
-    def open(self, handle: str, profile: Profile) -> None:
-        """Note that the session ``handle`` has this profile."""
+    def open(self, session: str, handle: str, profile: Profile) -> None:
+        """Note the handle and the profile of the session with the id ``session``."""
+        self._handles[session] = handle
         self._profiles[name_key(handle)] = profile
+
+    def handle_of(self, session: str) -> str | None:
+        """Return the handle of the session with this id; None if it is not known."""
+        return self._handles.get(session)
 
     def refuse(self, handle: str, command: str) -> str | None:
         """Return why the session may not call a command, in one sentence; None if it may.

@@ -14,6 +14,15 @@ def cookie_of_driver(root: str, session: str, launch: int) -> str:
     return f"{root}//{session}/{launch}"
 
 
+def session_of_cookie(cookie: str, root: str) -> str | None:
+    """Return the id of the session with this cookie; None if it is no cookie of an agent of root.
+
+    ``root`` is as for ``cookie_of_driver``.
+    """
+    of_root, *rest = cookie.rsplit("/", 2)
+    return rest[0] if of_root == f"{root}/" and len(rest) == 2 else None
+
+
 @attrs.frozen(kw_only=True)
 class DriverCookies:
     """A container of the cookies of a root's agents, or of one session, of any daemon and launch.
@@ -27,7 +36,5 @@ class DriverCookies:
     def __contains__(self, cookie: object) -> bool:
         if not isinstance(cookie, str):
             return False
-        root, *rest = cookie.rsplit("/", 2)
-        if root != f"{self.root}/" or len(rest) != 2:
-            return False
-        return self.session is None or rest[0] == self.session
+        session = session_of_cookie(cookie, self.root)
+        return session is not None and self.session in (None, session)

@@ -24,8 +24,9 @@ class ClientStream(trio.abc.HalfCloseableStream):
 
     ``is_stranger``: the client has not authenticated. ``allowance`` is how many more bytes it may
     send then; None: no limit. ``identities`` are the identities whose keys it sent; ``is_voided``:
-    one of these keys was voided. ``ending`` is set when the server must finish the requests in
-    progress and accept no new ones.
+    one of these keys was voided. ``process`` is the identity of the client's process, None
+    over TCP. ``ending`` is set when the server must finish the requests in progress and accept no
+    new ones.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
         self.is_voided = False
         self._is_ended = False
         self.identities: set[Identity] = set()
+        self.process: Identity | None = None
         self.ending = trio.Event()
 
     def trust(self, identity: Identity | None) -> None:

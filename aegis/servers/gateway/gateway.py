@@ -15,9 +15,10 @@ import structlog
 import trio
 from hypercorn.trio.worker_context import WorkerContext
 
+from aegis.errors import AegisError
 from aegis.servers import faults
 from aegis.servers.access.admission import may_connect
-from aegis.servers.calls import Identity
+from aegis.servers.calls import OPERATOR, Failure, Identity, one_sentence
 from aegis.servers.gateway.client_stream import SEND_LIMIT_S, ClientStream
 from aegis.servers.gateway.http1 import (
     MAX_HEAD_BYTES,
@@ -29,6 +30,7 @@ from aegis.servers.gateway.http1 import (
 from aegis.servers.gateway.http_server import Asgi, serve_http
 from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.gateway.sockets import RetryingListener, name_of, notice_loss, path_of, peer_of
+from aegis.servers.requests import error_frame
 
 HEAD_LIMIT_S = 10.0
 DEFAULT_GRACE_S = 0.5
@@ -46,6 +48,15 @@ _NOT_HTTP = plain_answer(
 log = structlog.get_logger("aegis.servers.gateway")
 
 
+Identify = Callable[[int], Awaitable[Identity]]
+"""Returns the identity of the process with this pid. Raises ``AegisError``."""
+
+
+async def _operator(pid: int) -> Identity:
+    """Take every process of this user for the operator: the default without agents."""
+    return OPERATOR
+
+
 async def _no_sessions(voided: frozenset[Identity]) -> None:
     """End no sessions: the default where none outlives its connection."""
 
@@ -55,7 +66,8 @@ class Routes:
     """The server of each protocol. ``websocket`` and ``lines`` return when the connection ends.
 
     Both get an event that is set when the daemon stops or the client's key was voided: they finish
-    the requests in progress and accept no new ones. ``end_sessions`` ends the sessions of
+    the requests in progress and accept no new ones. ``identify`` returns the identity of a process
+    of this user at the Unix socket, or raises ``AegisError``. ``end_sessions`` ends the sessions of
     identities whose keys were voided; sessions outlive connections.
     """
 
@@ -63,6 +75,7 @@ class Routes:
     websocket: Callable[[ClientStream, RequestHead, trio.Event], Awaitable[None]]
     lines: Callable[[ClientStream, trio.Event], Awaitable[None]]
     end_sessions: Callable[[frozenset[Identity]], Awaitable[None]] = _no_sessions
+    identify: Identify = _operator
 
 
 async def serve_gateway(
@@ -182,9 +195,14 @@ class _Gateway:
         if peer is not None and not may_connect(peer.uid, os.geteuid()):
             log.warning("refused a process of another user", pid=peer.pid, uid=peer.uid)
             return
+        # Before the first bytes: a process that sends them and ends could not be identified.
+        refusal = None if peer is None else await self._identify(stream, peer.pid)
         data = await self._first_bytes(stream)
         head = parse_head(data)
         if not data:
+            return
+        if refusal is not None:
+            await stream.send_all(_refused(refusal, is_line=_is_json(data)))
             return
         if peer is not None:
             stream.trust(None)
@@ -200,6 +218,14 @@ class _Gateway:
             await serve_http(stream, self._routes.http, self._http_context)
         else:
             await stream.send_all(_NOT_HTTP)
+
+    async def _identify(self, stream: ClientStream, pid: int) -> Failure | None:
+        """Note the identity of the client's process; return why it has none."""
+        try:
+            stream.process = await self._routes.identify(pid)
+        except AegisError as error:
+            return Failure(error.code, one_sentence(str(error)))
+        return None
 
     async def _first_bytes(self, stream: ClientStream) -> bytes:
         """Read enough to detect the protocol; return b"" if the client did not send it in time."""
@@ -219,6 +245,12 @@ def _shows_protocol(data: bytearray) -> bool:
 
 def _may_be_http(data: bytes | bytearray) -> bool:
     return data[:1].isalpha()
+
+
+def _refused(failure: Failure, *, is_line: bool) -> bytes:
+    if is_line:
+        return error_frame(None, failure).encode() + b"\n"
+    return plain_answer(403, failure.sentence)
 
 
 def _is_json(data: bytes | bytearray) -> bool:

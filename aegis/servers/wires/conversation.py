@@ -16,7 +16,7 @@ import trio
 from aegis.errors import AegisError, Forbidden, InvalidRequest
 from aegis.protocol.streams import Close, Credit, Open, RequestId
 from aegis.servers.access.auth import Keys
-from aegis.servers.calls import Caller, CallPort, Face, Failure, Identity, one_sentence
+from aegis.servers.calls import Caller, CallPort, Face, Failure, Identity, one_sentence, within
 from aegis.servers.requests import (
     Cancel,
     Frame,
@@ -214,7 +214,7 @@ def identity_of(hello: Hello, keys: Keys, known: Identity | None) -> Identity:
     elif hello.session is not None:
         identity = keys.identity_of_session(hello.session)
     if identity is not None:
-        return identity
+        return identity if known is None else within(known, identity)
     if hello.token is None and hello.session is None:
         raise Forbidden("send a hello with 'token' or 'session' first")
     raise Forbidden("the key in the hello is not valid")

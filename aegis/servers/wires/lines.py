@@ -1,8 +1,8 @@
 """The line protocol of the Unix socket: one JSON object per line, as in ``requests``.
 
-A peer is accepted by its uid, so it is the operator; a hello with a session's secret binds it to
-that handle. A client that closes its sending side has disconnected: its requests in progress are
-cancelled.
+A peer is accepted by its uid, and its process says for whom it acts (``ClientStream.process``); a
+hello with a session's secret binds the operator to that handle. A client that closes its sending
+side has disconnected: its requests in progress are cancelled.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 import trio
 
 from aegis.errors import InvalidRequest
-from aegis.servers.calls import OPERATOR, Identity
+from aegis.servers.calls import Identity
 from aegis.servers.gateway.client_stream import ClientStream
 from aegis.servers.requests import MAX_FRAME_BYTES
 from aegis.servers.wires.conversation import ServerContext, converse
@@ -24,7 +24,7 @@ async def serve_lines(
     stream: ClientStream, stopping: trio.Event, *, context: ServerContext
 ) -> None:
     """Serve one connection until the client disconnects, is refused, or ``stopping``."""
-    await converse(LineWire(stream), context, "line", OPERATOR, stopping)
+    await converse(LineWire(stream), context, "line", stream.process, stopping)
 
 
 class LineWire:

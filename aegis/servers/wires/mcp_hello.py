@@ -16,7 +16,7 @@ import attrs
 from aegis.errors import InvalidRequest
 from aegis.names import check_handle
 from aegis.servers.access.json_bounds import read_json
-from aegis.servers.calls import OPERATOR, Identity
+from aegis.servers.calls import OPERATOR, Identity, within
 
 VERSION = 1
 MAX_HELLO_BYTES = 4096
@@ -24,9 +24,16 @@ MAX_HELLO_BYTES = 4096
 
 @attrs.frozen
 class McpHello:
-    """The request of a client of the operator to speak MCP as ``identity``."""
+    """The request to speak MCP as ``identity``."""
 
     identity: Identity
+
+    def of(self, process: Identity) -> Identity:
+        """Return the identity for a client's process; the operator's means its own.
+
+        Raises ``Forbidden`` if it is another handle.
+        """
+        return process if self.identity == OPERATOR else within(process, self.identity)
 
 
 def mcp_hello(line: bytes) -> McpHello | None:

@@ -23,7 +23,7 @@ async def serve_unix(
 ) -> None:
     """Serve one connection until the client disconnects, is refused, or ``stopping``.
 
-    The peer is accepted by its uid, so it is the operator, and may ask for MCP as any handle.
+    An operator's process may ask for MCP as any handle, an agent's as its own.
     """
     line = await _first_line(stream, stopping)
     try:
@@ -34,16 +34,18 @@ async def serve_unix(
     if hello is None:
         await serve_lines(stream, stopping, context=context)
     else:
-        await _serve_mcp(LineWire(stream), hello, stopping, context.server, mcp)
+        await _serve_mcp(stream, hello, stopping, context.server, mcp)
 
 
 async def _serve_mcp(
-    wire: LineWire, hello: McpHello, stopping: trio.Event, server: str, mcp: McpConversation
+    stream: ClientStream, hello: McpHello, stopping: trio.Event, server: str, mcp: McpConversation
 ) -> None:
+    wire = LineWire(stream)
     try:
         await wire.receive()  # the hello itself
-        await wire.send(mcp_welcome(server, hello.identity))
-        await mcp(hello.identity, wire, stopping)
+        identity = hello.identity if stream.process is None else hello.of(stream.process)
+        await wire.send(mcp_welcome(server, identity))
+        await mcp(identity, wire, stopping)
     except WireClosed:
         return
     except AegisError as error:

@@ -14,12 +14,12 @@ from contextlib import AbstractContextManager
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
+from aegis.errors import AegisError
 from aegis.servers.access.admission import Answer, bearer_token, turned_away, values
 from aegis.servers.access.auth import Keys
-from aegis.servers.calls import OPERATOR, Identity
+from aegis.servers.calls import OPERATOR, Identity, within
 from aegis.servers.gateway.client_stream import ClientStream
 from aegis.servers.gateway.http1 import RequestHead, framing_refusal, plain_answer
-from aegis.servers.gateway.sockets import peer_of
 from aegis.servers.requests import MAX_FRAME_BYTES
 from aegis.servers.wires.conversation import End, ServerContext, converse
 from aegis.servers.wires.port import Binary, WireClosed
@@ -52,9 +52,14 @@ async def serve_websocket(
         await stream.send_all(plain_answer(admitted.status, admitted.sentence))
         return
     if admitted is not None:
+        try:
+            admitted = within(stream.process or OPERATOR, admitted)
+        except AegisError as error:
+            await stream.send_all(plain_answer(403, str(error)))
+            return
         stream.trust(admitted)
-    elif peer_of(stream.socket) is not None:
-        admitted = OPERATOR  # the kernel has proved the peer's identity
+    elif stream.process is not None:
+        admitted = stream.process
     else:
         stream.allowance = STRANGER_BYTES
     async with trio.open_nursery() as nursery:

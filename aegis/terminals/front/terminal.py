@@ -45,6 +45,7 @@ from aegis.terminals.front.writer import LedgerWriter
 from aegis.terminals.front_port import Front, FrontMessage
 from aegis.terminals.history import History
 from aegis.terminals.hooks.submission import check_command
+from aegis.terminals.open_commands import ReadOpenCommands, open_commands
 from aegis.terminals.quarantine import open_note
 from aegis.terminals.record import InFlight, behind, final_record, outcome_of, shell_exit_code
 from aegis.terminals.sentences import incomplete
@@ -167,6 +168,8 @@ class Terminal(Front):
                 self._wakes.unsubscribe(message.from_handle or "human", self.defer(message))
             case msg.Describe():
                 self.reply(message, self._info())
+            case ReadOpenCommands():
+                self.reply(message, open_commands(self._standing.pid, self._flight.unrecorded()))
             case msg.AwaitPrompt():
                 self._await_prompt(message)
             case msg.EndTerminal():

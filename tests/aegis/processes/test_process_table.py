@@ -34,6 +34,8 @@ def test_the_name_may_hold_anything(name: bytes) -> None:
         threads=1,
         start_time=12345,
         parent=4,
+        group=5,
+        foreground_group=7,
     )
 
 

@@ -10,6 +10,7 @@ STUBBORN      ignore TERM from now on
 STAY          do not end at the end of the input
 DEAF          read no input from now on, and never end
 SILENT        close standard output, and never end
+RUN command   run it in a shell, and SAY its output
 DIE code      end with this exit code; ``DIE -9`` by a signal
 PARENT        kill the parent process
 WAIT s        do nothing for s seconds
@@ -20,6 +21,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -89,6 +91,12 @@ class Conduct:
     def _silent(self, _: str) -> NoReturn:
         os.close(1)
         _sleep_forever()
+
+    def _run(self, command: str) -> None:
+        done = subprocess.run(
+            ["sh", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        self._say(f"ran {done.returncode}: {(done.stdout + done.stderr).decode().strip()}")
 
     def _die(self, rest: str) -> None:
         code = int(rest or "0")

@@ -11,8 +11,13 @@ from aegis.configuration.agents import AgentSection
 
 def rights(**fields: object) -> SessionRights:
     known = SessionRights()
-    known.open("Builder", profile_of("p", AgentSection(**fields)))  # type: ignore[arg-type]
+    profile = profile_of("p", AgentSection(**fields))  # type: ignore[arg-type]
+    known.open("1f", "Builder", profile)
     return known
+
+
+def test_the_handle_of_a_session_is_found_by_its_id() -> None:
+    assert (rights().handle_of("1f"), rights().handle_of("2e")) == ("Builder", None)
 
 
 def test_a_handle_that_is_no_session_may_call_what_its_key_permits() -> None:

@@ -1,0 +1,119 @@
+"""``Peers``: the identity of a process that connects to the Unix socket.
+
+A process below an agent acts as that agent, and a process of a command on a terminal as the agent
+that wrote the command. Every other process of this user is the operator.
+
+This guards against mistakes. A process of the same user that removes its cookie and leaves its
+ancestors is taken for the operator; it could read the operator's token as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import attrs
+
+from actors import ActorError, System
+from aegis.agents.drivers.cookie import session_of_cookie
+from aegis.errors import AegisError, Forbidden, Unavailable
+from aegis.processes.ancestry import TICK_S, Ancestor, ancestry
+from aegis.processes.process_table import terminal_of_cookie
+from aegis.protocol.naming import name_key
+from aegis.protocol.terminals import ReadRecords
+from aegis.servers.calls import OPERATOR, Identity
+from aegis.terminals.open_commands import OpenCommand, OpenCommands, ReadOpenCommands
+
+RECORDS = 100
+"""Newest records of a terminal in which the command of a background process is searched."""
+
+ANSWER_S = 2.0
+"""Seconds that a terminal has to report its commands."""
+
+SLACK_S = TICK_S + 0.002
+"""A process may seem to begin this much before its command, whose start has milliseconds."""
+
+HandleOfSession = Callable[[str], str | None]
+"""Returns the handle of the session with this id; None if it is not known."""
+
+
+@attrs.frozen(kw_only=True)
+class Peers:
+    """``root`` is text as ``aegis.path_text`` makes it."""
+
+    root: str
+    handle_of_session: HandleOfSession
+
+    async def identify(self, system: System, pid: int) -> Identity:
+        """Return the identity of a connected process.
+
+        Raises ``Forbidden`` if it has ended or its agent is not known, ``Unavailable`` if the
+        terminal of its command does not answer.
+        """
+        found = ancestry(pid)
+        if not found:
+            raise Forbidden("the process that connected has ended: connect from one that lives")
+        for each in found:
+            if each.cookie is None:
+                continue
+            session = session_of_cookie(each.cookie, self.root)
+            if session is not None:
+                return self._of_session(session)
+            terminal = terminal_of_cookie(each.cookie, self.root)
+            if terminal is not None:
+                return await self._of_terminal(system, terminal, found)
+        return OPERATOR
+
+    def _of_session(self, session: str) -> Identity:
+        handle = self.handle_of_session(session)
+        if handle is None:
+            raise Forbidden("the process that connected belongs to an agent that is not known")
+        return Identity(handle=handle, operator=False)
+
+    async def _of_terminal(
+        self, system: System, terminal: str, found: Sequence[Ancestor]
+    ) -> Identity:
+        front = system.registry.find("terminal", name_key(terminal))
+        if front is None:  # a terminal of a worker or of another host, or one that is closed
+            return OPERATOR
+        try:
+            now: OpenCommands = await front.ask(ReadOpenCommands(), timeout=ANSWER_S)
+            if found[0].is_in_foreground and now.commands:
+                return identity_of_writer(now.commands[0].writer)
+            listed = await front.ask(ReadRecords(name=terminal, last_n=RECORDS), timeout=ANSWER_S)
+            ended = [OpenCommand(each.writer, each.started_at) for each in listed.result]
+            writer = writer_at([*ended, *now.commands], _job_started_at(found, now.shell))
+        except (ActorError, AegisError) as error:
+            raise Unavailable(
+                f"terminal {terminal!r} does not report its commands, so it is not known for which "
+                "caller this process runs: try again"
+            ) from error
+        return identity_of_writer(writer)
+
+
+def _job_started_at(found: Sequence[Ancestor], shell: int | None) -> float:
+    """Return the start of the highest ancestor below the shell, or of the process itself."""
+    below = [each for each in found if each.cookie is not None and each.pid != shell]
+    return (below or found)[-1].started_at
+
+
+def writer_at(commands: Sequence[OpenCommand], started_at: float) -> str | None:
+    """Return the writer of the last command that began before a process did. Pure.
+
+    ``commands`` are the oldest first. Where the order is not certain, an agent is preferred.
+    """
+    begun = [each for each in commands if _seconds(each.started_at) <= started_at]
+    perhaps = [each for each in commands if 0 < _seconds(each.started_at) - started_at <= SLACK_S]
+    last = [*begun[-1:], *perhaps]
+    agents = [each for each in last if each.writer.startswith("agent:")]
+    return (agents or last)[-1].writer if last else None
+
+
+def identity_of_writer(writer: str | None) -> Identity:
+    """Return the identity of a command's writer, a tag as in records. Pure."""
+    kind, _, handle = (writer or "").partition(":")
+    return Identity(handle=handle, operator=False) if kind == "agent" and handle else OPERATOR
+
+
+def _seconds(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp).timestamp()

@@ -1,0 +1,146 @@
+"""The identity of processes at the Unix socket: an agent's are never the operator's."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_agents import Team
+from tests.resources.waiting import until
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def team(own_daemon: DaemonProcess) -> Iterator[Team]:
+    yield Team(own_daemon)
+    own_daemon.stop()
+
+
+def program(daemon: DaemonProcess, *words: str) -> str:
+    """A shell line that calls the daemon of this root."""
+    return shlex.join([*daemon.program, *words, "--root", str(daemon.root)])
+
+
+def ran(team: Team, handle: str) -> list[str]:
+    return [each for each in team.texts(handle) if each.startswith("ran ")]
+
+
+def outcome(team: Team, handle: str, command: str) -> str:
+    """The exit code and the output of a shell line that an agent's program runs."""
+    before = len(ran(team, handle))
+    team.send(handle, f"RUN {command}")
+    until(lambda: len(ran(team, handle)) > before, "the command has ended")
+    return ran(team, handle)[before]
+
+
+def test_the_shell_of_an_agent_acts_as_the_agent(team: Team) -> None:
+    handle = team.spawn(profile="all")
+    sent = program(team.daemon, "agent", "send", "pm", "hello")
+    assert outcome(team, handle, sent).startswith("ran 0")
+    assert [each["sender"] for each in team.inbox("pm")] == [f"agent:{handle}"]
+    refused = outcome(team, handle, program(team.daemon, "down"))
+    assert "for the operator only" in refused
+    refused = outcome(team, handle, program(team.daemon, "session", "new", "--handle", "other"))
+    assert "for the operator only" in refused
+
+
+def test_the_shell_of_an_agent_has_the_rights_of_its_profile(team: Team) -> None:
+    team.call("term_spawn", name="build")
+    handle = team.spawn(profile="asks")
+    spawned = program(team.daemon, "agent", "launch", "all")
+    assert "is higher than" in outcome(team, handle, spawned)
+
+
+@pytest.mark.parametrize(
+    "escape",
+    ["env -i {variables}", "env -u AEGIS_TERMINAL", "setsid --wait env -u AEGIS_TERMINAL"],
+)
+def test_an_agent_cannot_leave_its_identity_with_its_environment(team: Team, escape: str) -> None:
+    handle = team.spawn(profile="all")
+    known = {
+        name: team.daemon.environment.get(name, "") for name in ("PATH", "HOME", "XDG_STATE_HOME")
+    }
+    start = escape.format(variables=shlex.join(f"{name}={text}" for name, text in known.items()))
+    refused = outcome(team, handle, f"{start} {program(team.daemon, 'down')}")
+    assert "for the operator only" in refused
+
+
+def test_an_agents_process_cannot_show_the_key_or_handle_of_another(team: Team) -> None:
+    handle = team.spawn(profile="all")
+    endpoint = team.daemon.endpoint
+    other = team.call("session_new", handle="other")["url"].rsplit("/", 1)[1]
+    hellos: list[dict[str, Any]] = [
+        {"type": "hello", "version": 1, "session": other},
+        {"type": "hello", "version": 1, "token": endpoint.token},
+        {"type": "mcp", "version": 1, "handle": "other"},
+    ]
+    for hello in hellos:
+        code = (
+            "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
+            "s.sendall(sys.argv[2].encode()+b'\\n'); print(s.recv(10000).decode())"
+        )
+        words = [sys.executable, "-c", code, str(endpoint.socket), json.dumps(hello)]
+        answer = outcome(team, handle, shlex.join(words))
+        assert "cannot act as" in answer, answer
+
+
+def test_a_command_of_an_agent_on_a_terminal_acts_as_the_agent(team: Team, tmp_path: Path) -> None:
+    team.call("term_spawn", name="build")
+    down = program(team.daemon, "down")
+    record = team.call("term_run", name="build", cmd=down, from_handle="builder", timeout=60)
+    assert "for the operator only" in record["stdout"]
+    # A job of the agent's command stays the agent's while a person uses the terminal.
+    late = f"(while [ ! -e go ]; do sleep 0.05; done; {down} >out 2>&1; mv out late) &"
+    changed = f"cd {shlex.quote(str(tmp_path))}; {late}"
+    team.call("term_run", name="build", cmd=changed, from_handle="builder", timeout=60)
+    shown = program(team.daemon, "status")
+    record = team.call("term_run", name="build", cmd=f"{shown} && touch go", timeout=60)
+    assert record["exit"] == 0
+    late_file = tmp_path / "late"
+    until(late_file.exists, "the job has called the daemon")
+    assert "for the operator only" in late_file.read_text()
+
+
+def test_a_persons_command_on_a_terminal_is_the_operators(team: Team) -> None:
+    team.call("term_spawn", name="build")
+    team.call("term_run", name="build", cmd="true", from_handle="builder", timeout=60)
+    made = program(team.daemon, "session", "new", "--handle", "other")
+    assert team.call("term_run", name="build", cmd=made, timeout=60)["exit"] == 0
+
+
+def test_a_process_that_has_ended_is_refused(team: Team) -> None:
+    """Its connection lives on in a process that it left behind."""
+    path = str(team.daemon.endpoint.socket)
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    with ours, theirs:
+        code = (
+            "import array,socket,sys; s=socket.socket(socket.AF_UNIX);"
+            "t=socket.socket(fileno=int(sys.argv[2]));"
+            "s.connect(sys.argv[1]);"
+            "t.sendmsg([b'x'],[(socket.SOL_SOCKET,socket.SCM_RIGHTS,array.array('i',[s.fileno()]))])"
+        )
+        os.kill(team.daemon.process.pid, signal.SIGSTOP)
+        try:
+            subprocess.run(
+                [sys.executable, "-c", code, path, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                check=True,
+            )
+            _, [descriptor], _, _ = socket.recv_fds(ours, 1, 1)
+        finally:
+            os.kill(team.daemon.process.pid, signal.SIGCONT)
+        with socket.socket(fileno=descriptor) as left:
+            left.sendall(b'{"type":"hello","version":1}\n')
+            assert b"has ended: connect from one that lives" in left.recv(10_000)
