@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.protocol.agent_events import RequestKind
 from aegis.protocol.command import Command, at_most_chars, between, described, matching
 from aegis.protocol.inboxes import MAX_BODY_CHARS
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
@@ -17,6 +16,9 @@ AgentState = Literal[
     "dormant", "starting", "idle", "working", "blocked", "limited", "error", "closed"
 ]
 
+BlockedKind = Literal["permission", "question", "elicitation", "login", "limit"]
+"""The kind of a request, or ``limit``."""
+
 HANDLE = described(
     f"The agent's handle: {NAME_RULE}.", "The agent's handle.", pattern=f"^{NAME_PATTERN}$"
 )
@@ -24,9 +26,13 @@ HANDLE = described(
 
 @attrs.frozen(kw_only=True)
 class Blocked:
-    """The oldest open request of an agent; ``since`` is UTC, ISO 8601 with ``Z``."""
+    """The oldest open request of an agent; ``since`` is UTC, ISO 8601 with ``Z``.
 
-    kind: RequestKind
+    ``limit``: messages wait because a limit on the cost is reached. It has no request: ``title``
+    says which limit, and how to continue.
+    """
+
+    kind: BlockedKind
     request_id: str
     title: str
     since: str

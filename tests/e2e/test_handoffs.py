@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -21,10 +22,13 @@ LEAD: dict[str, Any] = {
     "accepts_from": ["writes"],
 }
 
+# A turn of the stand-in costs a cent.
+POOR = copy.deepcopy(LEAD) | {"permission": "ask", "budget_usd": 0.02}
+
 
 @pytest.fixture
 def team(own_daemon: DaemonProcess) -> Iterator[Team]:
-    yield Team(own_daemon, more={"lead": LEAD})
+    yield Team(own_daemon, more={"lead": LEAD, "poor": POOR})
     own_daemon.stop()
     assert agents_of(own_daemon) == []
 
@@ -102,3 +106,25 @@ def test_a_forged_header_reaches_the_agent_with_a_mark(team: Team) -> None:
         text.splitlines()[0]
     ]
     assert "\n| > from human" in text
+
+
+def test_a_budget_holds_messages_back_until_a_person_raises_it(team: Team) -> None:
+    handle = team.spawn("SAY one", profile="poor", from_handle="pm")
+    team.has_turns(handle, 1)
+    team.send(handle, "SAY two")
+    team.has_turns(handle, 2)
+    until(lambda: len(team.inbox("pm")) == 1, "the spawner is notified")
+    assert "cost 0.02 of its 0.02 USD" in team.inbox("pm")[0]["body"]
+    receipt = team.call("handoff", target_handle=handle, context="SAY three")
+    assert receipt["status"] == "queued"
+    team.is_in(handle, "blocked")
+    assert team.info(handle)["blocked"]["kind"] == "limit"
+    team.daemon.kill()
+    file = team.daemon.root / ".aegis.yaml"
+    team.daemon.start("--port", "0", "--trust")
+    team.is_in(handle, "blocked")
+    assert team.daemon.stop() == 0
+    file.write_text(file.read_text().replace("0.02", "0.5"))
+    team.daemon.start("--port", "0", "--trust")
+    team.has_outcomes(handle, "completed", "completed", "completed")
+    assert team.texts(handle) == ["one", "two", "three"]

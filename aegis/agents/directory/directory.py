@@ -10,7 +10,6 @@ import contextlib
 import random
 import time
 import uuid
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,7 +36,7 @@ from aegis.agents.directory.following import follow_ended, visible_to
 from aegis.agents.directory.handles import new_handle, refuse_handle
 from aegis.agents.directory.message_rights import count_spawns, root_of
 from aegis.agents.directory.programs import Programs
-from aegis.agents.directory.replies import answerer, closed_info, policy_of, profile_list
+from aegis.agents.directory.replies import answerer, closed_info, profile_list, settings_of
 from aegis.agents.directory.roster import MAX_SESSIONS, Member, opened_line
 from aegis.agents.directory.roster_ledger import RosterLedger
 from aegis.agents.drivers.cookie import DriverCookies
@@ -320,13 +319,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 model=profile.model or "",
             ),
             directory=files,
-            policy=partial(policy_of, profile),
+            settings=settings_of(
+                member, profile, self._counters, root_of(self._ledger.roster, member)
+            ),
             make_driver=self._programs.driver_of(
                 member.id, member.handle, member.profile, member.cwd, files
             ),
             processes=f"{above}/processes",
             flusher=self._flusher,
-            max_runtime_s=profile.max_runtime_s,
             on_change=self._board.put,
         ).with_options(restart=Restart.TRANSIENT, significant=True, mailbox=MAILBOX)
         processes = SupervisorSpec(name="processes", dynamic=True)

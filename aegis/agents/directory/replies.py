@@ -1,11 +1,15 @@
-"""Replies of the directory that need no session, and the policy of a profile."""
+"""Replies of the directory that need no session, and the settings of one by its profile."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import Member, Roster
+from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.policy import decide
 from aegis.agents.profiles.profile import Profile, every_profile, refuse_start
+from aegis.agents.sessions.settings import Settings
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
 from aegis.protocol.requests import Answerer
@@ -47,6 +51,19 @@ def answerer(handle: str, roster: Roster, programs: Programs) -> Answerer:
         session=member.id,
         ancestors=[each.id for each in roster.ancestors(member.id)],
         answers_requests=profile.answers_requests,
+    )
+
+
+def settings_of(member: Member, profile: Profile, counters: Counters, tree: str) -> Settings:
+    """Return the settings of a session; ``tree`` is the id of the tree's first session."""
+    return Settings(
+        session=member.id,
+        policy=partial(policy_of, profile),
+        max_runtime_s=profile.max_runtime_s,
+        budget_usd=profile.budget_usd,
+        supervisor=member.spawned_by,
+        note_cost=partial(counters.note_cost, tree),
+        refuse_work=partial(counters.refuse_work, tree),
     )
 
 

@@ -24,6 +24,7 @@ from typing import Any
 from actors.codec import unstructure
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.activity import Activity
+from aegis.agents.sessions.budget import Budget
 from aegis.agents.sessions.entries import Entries
 from aegis.agents.sessions.ladder import Ladder, end_reason
 from aegis.agents.sessions.metrics import Metrics
@@ -53,7 +54,7 @@ class Session:
     """The machine of the session ``settings.session``; ``past`` is the fold of its transcript.
 
     Readable: ``phase`` and its ``reason``, both ``since`` a moment; the ``requests``; the
-    ``activity``; the ``metrics``; ``limited_until``; ``has_process``.
+    ``activity``; the ``metrics``; the ``budget``; ``limited_until``; ``has_process``.
     """
 
     def __init__(self, settings: Settings, past: Past, *, now: float) -> None:
@@ -64,6 +65,7 @@ class Session:
         self.since = now
         self.reason = ""
         self.requests = OpenRequests(settings.policy)
+        self.budget = Budget(settings)
         self.activity = Activity(now)
         self.limited_until: float | None = None
         self._ladder = Ladder()
@@ -148,15 +150,18 @@ class Session:
     def _advance(self) -> None:
         """Send or open a turn, start the agent for it, or finish."""
         is_limited = self.limited_until is not None and self._now < self.limited_until
+        held = self.budget.holds(self.metrics.cost_usd, self._now) if self._waiting else None
+        self._out += held or []
+        has_work = bool(self._waiting) and held is None
         match self.phase:
             case Phase.CLOSED:
                 self._advance_end()
-            case Phase.DORMANT if self._waiting or self._turn is not None or self._is_wanted:
+            case Phase.DORMANT if has_work or self._turn is not None or self._is_wanted:
                 self._start()
             case Phase.IDLE if self._turn is not None:
                 if self._turn.is_stored:
                     self._send(self._turn)
-            case Phase.IDLE if self._waiting and self._ending is None and not is_limited:
+            case Phase.IDLE if has_work and self._ending is None and not is_limited:
                 self._open_turn()
 
     def _advance_end(self) -> None:
@@ -332,7 +337,7 @@ class Session:
 
     def _from_agent(self, event: ev.AgentEvent) -> None:
         self.activity.take(event, self._now)
-        self._past.meter.take(event, self._now)
+        self._out += self.budget.measure(self._past.meter, event, self._now)
         self._append("event", turn=self.turn, event=unstructure(event))
         match event:
             case ev.RequestOpened():

@@ -21,7 +21,6 @@ from aegis.agents import messages as msg
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.followers import Followers
 from aegis.agents.sessions.mail import Mail, News
-from aegis.agents.sessions.open_requests import Policy
 from aegis.agents.sessions.places import Places
 from aegis.agents.sessions.requests_out import NotShown, RequestsOut, agent_id
 from aegis.agents.sessions.rules import Session
@@ -112,7 +111,7 @@ SessionMessage = (
 class AgentSession(Actor[SessionMessage]):
     """The actor of the session ``identity``; its transcript is below ``directory``.
 
-    ``policy`` answers requests by the profile. ``make_driver`` returns the spec of a driver, which
+    ``settings`` are those of its machine. ``make_driver`` returns the spec of a driver, which
     is started below the supervisor at ``processes`` (a path). ``on_change`` is called with each
     change of the session's state.
     """
@@ -122,11 +121,10 @@ class AgentSession(Actor[SessionMessage]):
         *,
         identity: Identity,
         directory: Path,
-        policy: Policy,
+        settings: Settings,
         make_driver: MakeDriver,
         processes: str,
         flusher: Flusher,
-        max_runtime_s: float | None = None,
         on_change: Callable[[api.AgentInfo], None] = lambda info: None,
     ) -> None:
         self._identity = identity
@@ -134,7 +132,7 @@ class AgentSession(Actor[SessionMessage]):
         self._make_driver = make_driver
         self._processes = processes
         self._flusher = flusher
-        self._settings = Settings(session=identity.id, policy=policy, max_runtime_s=max_runtime_s)
+        self._settings = settings
         self._transcript: Transcript | None = None
         self._driver: Ref[Any] | None = None
         self._launch = self._unwanted = self._over = 0

@@ -41,6 +41,7 @@ def agent_info(
     """
     limited_until = session.limited_until
     is_limited = limited_until is not None and now < limited_until
+    blocked_by = blocked_by or _held(session)
     return AgentInfo(
         id=identity.id,
         handle=identity.handle,
@@ -61,6 +62,18 @@ def agent_info(
         conversation=session.conversation,
         usage=_usage(session.metrics),
     )
+
+
+def _held(session: Session) -> Blocked | None:
+    """Return the limit that keeps waiting messages from becoming a turn."""
+    is_held = session.budget.reason and session.waiting and session.phase in _AT_REST
+    if not is_held:
+        return None
+    title = session.budget.reason
+    return Blocked(kind="limit", request_id="", title=title, since=moment_text(session.since))
+
+
+_AT_REST = (Phase.IDLE, Phase.DORMANT)
 
 
 def _usage(metrics: Metrics) -> AgentUsage:
@@ -101,13 +114,14 @@ def reported(
         limited_until if limited_until is not None and now < limited_until else None,
         session.conversation,
         session.metrics,
+        session.budget.reason,
         _quiet_s(session, now) >= STALLED_S,
     )
 
 
 def _state(phase: Phase, *, is_blocked: bool, is_limited: bool) -> AgentState:
     match phase:
-        case Phase.IDLE | Phase.WORKING if is_blocked:
+        case Phase.IDLE | Phase.WORKING | Phase.DORMANT if is_blocked:
             return "blocked"
         case Phase.IDLE | Phase.DORMANT if is_limited:
             return "limited"

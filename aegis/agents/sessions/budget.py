@@ -1,0 +1,56 @@
+"""``Budget``: the limits on the cost of one session, its own and that of its tree. Pure."""
+
+from __future__ import annotations
+
+from aegis.agents.sessions.metrics import Meter, budget_crossed
+from aegis.agents.sessions.settings import Settings
+from aegis.agents.sessions.steps import Notify, Output, Wake
+from aegis.protocol.agent_events import AgentEvent
+
+LOOK_AGAIN_S = 300.0
+"""Seconds after which a session looks again whether its tree may work."""
+
+
+class Budget:
+    """Holds turns back; ``reason`` says why, and is empty while turns may open."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.reason = ""
+
+    def measure(self, meter: Meter, event: AgentEvent, now: float) -> list[Output]:
+        """Have ``meter`` take an event; return the notification of a mark that the cost passed."""
+        before = meter.metrics.cost_usd
+        meter.take(event, now)
+        after = meter.metrics.cost_usd
+        if after == before:
+            return []
+        self._settings.note_cost(max(0.0, (after or 0.0) - (before or 0.0)), now)
+        budget = self._settings.budget_usd
+        mark = budget_crossed(before, after, budget)
+        if mark is None or budget is None:
+            return []
+        next_one = (
+            "no further turn opens" if mark == "reached" else "at 100 % no further turn opens"
+        )
+        session = self._settings.session
+        return [
+            Notify(
+                id=f"session:{session}/budget:{budget:g}/{mark}",
+                handle=self._settings.supervisor,
+                body=f"the session {session} cost {after:.2f} of its {budget:.2f} USD; {next_one}: "
+                f"{REMEDY}",
+            )
+        ]
+
+    def holds(self, cost: float | None, now: float) -> list[Output] | None:
+        """Return the outputs while no turn may open; None if one may."""
+        budget = self._settings.budget_usd
+        if budget is not None and (cost or 0.0) >= budget:
+            self.reason = f"{cost or 0.0:.2f} of {budget:.2f} USD are spent: {REMEDY}"
+            return []
+        self.reason = self._settings.refuse_work(now) or ""
+        return [Wake(timer="limit", after_s=LOOK_AGAIN_S)] if self.reason else None
+
+
+REMEDY = "close it, or raise budget_usd of its profile and restart the daemon"

@@ -1,0 +1,93 @@
+"""The limits on the cost of a session hold its turns back, and lose no message."""
+
+from __future__ import annotations
+
+import pytest
+
+from aegis.agents.profiles.limits import Counters
+from aegis.agents.sessions import steps
+from aegis.agents.sessions.budget import LOOK_AGAIN_S
+from aegis.agents.sessions.past import Past
+from aegis.agents.sessions.status import Identity, agent_info
+from aegis.agents.sessions.steps import Phase
+from aegis.configuration.limits import LimitsSection
+from aegis.protocol import agent_events as ev
+from aegis.protocol.agents import AgentInfo
+from tests.aegis.agents.sessions.test_rules import Case
+from tests.aegis.agents.sessions.world import message
+
+
+def spend(case: Case, process_usd: float) -> None:
+    case.give(steps.FromAgent(ev.Usage(process_cost_usd=process_usd)))
+
+
+def shown(case: Case) -> AgentInfo:
+    identity = Identity(
+        id="s1", handle="a", profile="p", provider="claude", cwd="/", spawned_by="human"
+    )
+    return agent_info(identity, case.session, None, case.now)
+
+
+def marks(case: Case) -> list[tuple[str, str]]:
+    return [(each.handle, each.id.rsplit("/", 1)[1]) for each in case.of(steps.Notify)]
+
+
+def test_a_budget_warns_at_80_percent_and_then_holds_every_further_turn() -> None:
+    case = Case(budget_usd=1.0, supervisor="pm").working(1)
+    spend(case, 0.79)
+    assert marks(case) == []
+    spend(case, 0.85)
+    assert marks(case) == [("pm", "warning")]
+    case.result().working(2)
+    assert case.phase() is Phase.WORKING, "there is a rest"
+    spend(case, 1.2)
+    assert marks(case) == [("pm", "warning"), ("pm", "reached")]
+    case.result()
+    assert shown(case).state == "idle", "nothing waits"
+    case.working(3)
+    assert (case.phase(), case.session.waiting) == (Phase.IDLE, 1)
+    info = shown(case)
+    assert info.state == "blocked"
+    assert info.blocked is not None
+    assert (info.blocked.kind, info.blocked.title.split(":")[0]) == (
+        "limit",
+        "1.20 of 1.00 USD are spent",
+    )
+
+
+@pytest.mark.parametrize("budget", [1.0, 2.0])
+def test_a_higher_budget_after_a_restart_lets_the_messages_through(budget: float) -> None:
+    case = Case(budget_usd=1.0).working(1)
+    spend(case, 1.5)
+    case.result()
+    past = Past()
+    for entry in case.entries:
+        past.take(entry)
+    later = Case(past, budget_usd=budget)
+    later.give(steps.Arrived((message(2),)))
+    assert later.phase() is (Phase.DORMANT if budget == 1.0 else Phase.STARTING)
+    assert (shown(later).state == "blocked") is (budget == 1.0)
+
+
+def test_a_session_waits_while_its_tree_may_not_work_and_continues_by_itself() -> None:
+    counters = Counters(LimitsSection(usd_per_day=2.0))
+
+    def of_tree(number: int) -> Case:
+        return Case(
+            note_cost=lambda usd, now: counters.note_cost("root", usd, now),
+            refuse_work=lambda now: counters.refuse_work("root", now),
+        ).working(number)
+
+    first, second = of_tree(1), of_tree(2)
+    spend(first, 1.25)
+    spend(second, 1.25)
+    first.result().give(steps.Arrived((message(3),)))
+    assert first.phase() is Phase.IDLE
+    blocked = shown(first).blocked
+    assert blocked is not None
+    assert "limits.usd_per_day is 2.00" in blocked.title
+    assert steps.Wake(timer="limit", after_s=LOOK_AGAIN_S) in first.out
+    first.give(steps.Due("limit"), at=86_000.0)
+    assert first.phase() is Phase.IDLE
+    first.give(steps.Due("limit"), at=86_401.0)
+    assert first.phase() is Phase.WORKING
