@@ -137,10 +137,15 @@ def reports(team: Team) -> list[Json]:
 
 def check_work(team: Team) -> None:
     """The ledgers and the transcripts have the whole story."""
-    until(lambda: {each["state"] for each in sessions(team)} == {"idle"}, "all are idle")
+    until(lambda: all(has_ended(team, each) for each in sessions(team)), "all turns have ended")
     check_terminal(team)
     check_turns(team)
     check_secrets(team)
+
+
+def has_ended(team: Team, info: Json) -> bool:
+    """Return whether a session is idle and the end of its last turn is stored."""
+    return info["state"] == "idle" and len(team.outcomes(info["handle"])) == info["turn"]
 
 
 def check_terminal(team: Team) -> None:
@@ -165,9 +170,7 @@ def check_turns(team: Team) -> None:
         assert set(team.outcomes(handle)) == {"completed"}
     for text in ("The tests have ended.", "A reviewer looks at it.", "I have reported."):
         assert team.text("pm").count(text) <= 1
-    assert "I have reported." in team.text("pm"), team.entries(
-        "pm", "event", "turn_opened", "turn_ended"
-    )
+    assert "I have reported." in team.text("pm")
     [report] = reports(team)
     assert report["body"] == "The report: fix discount()."
 
