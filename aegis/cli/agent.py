@@ -111,7 +111,17 @@ def send(daemon: Daemon, agent: str, text: Sequence[str], interrupt: bool, key: 
 def read(daemon: Daemon, agent: str, last: int | None, since: int | None) -> None:
     """Show the transcript of AGENT."""
     reply = daemon.call("session_read", handle=agent, last_n=last, since=since)
-    daemon.show(reply, lambda: print_lines(transcript_lines(reply["result"])))
+    daemon.show(reply, lambda: _show_transcript(agent, reply, is_newest=since is None))
+
+
+def _show_transcript(agent: str, reply: Mapping[str, Any], *, is_newest: bool) -> None:
+    entries = reply["result"]
+    print_lines(transcript_lines(entries))
+    if is_newest and entries and entries[0]["seq"] > 1:
+        print_notice(f"↳ from the beginning: aegis-actors agent read {agent} --since 0")
+    elif not is_newest and reply.get("more"):
+        seq = entries[-1]["seq"]
+        print_notice(f"↳ there are more: aegis-actors agent read {agent} --since {seq}")
 
 
 @verb(argument("agent"))

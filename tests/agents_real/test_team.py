@@ -145,7 +145,8 @@ def check_work(team: Team) -> None:
 
 def has_ended(team: Team, info: Json) -> bool:
     """Return whether a session is idle and the end of its last turn is stored."""
-    return info["state"] == "idle" and len(team.outcomes(info["handle"])) == info["turn"]
+    ends = len(team.outcomes(info["handle"]))
+    return (info["state"], info["turn"]) == ("idle", ends)
 
 
 def check_terminal(team: Team) -> None:

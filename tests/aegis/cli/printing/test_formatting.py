@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from aegis.cli.printing.formatting import (
     duration,
     escaped,
     escaped_line,
+    fitted,
     print_json,
     print_lines,
     record_block,
@@ -180,3 +183,34 @@ def test_nothing_is_printed_for_nothing(capsys: pytest.CaptureFixture[str]) -> N
     print_lines("a")
     print_lines("b\n")
     assert capsys.readouterr().out == "a\nb\n"
+
+
+def test_a_sign_takes_two_columns_of_a_table() -> None:
+    head, first, second = table(["state", "x"], [["🟢 up", 1], ["down", 2]]).split("\n")
+    assert (head, first, second) == ("state  x", "🟢 up  1", "down   2")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("x" * 40, "x" * 40),
+        ("x" * 41, "x" * 39 + "…"),
+        ("🟢" * 21, "🟢" * 19 + "…"),
+        ("short\n" + "x" * 50, "short\n" + "x" * 39 + "…"),
+    ],
+)
+def test_lines_are_cut_to_the_width_of_a_window(
+    monkeypatch: pytest.MonkeyPatch, text: str, shown: str
+) -> None:
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: 1))
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((30, 24)))
+    assert fitted(text) == shown
+
+
+def test_lines_are_not_cut_where_the_output_goes_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int) -> os.terminal_size:
+        raise OSError
+
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: 1))
+    monkeypatch.setattr("os.get_terminal_size", refuse)
+    assert fitted("x" * 500) == "x" * 500
