@@ -123,3 +123,45 @@ def test_a_session_needs_a_handle(invoke: Invoke) -> None:
     assert result.stderr == (
         "aegis-actors: Missing option '--handle'; see: aegis-actors session new --help\n"
     )
+
+
+def test_show_prints_what_an_agent_has_used(server: LineServer, invoke: Invoke) -> None:
+    usage = {
+        "input_tokens": 12_000,
+        "cached_percent": 80.0,
+        "output_tokens": 700,
+        "cost_usd": 0.1234,
+        "context_tokens": 3_690,
+        "context_limit": 200_000,
+        "context_percent": 1.8,
+        "turns_s": 65.0,
+    }
+    server.answers["agent_show"] = AGENT | {"usage": usage}
+    lines = invoke("agent", "show", "builder").stdout.splitlines()
+    assert "tokens            12,000 in, 80.0 % of it cached, 700 out" in lines
+    assert "context           3,690 tokens, 1.8 % of 200,000" in lines
+    assert "cost              0.1234 USD" in lines
+    assert "time in turns     1m 5s" in lines
+    server.answers["agent_show"] = AGENT | {"usage": None}
+    assert "cost" not in invoke("agent", "show", "builder").stdout
+
+
+AGENT: dict[str, object] = {
+    "id": "s1",
+    "handle": "builder",
+    "profile": "p",
+    "provider": "claude",
+    "state": "idle",
+    "since": "2026-05-22T14:03:25.000Z",
+    "reason": "",
+    "cwd": "/",
+    "spawned_by": "human",
+    "model": "",
+    "turn": 1,
+    "waiting": 0,
+    "quiet_s": 0.0,
+    "tools": [],
+    "blocked": None,
+    "limited_until": None,
+    "conversation": None,
+}
