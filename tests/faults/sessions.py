@@ -153,7 +153,7 @@ class Turns:
                         by_number[number] = uuid
                         known[uuid] = "opened"
                     case {"kind": "turn_ended", "turn": int(number), "outcome": str(outcome)}:
-                        known[by_number[number]] = outcome
+                        known[by_number.get(number, str(number))] = outcome
                         if outcome != "completed":
                             losses.add(f"session:{id_}/turn:{number}/")
                     case {"kind": "closed"}:

@@ -37,19 +37,16 @@ def _acted_otherwise(case: Case) -> Iterator[str]:
     agents = case.evidence.agents
     requests = _requests(agents)
     for effect in agents.effects:
-        request = requests.get(effect.token)
-        if request is None:  # a session refuses by itself if the disk refused the request
-            if effect.is_allowed:
-                yield f"{effect} acted, and there is no such request"
-            continue
-        answer = request["answer"] or {}
-        if (answer.get("kind") in ALLOWING) != effect.is_allowed or not answer:
-            yield f"{effect} acted on {request['id']}, whose answer is {answer}"
-        is_sound = request["state"] == "answered" or _may_have_acted(request)
-        if not is_sound:
+        request = requests.get(effect.token, {})
+        answer = request.get("answer") or {}
+        given = [each for each in agents.replied if each.id == request.get("id") and each.is_shown]
+        if not effect.is_allowed and not answer and not given:
+            continue  # a session refuses by itself if the disk refused the request
+        if not answer or (answer.get("kind") in ALLOWING) != effect.is_allowed:
+            yield f"{effect} acted on {request.get('id')}, whose answer is {answer}"
+        elif request["state"] != "answered" and not _may_have_acted(request):
             yield f"{effect} acted on {request['id']}, which is {request['withdrawn']!r}"
-        given = [each for each in agents.replied if each.id == request["id"] and each.is_shown]
-        if not any((each.answer == "allow") == effect.is_allowed for each in given):
+        elif not any((each.answer == "allow") == effect.is_allowed for each in given):
             yield f"{effect} acted on {request['id']}, and nobody answered so: {given}"
 
 

@@ -8,32 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
-
-
-@attrs.frozen
-class Promise:
-    """A promise that ``old``, once in ``file``, keeps; ``new`` in its place breaks it.
-
-    ``also`` has further pairs: where two lines keep the same promise, each for the case that the
-    other fails.
-    """
-
-    name: str
-    guarantee: str
-    file: str
-    old: str
-    new: str
-    also: tuple[tuple[str, str], ...] = ()
-
-    def broken(self, source: str) -> str:
-        """Return the source with the promise broken; ``ValueError`` if ``old`` is not unique."""
-        for old, new in ((self.old, self.new), *self.also):
-            if source.count(old) != 1:
-                raise ValueError(f"{self.name}: {self.file} has not exactly one {old!r}")
-            source = source.replace(old, new)
-        return source
-
+from tests.faults.mutation.agent_promises import BROKEN_FOR_AGENTS
+from tests.faults.mutation.promise import Promise
 
 _BROKEN = (
     Promise(
@@ -382,5 +358,5 @@ _BROKEN = (
 )
 
 
-PROMISES: Mapping[str, Promise] = {each.name: each for each in _BROKEN}
+PROMISES: Mapping[str, Promise] = {each.name: each for each in (*_BROKEN, *BROKEN_FOR_AGENTS)}
 """Every promise that is broken on purpose, by the name of the break."""

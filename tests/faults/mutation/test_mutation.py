@@ -8,7 +8,8 @@ import pytest
 
 from tests.faults.mutation.draw import draw, mutants
 from tests.faults.mutation.machine import ROOT
-from tests.faults.mutation.promises import PROMISES, Promise
+from tests.faults.mutation.promise import Promise
+from tests.faults.mutation.promises import PROMISES
 from tests.faults.mutation.run import sources
 
 SOURCE = '''\
