@@ -80,7 +80,7 @@ from aegis.processes.process_scan import ProcessScan
 from aegis.requests.desk import RequestDesk
 from aegis.servers.access.admission import is_loopback
 from aegis.servers.access.auth import Keys, open_keys
-from aegis.servers.connection import Refuse
+from aegis.servers.connection import NO_NAMES, Names, Refuse
 from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.gateway.sockets import socket_path
 from aegis.servers.serving import Address, Gateway, IdentifyPeer, limits_of_system, operator_only
@@ -273,10 +273,12 @@ def server_children(
     configuration: Configuration,
     refuse: Refuse = lambda handle, command: None,
     identify: IdentifyPeer = operator_only,
+    names: Names = NO_NAMES,
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
     """Return the children that serve clients; ``stop`` is set when a client requests it.
 
-    ``refuse`` checks the rights of agent sessions, ``identify`` the processes at the Unix socket.
+    ``refuse`` checks the rights of agent sessions, ``identify`` the processes at the Unix socket;
+    ``names`` are those of agent sessions.
     """
     return (
         SupervisorSpec(name="connections", dynamic=True),
@@ -303,6 +305,7 @@ def server_children(
             settings=effective_values(configuration),
             refuse=refuse,
             identify=identify,
+            names=names,
         ).with_options(
             mailbox=MailboxSpec(capacity=8192, overflow=Overflow.DROP_OLDEST), shutdown_s=1.5
         ),
@@ -342,7 +345,13 @@ async def _serve(
             agents=agent_children(state, flusher=flusher, programs=programs),
             sessions=programs.messages,
             servers=server_children(
-                settings.root, keyring, stop, configuration, programs.rights.refuse, peers.identify
+                settings.root,
+                keyring,
+                stop,
+                configuration,
+                programs.rights.refuse,
+                peers.identify,
+                programs.names,
             ),
         )
         async with open_system(

@@ -131,6 +131,13 @@ def interrupt(daemon: Daemon, agent: str) -> None:
     daemon.show(reply, lambda: print_lines(_sessions([reply])))
 
 
+@verb(argument("agent"), argument("handle"))
+def rename(daemon: Daemon, agent: str, handle: str) -> None:
+    """Give AGENT the new HANDLE; the old one stays an alias."""
+    reply = daemon.call("rename", old_handle=agent, new_handle=handle)
+    daemon.show(reply, lambda: print_notice(f"renamed to {reply['handle']}"))
+
+
 @verb(argument("agent"))
 def restart(daemon: Daemon, agent: str) -> None:
     """Start the program of AGENT anew, with the same conversation."""
@@ -245,6 +252,7 @@ An agent works in the background and is woken by messages to its handle.""",
         "send": send,
         "read": read,
         "interrupt": interrupt,
+        "rename": rename,
         "restart": restart,
         "stop": stop,
     },

@@ -158,6 +158,20 @@ class RestartAgent(OnAgent):
 
 
 @attrs.frozen(kw_only=True)
+class RenameAgent(Command[AgentInfo]):
+    """Give an agent session another handle. The old handle stays an alias of it.
+
+    Messages, subscriptions and URLs stay valid. No handle is given to another session later.
+    """
+
+    old_handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)
+    new_handle: str = attrs.field(
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described("A handle that nobody has used.", pattern=f"^{NAME_PATTERN}$"),
+    )
+
+
+@attrs.frozen(kw_only=True)
 class ShowAgent(OnAgent):
     """Return the state of one agent session."""
 

@@ -255,6 +255,16 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
+        name="rename",
+        owner=Owner.AGENTS,
+        command=agents.RenameAgent,
+        reply=agents.AgentInfo,
+        idempotent=True,
+        errors=("not_found", "already_exists", "forbidden", "storage"),
+        verb="agent rename",
+        remedy=AGAIN_DOES_NO_HARM,
+    ),
+    Entry(
         name="close",
         owner=Owner.AGENTS,
         command=agents.CloseAgent,

@@ -7,7 +7,7 @@ passes the command to the actor that owns it, which answers the client directly.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -15,9 +15,12 @@ from actors import Actor, Ref, Registry, Request
 from aegis.errors import Forbidden, Unavailable
 from aegis.names import check_handle, shorten
 from aegis.protocol.command import Command
+from aegis.protocol.daemon import NewSession, RevokeSession, RotateToken
 from aegis.protocol.derived.wire import command_from
 from aegis.protocol.entry import Entry, Owner
+from aegis.protocol.inboxes import Handoff
 from aegis.protocol.naming import name_key
+from aegis.protocol.requests import ListRequests
 from aegis.protocol.table import BY_NAME
 from aegis.servers.calls import Caller, Identity
 
@@ -34,17 +37,50 @@ Refuse = Callable[[str, str], str | None]
 """Returns why the handle may not call the command, in one sentence; None if it may."""
 
 
+class Names(Protocol):
+    """The names of agent sessions; every other handle is its own address."""
+
+    def address_of(self, handle: str) -> str:
+        """Return the immutable first handle of the session with this handle or alias."""
+        ...
+
+    def shown(self, address: str) -> str:
+        """Return the current handle of the session at ``address``."""
+        ...
+
+
+class NoNames:
+    """The names where no agents run."""
+
+    def address_of(self, handle: str) -> str:
+        return handle
+
+    def shown(self, address: str) -> str:
+        return address
+
+
+NO_NAMES = NoNames()
+
+
 class Connection(Actor[Invoke]):
     """The actor of the client ``caller``; answers do not pass through it.
 
-    ``refuse`` checks the rights of a caller that is bound to a handle.
+    ``refuse`` checks the rights of a caller that is bound to a handle. ``names`` resolve the
+    handles in commands.
     """
 
     def __init__(
-        self, *, caller: Caller, on_handle: Ref[Any], handle_seen: type[Any], refuse: Refuse
+        self,
+        *,
+        caller: Caller,
+        on_handle: Ref[Any],
+        handle_seen: type[Any],
+        refuse: Refuse,
+        names: Names,
     ) -> None:
         self._caller = caller
         self._refuse = refuse
+        self._names = names
         self._on_handle = on_handle
         self._handle_seen = handle_seen
         self._seen: set[str] = set()
@@ -52,9 +88,11 @@ class Connection(Actor[Invoke]):
     async def receive(self, message: Invoke) -> None:
         """Build the command, attach the identity, and pass it to its owner."""
         entry = BY_NAME[message.command]
-        command = with_identity(command_from(entry, message.arguments), self._caller.identity)
+        command = command_from(entry, message.arguments)
+        command = with_identity(command, self._caller.identity, self._names)
         self._check_rights(entry)
         self._report_handle(command.from_handle)
+        command = with_addresses(command, self._names)
         owner = find_owner(self.context.system.registry, entry, command)
         self.pass_on(message, owner, command)
 
@@ -71,23 +109,46 @@ class Connection(Actor[Invoke]):
             self._on_handle.tell(self._handle_seen(handle=handle))
 
 
-def with_identity(command: Command[Any], identity: Identity) -> Command[Any]:
-    """Return ``command`` with the handle that the identity allows.
+def with_identity(
+    command: Command[Any], identity: Identity, names: Names = NO_NAMES
+) -> Command[Any]:
+    """Return ``command`` with the address of the handle that the identity allows.
 
     Raises ``Forbidden`` if a client bound to a handle gave another one, ``InvalidRequest`` if the
     operator gave an invalid handle.
     """
     given = command.from_handle
     if identity.handle is not None:
-        if given is not None and name_key(given) != name_key(identity.handle):
+        own = names.address_of(identity.handle)
+        if given is not None and name_key(names.address_of(given)) != name_key(own):
             raise Forbidden(
                 f"from_handle {shorten(given)!r} is not you: this connection belongs to "
-                f"{identity.handle!r}; leave from_handle out"
+                f"{names.shown(own)!r}; leave from_handle out"
             )
-        return attrs.evolve(command, from_handle=identity.handle)
+        return attrs.evolve(command, from_handle=own)
     if given is None or name_key(given) == "human":
         return attrs.evolve(command, from_handle=None)
-    check_handle(given)
+    address = names.address_of(check_handle(given))
+    return command if address == given else attrs.evolve(command, from_handle=address)
+
+
+def with_addresses(command: Command[Any], names: Names) -> Command[Any]:
+    """Return ``command`` with the names that its owner expects in place of other handles.
+
+    Addresses for inboxes and keys, and current handles for what is shown.
+    """
+    match command:
+        case Handoff():
+            sender = command.from_handle
+            target = names.address_of(command.target_handle)
+            shown = None if sender is None else names.shown(sender)
+            return attrs.evolve(command, target_handle=target, from_handle=shown)
+        case NewSession() | RevokeSession():
+            return attrs.evolve(command, handle=names.address_of(command.handle))
+        case RotateToken(session=str(session)):
+            return attrs.evolve(command, session=names.address_of(session))
+        case ListRequests(handle=str(handle)):
+            return attrs.evolve(command, handle=names.shown(names.address_of(handle)))
     return command
 
 

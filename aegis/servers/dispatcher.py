@@ -29,7 +29,7 @@ from aegis.protocol.derived.defaults import with_settings
 from aegis.protocol.entry import Entry
 from aegis.servers import progress
 from aegis.servers.calls import Caller
-from aegis.servers.connection import Connection, Invoke, Refuse
+from aegis.servers.connection import NO_NAMES, Connection, Invoke, Names, Refuse
 from aegis.servers.unanswered import unanswered
 
 log = structlog.get_logger("aegis.servers")
@@ -145,13 +145,24 @@ class Dispatcher:
 
 
 def connection_spec(
-    name: str, caller: Caller, on_handle: Ref[object], seen: type, refuse: Refuse
+    name: str,
+    caller: Caller,
+    on_handle: Ref[object],
+    seen: type,
+    refuse: Refuse,
+    names: Names = NO_NAMES,
 ) -> ChildSpec:
     """Return the spec of a connection's actor."""
     # Temporary: the next call starts a crashed one anew. A client that makes its actor crash again
     # and again uses up no restarts of the supervisor.
     return ChildSpec.of(
-        name, Connection, caller=caller, on_handle=on_handle, handle_seen=seen, refuse=refuse
+        name,
+        Connection,
+        caller=caller,
+        on_handle=on_handle,
+        handle_seen=seen,
+        refuse=refuse,
+        names=names,
     ).with_options(restart=Restart.TEMPORARY)
 
 

@@ -19,7 +19,7 @@ from aegis.protocol.streams import CommandItem, TerminalItem
 from aegis.servers.access.admission import allowed_hosts
 from aegis.servers.access.auth import Keys
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.servers.connection import Refuse
+from aegis.servers.connection import NO_NAMES, Names, Refuse
 from aegis.servers.dispatcher import Dispatcher, connection_spec
 from aegis.servers.gateway.gateway import Routes, serve_gateway
 from aegis.servers.gateway.http_app import HttpApp
@@ -69,7 +69,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
 
     ``settings`` are the defaults of arguments that callers omit, by the keys of the configuration.
     ``refuse`` checks the rights of callers that are bound to a handle. ``identify`` returns the
-    identity of a process at the Unix socket.
+    identity of a process at the Unix socket. ``names`` are those of agent sessions.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         settings: Mapping[str, object],
         refuse: Refuse = lambda handle, command: None,
         identify: IdentifyPeer = operator_only,
+        names: Names = NO_NAMES,
     ) -> None:
         self._address = address
         self._keys = keys
@@ -96,6 +97,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         self._settings = settings
         self._refuse = refuse
         self._identify = identify
+        self._names = names
         self._events = EventHub()
         self._stop = trio.Event()
         self._stopped = trio.Event()
@@ -110,6 +112,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
                 on_handle=self.context.system.ref(self._handles),
                 seen=self._handle_seen,
                 refuse=self._refuse,
+                names=self._names,
             ),
             self._settings,
         )
@@ -146,6 +149,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         return Sources(
             self.context.system,
             self._events,
+            names=self._names,
             on_listener=lambda: self.context.register("service", "events"),
             on_handle=lambda handle: handles.tell(self._handle_seen(handle=handle)),
         )

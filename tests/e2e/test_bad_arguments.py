@@ -150,6 +150,8 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
         f"{command}.handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text"), (None, "")]
         for command in ("session_read", "interrupt", "close", "agent_show", "agent_restart")
     },
+    "rename.old_handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text"), (None, "")],
+    "rename.new_handle": [("a b", "1 to 64"), (5, "text"), (None, "")],
     "session_read.last_n": [(0, "1 to 1000"), ("9", "whole number")],
     "session_read.since": [(-1, "from 0"), ("9", "whole number")],
     "request_list.handle": [("a b", "1 to 64"), ("", "1 to 64"), (5, "text")],

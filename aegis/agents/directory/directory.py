@@ -33,12 +33,14 @@ from actors import (
 from actors.errors import root_cause
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.following import follow_ended, visible_to
-from aegis.agents.directory.handles import new_handle, refuse_handle
+from aegis.agents.directory.handles import check_handle, new_handle
 from aegis.agents.directory.message_rights import count_spawns, root_of
 from aegis.agents.directory.programs import Programs
+from aegis.agents.directory.renaming import rename, show_renamed
 from aegis.agents.directory.replies import answerer, closed_info, profile_list, settings_of
 from aegis.agents.directory.roster import MAX_SESSIONS, Member, opened_line
 from aegis.agents.directory.roster_ledger import RosterLedger
+from aegis.agents.directory.working_directory import directory_of
 from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import refuse_profile, refuse_reach
@@ -48,9 +50,7 @@ from aegis.agents.sessions.status import Identity
 from aegis.clock import utc_now
 from aegis.errors import (
     AegisError,
-    AlreadyExists,
     Forbidden,
-    InvalidRequest,
     NotFound,
     StorageError,
     Unavailable,
@@ -60,9 +60,7 @@ from aegis.processes.reaper import end_processes
 from aegis.protocol import agents as api
 from aegis.protocol.feeds import FollowAgents, FollowSession
 from aegis.protocol.inboxes import Deliver
-from aegis.protocol.naming import RESERVED_HANDLES, name_key
 from aegis.protocol.requests import FindAnswerer
-from aegis.protocol.workspaces import ListWorkspaces
 
 log = structlog.get_logger("aegis.agents")
 
@@ -73,6 +71,8 @@ MAILBOX = MailboxSpec(capacity=4_096)
 
 OnSession = api.CloseAgent | api.InterruptAgent | api.RestartAgent | api.ShowAgent | api.ReadSession
 
+Reaching = OnSession | FollowSession | api.RenameAgent
+
 DirectoryMessage = (
     api.SpawnAgent
     | api.ListSessions
@@ -82,6 +82,7 @@ DirectoryMessage = (
     | api.RestartAgent
     | api.ShowAgent
     | api.ReadSession
+    | api.RenameAgent
     | FollowAgents
     | FollowSession
     | FindAnswerer
@@ -128,14 +129,15 @@ class AgentDirectory(Actor[DirectoryMessage]):
         """
         self.context.register("service", "agents")
         self.context.register("service", "sessions")
-        self._ledger = RosterLedger(self._directory, self._flusher, self.context.start_soon)
+        start_soon, names = self.context.start_soon, self._programs.names
+        self._ledger = RosterLedger(self._directory, self._flusher, start_soon, names)
         with contextlib.suppress(StorageError):
             await self._load()
 
     async def teardown(self) -> None:
         self._ledger.close()
 
-    async def receive(self, message: DirectoryMessage) -> None:
+    async def receive(self, message: DirectoryMessage) -> None:  # noqa: C901 - one case per message
         """Handle a command of a client, or the end of a session."""
         if isinstance(message, api.ToolsListed):
             self._tools_listed(message)
@@ -152,6 +154,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self.reply(message, answerer(handle, self._ledger.roster, self._programs))
             case SessionClosed(id=id_):
                 await self._session_closed(id_)
+            case api.RenameAgent():
+                self.context.start_soon(self._rename, message, self.defer(message))
             case FollowAgents():
                 sees = visible_to(self._caller(message), self._ledger.roster)
                 self._board.take(message.place, sees, self.defer(message))
@@ -198,7 +202,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
     async def _spawned(self, request: api.SpawnAgent) -> api.AgentInfo:
         profile = self._programs.profile(request.profile)
         self._programs.check(profile)
-        cwd = await self._directory_of(request.workspace)
+        cwd = await directory_of(request.workspace, self.context.system) or self._root
         spawner = self._caller(request)
         # Another spawn could take the handle, or the last place, while the line is being synced.
         async with self._spawning:
@@ -209,7 +213,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 profile=profile.name,
                 provider=profile.provider.name,
                 cwd=cwd,
-                spawned_by=request.from_handle or "human",
+                spawned_by=self._programs.names.shown(request.from_handle or "human"),
                 parent=None if spawner is None else spawner.id,
                 at=utc_now(),
             )
@@ -254,36 +258,10 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     def _handle(self, wanted: str | None) -> str:
         """Return the handle of a new session. Raises ``AlreadyExists``, ``InvalidRequest``."""
-        taken = {name_key(each) for each in (*self._ledger.roster.taken, *self._known_handles())}
+        taken = self._ledger.taken(self._inboxes)
         if wanted is None:
             return new_handle(taken, random.SystemRandom().randrange)
-        refusal = refuse_handle(wanted, taken)
-        if refusal is None:
-            return wanted
-        is_taken = name_key(wanted) in taken - RESERVED_HANDLES
-        form = AlreadyExists if is_taken else InvalidRequest
-        raise form(f"aegis_spawn: {refusal}")
-
-    def _known_handles(self) -> list[str]:
-        """Return the handles that have an inbox."""
-        with contextlib.suppress(OSError):
-            names = self._flusher.disk.list_directory(self._inboxes)
-            return [each.removesuffix(".jsonl") for each in names]
-        return []
-
-    async def _directory_of(self, workspace: str | None) -> str:
-        """Return the directory of a workspace, else the root. Raises ``NotFound``."""
-        if workspace is None:
-            return self._root
-        service = self.context.system.registry.find("service", "workspaces")
-        if service is None:
-            raise Unavailable("aegis_spawn: workspaces are not available now; try again")
-        listed = (await service.ask(ListWorkspaces())).result
-        for each in listed:
-            if name_key(each.workspace_id) == name_key(workspace):
-                directory: str = each.directory
-                return directory
-        raise NotFound(f"there is no workspace {workspace!r}; workspace_create makes one")
+        return check_handle("aegis_spawn", wanted, taken)
 
     async def _deliver(self, member: Member, prompt: str) -> None:
         """Put the first message into the session's inbox; durable when it returns."""
@@ -292,7 +270,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         by = member.spawned_by
         await service.ask(
             Deliver(
-                handle=member.handle,
+                handle=member.address,
                 id=f"spawn:{member.id}",
                 sender="human" if by == "human" else f"agent:{by}",
                 body=prompt,
@@ -303,7 +281,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
     async def _start(self, member: Member) -> Ref[Any]:
         """Start the actors of a session. Raises ``ActorError``."""
         profile = self._programs.profile(member.profile)
-        self._programs.rights.open(member.id, member.handle, profile)
+        self._programs.rights.open(member.id, member.address, profile)
         files = self._directory / member.id
         above = f"{self._supervisor}/{member.id}"
         session = ChildSpec.of(
@@ -311,7 +289,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
             AgentSession,
             identity=Identity(
                 id=member.id,
-                handle=member.handle,
+                address=member.address,
+                name_of=self._programs.names.shown,
                 profile=member.profile,
                 provider=member.provider,
                 cwd=member.cwd,
@@ -323,7 +302,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 member, profile, self._counters, root_of(self._ledger.roster, member)
             ),
             make_driver=self._programs.driver_of(
-                member.id, member.handle, member.profile, member.cwd, files
+                member.id, member.address, member.profile, member.cwd, files
             ),
             processes=f"{above}/processes",
             flusher=self._flusher,
@@ -365,7 +344,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         with contextlib.suppress(StorageError):  # the next start finds it closed, and writes again
             await self._ledger.write({"kind": "closed", "id": id_})
         with contextlib.suppress(AegisError):
-            await self._programs.keys.revoke(self._ledger.roster.by_id[id_].handle)
+            await self._programs.keys.revoke(self._ledger.roster.by_id[id_].address)
 
     # Commands on sessions.
 
@@ -410,7 +389,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         files, reply = self._directory / member.id, self.defer(message)
         self.context.start_soon(follow_ended, member, files, self._flusher, message, reply)
 
-    def _check_reach(self, message: OnSession | FollowSession, member: Member) -> None:
+    def _check_reach(self, message: Reaching, member: Member) -> None:
         """Raise ``Forbidden`` if the calling session may not do this to ``member``."""
         caller = self._caller(message)
         if caller is None or isinstance(message, api.ShowAgent):
@@ -421,6 +400,16 @@ class AgentDirectory(Actor[DirectoryMessage]):
         refusal = refuse_reach(verb, caller.handle, member.handle, self._ledger.roster.parents())
         if refusal is not None:
             raise Forbidden(refusal)
+
+    async def _rename(self, message: api.RenameAgent, reply: Reply[api.AgentInfo]) -> None:
+        # A spawn or another rename could take the handle while the line is being synced.
+        async with self._spawning:
+            member = await rename(message, reply, self._ledger, self._inboxes, self._check_reach)
+        if member is not None:
+            show_renamed(member, self.context.system)
+            info = await self._shown(member)
+            self._board.put(info)
+            reply.send(info)
 
     async def _list(self, closed: bool, reply: Reply[api.AgentList]) -> None:
         members = [
@@ -445,5 +434,6 @@ _VERBS = {
     api.InterruptAgent: "aegis_interrupt",
     api.RestartAgent: "agent restart",
     api.ReadSession: "aegis_session_read",
+    api.RenameAgent: "aegis_rename",
     FollowSession: "the stream 'session'",
 }

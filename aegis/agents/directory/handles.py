@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from aegis.errors import AlreadyExists, InvalidRequest
 from aegis.names import shorten
 from aegis.protocol.naming import NAME_RULE, RESERVED_HANDLES, is_name, name_key
 
@@ -73,6 +74,16 @@ def refuse_handle(handle: str, taken: Collection[str]) -> str | None:
     if any(name_key(each) == key for each in taken):
         return f"handle {shown} is or was used, and no handle is given twice: choose another one"
     return None
+
+
+def check_handle(tool: str, wanted: str, taken: Collection[str]) -> str:
+    """Return the handle ``wanted``. Raises ``AlreadyExists``, ``InvalidRequest``."""
+    refusal = refuse_handle(wanted, taken)
+    if refusal is None:
+        return wanted
+    is_taken = name_key(wanted) in {name_key(each) for each in taken} - RESERVED_HANDLES
+    form = AlreadyExists if is_taken else InvalidRequest
+    raise form(f"{tool}: {refusal}")
 
 
 def _pair(number: int) -> str:

@@ -13,6 +13,7 @@ import attrs
 
 from actors import ChildSpec, Ref, Restart
 from aegis.agents.directory.message_rights import MessageRights
+from aegis.agents.directory.session_names import SessionNames
 from aegis.agents.directory.session_rights import SessionRights
 from aegis.agents.drivers.client.files import SessionFiles
 from aegis.agents.drivers.cookie import cookie_of_driver
@@ -55,7 +56,7 @@ class Programs:
 
     ``root`` is text as ``aegis.path_text`` makes it. ``open_files`` is the limit of descriptors of
     an agent's processes. ``rights`` are those of the open sessions, ``messages`` those of
-    their messages; ``counters`` count for the limits of all sessions.
+    their messages; ``names`` are those of all sessions, ``counters`` count for their limits.
     """
 
     configuration: Configuration
@@ -72,6 +73,7 @@ class Programs:
             lambda self: MessageRights(self.profile, self.counters), takes_self=True
         )
     )
+    names: SessionNames = attrs.field(factory=SessionNames)
     variables: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
 
     def profile(self, name: str | None) -> Profile:
@@ -109,7 +111,7 @@ class Programs:
         beginning = Beginning(
             cwd=cwd,
             mcp_url=await self.keys.session_url(handle),
-            primer=primer(handle, profile, start.texts),
+            primer=primer(self.names.shown(handle), profile, start.texts),
             conversation=start.conversation,
             model=profile.model,
             effort=profile.effort,

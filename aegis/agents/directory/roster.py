@@ -18,6 +18,7 @@ import attrs
 
 from actors.codec import structure, unstructure
 from actors.errors import CodecError
+from aegis.agents.directory.session_names import SessionNames
 from aegis.errors import NotFound
 from aegis.names import nearest
 from aegis.protocol.naming import name_key
@@ -44,12 +45,18 @@ class Member:
     aliases: tuple[str, ...] = ()
     is_closed: bool = False
 
+    @property
+    def address(self) -> str:
+        """The first handle, which never changes."""
+        return self.aliases[0] if self.aliases else self.handle
+
 
 @attrs.define
 class Roster:
     """The fold of the ledger."""
 
     by_id: dict[str, Member] = attrs.field(factory=dict)
+    names: SessionNames = attrs.field(factory=SessionNames)
     _ids: dict[str, str] = attrs.field(factory=dict)
 
     def take(self, line: Mapping[str, Any]) -> None:
@@ -62,7 +69,7 @@ class Roster:
                     return
             case {"kind": "renamed", "id": str(id_), "handle": str(handle)} if id_ in self.by_id:
                 member = self.by_id[id_]
-                aliases = (*member.aliases, member.handle)
+                aliases = tuple(dict.fromkeys((*member.aliases, member.handle)))
                 self._add(attrs.evolve(member, handle=handle, aliases=aliases))
             case {"kind": "closed", "id": str(id_)} if id_ in self.by_id:
                 self.by_id[id_] = attrs.evolve(self.by_id[id_], is_closed=True)
@@ -70,6 +77,7 @@ class Roster:
     def _add(self, member: Member) -> None:
         self.by_id[member.id] = member
         self._ids[name_key(member.handle)] = member.id
+        self.names.put(member.address, member.handle)
 
     @property
     def open(self) -> list[Member]:
@@ -115,6 +123,11 @@ class Roster:
             each.handle: self.by_id[each.parent].handle if each.parent in self.by_id else None
             for each in self.by_id.values()
         }
+
+
+def renamed_line(member: Member, handle: str) -> dict[str, Any]:
+    """Return the line of a new handle of ``member``."""
+    return {"kind": "renamed", "id": member.id, "handle": handle}
 
 
 def opened_line(member: Member) -> dict[str, Any]:

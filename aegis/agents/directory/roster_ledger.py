@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 import trio
 
 from aegis.agents.directory.roster import MAX_SESSIONS, Roster
+from aegis.agents.directory.session_names import SessionNames
 from aegis.errors import StorageError
 from aegis.journal.appender import Appender
 from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
 from aegis.journal.reader import LedgerReader
+from aegis.protocol.naming import name_key
 
 NAME = "sessions.jsonl"
 
@@ -24,17 +27,21 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 class RosterLedger:
-    """The ledger of ``roster`` in ``directory``. The owner closes it."""
+    """The ledger of ``roster`` in ``directory``, which keeps ``names``. The owner closes it."""
 
     def __init__(
-        self, directory: Path, flusher: Flusher, start_soon: Callable[..., object]
+        self,
+        directory: Path,
+        flusher: Flusher,
+        start_soon: Callable[..., object],
+        names: SessionNames | None = None,
     ) -> None:
         self._directory = directory
         self._flusher = flusher
         self._start_soon = start_soon
         self._writing = trio.Lock()
         self._appender: Appender | None = None
-        self.roster = Roster()
+        self.roster = Roster(names=names or SessionNames())
 
     async def load(self) -> bool:
         """Read the roster; return whether there is one. Raises ``StorageError``."""
@@ -56,6 +63,13 @@ class RosterLedger:
                 self.roster.take(line)  # it may be in the file: no handle is given twice
                 raise
             self.roster.take(line)
+
+    def taken(self, inboxes: Path) -> set[str]:
+        """Return every handle in use, as ``name_key``: of sessions and of files in ``inboxes``."""
+        names: list[str] = []
+        with contextlib.suppress(OSError):
+            names = self._flusher.disk.list_directory(inboxes)
+        return {name_key(each.removesuffix(".jsonl")) for each in (*names, *self.roster.taken)}
 
     def close(self) -> None:
         """Close the file."""

@@ -157,7 +157,7 @@ class AgentSession(Actor[SessionMessage]):
         self._requests = RequestsOut(
             self.context, self.context.path, self._identity, self._report_change
         )
-        self._mail = Mail(self.context, self._identity.handle)
+        self._mail = Mail(self.context, self._identity.address)
         self._launch = transcript.past.launches
         with contextlib.suppress(ActorError):  # the driver of an earlier incarnation
             await self.context.system.supervisor(self._processes).stop_child(DRIVER)

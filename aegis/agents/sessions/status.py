@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import attrs
@@ -21,15 +22,24 @@ Reported = tuple[object, ...]
 
 @attrs.frozen(kw_only=True)
 class Identity:
-    """The parts of a session that its machine does not know; only ``handle`` may change."""
+    """The parts of a session that its machine does not know.
+
+    ``address`` is the first handle, and ``name_of`` returns the current one for it.
+    """
 
     id: str
-    handle: str
+    address: str
+    name_of: Callable[[str], str] = attrs.field(default=str, eq=False)
     profile: str
     provider: str
     cwd: str
     spawned_by: str
     model: str = ""
+
+    @property
+    def handle(self) -> str:
+        """The current handle."""
+        return self.name_of(self.address)
 
 
 def agent_info(
@@ -102,7 +112,7 @@ def reported(
     """Return the parts of the state whose change is reported; cheap, for it is made often."""
     limited_until = session.limited_until
     return (
-        identity,
+        identity.handle,
         session.phase,
         session.since,
         session.reason,

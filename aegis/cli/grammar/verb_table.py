@@ -32,6 +32,7 @@ VERBS_OF_TOOLS = {
     "list_agents": "agent profiles",
     "session_read": "agent read",
     "interrupt": "agent interrupt",
+    "rename": "agent rename",
     "close": "agent stop",
 }
 """The verbs that are not named like their tool (as ``term run`` is like ``term_run``)."""

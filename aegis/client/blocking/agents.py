@@ -12,6 +12,7 @@ from aegis.protocol.agents import (
     ListSessions,
     ProfileList,
     ReadSession,
+    RenameAgent,
     RestartAgent,
     ShowAgent,
     SpawnAgent,
@@ -56,6 +57,10 @@ class Agents(BlockingNoun):
     def interrupt(self, handle: str) -> AgentInfo:
         """Interrupt the current turn of a session."""
         return self._call(InterruptAgent, handle=handle)
+
+    def rename(self, old_handle: str, new_handle: str) -> AgentInfo:
+        """Give a session another handle; the old one stays an alias."""
+        return self._call(RenameAgent, old_handle=old_handle, new_handle=new_handle)
 
     def restart(self, handle: str) -> AgentInfo:
         """Start the agent's program anew with the same conversation."""

@@ -16,6 +16,7 @@ from aegis.protocol.agents import (
     ListSessions,
     ProfileList,
     ReadSession,
+    RenameAgent,
     RestartAgent,
     ShowAgent,
     SpawnAgent,
@@ -60,6 +61,10 @@ class Agents(Noun):
     async def interrupt(self, handle: str) -> AgentInfo:
         """Interrupt the current turn of a session."""
         return await self._call(InterruptAgent, handle=handle)
+
+    async def rename(self, old_handle: str, new_handle: str) -> AgentInfo:
+        """Give a session another handle; the old one stays an alias."""
+        return await self._call(RenameAgent, old_handle=old_handle, new_handle=new_handle)
 
     async def restart(self, handle: str) -> AgentInfo:
         """Start the agent's program anew with the same conversation."""

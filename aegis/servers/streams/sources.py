@@ -26,7 +26,7 @@ from aegis.protocol.streams import (
     TreeChange,
 )
 from aegis.servers.calls import Caller
-from aegis.servers.connection import with_identity
+from aegis.servers.connection import Names, with_identity
 from aegis.servers.streams.agent_source import follow_agents, follow_session
 from aegis.servers.streams.event_hub import EventHub
 from aegis.servers.streams.outlet import StreamOut
@@ -49,11 +49,13 @@ class Sources:
         system: System,
         events: EventHub,
         *,
+        names: Names,
         on_listener: Callable[[], None],
         on_handle: Callable[[str], None],
     ) -> None:
         self._system = system
         self._events = events
+        self._names = names
         self._on_listener = on_listener
         self._on_handle = on_handle
 
@@ -65,7 +67,7 @@ class Sources:
         out: StreamOut,
     ) -> str:
         """Serve one stream; see ``StreamPort``."""
-        command = with_identity(arguments_from(entry, arguments), caller.identity)
+        command = with_identity(arguments_from(entry, arguments), caller.identity, self._names)
         if command.from_handle is not None:
             self._on_handle(command.from_handle)
         match command:

@@ -23,7 +23,7 @@ def spend(case: Case, process_usd: float) -> None:
 
 def shown(case: Case) -> AgentInfo:
     identity = Identity(
-        id="s1", handle="a", profile="p", provider="claude", cwd="/", spawned_by="human"
+        id="s1", address="a", profile="p", provider="claude", cwd="/", spawned_by="human"
     )
     return agent_info(identity, case.session, None, case.now)
 

@@ -193,6 +193,12 @@ BAD: list[tuple[str, Any, str]] = [
     ),
     ("session_read", {"handle": "a", "last_n": 0}, "last_n must be from 1 to 1000 entries, not 0"),
     ("interrupt", {}, "handle is missing"),
+    ("rename", {"new_handle": "b"}, "old_handle is missing"),
+    (
+        "rename",
+        {"old_handle": "a", "new_handle": "b c"},
+        f"new_handle must be {NAME_RULE}, not 'b c'",
+    ),
     ("close", {"handle": ""}, f"handle must be {NAME_RULE}, not ''"),
     ("agent_show", {"handle": None}, "handle must be text, not null"),
     ("agent_restart", {"handle": 1}, "handle must be text, not 1"),
