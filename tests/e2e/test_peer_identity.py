@@ -40,7 +40,7 @@ def ran(team: Team, handle: str) -> list[str]:
 def outcome(team: Team, handle: str, command: str) -> str:
     """The exit code and the output of a shell line that an agent's program runs."""
     before = len(ran(team, handle))
-    team.send(handle, f"RUN {command}")
+    team.send(handle, f"RUN {command}", "human")
     until(lambda: len(ran(team, handle)) > before, "the command has ended")
     return ran(team, handle)[before]
 
