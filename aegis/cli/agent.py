@@ -106,10 +106,16 @@ def send(daemon: Daemon, agent: str, text: Sequence[str], interrupt: bool, key: 
 @verb(
     option("--last", kind=WHOLE, help="The newest entries; default 50."),
     option("--since", kind=WHOLE, metavar="SEQ", help="Entries after SEQ instead."),
+    flag("--follow", help="Continue with new entries until the session is closed, or Ctrl-C."),
     argument("agent"),
 )
-def read(daemon: Daemon, agent: str, last: int | None, since: int | None) -> None:
+def read(daemon: Daemon, agent: str, last: int | None, since: int | None, follow: bool) -> None:
     """Show the transcript of AGENT."""
+    if follow:
+        from aegis.cli.live.agent_following import follow_agent
+
+        follow_agent(daemon, agent, last=last, since=since)
+        return
     reply = daemon.call("session_read", handle=agent, last_n=last, since=since)
     daemon.show(reply, lambda: _show_transcript(agent, reply, is_newest=since is None))
 

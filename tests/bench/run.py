@@ -48,6 +48,7 @@ NAMES = (
     "attach",
     "nodes",
     "drivers",
+    "agents",
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -302,3 +304,41 @@ async def test_the_python_client_follows_through_a_kill_of_the_daemon(team: Team
         await client.agents.close(handle)
         rest = [each async for each in events]
         assert "closed" in [each.kind for each in rest if isinstance(each, SessionEvent)]
+
+
+def test_read_follow_prints_entries_until_the_session_is_closed(team: Team) -> None:
+    handle = team.spawn("SAY one")
+    team.has_outcomes(handle, "completed")
+    daemon = team.daemon
+    commands = [[*daemon.program, "agent", "read", handle, "--follow", *each] for each in OPTIONS]
+    followers = [
+        subprocess.Popen(
+            each,
+            env=daemon.environment,
+            cwd=daemon.root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for each in commands
+    ]
+    try:
+        for each in followers:
+            assert each.stdout is not None
+            assert each.stdout.readline()
+        team.send(handle, "SAY two")
+        team.has_outcomes(handle, "completed", "completed")
+        team.call("close", handle=handle)
+        shown, lines = (each.communicate(timeout=GUARD_S)[0] for each in followers)
+    finally:
+        for each in followers:
+            each.kill()
+            each.wait()
+    assert [each.returncode for each in followers] == [0, 0]
+    assert "two" in shown
+    entries = [json.loads(each) for each in lines.splitlines()]
+    assert numbers(entries) == list(range(entries[0]["seq"], entries[-1]["seq"] + 1))
+    assert "closed" in [each["kind"] for each in entries]
+
+
+OPTIONS = ((), ("--json", "--since", "0"))

@@ -20,7 +20,7 @@ from aegis.protocol.agent_streams import (
 )
 from aegis.protocol.feeds import FollowAgents, FollowSession, SessionPlace
 from aegis.servers.streams.outlet import StreamOut
-from aegis.servers.streams.pace import FRAME_S
+from aegis.servers.streams.pace import FramePace
 
 AGENTS_S = 0.05
 """The interval, in seconds, between news of sessions: more changes of one become its newest."""
@@ -63,9 +63,9 @@ async def follow_session(system: System, command: StreamSession, out: StreamOut)
     news = await _ask(system, first)
     place: SessionPlace = news.place
     await out.opened(SessionStart(since=place.seq, newest=news.newest))
+    pace = FramePace()
     while not news.is_over:
         await out.room()
-        sent_at = trio.current_time()
         news = await _ask(system, FollowSession(handle=handle, from_handle=by, place=place))
         place = news.place
         if news.missed:
@@ -73,7 +73,8 @@ async def follow_session(system: System, command: StreamSession, out: StreamOut)
             await out.room()
         if news.entries:
             await out.item(EntriesItem(entries=news.entries))
-        await trio.sleep_until(sent_at + FRAME_S)
+        pace = pace.after(trio.current_time())
+        await trio.sleep_until(pace.next_at)
     return f"session {handle!r} is closed"
 
 

@@ -37,3 +37,21 @@ class Pace:
     def next_at(self) -> float:
         """The earliest time of the next message."""
         return self.began + FRAME_S if self.is_flood else self.began
+
+
+BURST_S = 7 * FRAME_S
+"""The time that a stream can save up for frames in quick succession: eight of them."""
+
+
+@attrs.frozen
+class FramePace:
+    """The rate of a stream's frames of entries: eight at once, in the long run one in 16 ms.
+
+    ``next_at`` is the earliest time of the next frame.
+    """
+
+    next_at: float = float("-inf")
+
+    def after(self, now: float) -> FramePace:
+        """Return the pace after a frame."""
+        return FramePace(max(self.next_at, now - BURST_S) + FRAME_S)

@@ -3,6 +3,7 @@
 NOISE n       n bytes of standard error, and a line that is no JSON
 ERROR text    a line of standard error
 LINE n        a line of n bytes
+DRIP n rate   n texts of the agent, so many a second
 HALF          a text with half of a surrogate pair
 SPAWN how     start a child that ignores TERM: ``setsid``, ``double`` (its parent ends), ``bare``
               (no environment either); SAY its pid
@@ -60,6 +61,13 @@ class Conduct:
             self._wire.write(b"x" * min(left, 65_536))
             left -= 65_536
         self._wire.write(b'"}\n')
+
+    def _drip(self, rest: str) -> None:
+        count, rate = map(int, rest.split())
+        begin = time.monotonic()
+        for number in range(count):
+            self._say(f"event {number}")
+            time.sleep(max(0.0, begin + number / rate - time.monotonic()))
 
     def _half(self, _: str) -> None:
         self._say("half \ud800")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 
 from aegis.protocol.streams import MAX_CHUNK_BYTES
-from aegis.servers.streams.pace import FRAME_S, QUICK_BYTES, QUICK_COST, Pace
+from aegis.servers.streams.pace import FRAME_S, QUICK_BYTES, QUICK_COST, FramePace, Pace
 
 
 def test_a_key_is_echoed_at_once_however_often_one_is_typed_by_hand() -> None:
@@ -29,3 +29,20 @@ def test_messages_without_a_pause_are_held_up_once_there_were_many() -> None:
 
 def _is_held(pace: Pace) -> bool:
     return pace.next_at > 5.0
+
+
+def test_eight_frames_are_sent_at_once_and_then_one_in_each_interval() -> None:
+    pace, now, sent = FramePace(), 100.0, []
+    for _ in range(20):
+        now = max(now, pace.next_at)
+        sent.append(round((now - 100.0) / FRAME_S, 3))
+        pace = pace.after(now)
+    assert sent == [0.0] * 8 + [float(number) for number in range(1, 13)]
+
+
+def test_a_pause_lets_frames_be_sent_at_once_again() -> None:
+    pace = FramePace()
+    for _ in range(20):
+        pace = pace.after(100.0)
+    assert pace.next_at > 100.0
+    assert pace.after(200.0).next_at <= 200.0

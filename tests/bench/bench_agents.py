@@ -1,0 +1,268 @@
+"""Agent sessions in a daemon: a turn, the first event, a flood with watchers, fifty idle ones.
+
+The agent is a stand-in of Claude Code's protocol. The bare stand-in is the same program, started
+directly and read by a loop that does nothing else. Both are measured in turn.
+
+python tests/bench/bench_agents.py
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+import yaml
+
+import aegis
+from aegis.client.agent_kinds import SessionEvent
+from aegis.client.client import Client
+from aegis.protocol.agent_events import AssistantText
+from tests.aegis.agents.drivers.driving import MAIN
+from tests.bench.bench_drivers import bare, processor_s, resident
+from tests.bench.table import Row, print_rows
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.streams import Stream, StreamClient, StreamEnded, stream_client
+
+TURNS = 60
+PAUSE_S = 0.15
+STARTS = 12
+IDLE = 50
+IDLE_S = 5.0
+EVENTS = 3_000
+RATE = 1_000
+WATCHERS = 10
+ROUNDS = 3
+
+
+@contextmanager
+def daemon_with_agents(directory: Path) -> Iterator[DaemonProcess]:
+    """Run a daemon whose default profile starts the stand-in."""
+    directory.mkdir()
+    daemon = DaemonProcess(directory)
+    program = [sys.executable, "-S", str(MAIN), "claude"]
+    profile = {"provider": "claude", "permission": "full", "command": program}
+    limits = {"sessions": 2 * IDLE + STARTS + 10}
+    configuration = {"agents": {"a": profile}, "default_agent": "a", "limits": limits}
+    (daemon.root / ".aegis.yaml").write_text(yaml.safe_dump(configuration))
+    daemon.start("--port", "0", "--trust")
+    try:
+        yield daemon
+    finally:
+        daemon.stop()
+
+
+async def until(values: AsyncIterator[Any], kind: str) -> SessionEvent:
+    """Return the next entry of a kind; an assistant's text counts as "text"."""
+    async for value in values:
+        assert isinstance(value, SessionEvent), value
+        if value.kind == kind or (kind == "text" and isinstance(value.event, AssistantText)):
+            return value
+    raise AssertionError(f"the stream ended before {kind}")
+
+
+async def turns(client: Client, directory: Path) -> list[Row]:
+    """Return the rows of one short turn: from the call of a handoff to the shown end."""
+    plain: list[float] = []
+    through: list[float] = []
+    syncs: list[float] = []
+    info = await client.agents.spawn()
+    async with bare(directory) as alone, client.agents.events(info.handle) as events:
+        await client.inboxes.handoff(info.handle, "SAY x")
+        await until(events, "turn_ended")
+        for number in range(TURNS):
+            await trio.sleep(PAUSE_S)
+            syncs.append(three_syncs(directory))
+            begin = time.perf_counter()
+            await alone.turn("SAY x", f"u{number}")
+            plain.append(time.perf_counter() - begin)
+            begin = time.perf_counter()
+            await client.inboxes.handoff(info.handle, "SAY x")
+            await until(events, "turn_ended")
+            through.append(time.perf_counter() - begin)
+    one, other = statistics.median(plain) * 1000, statistics.median(through) * 1000
+    floor = statistics.median(syncs) * 1000
+    return [
+        ("a turn of a session / of the bare stand-in", other / one, "ratio"),
+        ("  a turn of a session, longer by ms", other - one, "median, goal ≤ 5"),
+        ("  three fdatasyncs, of which it consists, ms", floor, "median"),
+        ("  the slowest tenth of them, longer by ms", tenth(through) * 1000 - one, ""),
+    ]
+
+
+def three_syncs(directory: Path) -> float:
+    """Return the seconds of the syncs of a turn: its message, its beginning, its end."""
+    begin = time.perf_counter()
+    with (directory / "synced").open("ab") as file:
+        for _ in range(3):
+            file.write(b"x" * 300)
+            file.flush()
+            os.fdatasync(file.fileno())
+    return time.perf_counter() - begin
+
+
+def tenth(figures: list[float]) -> float:
+    return sorted(figures)[len(figures) * 9 // 10]
+
+
+async def starts(client: Client, directory: Path) -> list[Row]:
+    """Return the rows of the first text after a spawn with a prompt."""
+    plain: list[float] = []
+    through: list[float] = []
+    for number in range(STARTS):
+        begin = time.perf_counter()
+        async with bare(directory) as alone:
+            await alone.send(user_frame("SAY x", f"u{number}"))
+            await alone.until("assistant")
+            plain.append(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        info = await client.agents.spawn(prompt="SAY x")
+        async with client.agents.events(info.handle, since=0) as events:
+            await until(events, "text")
+        through.append(time.perf_counter() - begin)
+        await client.agents.close(info.handle)
+    one, other = statistics.median(plain) * 1000, statistics.median(through) * 1000
+    return [
+        ("first event of a spawned session / of the bare stand-in", other / one, "ratio"),
+        ("  first event of a session, later by ms", other - one, "median"),
+        ("  first event of the bare stand-in, ms", one, "median"),
+    ]
+
+
+def user_frame(text: str, uuid: str) -> dict[str, Any]:
+    message = {"role": "user", "content": [{"type": "text", "text": text}]}
+    return {"type": "user", "message": message, "uuid": uuid}
+
+
+async def watched(daemon: DaemonProcess, client: Client, watchers: int) -> dict[str, float]:
+    """Return the seconds, CPU and lost entries of a paced flood with so many watchers."""
+    info = await client.agents.spawn()
+    async with client.agents.events(info.handle) as events, AsyncExitStack() as stack:
+        await client.inboxes.handoff(info.handle, "SAY ready")
+        await until(events, "turn_ended")
+        streams = [await opened(stack, daemon, info.handle) for _ in range(watchers)]
+        pid = daemon.endpoint.pid
+        lost: list[int] = []
+        delays: list[float] = []
+        used, begin = processor_s(pid), time.perf_counter()
+        await client.inboxes.handoff(info.handle, f"DRIP {EVENTS} {RATE}")
+        async with trio.open_nursery() as nursery:
+            for stream in streams:
+                nursery.start_soon(count_lost, stream, lost)
+            await until(events, "turn_ended")
+            delays.append(time.perf_counter() - begin)
+        spent = processor_s(pid) - used
+    await client.agents.close(info.handle)
+    return {
+        "rate": EVENTS / delays[0],
+        "cpu": 100 * spent / delays[0],
+        "lost": sum(lost),
+        "watchers": len(lost),
+    }
+
+
+async def opened(stack: AsyncExitStack, daemon: DaemonProcess, handle: str) -> Stream:
+    client: StreamClient = await stack.enter_async_context(stream_client(daemon))
+    return await client.open("session", handle=handle)
+
+
+async def count_lost(stream: Stream, lost: list[int]) -> None:
+    """Read up to the end of the turn; note how many of its texts did not come."""
+    last, texts, missing = stream.opened["since"], 0, 0
+    while True:
+        try:
+            frame = await stream.next()
+        except StreamEnded as ended:
+            raise AssertionError(ended.frame) from None
+        if frame["type"] == "gap":
+            missing += frame["dropped"]
+            continue
+        for entry in frame["item"]["entries"]:
+            missing += entry["seq"] - last - 1
+            last = entry["seq"]
+            texts += entry["fields"].get("event", {}).get("type") == "assistant_text"
+            if entry["kind"] == "turn_ended":
+                # The stand-in repeats the header of the message as one text more.
+                lost.append(missing + max(0, EVENTS - texts))
+                return
+
+
+async def floods(daemon: DaemonProcess, client: Client) -> list[Row]:
+    """Return the rows of events at a steady rate, without and with watchers."""
+    rounds = [
+        (await watched(daemon, client, 0), await watched(daemon, client, WATCHERS))
+        for _ in range(ROUNDS)
+    ]
+    alone, many = (
+        {key: statistics.mean(each[side][key] for each in rounds) for key in rounds[0][side]}
+        for side in (0, 1)
+    )
+    assert many["watchers"] == WATCHERS
+    return [
+        (f"events a second with {WATCHERS} watchers", many["rate"], "offered: 1000, goal ≥ 900"),
+        (f"  entries that {WATCHERS} watchers lost", many["lost"], "all together, goal ≤ 0"),
+        ("  CPU of the daemon with one reader, %", alone["cpu"], "of one core"),
+        (f"  CPU of the daemon with {WATCHERS + 1} readers, %", many["cpu"], "of one core"),
+        ("  CPU with eleven readers / with one", many["cpu"] / alone["cpu"], "ratio"),
+    ]
+
+
+async def idle(daemon: DaemonProcess, client: Client) -> list[Row]:
+    """Return the rows of idle sessions, each of which has had a turn."""
+    pid = daemon.endpoint.pid
+    await ready(client, IDLE // 5)  # so that what is loaded once is not counted
+    before = resident(pid)
+    await ready(client, IDLE)
+    await trio.sleep(1)
+    grown, used = resident(pid) - before, processor_s(pid)
+    await trio.sleep(IDLE_S)
+    spent = processor_s(pid) - used
+    return [
+        ("memory of an idle session in the daemon, KB", grown / IDLE / 1000, "goal ≤ 200"),
+        (f"  CPU of {IDLE + IDLE // 5} idle sessions, %", 100 * spent / IDLE_S, "goal ≤ 1"),
+    ]
+
+
+async def ready(client: Client, count: int) -> None:
+    """Spawn sessions and wait for the end of the first turn of each."""
+    handles = [(await client.agents.spawn(prompt="SAY x")).handle for _ in range(count)]
+    for handle in handles:
+        async with client.agents.events(handle, since=0) as events:
+            await until(events, "turn_ended")
+
+
+@asynccontextmanager
+async def scene(directory: Path) -> AsyncIterator[tuple[DaemonProcess, Client]]:
+    with daemon_with_agents(directory) as daemon:
+        async with aegis.connect(daemon.root) as client:
+            yield daemon, client
+
+
+async def measured() -> list[Row]:
+    """Return all rows."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="aegis-bench-") as name:
+        directory = Path(name)
+        async with scene(directory / "idle") as (daemon, client):  # its heap is small yet
+            rows += await idle(daemon, client)
+        async with scene(directory / "work") as (daemon, client):
+            rows += await turns(client, directory)
+            rows += await starts(client, directory)
+            rows += await floods(daemon, client)
+    return rows
+
+
+def measure() -> list[Row]:
+    """Thirteen rows; takes a minute."""
+    return trio.run(measured)
+
+
+if __name__ == "__main__":
+    print_rows(measure())
