@@ -239,16 +239,16 @@ async def test_a_session_follows_itself_and_its_own_and_no_other(team: Team) -> 
     async with stream_client(team.daemon, session=url.rpartition("/")[2]) as client:
         for handle in (own, child):
             stream = await client.open("session", handle=handle)
-            await off(team.send, handle, "SAY heard")
+            await off(team.send, handle, "SAY heard", "human")
             assert texts(await take(stream, lambda found: ends(found) == 1)) == ["heard"]
         with pytest.raises(Refused, match="you did not spawn it"):
             await client.open("session", handle=stranger)
         agents = await client.open("agents")
         shown = {each["handle"] for each in (await agents.item())["agents"]}
         assert shown == {own, child}
-        await off(team.send, stranger, "SAY hidden")
+        await off(team.send, stranger, "SAY hidden", "human")
         await off(team.has_outcomes, stranger, "completed")
-        await off(team.send, child, "SAY shown")
+        await off(team.send, child, "SAY shown", "human")
         assert (await agents.item())["agent"]["handle"] == child
 
 
