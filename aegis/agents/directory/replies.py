@@ -8,11 +8,15 @@ from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.policy import decide
-from aegis.agents.profiles.profile import Profile, every_profile, refuse_start
+from aegis.agents.profiles.profile import Profile, every_profile, login_command, refuse_start
 from aegis.agents.sessions.settings import Settings
+from aegis.agents.sessions.steps import LogIn
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
 from aegis.protocol.requests import Answerer
+
+MAX_NAME = 64
+"""The longest name of a terminal."""
 
 
 def profile_list(programs: Programs) -> api.ProfileList:
@@ -64,6 +68,7 @@ def settings_of(member: Member, profile: Profile, counters: Counters, tree: str)
         supervisor=member.spawned_by,
         note_cost=partial(counters.note_cost, tree),
         refuse_work=partial(counters.refuse_work, tree),
+        login=LogIn(command=login_command(profile), terminal=f"login-{member.handle}"[:MAX_NAME]),
     )
 
 

@@ -42,10 +42,10 @@ class Provider:
     may read files through its client.
     ``own_title``: see ``AcpOptions``.
 
-    ``login`` says how to log in. ``asks_for_our_tools``: a call of our MCP tools is a permission
-    request first. A key in one of ``key_variables`` or a file of ``key_files``, relative to the
-    home directory, is a sign that it is logged in; the variables in ``home_variables`` replace the
-    directory of a file.
+    ``login`` says how to log in, and ``login_command`` is its program for a terminal.
+    ``asks_for_our_tools``: a call of our MCP tools is a permission request first. A key in one of
+    ``key_variables`` or a file of ``key_files``, relative to the home directory, is a sign that it
+    is logged in; the variables in ``home_variables`` replace the directory of a file.
     """
 
     name: str
@@ -74,6 +74,7 @@ class Provider:
     reads_files: bool = True
     install: str = ""
     login: str = ""
+    login_command: tuple[str, ...] = ()
     key_variables: tuple[str, ...] = ()
     key_files: tuple[str, ...] = ()
     home_variables: Mapping[str, str] = attrs.field(factory=dict)
@@ -138,6 +139,7 @@ PROVIDERS: tuple[Provider, ...] = (
         reports_cost=True,
         install="npm install -g @anthropic-ai/claude-code",
         login="claude auth login, or ANTHROPIC_API_KEY in the daemon's environment",
+        login_command=("claude", "auth", "login"),
         key_variables=_ANTHROPIC_KEYS,
         key_files=_CLAUDE_FILES,
         home_variables=_CLAUDE_HOME,
@@ -170,6 +172,7 @@ PROVIDERS: tuple[Provider, ...] = (
         takes_claude_options=True,
         install="npm install -g @agentclientprotocol/claude-agent-acp",
         login="claude auth login, or ANTHROPIC_API_KEY in the daemon's environment",
+        login_command=("claude", "auth", "login"),
         key_variables=_ANTHROPIC_KEYS,
         key_files=_CLAUDE_FILES,
         home_variables=_CLAUDE_HOME,
@@ -198,6 +201,7 @@ PROVIDERS: tuple[Provider, ...] = (
         authenticate={"OPENAI_API_KEY": "api-key", "CODEX_API_KEY": "api-key"},
         install="npm install -g @agentclientprotocol/codex-acp",
         login="codex login, or OPENAI_API_KEY in the daemon's environment",
+        login_command=("codex", "login"),
         key_variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
         key_files=(".codex/auth.json",),
         home_variables={"CODEX_HOME": ".codex"},
@@ -229,6 +233,7 @@ PROVIDERS: tuple[Provider, ...] = (
         authenticate={"GEMINI_API_KEY": "gemini-api-key"},
         install="npm install -g @google/gemini-cli",
         login="gemini, or GEMINI_API_KEY in the daemon's environment",
+        login_command=("gemini",),
         key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         key_files=(".gemini/oauth_creds.json",),
         traps=(
@@ -261,6 +266,7 @@ PROVIDERS: tuple[Provider, ...] = (
         call_limit_s=CUT_CALLS_S,
         install="npm install -g opencode-ai",
         login="opencode auth login, or the key of its model in the daemon's environment",
+        login_command=("opencode", "auth", "login"),
         key_variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY"),
         key_files=(".local/share/opencode/auth.json",),
         home_variables={"XDG_DATA_HOME": ".local/share"},
@@ -288,6 +294,7 @@ PROVIDERS: tuple[Provider, ...] = (
         call_limit_s=CUT_CALLS_S,
         install="uv tool install --python 3.13 kimi-cli==1.44.0",
         login="kimi login",
+        login_command=("kimi", "login"),
         key_variables=("KIMI_API_KEY",),
         key_files=(".kimi/credentials/kimi-code.json",),
         home_variables={"KIMI_SHARE_DIR": ".kimi"},

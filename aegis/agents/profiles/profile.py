@@ -5,6 +5,7 @@ The name of a provider is a profile too: of that provider, with all defaults.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 
 import attrs
@@ -125,6 +126,14 @@ def refuse_start(profile: Profile, variables: Mapping[str, str]) -> str | None:
             "it and restart the daemon"
         )
     return None
+
+
+def login_command(profile: Profile) -> str:
+    """Return the command that logs in to the agent of a profile, for a shell; empty: none."""
+    words = profile.provider.login_command
+    if words and profile.provider.family == "claude":
+        words = (*profile.command, *words[1:])
+    return shlex.join(words)
 
 
 def variables_of(profile: Profile, variables: Mapping[str, str]) -> dict[str, str]:

@@ -110,12 +110,13 @@ class RequestsOut:
         order: AnswerAgent | None,
         driver: Ref[Any] | None,
         reply: Reply[AnswerReceived],
+        is_done: bool,
     ) -> None:
-        """Pass an answer to the driver, and reply with the outcome."""
+        """Pass an answer to the driver, unless it has acted already; reply with the outcome."""
         self._open.pop(answer.key, None)
         self._on_change()
         self._applying[answer.id] = applying = trio.Event()
-        reason = "the agent no longer waits for the answer"
+        reason = "" if is_done else "the agent no longer waits for the answer"
         if order is not None and driver is not None:
             faults.ANSWER_BEFORE.hit(self._identity.handle)
             reason = await self._written(driver, order)

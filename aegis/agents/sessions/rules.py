@@ -27,6 +27,7 @@ from aegis.agents.sessions.activity import Activity
 from aegis.agents.sessions.budget import Budget
 from aegis.agents.sessions.entries import Entries
 from aegis.agents.sessions.ladder import Ladder, end_reason
+from aegis.agents.sessions.login import Login
 from aegis.agents.sessions.metrics import Metrics
 from aegis.agents.sessions.open_requests import OpenRequests
 from aegis.agents.sessions.past import LOSSES, OpenTurn, Past
@@ -62,13 +63,11 @@ class Session:
         self._past = past
         past.meter.end_process(past.at)  # no process outlives its daemon
         self.phase = Phase.CLOSED if past.is_closed else Phase.DORMANT
-        self.since = now
-        self.reason = ""
-        self.requests = OpenRequests(settings.policy)
-        self.budget = Budget(settings)
+        self.since, self.reason = now, ""
+        self.requests, self.budget = OpenRequests(settings.policy), Budget(settings)
         self.activity = Activity(now)
         self.limited_until: float | None = None
-        self._ladder = Ladder()
+        self._ladder, self.login = Ladder(), Login(settings.login)
         self._turn: Turn | None = None
         self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
         self._waiting = Waiting()
@@ -277,6 +276,7 @@ class Session:
             self._store("ready", {"conversation": conversation})
 
     def _start_failed(self, failed: steps.DriverFailed) -> None:
+        self.login.note(failed)
         if self.phase is not Phase.STARTING:
             self._fail(failed.reason)
             return
@@ -439,6 +439,7 @@ class Session:
     def _become(self, phase: Phase, reason: str = "") -> None:
         if phase is not self.phase:
             self.phase, self.since = phase, self._now
+            self._out += self.login.follow(phase)
         self.reason = reason
 
     def _append(self, kind: str, **fields: Any) -> None:

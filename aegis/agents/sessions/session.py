@@ -20,6 +20,7 @@ from aegis.agents import faults
 from aegis.agents import messages as msg
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.followers import Followers
+from aegis.agents.sessions.login_terminal import run_login
 from aegis.agents.sessions.mail import Mail, News
 from aegis.agents.sessions.places import Places
 from aegis.agents.sessions.requests_out import NotShown, RequestsOut, agent_id
@@ -278,6 +279,9 @@ class AgentSession(Actor[SessionMessage]):
                 self._requests.open(event, turn, self._launch)
             case steps.WithdrawRequests(requests=requests, reason=reason):
                 self._requests.withdraw(requests, reason, self._launch)
+            case steps.LogIn():
+                cwd = self._identity.cwd
+                self.context.start_soon(run_login, self.context, output, cwd, ResumeAgent())
             case steps.Acknowledge(message=message):
                 faults.ACKNOWLEDGE_BEFORE.hit(self._identity.handle)
                 self._mail.acknowledge(message)
@@ -429,13 +433,15 @@ class AgentSession(Actor[SessionMessage]):
             late = AnswerReceived(applied=False, reason="the agent no longer waits for the answer")
             self.reply(message, late)
             return
-        outputs = self._session.handle(
-            steps.Answered(request=request, answer=message.answer), time.time()
-        )
+        login, answer = self._session.login, message.answer
+        is_done = login.waits_for(request)
+        step = steps.Answered(request=request, answer=answer)
+        outputs = login.take(answer) if is_done else self._session.handle(step, time.time())
         order = next((each for each in outputs if isinstance(each, steps.AnswerAgent)), None)
         await self._carry_out([each for each in outputs if each is not order])
         reply = self.defer(message)
-        self.context.start_soon(self._requests.apply, message, order, self._driver, reply)
+        apply = self._requests.apply
+        self.context.start_soon(apply, message, order, self._driver, reply, is_done)
 
 
 def _by(command: Any) -> str:

@@ -131,7 +131,7 @@ def reported(
 
 def _state(phase: Phase, *, is_blocked: bool, is_limited: bool) -> AgentState:
     match phase:
-        case Phase.IDLE | Phase.WORKING | Phase.DORMANT if is_blocked:
+        case Phase.IDLE | Phase.WORKING | Phase.DORMANT | Phase.ERROR if is_blocked:
             return "blocked"
         case Phase.IDLE | Phase.DORMANT if is_limited:
             return "limited"

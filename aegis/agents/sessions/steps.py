@@ -253,6 +253,14 @@ class WithdrawRequests:
     reason: str
 
 
+@attrs.frozen(kw_only=True)
+class LogIn:
+    """Run the login command in a shared terminal, if there is one; then ``Resume``."""
+
+    command: str
+    terminal: str
+
+
 @attrs.frozen
 class Acknowledge:
     """Mark the inbox as read up to this message."""
@@ -294,6 +302,7 @@ Output = (
     | AnswerAgent
     | OpenRequest
     | WithdrawRequests
+    | LogIn
     | Acknowledge
     | Notify
     | Wake

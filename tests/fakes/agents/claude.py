@@ -28,6 +28,9 @@ TOKEN = re.compile(r"@[a-z]+[.][a-z0-9.]+@")
 
 RESUME = "--resume="
 
+LOGIN = os.environ.get("STAND_IN_LOGIN", "")
+"""A file that exists after a login; empty: no login is needed."""
+
 OLD = os.environ.get("STAND_IN_OLD", "")
 
 SESSION = "00000000-0000-4000-8000-000000000001"
@@ -114,6 +117,9 @@ class Claude:
         self._out("command_lifecycle", command_uuid=uuid, state="started")
         servers = [{"name": each, "status": "connected"} for each in self._servers]
         self._out("system", subtype="init", model="stand-in", mcp_servers=servers, tools=[])
+        if LOGIN and not os.path.exists(LOGIN):
+            self._refuse_without_login(uuid)
+            return
         is_whole = all(self._order(*order) for order in orders_of(_text_of(frame)))
         self._cost += 0.01
         outcome = "ok" if is_whole else "cancelled"
@@ -132,6 +138,20 @@ class Claude:
         state = "completed" if is_whole else "cancelled"
         self._out("command_lifecycle", command_uuid=uuid, state=state)
         self._state("idle")
+
+    def _refuse_without_login(self, uuid: Any) -> None:
+        message = {"id": "m", "model": "<synthetic>", "role": "assistant", "content": []}
+        error = "authentication_failed"
+        self._out("assistant", message=message, parent_tool_use_id=None, error=error)
+        self._out(
+            "result",
+            subtype="success",
+            is_error=True,
+            terminal_reason="api_error",
+            result="Not logged in. Please run /login",
+            user_message_uuids=[uuid],
+            num_turns=1,
+        )
 
     def _order(self, word: str, rest: str) -> bool:
         """Carry out one order; False if the turn was interrupted."""
@@ -194,6 +214,15 @@ def _text_of(frame: Json) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(block.get("text", "") for block in content)
+
+
+def log_in(words: list[str]) -> None:
+    """Ask for a code and end, if the arguments are those of a login."""
+    if words[-2:] == ["auth", "login"]:
+        if input("code: ") == "1234":
+            with open(LOGIN, "w", encoding="utf-8"):
+                pass
+        sys.exit(0)
 
 
 def refuse_as_older(words: list[str]) -> None:

@@ -27,8 +27,9 @@ def main() -> None:
 
         play(sys.argv[2], Wire())
     else:
-        from tests.fakes.agents.claude import Claude, refuse_as_older
+        from tests.fakes.agents.claude import Claude, log_in, refuse_as_older
 
+        log_in(sys.argv)
         refuse_as_older(sys.argv)
         Claude(Wire()).run()
 

@@ -170,10 +170,15 @@ class Conversation:
 
     def _log_in(self, reason: str) -> list[Output]:
         """Authenticate by the method of the provider, once; else a person has to log in."""
-        auth, logins = self._options.auth, self.abilities.logins
+        auth = self._options.auth
         if auth and not self._is_logged_in:
             self._is_logged_in = True
             return [self._calls.make("authenticate", {"methodId": auth}, self._logged_in)]
+        return self.needs_login(reason)
+
+    def needs_login(self, reason: str) -> list[Output]:
+        """Fail for want of a login, by a person."""
+        logins = self.abilities.logins
         names = ", ".join(f"{each.id!r} ({each.name})" for each in logins) or "its own command"
         return self._fail(f"needs a login ({reason}): log in by {names}", "login", logins)
 

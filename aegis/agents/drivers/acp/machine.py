@@ -291,6 +291,8 @@ class Acp:
             text=(turn.final_text if turn else "") if reply.error is None else reply.error,
         )
         model, self._next_model = self._next_model, None
+        if reply.error is not None and reply.code == AUTH_REQUIRED:
+            return [*outputs, Emit(result), *self._conversation.needs_login(reply.error)]
         return [*outputs, Emit(result), *(self.set_model(model) if model is not None else [])]
 
     def interrupt(self) -> list[Output]:

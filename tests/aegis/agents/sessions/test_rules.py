@@ -8,6 +8,7 @@ import pytest
 
 from aegis.agents.drivers.harness import Capabilities
 from aegis.agents.sessions import steps
+from aegis.agents.sessions.login import LOGIN
 from aegis.agents.sessions.open_requests import MAX_OPEN
 from aegis.agents.sessions.past import Past
 from aegis.agents.sessions.rules import LIMIT_S, START_AGAIN_S, Session
@@ -261,6 +262,60 @@ def test_a_needed_login_is_an_error_at_once() -> None:
         "log in with: claude /login",
     )
     assert case.session.waiting == 1
+
+
+def needing_login() -> Case:
+    case = Case(login=steps.LogIn(command="claude auth login", terminal="login-pm"))
+    case.give(steps.Arrived((message(1),)))
+    case.give(steps.DriverFailed(reason="not logged in", kind="login"))
+    assert case.of(steps.OpenRequest) == []  # its process still runs
+    return case.give(steps.DriverEnded(code=1))
+
+
+ACCEPTED = ev.ElicitationAnswer(action="accept")
+
+
+def test_a_needed_login_is_a_request_with_its_command() -> None:
+    case = needing_login()
+    [opened] = case.of(steps.OpenRequest)
+    event = opened.event
+    assert (event.id, event.kind, event.reason) == (LOGIN, "login", "not logged in")
+    assert event.input == {"command": "claude auth login", "terminal": "login-pm"}
+    assert case.session.login.is_open
+
+
+def test_an_approved_login_is_run_once_and_the_agent_is_started_afterwards() -> None:
+    case = needing_login()
+    assert case.session.login.waits_for(LOGIN)
+    order = steps.LogIn(command="claude auth login", terminal="login-pm")
+    assert case.session.login.take(ACCEPTED) == [order]
+    assert case.session.login.take(ACCEPTED) == []
+    assert case.phase() == Phase.ERROR
+    starts = len(case.of(steps.StartDriver))
+    case.give(steps.Resume())
+    assert len(case.of(steps.StartDriver)) == starts + 1
+
+
+def test_a_refused_login_runs_nothing() -> None:
+    case = needing_login()
+    assert case.session.login.take(ev.ElicitationAnswer(action="decline")) == []
+    assert (case.phase(), case.session.login.is_open) == (Phase.ERROR, False)
+
+
+@pytest.mark.parametrize(
+    "step", [steps.Resume(), steps.Close("human"), steps.Restart("human"), steps.Arrived(())]
+)
+def test_a_login_is_withdrawn_when_the_session_is_started_again_or_closed(step: Input) -> None:
+    case = needing_login().give(step)
+    is_expected = not isinstance(step, steps.Arrived)
+    assert bool(case.of(steps.WithdrawRequests)) == is_expected
+    assert case.session.login.is_open != is_expected
+
+
+def test_another_failure_asks_for_no_login() -> None:
+    case = Case().working().give(steps.DriverFailed(reason="our server is not connected"))
+    case.give(steps.DriverEnded(code=0))
+    assert case.of(steps.OpenRequest) == []
 
 
 def test_an_agent_that_fails_in_a_turn_is_in_error_with_the_reason() -> None:

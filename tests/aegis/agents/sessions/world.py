@@ -7,6 +7,7 @@ from typing import Any
 
 from aegis.agents.drivers.harness import Capabilities
 from aegis.agents.sessions import steps
+from aegis.agents.sessions.login import LOGIN
 from aegis.agents.sessions.past import Past
 from aegis.agents.sessions.rules import Session
 from aegis.agents.sessions.settings import Settings
@@ -102,8 +103,15 @@ class World:
                 position = [each.id for each in self.inbox].index(message_id)
                 self.acknowledged = max(self.acknowledged, position + 1)
             case steps.OpenRequest(event=event):
-                assert event.id not in self.shown
+                if event.id == LOGIN:
+                    assert self.process == "none", "a login is asked for beside a process"
+                    assert self.shown.get(LOGIN) != "open"
+                else:
+                    assert event.id not in self.shown
                 self.shown[event.id] = "open"
+            case steps.LogIn():
+                assert self.shown[LOGIN] == "answered"
+                self.shown[LOGIN] = "applied"
             case steps.AnswerAgent(request=request):
                 assert self.shown[request] == "answered", "an answer after the withdrawal"
                 self.shown[request] = "applied"
@@ -206,9 +214,18 @@ class World:
         if open_ones:
             request = self.chance.choice(open_ones)
             self.shown[request] = "answered"
+            if request == LOGIN:
+                self.log_in()
+                return
             self.give(
                 steps.Answered(request=request, answer=ev.PermissionAnswer(kind="allow_once"))
             )
+
+    def log_in(self) -> None:
+        action: Any = self.chance.choice(["accept", "decline"])
+        self.carry_out(self.session.login.take(ev.ElicitationAnswer(action=action)))
+        if self.shown[LOGIN] == "applied":
+            self.give(steps.Resume())
 
     def limit(self) -> None:
         if self.process == "ready":

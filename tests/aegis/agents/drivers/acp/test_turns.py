@@ -22,6 +22,7 @@ from aegis.protocol.agent_events import (
 from tests.aegis.agents.drivers.acp.wire import (
     Wire,
     events,
+    failure,
     frames,
     machine,
     only,
@@ -88,12 +89,11 @@ def test_only_the_end_of_a_turn_is_a_success(reason: object, ok: bool, shown: st
     assert (result.ok, result.reason, result.messages) == (ok, shown, ["t1"])
 
 
-@pytest.mark.parametrize(("code", "reason"), [(-32603, "error"), (-32000, "auth_required")])
-def test_an_error_ends_the_turn_without_success(code: int, reason: str) -> None:
+def test_an_error_ends_the_turn_without_success() -> None:
     wire = ready()
     wire.turn()
-    result = only(wire.fail("session/prompt", code, "rate limited."), Result)
-    assert (result.ok, result.reason, result.text) == (False, reason, "rate limited")
+    result = only(wire.fail("session/prompt", -32603, "rate limited."), Result)
+    assert (result.ok, result.reason, result.text) == (False, "error", "rate limited")
     assert frames(wire.turn("t2"))
 
 
@@ -515,6 +515,16 @@ def test_a_model_that_is_not_offered_is_refused_in_a_turn_too() -> None:
 def test_a_model_that_is_set_already_is_not_set_again() -> None:
     wire = ready("gemini", model="gemini-2.5-pro")
     assert wire.machine.set_model("gemini-2.5-pro") == [Changed("model")]
+
+
+def test_a_prompt_that_needs_a_login_ends_its_turn_and_the_agent() -> None:
+    wire = ready("claude")
+    wire.turn()
+    outputs = wire.fail("session/prompt", code=-32000, message="Authentication required")
+    assert only(outputs, Result).reason == "auth_required"
+    failed = failure(outputs)
+    assert failed.kind == "login"
+    assert "Authentication required" in failed.reason
 
 
 def test_calls_without_a_result_end_with_the_turn() -> None:

@@ -1,0 +1,88 @@
+"""An agent that needs a login, in a session of a real daemon: a request, a terminal, a new try."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_agents import STAND_IN, Team, open_request
+from tests.resources.waiting import until
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def team(own_daemon: DaemonProcess) -> Iterator[Team]:
+    own_daemon.variables = {"STAND_IN_LOGIN": str(Path(own_daemon.root) / "logged-in")}
+    yield Team(own_daemon)
+    own_daemon.stop()
+
+
+def answer(team: Team, request: dict[str, Any], word: str) -> dict[str, Any]:
+    named = {"id": request["id"], "digest": request["digest"]}
+    return team.call("request_answer", **named, answer=word)
+
+
+def blocked_by_login(team: Team) -> tuple[str, dict[str, Any]]:
+    handle = team.spawn("SAY hello")
+    team.has_outcomes(handle, "failed")
+    team.is_in(handle, "blocked")
+    request = open_request(team)
+    assert (request["kind"], request["handle"]) == ("login", handle)
+    assert team.info(handle)["blocked"]["kind"] == "login"
+    assert "no valid login" in team.info(handle)["reason"]
+    return handle, request
+
+
+def test_an_approved_login_runs_in_a_terminal_and_then_the_agent_is_started_again(
+    team: Team,
+) -> None:
+    handle, request = blocked_by_login(team)
+    terminal = f"login-{handle}"
+    command = f"{sys.executable} {STAND_IN} claude auth login"
+    assert request["input"] == {"command": command, "terminal": terminal}
+    assert answer(team, request, "allow")["outcome"] == "applied"
+    until(lambda: "code:" in screen(team, terminal), "the login asks")
+    assert team.info(handle)["state"] == "error"
+    team.call("term_keys", name=terminal, keys="1234\r")
+    team.is_in(handle, "idle")
+    team.send(handle, "SAY it works")
+    until(lambda: "it works" in team.texts(handle), "the agent answers")
+    assert team.call("request_list")["requests"] == []
+
+
+def test_a_login_that_failed_is_asked_for_again(team: Team) -> None:
+    handle, request = blocked_by_login(team)
+    answer(team, request, "allow")
+    terminal = f"login-{handle}"
+    until(lambda: "code:" in screen(team, terminal), "the login asks")
+    team.call("term_keys", name=terminal, keys="wrong\r")
+    team.is_in(handle, "idle")
+    team.send(handle, "SAY hello")
+    team.is_in(handle, "blocked")
+    assert open_request(team)["id"] != request["id"]
+
+
+def test_a_message_tries_again_and_withdraws_the_request(team: Team) -> None:
+    handle, request = blocked_by_login(team)
+    (Path(team.daemon.root) / "logged-in").touch()
+    team.send(handle, "SAY it works")
+    until(lambda: "it works" in team.texts(handle), "the agent answers")
+    assert answer(team, request, "allow")["outcome"] == "withdrawn"
+
+
+def test_a_refused_login_leaves_the_session_in_error(team: Team) -> None:
+    handle, request = blocked_by_login(team)
+    assert answer(team, request, "deny")["outcome"] == "applied"
+    team.is_in(handle, "error")
+    assert team.call("term_list")["result"] == []
+
+
+def screen(team: Team, terminal: str) -> str:
+    listed = [each["name"] for each in team.call("term_list")["result"]]
+    return str(team.call("term_screen", name=terminal)) if terminal in listed else ""
