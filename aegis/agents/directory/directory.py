@@ -20,17 +20,13 @@ from actors import (
     Actor,
     ActorCrashed,
     ActorError,
-    AutoShutdown,
-    ChildSpec,
     Down,
-    MailboxSpec,
     Ref,
     Reply,
     Request,
-    Restart,
-    SupervisorSpec,
 )
 from actors.errors import root_cause
+from aegis.agents.directory.admission import check_spawn, choose_handle
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.following import follow_ended, visible_to
 from aegis.agents.directory.handles import check_handle, new_handle
@@ -38,15 +34,14 @@ from aegis.agents.directory.message_rights import count_spawns, root_of
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.renaming import rename, show_renamed
 from aegis.agents.directory.replies import answerer, closed_info, profile_list, settings_of
-from aegis.agents.directory.roster import MAX_SESSIONS, Member, opened_line
+from aegis.agents.directory.roster import Member, opened_line
 from aegis.agents.directory.roster_ledger import RosterLedger
+from aegis.agents.directory.subtree import session_subtree
 from aegis.agents.directory.working_directory import directory_of
 from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.profiles.profile import Profile
-from aegis.agents.profiles.rights import refuse_profile, refuse_reach
-from aegis.agents.sessions.session import AgentSession
+from aegis.agents.profiles.rights import refuse_reach
 from aegis.agents.sessions.state_reports import SessionClosed
-from aegis.agents.sessions.status import Identity
 from aegis.clock import utc_now
 from aegis.errors import (
     AegisError,
@@ -66,8 +61,6 @@ log = structlog.get_logger("aegis.agents")
 
 SHOW_S = 2.0
 """Seconds that a session has to report its state for a list."""
-
-MAILBOX = MailboxSpec(capacity=4_096)
 
 OnSession = api.CloseAgent | api.InterruptAgent | api.RestartAgent | api.ShowAgent | api.ReadSession
 
@@ -209,7 +202,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
             self._check_spawn(profile, spawner)
             member = Member(
                 id=uuid.uuid4().hex,
-                handle=self._handle(request.handle),
+                handle=choose_handle(
+                    request.handle, self._taken(), random.SystemRandom().randrange
+                ),
                 profile=profile.name,
                 provider=profile.provider.name,
                 cwd=cwd,
@@ -238,23 +233,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     def _check_spawn(self, profile: Profile, spawner: Member | None) -> None:
         """Raise ``Forbidden`` or ``Unavailable`` if the profile may not be spawned."""
-        if len(self._ledger.roster.by_id) >= MAX_SESSIONS:
-            raise Unavailable(f"{MAX_SESSIONS} sessions were spawned in this root, the limit")
-        sessions = len(self._ledger.roster.open)
-        if spawner is None:
-            refusal = self._counters.refuse_session(sessions)
-        else:
-            own = self._programs.profile(spawner.profile)
-            forbidden = refuse_profile(
-                own.name, own.permission, own.may_spawn, profile.name, profile.permission
-            )
-            if forbidden is not None:
-                raise Forbidden(f"aegis_spawn: {forbidden}")
-            depth = 1 + sum(1 for _ in self._ledger.roster.ancestors(spawner.id))
-            tree = root_of(self._ledger.roster, spawner)
-            refusal = self._counters.refuse_spawn(tree, depth, sessions, time.time())
-        if refusal is not None:
-            raise Unavailable(f"aegis_spawn: {refusal}")
+        by = None if spawner is None else (spawner, self._programs.profile(spawner.profile))
+        check_spawn(profile, by, self._ledger.roster, self._counters, time.time())
 
     def _handle(self, wanted: str | None) -> str:
         """Return the handle of a new session. Raises ``AlreadyExists``, ``InvalidRequest``."""
@@ -282,42 +262,21 @@ class AgentDirectory(Actor[DirectoryMessage]):
         """Start the actors of a session. Raises ``ActorError``."""
         profile = self._programs.profile(member.profile)
         self._programs.rights.open(member.id, member.address, profile)
-        files = self._directory / member.id
-        above = f"{self._supervisor}/{member.id}"
-        session = ChildSpec.of(
-            "session",
-            AgentSession,
-            identity=Identity(
-                id=member.id,
-                address=member.address,
-                name_of=self._programs.names.shown,
-                profile=member.profile,
-                provider=member.provider,
-                cwd=member.cwd,
-                spawned_by=member.spawned_by,
-                model=profile.model or "",
-            ),
-            directory=files,
+        subtree = session_subtree(
+            member,
+            profile,
+            directory=self._directory / member.id,
+            above=self._supervisor,
             settings=settings_of(
                 member, profile, self._counters, root_of(self._ledger.roster, member)
             ),
-            make_driver=self._programs.driver_of(
-                member.id, member.address, member.profile, member.cwd, files
-            ),
-            processes=f"{above}/processes",
+            programs=self._programs,
             flusher=self._flusher,
             on_change=self._board.put,
-        ).with_options(restart=Restart.TRANSIENT, significant=True, mailbox=MAILBOX)
-        processes = SupervisorSpec(name="processes", dynamic=True)
-        # The subtree ends with the session; one that gave up is started by the next command.
-        subtree = SupervisorSpec(
-            name=member.id,
-            children=(processes, session),
-            auto_shutdown=AutoShutdown.ANY_SIGNIFICANT,
-            restart=Restart.TEMPORARY,
         )
         await self.context.system.supervisor(self._supervisor).start_child(subtree)
-        ref = self._refs[member.id] = self.context.system.ref(f"{above}/session")
+        path = f"{self._supervisor}/{member.id}/session"
+        ref = self._refs[member.id] = self.context.system.ref(path)
         self.context.monitor(ref)
         return ref
 
