@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.cli.grammar.verb import WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.verb import DECIMAL, WHOLE, Daemon, Group, argument, flag, option, verb
 from aegis.cli.inbox import INTERRUPT, KEY, hand_off
 from aegis.cli.printing.formatting import (
     cell,
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _HEAD = ["agent", "state", "turn", "waiting", "blocked on", "profile", "spawned by"]
+
+PERMISSIONS = ("read", "ask", "write", "full")
 
 SIGNS = {
     "working": "🟢",
@@ -144,6 +146,26 @@ def rename(daemon: Daemon, agent: str, handle: str) -> None:
     daemon.show(reply, lambda: print_notice(f"renamed to {reply['handle']}"))
 
 
+@verb(
+    option("--model", metavar="MODEL", help="The model, by a name that the agent knows."),
+    option("--permission", kind=PERMISSIONS, help="The permission, as in a profile."),
+    option("--budget", "budget_usd", kind=DECIMAL, metavar="USD", help="The limit of its cost."),
+    argument("agent"),
+)
+def change(
+    daemon: Daemon,
+    agent: str,
+    model: str | None,
+    permission: str | None,
+    budget_usd: float | None,
+) -> None:
+    """Change the model, permission or budget of AGENT, now and for its later starts."""
+    reply = daemon.call(
+        "agent_set", handle=agent, model=model, permission=permission, budget_usd=budget_usd
+    )
+    daemon.show(reply, lambda: print_lines(_sessions([reply])))
+
+
 @verb(argument("agent"))
 def restart(daemon: Daemon, agent: str) -> None:
     """Start the program of AGENT anew, with the same conversation."""
@@ -259,6 +281,7 @@ An agent works in the background and is woken by messages to its handle.""",
         "read": read,
         "interrupt": interrupt,
         "rename": rename,
+        "set": change,
         "restart": restart,
         "stop": stop,
     },

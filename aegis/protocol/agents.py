@@ -19,6 +19,8 @@ AgentState = Literal[
 BlockedKind = Literal["permission", "question", "elicitation", "login", "limit"]
 """The kind of a request, or ``limit``."""
 
+Permission = Literal["read", "ask", "write", "full"]
+
 HANDLE = described(
     f"The agent's handle: {NAME_RULE}.", "The agent's handle.", pattern=f"^{NAME_PATTERN}$"
 )
@@ -169,6 +171,32 @@ class RenameAgent(Command[AgentInfo]):
         validator=matching(NAME_PATTERN, NAME_RULE),
         metadata=described("A handle that nobody has used.", pattern=f"^{NAME_PATTERN}$"),
     )
+
+
+@attrs.frozen(kw_only=True)
+class SetAgent(OnAgent):
+    """Change the model, the permission or the budget of a session, now and for its later starts.
+
+    Fields that are left out stay as they are. If the agent refuses, nothing is changed.
+    """
+
+    model: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(200),
+        metadata=described("The model, by a name that the agent knows."),
+    )
+    permission: Permission | None = attrs.field(
+        default=None, metadata=described("The permission, as in a profile.")
+    )
+    budget_usd: float | None = attrs.field(
+        default=None,
+        validator=between(0, 1_000_000, "US dollars"),
+        metadata=described("The cost in US dollars at which no further turn begins.", minimum=0),
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.model is None and self.permission is None and self.budget_usd is None:
+            raise ValueError("give model, permission or budget_usd")
 
 
 @attrs.frozen(kw_only=True)

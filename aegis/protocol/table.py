@@ -286,6 +286,15 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=CALL_AGAIN,
     ),
     Entry(
+        name="agent_set",
+        owner=Owner.AGENTS,
+        command=agents.SetAgent,
+        reply=agents.AgentInfo,
+        operator=True,
+        errors=("not_found", "storage"),
+        remedy=AGAIN_DOES_NO_HARM,
+    ),
+    Entry(
         name="agent_restart",
         owner=Owner.AGENTS,
         command=agents.RestartAgent,

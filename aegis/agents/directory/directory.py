@@ -26,21 +26,31 @@ from actors import (
     Request,
 )
 from actors.errors import root_cause
-from aegis.agents.directory.admission import check_spawn, choose_handle
+from aegis.agents.directory.admission import check_spawn
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.following import follow_ended, visible_to
 from aegis.agents.directory.handles import check_handle, new_handle
 from aegis.agents.directory.message_rights import count_spawns, root_of
 from aegis.agents.directory.programs import Programs
+from aegis.agents.directory.prompt import deliver_prompt
 from aegis.agents.directory.renaming import rename, show_renamed
-from aegis.agents.directory.replies import answerer, closed_info, profile_list, settings_of
-from aegis.agents.directory.roster import Member, opened_line
+from aegis.agents.directory.replies import (
+    answerer,
+    changed_member,
+    closed_info,
+    profile_list,
+    settings_of,
+)
+from aegis.agents.directory.roster import Member, opened_line, set_line
 from aegis.agents.directory.roster_ledger import RosterLedger
 from aegis.agents.directory.subtree import session_subtree
 from aegis.agents.directory.working_directory import directory_of
 from aegis.agents.drivers.cookie import DriverCookies
+from aegis.agents.drivers.harness import Permission
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import refuse_reach
+from aegis.agents.sessions.changes import ChangeSettings
+from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.state_reports import SessionClosed
 from aegis.clock import utc_now
 from aegis.errors import (
@@ -54,7 +64,6 @@ from aegis.journal.flusher import Flusher
 from aegis.processes.reaper import end_processes
 from aegis.protocol import agents as api
 from aegis.protocol.feeds import FollowAgents, FollowSession
-from aegis.protocol.inboxes import Deliver
 from aegis.protocol.requests import FindAnswerer
 
 log = structlog.get_logger("aegis.agents")
@@ -70,6 +79,7 @@ DirectoryMessage = (
     api.SpawnAgent
     | api.ListSessions
     | api.ListAgents
+    | api.SetAgent
     | api.CloseAgent
     | api.InterruptAgent
     | api.RestartAgent
@@ -143,6 +153,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self.context.start_soon(self._list, closed, self.defer(message))
             case api.ListAgents():
                 self.reply(message, profile_list(self._programs))
+            case api.SetAgent():
+                self.context.start_soon(self._set, message, self.defer(message))
             case FindAnswerer(handle=handle):
                 self.reply(message, answerer(handle, self._ledger.roster, self._programs))
             case SessionClosed(id=id_):
@@ -202,9 +214,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             self._check_spawn(profile, spawner)
             member = Member(
                 id=uuid.uuid4().hex,
-                handle=choose_handle(
-                    request.handle, self._taken(), random.SystemRandom().randrange
-                ),
+                handle=self._handle(request.handle),
                 profile=profile.name,
                 provider=profile.provider.name,
                 cwd=cwd,
@@ -217,7 +227,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self._counters.note_spawn(root_of(self._ledger.roster, spawner), time.time())
         session = await self._start(member)
         if request.prompt is not None:
-            await self._deliver(member, request.prompt)
+            await deliver_prompt(member, request.prompt, self.context.system.registry)
         while True:
             try:
                 info: api.AgentInfo = await session.ask(api.ShowAgent(handle=member.handle))
@@ -233,7 +243,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     def _check_spawn(self, profile: Profile, spawner: Member | None) -> None:
         """Raise ``Forbidden`` or ``Unavailable`` if the profile may not be spawned."""
-        by = None if spawner is None else (spawner, self._programs.profile(spawner.profile))
+        by = None if spawner is None else (spawner, self._programs.profile_of(spawner))
         check_spawn(profile, by, self._ledger.roster, self._counters, time.time())
 
     def _handle(self, wanted: str | None) -> str:
@@ -243,33 +253,16 @@ class AgentDirectory(Actor[DirectoryMessage]):
             return new_handle(taken, random.SystemRandom().randrange)
         return check_handle("aegis_spawn", wanted, taken)
 
-    async def _deliver(self, member: Member, prompt: str) -> None:
-        """Put the first message into the session's inbox; durable when it returns."""
-        service = self.context.system.registry.find("service", "inboxes")
-        assert service is not None
-        by = member.spawned_by
-        await service.ask(
-            Deliver(
-                handle=member.address,
-                id=f"spawn:{member.id}",
-                sender="human" if by == "human" else f"agent:{by}",
-                body=prompt,
-                timestamp=utc_now(),
-            )
-        )
-
     async def _start(self, member: Member) -> Ref[Any]:
         """Start the actors of a session. Raises ``ActorError``."""
-        profile = self._programs.profile(member.profile)
+        profile = self._programs.profile_of(member)
         self._programs.rights.open(member.id, member.address, profile)
         subtree = session_subtree(
             member,
             profile,
             directory=self._directory / member.id,
             above=self._supervisor,
-            settings=settings_of(
-                member, profile, self._counters, root_of(self._ledger.roster, member)
-            ),
+            settings=self._settings(member, profile),
             programs=self._programs,
             flusher=self._flusher,
             on_change=self._board.put,
@@ -338,6 +331,52 @@ class AgentDirectory(Actor[DirectoryMessage]):
             session.forward(message, reply)
         except (ActorError, AegisError) as error:
             reply.fail(error if isinstance(error, AegisError) else Unavailable(str(error)))
+
+    # Changes by a person.
+
+    async def _set(self, request: api.SetAgent, reply: Reply[api.AgentInfo]) -> None:
+        try:
+            member = self._ledger.roster.get(request.handle)
+            async with self._spawning:
+                await self._change(member, request)
+        except AegisError as error:
+            reply.fail(error)
+        else:
+            reply.send(await self._shown(self._ledger.roster.by_id[member.id]))
+
+    async def _change(self, member: Member, request: api.SetAgent) -> None:
+        """Change a session, all or nothing. Raises ``AegisError``."""
+        before = self._ledger.roster.by_id[member.id]
+        after = changed_member(before, request)
+        self._programs.check(self._programs.profile_of(after))
+        # The line comes first: an agent that has a change would lose it at its next start.
+        await self._ledger.write(set_line(after))
+        refusal = await self._apply(after, request.model, request.permission)
+        if refusal is not None:
+            await self._ledger.write(set_line(before))
+            await self._apply(before, None, None)
+            raise Unavailable(f"agent set: nothing is changed: {refusal}")
+
+    async def _apply(
+        self, member: Member, model: str | None, permission: Permission | None
+    ) -> str | None:
+        """Have a session use the settings of ``member``; return why its agent refuses them."""
+        profile = self._programs.profile_of(member)
+        self._programs.rights.open(member.id, member.address, profile)
+        ref = self._refs.get(member.id)
+        if ref is None:
+            return None
+        settings = self._settings(member, profile)
+        change = ChangeSettings(settings=settings, model=model, permission=permission)
+        try:
+            refusal: str | None = await ref.ask(change)
+        except ActorError:
+            return None  # it is started again, with the settings of the roster
+        return refusal
+
+    def _settings(self, member: Member, profile: Profile) -> Settings:
+        tree = root_of(self._ledger.roster, member)
+        return settings_of(member, profile, self._counters, tree)
 
     def _follow(self, message: FollowSession) -> None:
         member = self._ledger.roster.get(message.handle)

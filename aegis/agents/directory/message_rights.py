@@ -15,11 +15,11 @@ from aegis.errors import AegisError, Forbidden, NotFound, Unavailable
 class MessageRights:
     """The sessions of a root as senders and receivers; the directory sets ``roster``.
 
-    ``profile_of`` returns a profile by its name, or raises ``NotFound``. The messages of an agent
+    ``profile_of`` returns the profile of a session, or raises ``NotFound``. Messages of an agent
     that is no session are not counted, like those of a person: it belongs to no tree.
     """
 
-    def __init__(self, profile_of: Callable[[str], Profile], counters: Counters) -> None:
+    def __init__(self, profile_of: Callable[[Member], Profile], counters: Counters) -> None:
         self.roster: Roster | None = None
         self._profile_of = profile_of
         self._counters = counters
@@ -55,7 +55,7 @@ class MessageRights:
         if to is None:
             return None
         try:
-            profile = self._profile_of(to.profile)
+            profile = self._profile_of(to)
         except NotFound:
             return None  # without its profile the session has no process that could act
         return refuse_message(

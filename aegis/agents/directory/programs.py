@@ -13,6 +13,7 @@ import attrs
 
 from actors import ChildSpec, Ref, Restart
 from aegis.agents.directory.message_rights import MessageRights
+from aegis.agents.directory.roster import SET, Member
 from aegis.agents.directory.session_names import SessionNames
 from aegis.agents.directory.session_rights import SessionRights
 from aegis.agents.drivers.client.files import SessionFiles
@@ -70,7 +71,7 @@ class Programs:
     )
     messages: MessageRights = attrs.field(
         default=attrs.Factory(
-            lambda self: MessageRights(self.profile, self.counters), takes_self=True
+            lambda self: MessageRights(self.profile_of, self.counters), takes_self=True
         )
     )
     names: SessionNames = attrs.field(factory=SessionNames)
@@ -82,6 +83,15 @@ class Programs:
         if isinstance(found, str):
             raise NotFound(found)
         return found
+
+    def profile_of(self, member: Member) -> Profile:
+        """Return the profile of a session, with the changes that a person has made.
+
+        Raises ``NotFound``.
+        """
+        profile = self.profile(member.profile)
+        changed = {name: new for name in SET if (new := getattr(member, name)) is not None}
+        return attrs.evolve(profile, **changed)
 
     def check(self, profile: Profile) -> None:
         """Raise ``Unavailable`` if no session can be started from the profile."""
@@ -106,7 +116,7 @@ class Programs:
         start: StartDriver,
         owner: Ref[Any],
     ) -> ChildSpec:
-        profile = self.profile(name)
+        profile = self.rights.profile_of(session) or self.profile(name)
         self.check(profile)
         beginning = Beginning(
             cwd=cwd,

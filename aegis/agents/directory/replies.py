@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
+import attrs
+
 from aegis.agents.directory.programs import Programs
-from aegis.agents.directory.roster import Member, Roster
+from aegis.agents.directory.roster import SET, Member, Roster
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.policy import decide
 from aegis.agents.profiles.profile import Profile, every_profile, login_command, refuse_start
 from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.steps import LogIn
+from aegis.errors import NotFound
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
 from aegis.protocol.requests import Answerer
@@ -49,7 +52,7 @@ def answerer(handle: str, roster: Roster, programs: Programs) -> Answerer:
     member = roster.find(handle)
     if member is None or member.is_closed:
         return Answerer(handle=handle)
-    profile = programs.profile(member.profile)
+    profile = programs.profile_of(member)
     return Answerer(
         handle=member.handle,
         session=member.id,
@@ -70,6 +73,14 @@ def settings_of(member: Member, profile: Profile, counters: Counters, tree: str)
         refuse_work=partial(counters.refuse_work, tree),
         login=LogIn(command=login_command(profile), terminal=f"login-{member.handle}"[:MAX_NAME]),
     )
+
+
+def changed_member(member: Member, request: api.SetAgent) -> Member:
+    """Return the session with the changes of a request. Raises ``NotFound`` if it is closed."""
+    if member.is_closed:
+        raise NotFound(f"the session {member.handle!r} is closed: it cannot be changed")
+    changed = {name: new for name in SET if (new := getattr(request, name)) is not None}
+    return attrs.evolve(member, **changed)
 
 
 def closed_info(member: Member) -> api.AgentInfo:

@@ -4,6 +4,7 @@ The lines of its ledger, each with its ``kind``:
 
     opened   id, handle, profile, provider, cwd, spawned_by, parent, at
     renamed  id, handle
+    set      id, model, permission, budget_usd
     closed   id
 
 ``id`` is immutable. A handle is never given twice: not after a rename, and not after a close.
@@ -11,6 +12,7 @@ The lines of its ledger, each with its ``kind``:
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,9 +21,13 @@ import attrs
 from actors.codec import structure, unstructure
 from actors.errors import CodecError
 from aegis.agents.directory.session_names import SessionNames
+from aegis.agents.drivers.harness import Permission
 from aegis.errors import NotFound
 from aegis.names import nearest
 from aegis.protocol.naming import name_key
+
+SET = ("model", "permission", "budget_usd")
+"""The fields of a session that a person has set; None: the profile's."""
 
 MAX_SESSIONS = 4_096
 """Sessions of a root, closed ones included."""
@@ -42,6 +48,9 @@ class Member:
     spawned_by: str
     parent: str | None
     at: str
+    model: str | None = None
+    permission: Permission | None = None
+    budget_usd: float | None = None
     aliases: tuple[str, ...] = ()
     is_closed: bool = False
 
@@ -71,8 +80,15 @@ class Roster:
                 member = self.by_id[id_]
                 aliases = tuple(dict.fromkeys((*member.aliases, member.handle)))
                 self._add(attrs.evolve(member, handle=handle, aliases=aliases))
+            case {"kind": "set", "id": str(id_), **changed} if id_ in self.by_id:
+                self._set(self.by_id[id_], changed)
             case {"kind": "closed", "id": str(id_)} if id_ in self.by_id:
                 self.by_id[id_] = attrs.evolve(self.by_id[id_], is_closed=True)
+
+    def _set(self, member: Member, changed: Mapping[str, Any]) -> None:
+        fields = {name: changed.get(name) for name in SET}
+        with contextlib.suppress(CodecError):
+            self.by_id[member.id] = structure(Member, {**unstructure(member), **fields})
 
     def _add(self, member: Member) -> None:
         self.by_id[member.id] = member
@@ -133,5 +149,11 @@ def renamed_line(member: Member, handle: str) -> dict[str, Any]:
 def opened_line(member: Member) -> dict[str, Any]:
     """Return the line of a new session."""
     fields = unstructure(member)
-    del fields["aliases"], fields["is_closed"]
+    for name in ("aliases", "is_closed", *SET):
+        del fields[name]
     return {"kind": "opened", **fields}
+
+
+def set_line(member: Member) -> dict[str, Any]:
+    """Return the line of the changes that a person has made to a session."""
+    return {"kind": "set", "id": member.id, **{name: getattr(member, name) for name in SET}}

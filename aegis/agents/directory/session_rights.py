@@ -12,16 +12,22 @@ class SessionRights:
 
     def __init__(self) -> None:
         self._profiles: dict[str, Profile] = {}
-        self._handles: dict[str, str] = {}
+        self._sessions: dict[str, tuple[str, Profile]] = {}
 
     def open(self, session: str, handle: str, profile: Profile) -> None:
         """Note the handle and the profile of the session with the id ``session``."""
-        self._handles[session] = handle
+        self._sessions[session] = handle, profile
         self._profiles[name_key(handle)] = profile
 
     def handle_of(self, session: str) -> str | None:
         """Return the handle of the session with this id; None if it is not known."""
-        return self._handles.get(session)
+        found = self._sessions.get(session)
+        return None if found is None else found[0]
+
+    def profile_of(self, session: str) -> Profile | None:
+        """Return the profile of the session with this id; None if it is not known."""
+        found = self._sessions.get(session)
+        return None if found is None else found[1]
 
     def refuse(self, handle: str, command: str) -> str | None:
         """Return why the session may not call a command, in one sentence; None if it may.

@@ -43,7 +43,14 @@ CLASSES: Mapping[str, CommandClass] = {
             *("term_subscribe", "term_unsubscribe", "term_resize"),
             *("inbox_read", "inbox_wait", "handoff", "workspace_list"),
             *("spawn", "close", "interrupt", "rename", "list_sessions", "list_agents", "meta"),
-            *("session_read", "request_list", "request_answer", "agent_show", "agent_restart"),
+            *(
+                "session_read",
+                "request_list",
+                "request_answer",
+                "agent_show",
+                "agent_restart",
+                "agent_set",
+            ),
             # For the operator only: no session may call them.
             *("status", "tree", "node_forget", "session_new", "session_list", "session_revoke"),
             *("token_rotate", "down"),

@@ -15,7 +15,7 @@ class Budget:
     """Holds turns back; ``reason`` says why, and is empty while turns may open."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.settings = settings
         self.reason = ""
 
     def measure(self, meter: Meter, event: AgentEvent, now: float) -> list[Output]:
@@ -25,19 +25,19 @@ class Budget:
         after = meter.metrics.cost_usd
         if after == before:
             return []
-        self._settings.note_cost(max(0.0, (after or 0.0) - (before or 0.0)), now)
-        budget = self._settings.budget_usd
+        self.settings.note_cost(max(0.0, (after or 0.0) - (before or 0.0)), now)
+        budget = self.settings.budget_usd
         mark = budget_crossed(before, after, budget)
         if mark is None or budget is None:
             return []
         next_one = (
             "no further turn opens" if mark == "reached" else "at 100 % no further turn opens"
         )
-        session = self._settings.session
+        session = self.settings.session
         return [
             Notify(
                 id=f"session:{session}/budget:{budget:g}/{mark}",
-                handle=self._settings.supervisor,
+                handle=self.settings.supervisor,
                 body=f"the session {session} cost {after:.2f} of its {budget:.2f} USD; {next_one}: "
                 f"{REMEDY}",
             )
@@ -45,12 +45,12 @@ class Budget:
 
     def holds(self, cost: float | None, now: float) -> list[Output] | None:
         """Return the outputs while no turn may open; None if one may."""
-        budget = self._settings.budget_usd
+        budget = self.settings.budget_usd
         if budget is not None and (cost or 0.0) >= budget:
             self.reason = f"{cost or 0.0:.2f} of {budget:.2f} USD are spent: {REMEDY}"
             return []
-        self.reason = self._settings.refuse_work(now) or ""
+        self.reason = self.settings.refuse_work(now) or ""
         return [Wake(timer="limit", after_s=LOOK_AGAIN_S)] if self.reason else None
 
 
-REMEDY = "close it, or raise budget_usd of its profile and restart the daemon"
+REMEDY = "close it, or raise its budget with agent set --budget"

@@ -21,7 +21,7 @@ class OpenRequests:
     """The open requests of one agent's process, by the agent's ids."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+        self.policy = policy
         self._open: dict[str, ev.RequestOpened] = {}
 
     @property
@@ -37,7 +37,7 @@ class OpenRequests:
 
         An open id is not opened again: the agent repeats itself.
         """
-        decided = self._policy(request)
+        decided = self.policy(request)
         if decided is not None:
             return decided
         if len(self._open) >= MAX_OPEN and request.id not in self._open:

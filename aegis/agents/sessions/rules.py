@@ -31,24 +31,18 @@ from aegis.agents.sessions.login import Login
 from aegis.agents.sessions.metrics import Metrics
 from aegis.agents.sessions.open_requests import OpenRequests
 from aegis.agents.sessions.past import LOSSES, OpenTurn, Past
-from aegis.agents.sessions.settings import Settings
+from aegis.agents.sessions.settings import (
+    INTERRUPT_S,
+    LIMIT_S,
+    START_AGAIN_S,
+    STORE_AGAIN_S,
+    Settings,
+)
 from aegis.agents.sessions.steps import Incoming, Input, Outcome, Output, Phase
 from aegis.agents.sessions.turns import Reports, Turn, ended_entry
 from aegis.agents.sessions.waiting import Waiting
 from aegis.protocol import agent_events as ev
 from aegis.protocol.inboxes import Place
-
-START_AGAIN_S = 2.0
-"""Seconds between two tries to start the agent."""
-
-STORE_AGAIN_S = 1.0
-"""Seconds after which entries that the disk refused are written again."""
-
-INTERRUPT_S = 15.0
-"""Seconds that an agent has to end a turn that exceeded its time; then its process is ended."""
-
-LIMIT_S = 300.0
-"""Seconds after which a limited agent is tried again if it does not say when the limit ends."""
 
 
 class Session:
@@ -119,6 +113,12 @@ class Session:
         if self.phase is Phase.CLOSED:
             self._advance_end()
         return self._out
+
+    def change(self, settings: Settings, now: float) -> list[Output]:
+        """Take other settings from now on; return the outputs."""
+        self._settings = self.budget.settings = settings
+        self.requests.policy = settings.policy
+        return self.handle(steps.Changed(), now)
 
     def handle(self, step: Input, now: float) -> list[Output]:
         """Take an input at the moment ``now``; return the outputs."""

@@ -19,6 +19,7 @@ from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Timer, descri
 from aegis.agents import faults
 from aegis.agents import messages as msg
 from aegis.agents.sessions import steps
+from aegis.agents.sessions.changes import ChangeSettings, change_agent
 from aegis.agents.sessions.followers import Followers
 from aegis.agents.sessions.login_terminal import run_login
 from aegis.agents.sessions.mail import Mail, News
@@ -96,6 +97,7 @@ SessionMessage = (
     | FindMessage
     | FollowSession
     | ResumeAgent
+    | ChangeSettings
     | api.ToolsListed
     | Down
     | News
@@ -240,6 +242,10 @@ class AgentSession(Actor[SessionMessage]):
                 self._followers.take(message, self.defer(message))
             case ResumeAgent():
                 await self._handle(steps.Resume())
+            case ChangeSettings():
+                await self._carry_out(self._session.change(message.settings, time.time()))
+                driver = self._driver if self._session.has_process else None
+                self.context.start_soon(change_agent, message, driver, self.defer(message))
             case api.ToolsListed():
                 self._tools_listed()
 

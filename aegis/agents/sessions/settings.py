@@ -1,4 +1,4 @@
-"""``Settings``: the parts of a session's machine that never change. Pure."""
+"""``Settings``: the parts of a session's machine that only a person changes. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,18 @@ import attrs
 
 from aegis.agents.sessions.open_requests import Policy
 from aegis.agents.sessions.steps import LogIn
+
+START_AGAIN_S = 2.0
+"""Seconds between two tries to start the agent."""
+
+STORE_AGAIN_S = 1.0
+"""Seconds after which entries that the disk refused are written again."""
+
+INTERRUPT_S = 15.0
+"""Seconds that an agent has to end a turn that exceeded its time; then its process is ended."""
+
+LIMIT_S = 300.0
+"""Seconds after which a limited agent is tried again if it does not say when the limit ends."""
 
 
 @attrs.frozen(kw_only=True)

@@ -137,6 +137,11 @@ class Notified:
 
 
 @attrs.frozen
+class Changed:
+    """The settings of the session were replaced."""
+
+
+@attrs.frozen
 class Interrupt:
     """A request to end the current turn; with ``message``, unless a turn has taken that message."""
 
@@ -182,6 +187,7 @@ Input = (
     | Answered
     | NotShown
     | Notified
+    | Changed
     | Interrupt
     | Close
     | Restart

@@ -13,6 +13,7 @@ import click
 
 from aegis.cli.grammar import numbers
 from aegis.cli.grammar.verb import (
+    DECIMAL,
     DIRECTORY,
     FLAG,
     SECONDS,
@@ -76,6 +77,7 @@ _KINDS: dict[str, click.ParamType[Any]] = {
     TEXT: click.STRING,
     WHOLE: Number("integer", numbers.whole_number),
     SECONDS: Number("float", numbers.seconds),
+    DECIMAL: Number("float", numbers.decimal),
     DIRECTORY: click.Path(exists=True, file_okay=False),
 }
 

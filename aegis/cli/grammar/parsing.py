@@ -9,8 +9,18 @@ from __future__ import annotations
 
 import os
 
-from aegis.cli.grammar.numbers import seconds, whole_number
-from aegis.cli.grammar.verb import DIRECTORY, FLAG, TEXT, WHOLE, Globals, Group, Parameter, Verb
+from aegis.cli.grammar.numbers import decimal, seconds, whole_number
+from aegis.cli.grammar.verb import (
+    DECIMAL,
+    DIRECTORY,
+    FLAG,
+    TEXT,
+    WHOLE,
+    Globals,
+    Group,
+    Parameter,
+    Verb,
+)
 from aegis.cli.grammar.verb_table import VERBS, load
 
 # A type checker takes this for true.
@@ -184,7 +194,7 @@ def _value(parameter: Parameter, text: str) -> object:
             raise _Unclear
         return text
     try:
-        return whole_number(text) if kind == WHOLE else seconds(text)
+        return {WHOLE: whole_number, DECIMAL: decimal}.get(kind, seconds)(text)
     except ValueError:
         raise _Unclear from None
 

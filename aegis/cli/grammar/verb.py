@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 TEXT = "text"
 WHOLE = "whole number"
 SECONDS = "seconds"
+DECIMAL = "decimal number"
 DIRECTORY = "directory"
 FLAG = "flag"
 
@@ -35,9 +36,9 @@ FLAG = "flag"
 class Parameter:
     """An option or, without ``options``, an argument of a verb.
 
-    ``kind`` is ``TEXT``, ``WHOLE``, ``SECONDS``, ``DIRECTORY``, ``FLAG``, or a tuple of the allowed
-    words. ``negation`` is the option that makes a flag false. ``many``: a repeatable option, or an
-    argument that takes all remaining words.
+    ``kind`` is ``TEXT``, ``WHOLE``, ``SECONDS``, ``DECIMAL``, ``DIRECTORY``, ``FLAG``, or a tuple
+    of the allowed words. ``negation`` is the option that makes a flag false. ``many``: a repeatable
+    option, or an argument that takes all remaining words.
     """
 
     def __init__(

@@ -14,10 +14,12 @@ from aegis.protocol.agents import (
     InterruptAgent,
     ListAgents,
     ListSessions,
+    Permission,
     ProfileList,
     ReadSession,
     RenameAgent,
     RestartAgent,
+    SetAgent,
     ShowAgent,
     SpawnAgent,
     Transcript,
@@ -65,6 +67,19 @@ class Agents(Noun):
     async def rename(self, old_handle: str, new_handle: str) -> AgentInfo:
         """Give a session another handle; the old one stays an alias."""
         return await self._call(RenameAgent, old_handle=old_handle, new_handle=new_handle)
+
+    async def set(
+        self,
+        handle: str,
+        *,
+        model: str | None = None,
+        permission: Permission | None = None,
+        budget_usd: float | None = None,
+    ) -> AgentInfo:
+        """Change a session, now and for its later starts."""
+        return await self._call(
+            SetAgent, handle=handle, model=model, permission=permission, budget_usd=budget_usd
+        )
 
     async def restart(self, handle: str) -> AgentInfo:
         """Start the agent's program anew with the same conversation."""

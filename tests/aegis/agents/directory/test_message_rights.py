@@ -22,10 +22,10 @@ TEXT = "2027-01-15T07:59:00.000Z"
 """A minute before NOON."""
 
 
-def profile(name: str) -> Profile:
-    if name not in PROFILES:
-        raise NotFound(f"there is no profile {name!r}")
-    return profile_of(name, PROFILES[name])
+def profile(of: Member) -> Profile:
+    if of.profile not in PROFILES:
+        raise NotFound(f"there is no profile {of.profile!r}")
+    return profile_of(of.profile, PROFILES[of.profile])
 
 
 def member(handle: str, profile_name: str, parent: str | None = None) -> Member:

@@ -11,7 +11,8 @@ from aegis.agents.sessions import steps
 from aegis.agents.sessions.login import LOGIN
 from aegis.agents.sessions.open_requests import MAX_OPEN
 from aegis.agents.sessions.past import Past
-from aegis.agents.sessions.rules import LIMIT_S, START_AGAIN_S, Session
+from aegis.agents.sessions.rules import Session
+from aegis.agents.sessions.settings import LIMIT_S, START_AGAIN_S
 from aegis.agents.sessions.steps import Input, Output, Phase
 from aegis.protocol import agent_events as ev
 from tests.aegis.agents.sessions.world import message, settings

@@ -1,0 +1,49 @@
+"""``ChangeSettings``: a change of a running session, and its way to the agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from actors import ActorError, Ref, Reply
+from actors.messages import Request
+from aegis.agents import messages as msg
+from aegis.agents.drivers.harness import Permission
+from aegis.agents.sessions.settings import Settings
+
+CHANGE_S = 30.0
+"""Seconds that an agent has to answer a change of its model or permission."""
+
+
+@attrs.frozen(kw_only=True)
+class ChangeSettings(Request[str | None]):
+    """Replace the settings of a session, and the agent's model and permission where given.
+
+    The reply is None, or one sentence that says why the agent did not take them.
+    """
+
+    settings: Settings
+    model: str | None = None
+    permission: Permission | None = None
+
+
+async def change_agent(
+    change: ChangeSettings, driver: Ref[Any] | None, reply: Reply[str | None]
+) -> None:
+    """Have a running agent take the change; without one the next start has it."""
+    orders: list[msg.SetPermission | msg.SetModel] = []
+    if change.permission is not None:
+        orders.append(msg.SetPermission(change.permission))
+    if change.model is not None:
+        orders.append(msg.SetModel(change.model))
+    try:
+        for order in orders if driver is not None else []:
+            assert driver is not None
+            refusal: str | None = await driver.ask(order, timeout=CHANGE_S)
+            if refusal is not None:
+                reply.send(refusal)
+                return
+    except ActorError:
+        pass  # the agent has ended, or does not answer: its next start has the change
+    reply.send(None)

@@ -1,0 +1,86 @@
+"""``agent set``: the model, the permission and the budget of one session, with a stand-in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from aegis.client.line import CommandFailed
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_agents import Team, open_request
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def team(own_daemon: DaemonProcess) -> Iterator[Team]:
+    yield Team(own_daemon)
+    own_daemon.stop()
+
+
+def ask(team: Team, handle: str, text: str) -> None:
+    """Send as a person, from whom each session takes messages."""
+    team.call("handoff", target_handle=handle, context=text)
+
+
+def test_a_permission_holds_for_the_agents_calls_and_requests_from_now_on(team: Team) -> None:
+    handle = team.spawn("SAY ready", profile="asks")
+    team.has_outcomes(handle, "completed")
+    ask(team, handle, "ASK rm x")
+    request = open_request(team)
+    team.call("request_answer", id=request["id"], digest=request["digest"], answer="allow")
+    team.has_turns(handle, 2)
+    team.call("agent_set", handle=handle, permission="full")
+    ask(team, handle, "ASK rm x")
+    team.has_turns(handle, 3)
+    assert len(team.entries(handle, "decided")) == 1
+
+
+def test_a_refused_change_changes_nothing(team: Team) -> None:
+    handle = team.spawn("SAY ready", profile="asks")
+    team.has_outcomes(handle, "completed")
+    with pytest.raises(CommandFailed, match="nothing is changed"):
+        team.call("agent_set", handle=handle, model="none", permission="write")
+    team.daemon.stop()
+    team.daemon.start("--port", "0", "--trust")
+    ask(team, handle, "ASK rm x")
+    open_request(team)  # the permission is the profile's again
+
+
+def test_a_change_is_kept_over_a_restart(team: Team) -> None:
+    handle = team.spawn("SAY ready", profile="asks")
+    team.has_outcomes(handle, "completed")
+    team.call("agent_set", handle=handle, permission="full", model="small")
+    team.daemon.stop()
+    team.daemon.start("--port", "0", "--trust")
+    ask(team, handle, "ASK rm x")
+    team.has_turns(handle, 2)
+    assert len(team.entries(handle, "decided")) == 1
+    ask(team, handle, "ENVIRON")
+    team.has_turns(handle, 3)
+    assert "small" in team.texts(handle)[-1]
+
+
+def test_a_session_cannot_change_itself(team: Team) -> None:
+    handle = team.spawn("SAY ready", profile="asks")
+    url = team.call("session_new", handle=handle)["url"]
+    assert url
+    with pytest.raises(CommandFailed, match="give model, permission or budget_usd"):
+        team.call("agent_set", handle=handle)
+    with pytest.raises(CommandFailed, match="no agent 'nobody'"):
+        team.call("agent_set", handle="nobody", permission="full")
+    team.call("close", handle=handle)
+    with pytest.raises(CommandFailed, match="is closed"):
+        team.call("agent_set", handle=handle, permission="full")
+
+
+def test_the_verb_shows_the_session(team: Team) -> None:
+    handle = team.spawn("SAY ready", profile="asks")
+    team.has_outcomes(handle, "completed")
+    done = team.daemon.cli("agent", "set", handle, "--permission", "write", "--budget", "2.5")
+    assert done.returncode == 0, done.stderr
+    assert handle in done.stdout
+    wrong = team.daemon.cli("agent", "set", handle, "--permission", "root")
+    assert wrong.returncode == 2
+    assert "root" in wrong.stderr
