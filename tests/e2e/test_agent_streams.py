@@ -180,6 +180,21 @@ async def test_half_a_surrogate_pair_of_an_agent_ends_no_stream(team: Team) -> N
         assert texts(found) == ["half \ufffd"]
 
 
+async def test_session_urls_are_hidden_in_streams_and_transcripts(team: Team) -> None:
+    handle = await off(team.spawn)
+    url = (await off(team.call, "session_new", handle="someone"))["url"]
+    async with stream_client(team.daemon) as client:
+        stream = await client.open("session", handle=handle, since=0)
+        await off(team.send, handle, f"SAY see {url} and\nASK curl {url}/mcp")
+        found = await take(stream, lambda found: "tool_use" in json.dumps(found))
+    hidden = url.rpartition("/")[0] + "/\u2039secret\u203a"
+    assert f"see {hidden} and" in texts(found)
+    stored = team.daemon.root.glob(".aegis/state/agents/*/transcript.jsonl")
+    for shown in (json.dumps(found), *(each.read_text() for each in stored)):
+        assert url.rpartition("/")[2] not in shown
+        assert "mcp/s/" in shown
+
+
 async def test_agents_are_shown_as_they_are_and_then_as_they_change(team: Team) -> None:
     first = await off(team.spawn, "HANG")
     await off(team.is_in, first, "working")

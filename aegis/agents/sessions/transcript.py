@@ -7,6 +7,7 @@ is stored without its content, so that no event is missing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,11 @@ log = structlog.get_logger("aegis.agents")
 
 TRANSCRIPT = "transcript.jsonl"
 """The name of the file, in the directory of its session."""
+
+HIDDEN = "\u2039secret\u203a"
+
+_URL_BYTES = b"/mcp/s/"
+_SESSION_URL = re.compile(r"(/mcp/s/)[^\s/\"'<>\\]+")
 
 MAX_ENTRY_BYTES = 1024 * 1024
 """The longest stored entry."""
@@ -168,14 +174,26 @@ class Transcript:
 def _line(seq: int, entry: Mapping[str, Any]) -> bytes:
     try:
         line = encode_line({"seq": seq, **entry})
+        if _URL_BYTES in line:
+            entry = _scrubbed(entry)
+            line = encode_line({"seq": seq, **entry})
     except (ValueError, TypeError, RecursionError):
-        return encode_line(_without_content(seq, entry))
+        return encode_line(_scrubbed(_without_content(seq, entry)))
     if len(line) <= MAX_ENTRY_BYTES:
         return line
     line = encode_line({"seq": seq, **_shortened(entry), "truncated": len(line)})
     if len(line) <= MAX_ENTRY_BYTES:
         return line
     return encode_line(_without_content(seq, entry))
+
+
+def _scrubbed(value: Any) -> Any:
+    """Return a JSON value without the secrets of session URLs."""
+    if isinstance(value, str):
+        return _SESSION_URL.sub(rf"\1{HIDDEN}", value)
+    if isinstance(value, Mapping):
+        return {_scrubbed(key): _scrubbed(each) for key, each in value.items()}
+    return [_scrubbed(each) for each in value] if isinstance(value, list) else value
 
 
 def _shortened(value: Any) -> Any:
