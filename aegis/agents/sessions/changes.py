@@ -1,4 +1,4 @@
-"""``ChangeSettings``: a change of a running session, and its way to the agent."""
+"""Orders of the directory to a session: ``ResumeAgent`` and ``ChangeSettings``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from aegis.agents.sessions.settings import Settings
 
 CHANGE_S = 30.0
 """Seconds that an agent has to answer a change of its model or permission."""
+
+
+@attrs.frozen
+class ResumeAgent:
+    """Start the agent without waiting for a message."""
 
 
 @attrs.frozen(kw_only=True)

@@ -19,7 +19,7 @@ from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Timer, descri
 from aegis.agents import faults
 from aegis.agents import messages as msg
 from aegis.agents.sessions import steps
-from aegis.agents.sessions.changes import ChangeSettings, change_agent
+from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent, change_agent
 from aegis.agents.sessions.followers import Followers
 from aegis.agents.sessions.login_terminal import run_login
 from aegis.agents.sessions.mail import Mail, News
@@ -79,11 +79,6 @@ class _NoDriver:
 
     launch: int
     reason: str
-
-
-@attrs.frozen
-class ResumeAgent:
-    """Start the agent without waiting for a message."""
 
 
 SessionMessage = (
