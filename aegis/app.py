@@ -240,9 +240,12 @@ def daemon_tree(
 
 
 def agent_children(
-    state: State, *, flusher: Flusher, programs: Programs
+    state: State, *, flusher: Flusher, programs: Programs, resume: bool = False
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
-    """Return the desk of requests, and the children that run sessions of ``programs``."""
+    """Return the desk of requests, and the children that run sessions of ``programs``.
+
+    ``resume``: the agents of open sessions are started.
+    """
     return (
         ChildSpec.of(
             "requests",
@@ -259,6 +262,7 @@ def agent_children(
             directory=state.agents,
             inboxes=state.inboxes,
             programs=programs,
+            resume=resume,
             board=Board(),
             supervisor="root/agents",
             flusher=flusher,
@@ -342,7 +346,9 @@ async def _serve(
             restore=not settings.clean,
             raw_log_bytes=configuration.terminals.raw_log_bytes,
             nodes=nodes,
-            agents=agent_children(state, flusher=flusher, programs=programs),
+            agents=agent_children(
+                state, flusher=flusher, programs=programs, resume=settings.resume_agents
+            ),
             sessions=programs.messages,
             servers=server_children(
                 settings.root,

@@ -39,11 +39,12 @@ class DaemonSettings(NamedTuple):
 
     ``port`` None: the one that this root used last, else ``DEFAULT_PORT``, else a free one; 0: a
     free one. ``log_level`` is one of debug, info, warning, error. ``clean``: start none of the
-    terminals that were open. ``debug``: show where a step was that blocked everything, at the cost
-    of a thread. ``workers`` is how many processes terminals are spread over; 0: they run in the
-    daemon's own. ``nodes_address`` is where hosts may join; None: nowhere. ``trust``: take over a
-    state, and a configuration, that is not known to be this user's own. ``programs`` are sentences
-    about what the configuration names to run, ``digest`` is that of its content.
+    terminals that were open. ``resume_agents``: start the agents of open sessions. ``debug``: show
+    where a step was that blocked everything, at the cost of a thread. ``workers`` is how many
+    processes terminals are spread over; 0: they run in the daemon's own. ``nodes_address`` is where
+    hosts may join; None: nowhere. ``trust``: take over a state, and a configuration, that is not
+    known to be this user's own. ``programs`` are sentences about what the configuration names to
+    run, ``digest`` is that of its content.
     """
 
     root: Path
@@ -51,6 +52,7 @@ class DaemonSettings(NamedTuple):
     port: int | None = None
     log_level: str = "info"
     clean: bool = False
+    resume_agents: bool = False
     debug: bool = False
     workers: int = 0
     nodes_address: NodesAddress | None = None

@@ -30,6 +30,11 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 @click.option("--log-level", type=_LEVELS, default="info", show_default=True, help=_LEVEL_HELP)
 @click.option("--clean", is_flag=True, help="Do not restart terminals; their histories are kept.")
 @click.option(
+    "--resume-agents",
+    is_flag=True,
+    help="Start the agents of all open sessions, not only those that have messages.",
+)
+@click.option(
     "--trust",
     is_flag=True,
     help="Accept the state, and the programs that .aegis.yaml names, as they are now.",

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import attrs
 
+from actors.messages import Request
 from aegis.protocol.command import Command, at_most_chars, between, described, matching
 from aegis.protocol.inboxes import MAX_BODY_CHARS
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
@@ -197,6 +198,17 @@ class SetAgent(OnAgent):
     def __attrs_post_init__(self) -> None:
         if self.model is None and self.permission is None and self.budget_usd is None:
             raise ValueError("give model, permission or budget_usd")
+
+
+@attrs.frozen(kw_only=True)
+class CloseWorkspaceAgents(Request[list[str]]):
+    """Close the sessions that were spawned in a workspace, before it is deleted.
+
+    The reply has their handles. Either all can be reached by ``from_handle``, or none is closed.
+    """
+
+    workspace: str
+    from_handle: str | None
 
 
 @attrs.frozen(kw_only=True)

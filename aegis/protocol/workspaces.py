@@ -83,11 +83,14 @@ class WorkspaceList:
 class WorkspaceDeleted:
     """The workspace was deleted, and its shells were ``closed``; its directory is unchanged.
 
+    ``agents`` are the handles of its agent sessions, which were closed.
+
     ``leftover`` lists processes that could not be ended, each as ``name (pid 1234)``.
     """
 
     closed: list[str]
     leftover: list[str]
+    agents: list[str] = attrs.field(factory=list)
     ok: Literal[True] = True
 
 
@@ -154,7 +157,7 @@ class ListWorkspaces(Command[WorkspaceList]):
 
 @attrs.frozen(kw_only=True)
 class DeleteWorkspace(OnWorkspace[WorkspaceDeleted]):
-    """Delete a workspace: close its shells and end their processes.
+    """Delete a workspace: close its shells and agents, and end their processes.
 
     Its directory is not changed. The history of the shells stays readable unless purged.
     """

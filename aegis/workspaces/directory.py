@@ -25,6 +25,7 @@ from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol import terminals
 from aegis.protocol import workspaces as api
+from aegis.protocol.agents import CloseWorkspaceAgents
 from aegis.protocol.control import SignalTerminal
 from aegis.protocol.naming import name_key
 from aegis.protocol.output import ReadOutput
@@ -124,11 +125,20 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
 
     async def _delete(self, request: api.DeleteWorkspace) -> api.WorkspaceDeleted:
         workspace = self._store.now.find(request.workspace)
+        agents = await self._close_agents(workspace.name, request.from_handle)
         leftover: list[str] = []
         for shell in workspace.shells:
             leftover += await self._close_terminal(shell, purge=request.purge)
         await self._store.change(lambda now: (now.deleted(workspace.name), None))
-        return api.WorkspaceDeleted(closed=list(workspace.shells), leftover=leftover)
+        return api.WorkspaceDeleted(closed=list(workspace.shells), leftover=leftover, agents=agents)
+
+    async def _close_agents(self, workspace: str, by: str | None) -> list[str]:
+        service = self.context.system.registry.find("service", "agents")
+        if service is None:
+            return []
+        request = CloseWorkspaceAgents(workspace=workspace, from_handle=by)
+        closed: list[str] = await service.ask(request, timeout=CLOSE_S)
+        return closed
 
     # Shells.
 

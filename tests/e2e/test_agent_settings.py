@@ -1,4 +1,4 @@
-"""``agent set``: the model, the permission and the budget of one session, with a stand-in."""
+"""Changes of sessions by a person: settings, ``up --resume-agents``, deleted workspaces."""
 
 from __future__ import annotations
 
@@ -84,3 +84,30 @@ def test_the_verb_shows_the_session(team: Team) -> None:
     wrong = team.daemon.cli("agent", "set", handle, "--permission", "root")
     assert wrong.returncode == 2
     assert "root" in wrong.stderr
+
+
+def test_up_resumes_the_agents_of_all_open_sessions(team: Team) -> None:
+    first, second = (team.spawn("SAY ready", profile="asks") for _ in range(2))
+    for handle in (first, second):
+        team.has_outcomes(handle, "completed")
+    team.daemon.stop()
+    team.daemon.start("--port", "0", "--trust", "--resume-agents")
+    for handle in (first, second):
+        team.is_in(handle, "idle")
+        assert team.outcomes(handle) == ["completed"]
+
+
+def test_the_sessions_of_a_workspace_end_with_it(team: Team) -> None:
+    (team.daemon.root / "shop").mkdir()
+    team.call("workspace_create", workspace="shop", directory="shop")
+    inside = team.spawn("SAY ready", profile="asks", workspace="shop")
+    outside = team.spawn("SAY ready", profile="asks")
+    with pytest.raises(CommandFailed, match="you did not spawn it"):
+        team.call("workspace_delete", workspace="shop", from_handle=outside)
+    assert team.info(inside)["state"] != "closed"
+    assert team.call("workspace_delete", workspace="Shop")["agents"] == [inside]
+    assert team.info(inside)["state"] == "closed"
+    assert team.info(outside)["state"] != "closed"
+    team.daemon.stop()
+    team.daemon.start("--port", "0", "--trust")
+    assert team.info(inside)["state"] == "closed"

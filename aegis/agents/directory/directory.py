@@ -27,6 +27,7 @@ from actors import (
 )
 from actors.errors import root_cause
 from aegis.agents.directory.admission import check_spawn
+from aegis.agents.directory.all_sessions import close_all, end_leftovers, info_of, resume_all
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.following import follow_ended, visible_to
 from aegis.agents.directory.handles import check_handle, new_handle
@@ -45,7 +46,6 @@ from aegis.agents.directory.roster import Member, opened_line, set_line
 from aegis.agents.directory.roster_ledger import RosterLedger
 from aegis.agents.directory.subtree import session_subtree
 from aegis.agents.directory.working_directory import directory_of
-from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.drivers.harness import Permission
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import refuse_reach
@@ -61,15 +61,11 @@ from aegis.errors import (
     Unavailable,
 )
 from aegis.journal.flusher import Flusher
-from aegis.processes.reaper import end_processes
 from aegis.protocol import agents as api
 from aegis.protocol.feeds import FollowAgents, FollowSession
 from aegis.protocol.requests import FindAnswerer
 
 log = structlog.get_logger("aegis.agents")
-
-SHOW_S = 2.0
-"""Seconds that a session has to report its state for a list."""
 
 OnSession = api.CloseAgent | api.InterruptAgent | api.RestartAgent | api.ShowAgent | api.ReadSession
 
@@ -80,6 +76,7 @@ DirectoryMessage = (
     | api.ListSessions
     | api.ListAgents
     | api.SetAgent
+    | api.CloseWorkspaceAgents
     | api.CloseAgent
     | api.InterruptAgent
     | api.RestartAgent
@@ -99,7 +96,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
     """Spawns sessions below ``supervisor`` (a path); their files are below ``directory``.
 
     ``root`` is the directory in which a session works that was given no workspace, as text.
-    ``programs`` are the programs by profile; ``board`` has the states of the sessions.
+    ``programs`` are the programs by profile; ``board`` has the states of the sessions. ``resume``:
+    start the agents of open sessions when the daemon starts.
     """
 
     def __init__(
@@ -112,7 +110,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
         board: Board,
         supervisor: str,
         flusher: Flusher,
+        resume: bool = False,
     ) -> None:
+        self._resume = resume
         self._root = root
         self._directory = directory
         self._inboxes = inboxes
@@ -159,6 +159,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self.reply(message, answerer(handle, self._ledger.roster, self._programs))
             case SessionClosed(id=id_):
                 await self._session_closed(id_)
+            case api.CloseWorkspaceAgents():
+                self.context.start_soon(self._close_workspace, message, self.defer(message))
             case api.RenameAgent():
                 self.context.start_soon(self._rename, message, self.defer(message))
             case FollowAgents():
@@ -171,12 +173,6 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case _:
                 self._pass_on(message)
 
-    async def _end_leftovers(self) -> None:
-        """End what agents of an earlier daemon left: its guards may have been killed with it."""
-        cookies = DriverCookies(root=self._programs.root)
-        for left in await end_processes([], cookies, scan=self._programs.scan):
-            log.warning("process of an earlier agent not ended", process=str(left))
-
     # The roster.
 
     async def _load(self) -> None:
@@ -184,12 +180,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
         if self._is_loaded:
             return
         if await self._ledger.load() and self.context.incarnation == 1:
-            await self._end_leftovers()
+            await end_leftovers(self._programs)
             count_spawns(self._ledger.roster, self._counters, time.time())
         self._programs.messages.roster = self._ledger.roster
         self._is_loaded = True
         for member in self._ledger.roster.open:
             await self._restore(member)
+        if self._resume and self.context.incarnation == 1:
+            self.context.start_soon(resume_all, list(self._refs.values()))
 
     # Spawning.
 
@@ -218,6 +216,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 profile=profile.name,
                 provider=profile.provider.name,
                 cwd=cwd,
+                workspace=request.workspace,
                 spawned_by=self._programs.names.shown(request.from_handle or "human"),
                 parent=None if spawner is None else spawner.id,
                 at=utc_now(),
@@ -332,6 +331,23 @@ class AgentDirectory(Actor[DirectoryMessage]):
         except (ActorError, AegisError) as error:
             reply.fail(error if isinstance(error, AegisError) else Unavailable(str(error)))
 
+    async def _close_workspace(
+        self, request: api.CloseWorkspaceAgents, reply: Reply[list[str]]
+    ) -> None:
+        members = self._ledger.roster.of_workspace(request.workspace)
+        try:
+            for member in members:
+                self._check_reach(
+                    api.CloseAgent(handle=member.handle, from_handle=request.from_handle), member
+                )
+            await close_all(
+                [(each, self._refs.get(each.id) or await self._start(each)) for each in members]
+            )
+        except (ActorError, AegisError) as error:
+            reply.fail(error if isinstance(error, AegisError) else Unavailable(str(error)))
+        else:
+            reply.send([each.handle for each in members])
+
     # Changes by a person.
 
     async def _set(self, request: api.SetAgent, reply: Reply[api.AgentInfo]) -> None:
@@ -342,7 +358,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
         except AegisError as error:
             reply.fail(error)
         else:
-            reply.send(await self._shown(self._ledger.roster.by_id[member.id]))
+            reply.send(
+                await info_of(self._ledger.roster.by_id[member.id], self._refs.get(member.id))
+            )
 
     async def _change(self, member: Member, request: api.SetAgent) -> None:
         """Change a session, all or nothing. Raises ``AegisError``."""
@@ -405,7 +423,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             member = await rename(message, reply, self._ledger, self._inboxes, self._check_reach)
         if member is not None:
             show_renamed(member, self.context.system)
-            info = await self._shown(member)
+            info = await info_of(member, self._refs.get(member.id))
             self._board.put(info)
             reply.send(info)
 
@@ -413,18 +431,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
         members = [
             each for each in self._ledger.roster.by_id.values() if closed or not each.is_closed
         ]
-        shown = [await self._shown(each) for each in members]
+        shown = [await info_of(each, self._refs.get(each.id)) for each in members]
         reply.send(api.AgentList(result=sorted(shown, key=lambda each: each.handle)))
-
-    async def _shown(self, member: Member) -> api.AgentInfo:
-        ref = self._refs.get(member.id)
-        if ref is not None:
-            with contextlib.suppress(ActorError):
-                info: api.AgentInfo = await ref.ask(
-                    api.ShowAgent(handle=member.handle), timeout=SHOW_S
-                )
-                return info
-        return closed_info(member)
 
 
 _VERBS = {

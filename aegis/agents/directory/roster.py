@@ -2,7 +2,7 @@
 
 The lines of its ledger, each with its ``kind``:
 
-    opened   id, handle, profile, provider, cwd, spawned_by, parent, at
+    opened   id, handle, profile, provider, cwd, spawned_by, parent, at, workspace
     renamed  id, handle
     set      id, model, permission, budget_usd
     closed   id
@@ -48,6 +48,7 @@ class Member:
     spawned_by: str
     parent: str | None
     at: str
+    workspace: str | None = None
     model: str | None = None
     permission: Permission | None = None
     budget_usd: float | None = None
@@ -99,6 +100,11 @@ class Roster:
     def open(self) -> list[Member]:
         """The sessions that are not closed, in the order of their spawning."""
         return [each for each in self.by_id.values() if not each.is_closed]
+
+    def of_workspace(self, workspace: str) -> list[Member]:
+        """Return the open sessions that were spawned in this workspace."""
+        key = name_key(workspace)
+        return [each for each in self.open if each.workspace and name_key(each.workspace) == key]
 
     @property
     def taken(self) -> list[str]:

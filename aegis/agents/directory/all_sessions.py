@@ -1,0 +1,69 @@
+"""Work on several sessions of a root: start their agents, close and show them, clean up."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+import trio
+
+from actors import ActorError, Ref
+from aegis.agents.directory.programs import Programs
+from aegis.agents.directory.replies import closed_info
+from aegis.agents.directory.roster import Member
+from aegis.agents.drivers.cookie import DriverCookies
+from aegis.agents.sessions.changes import ResumeAgent
+from aegis.processes.reaper import end_processes
+from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent
+
+log = structlog.get_logger("aegis.agents")
+
+SHOW_S = 2.0
+"""Seconds that a session has to report its state for a list."""
+
+PAUSE_S = 1.0
+"""Seconds between two starts: an agent's program takes that much of a processor to start."""
+
+
+async def resume_all(sessions: Sequence[Ref[Any]]) -> None:
+    """Have the agents of these sessions started, one after the other."""
+    for session in sessions:
+        try:
+            session.tell(ResumeAgent())
+        except ActorError:
+            continue  # it is being restarted: its agent starts with its next message
+        await trio.sleep(PAUSE_S)
+
+
+async def close_all(sessions: Sequence[tuple[Member, Ref[Any]]]) -> None:
+    """Close these sessions, at the same time. Raises ``ActorError`` if one could not be closed."""
+    failed: list[ActorError] = []
+
+    async def close(member: Member, session: Ref[Any]) -> None:
+        try:
+            await session.ask(CloseAgent(handle=member.handle))
+        except ActorError as error:
+            failed.append(error)
+
+    async with trio.open_nursery() as nursery:
+        for member, session in sessions:
+            nursery.start_soon(close, member, session)
+    if failed:
+        raise failed[0]
+
+
+async def info_of(member: Member, session: Ref[Any] | None) -> AgentInfo:
+    """Return the state of a session, whose actor may not answer."""
+    if session is not None:
+        with contextlib.suppress(ActorError):
+            info: AgentInfo = await session.ask(ShowAgent(handle=member.handle), timeout=SHOW_S)
+            return info
+    return closed_info(member)
+
+
+async def end_leftovers(programs: Programs) -> None:
+    """End the processes of agents of an earlier daemon: its guards may have been killed with it."""
+    for left in await end_processes([], DriverCookies(root=programs.root), scan=programs.scan):
+        log.warning("process of an earlier agent not ended", process=str(left))
