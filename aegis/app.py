@@ -42,6 +42,7 @@ from aegis.agents.directory.board import Board
 from aegis.agents.directory.directory import AgentDirectory
 from aegis.agents.directory.message_rights import MessageRights
 from aegis.agents.directory.programs import Programs
+from aegis.agents.directory.session_rights import SessionRights
 from aegis.configuration.sections import Configuration, effective_values
 from aegis.daemon import Daemon
 from aegis.daemon_process import (
@@ -80,7 +81,7 @@ from aegis.processes.process_scan import ProcessScan
 from aegis.requests.desk import RequestDesk
 from aegis.servers.access.admission import is_loopback
 from aegis.servers.access.auth import Keys, open_keys
-from aegis.servers.connection import NO_NAMES, Names, Refuse
+from aegis.servers.connection import NO_NAMES, Names
 from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.gateway.sockets import socket_path
 from aegis.servers.serving import Address, Gateway, IdentifyPeer, limits_of_system, operator_only
@@ -275,14 +276,14 @@ def server_children(
     keyring: Keyring,
     stop: trio.Event,
     configuration: Configuration,
-    refuse: Refuse = lambda handle, command: None,
+    rights: SessionRights,
     identify: IdentifyPeer = operator_only,
     names: Names = NO_NAMES,
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
     """Return the children that serve clients; ``stop`` is set when a client requests it.
 
-    ``refuse`` checks the rights of agent sessions, ``identify`` the processes at the Unix socket;
-    ``names`` are those of agent sessions.
+    ``rights`` are those of agent sessions, ``names`` their names; ``identify`` returns the identity
+    of a process at the Unix socket.
     """
     return (
         SupervisorSpec(name="connections", dynamic=True),
@@ -307,7 +308,8 @@ def server_children(
             handles="root/inbox-router",
             handle_seen=HandleSeen,
             settings=effective_values(configuration),
-            refuse=refuse,
+            refuse=rights.refuse,
+            offer=rights.offer,
             identify=identify,
             names=names,
         ).with_options(
@@ -355,7 +357,7 @@ async def _serve(
                 keyring,
                 stop,
                 configuration,
-                programs.rights.refuse,
+                programs.rights,
                 peers.identify,
                 programs.names,
             ),

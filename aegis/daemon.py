@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import trio
 
 from actors import Actor, ActorCrashed, AskError, Ref, Reply, count
-from aegis.errors import AegisError
+from aegis.errors import AegisError, InvalidRequest
 from aegis.names import check_handle
 from aegis.path_text import text_of_path
 from aegis.protocol.daemon import (
@@ -29,6 +30,7 @@ from aegis.protocol.daemon import (
     tree_node,
 )
 from aegis.protocol.nodes import ListNodes, NodeStatus, merged_nodes
+from aegis.protocol.tool_sets import refuse_choice
 
 FRESH_TREE_S = 0.5
 """Seconds that worker processes have to report their mailboxes."""
@@ -56,8 +58,12 @@ class Keyring(Protocol):
         """The handles that have a session."""
         ...
 
-    async def session_url(self, handle: str) -> str:
-        """Return the URL of the handle's session. Raises ``AegisError``."""
+    def tools(self, handle: str) -> tuple[str, ...]:
+        """Return the sets of tools that the handle's session offers."""
+        ...
+
+    async def session_url(self, handle: str, tools: Sequence[str] | None = None) -> str:
+        """Return the URL of the handle's session, with these tools. Raises ``AegisError``."""
         ...
 
     async def revoke(self, handle: str) -> Voided:
@@ -126,15 +132,22 @@ class Daemon(Actor[Asked]):
 
     async def _changed(self, message: ChangesKeys) -> Session | Voided:
         match message:
-            case NewSession(handle=handle):
-                check_handle(handle)
-                url = await self._keyring.session_url(handle)
-                self._handles.tell(self._handle_seen(handle=handle))
-                return Session(handle=handle, url=url)
+            case NewSession():
+                return await self._new_session(message)
             case RevokeSession(handle=handle):
                 return await self._keyring.revoke(handle)
             case RotateToken(session=session, all_keys=all_keys):
                 return await self._keyring.rotate(session, all_keys=all_keys)
+
+    async def _new_session(self, message: NewSession) -> Session:
+        handle, tools = message.handle, message.tools
+        check_handle(handle)
+        refusal = None if tools is None else refuse_choice(tools)
+        if refusal is not None:
+            raise InvalidRequest(f"aegis_session_new: {refusal}")
+        url = await self._keyring.session_url(handle, tools)
+        self._handles.tell(self._handle_seen(handle=handle))
+        return Session(handle=handle, url=url, tools=list(self._keyring.tools(handle)))
 
     async def _answer_status(self, reply: Reply[DaemonStatus]) -> None:
         running = await self._nodes_of("nodes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar, TypeVarTuple
 
 import attrs
@@ -50,9 +50,16 @@ class Keyring:
         """The handles that have a session."""
         return self.keys.handles
 
-    async def session_url(self, handle: str) -> str:
-        """Return the URL of the handle's session; create one if needed. Raises ``AegisError``."""
-        secret = await self._in_thread(self.keys.session_secret, handle)
+    def tools(self, handle: str) -> tuple[str, ...]:
+        """Return the sets of tools that the handle's session offers."""
+        return self.keys.tools(handle)
+
+    async def session_url(self, handle: str, tools: Sequence[str] | None = None) -> str:
+        """Return the URL of the handle's session; create one if needed. Raises ``AegisError``.
+
+        ``tools`` are the sets of tools that it offers from now on; None leaves them as they are.
+        """
+        secret = await self._in_thread(self.keys.session_secret, handle, tools)
         return f"{self.address.url}{SESSION_PREFIX}{secret}"
 
     async def revoke(self, handle: str) -> Voided:

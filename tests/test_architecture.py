@@ -68,7 +68,7 @@ SERVERS = tuple(
     f"aegis.servers.{name}"
     for name in (
         *("calls", "connection", "faults", "json_text", "progress", "requests", "dispatcher"),
-        "unanswered",
+        *("call_limit", "unanswered"),
     )
 )
 """The modules of ``aegis.servers`` that all its packages share; ``serving`` knows all."""
@@ -131,7 +131,10 @@ LAW: list[Rule] = [
     ),
     (
         "aegis.configuration.profile_rules",
-        ("aegis.agents.drivers.providers", "aegis.configuration", "aegis.names"),
+        (
+            *("aegis.agents.drivers.providers", "aegis.configuration", "aegis.names"),
+            "aegis.protocol",
+        ),
     ),
     (
         "aegis.configuration*",

@@ -86,6 +86,13 @@ def _show_list(infos: Sequence[Mapping[str, Any]]) -> None:
 
 
 @verb()
+def meta(daemon: Daemon) -> None:
+    """Show who you are (--as HANDLE), your peers, your tools, and how your inbox works."""
+    reply = daemon.call("meta")
+    daemon.show(reply, lambda: print_lines(_meta(reply)))
+
+
+@verb()
 def profiles(daemon: Daemon) -> None:
     """List the profiles that can be launched."""
     reply = daemon.call("list_agents")
@@ -268,6 +275,26 @@ def _profiles(infos: Sequence[Mapping[str, Any]]) -> str:
     return table(["profile", "provider", "permission", "model", "problem"], rows)
 
 
+def _meta(reply: Mapping[str, Any]) -> str:
+    peers = [f"{each['handle']} ({each['profile']})" for each in reply["peers"]]
+    others = reply["other_tools"]
+    lines = [
+        ("kind", reply["kind"]),
+        ("profile", reply["profile"]),
+        ("permission", reply["permission"]),
+        ("spawned by", reply["spawned_by"]),
+        ("agents", ", ".join(peers)),
+        ("other handles", ", ".join(reply["handles"])),
+        ("and more", "agent list shows all agents" if reply.get("more") else None),
+        ("tools", ", ".join(reply["tools"])),
+        ("other tools", f"{', '.join(others)}. {reply['how_to_get']}" if others else None),
+        ("inbox", reply["inbox"]),
+        ("id", reply["session"]),
+    ]
+    shown = [f"{name:<17} {value}" for name, value in lines if value]
+    return "\n".join([escaped_line(reply["handle"]), *map(escaped_line, shown)])
+
+
 agent = Group(
     """Coding agents that the daemon drives.
 
@@ -275,6 +302,7 @@ An agent works in the background and is woken by messages to its handle.""",
     {
         "launch": launch,
         "list": list_agents,
+        "meta": meta,
         "profiles": profiles,
         "show": show,
         "send": send,

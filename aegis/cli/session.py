@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@verb(option("--handle", "agent", required=True, metavar="HANDLE", help="Handle of the session."))
-def new(daemon: Daemon, agent: str) -> None:
+@verb(
+    option("--handle", "agent", required=True, metavar="HANDLE", help="Handle of the session."),
+    option("--tools", metavar="TOOLS", help="Tools that it offers: core, all, or names: a,b."),
+)
+def new(daemon: Daemon, agent: str, tools: str | None) -> None:
     """Print the MCP URL of a handle. The URL is a key: keep it secret."""
-    reply = daemon.call("session_new", handle=agent)
+    chosen = None if tools is None else [each.strip() for each in tools.split(",")]
+    reply = daemon.call("session_new", handle=agent, tools=chosen)
     daemon.show(reply, lambda: print_lines(escaped_line(reply["url"])))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from aegis.agents.drivers.providers import BUILT_IN, BY_NAME, bypass_in
 from aegis.configuration.agents import AgentSection
 from aegis.names import nearest
+from aegis.protocol.tool_sets import BY_DRIVER, refuse_choice
 
 SECRET_NAME = re.compile(
     r"(^|_)(API)?(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)S?(_|$)", re.IGNORECASE
@@ -34,6 +35,7 @@ def profile_problems(
         yield from _names(f"agents.{name}", section, known)
         yield from _variables(f"agents.{name}", section)
         yield from _command(f"agents.{name}", section)
+        yield from _tools(f"agents.{name}.tools", section)
 
 
 def _command(prefix: str, section: AgentSection) -> Iterator[tuple[str, str]]:
@@ -53,6 +55,15 @@ def _command(prefix: str, section: AgentSection) -> Iterator[tuple[str, str]]:
         # Else it could name a mode in which the agent asks nobody.
         where = f"{prefix}.asking_mode"
         yield where, f"{where} is for the provider 'acp' only: leave it out"
+
+
+def _tools(where: str, section: AgentSection) -> Iterator[tuple[str, str]]:
+    refusal = refuse_choice(section.tools)
+    if refusal is not None:
+        yield where, f"{where}: {refusal}"
+    for each in section.tools:
+        if each.removeprefix("aegis_") in BY_DRIVER:
+            yield where, f"{where} has {each!r}: messages arrive as turns, so leave it out"
 
 
 def _names(prefix: str, section: AgentSection, known: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -71,10 +72,14 @@ def tree_node(place: Place) -> TreeNode:
 
 @attrs.frozen(kw_only=True)
 class Session:
-    """A session of ``handle``. ``url`` is an MCP URL that contains its key: keep it secret."""
+    """A session of ``handle``. ``url`` is an MCP URL that contains its key: keep it secret.
+
+    ``tools`` are the sets of tools that it offers.
+    """
 
     handle: str
     url: str
+    tools: list[str] = attrs.field(factory=lambda: ["all"])
 
 
 @attrs.frozen(kw_only=True)
@@ -118,6 +123,25 @@ def _a_handle(whose: str) -> Any:
     return described(f"{whose} A handle: {NAME_RULE}.", whose, pattern=f"^{NAME_PATTERN}$")
 
 
+MAX_TOOLS = 256
+"""The largest number of sets and tools that may be chosen for one session."""
+
+TOOL_PATTERN = "[a-z][a-z0-9_]{0,63}"
+
+
+def _check_tools(_: Any, attribute: attrs.Attribute[Any], names: list[str] | None) -> None:
+    if names is None:
+        return
+    if not 1 <= len(names) <= MAX_TOOLS:
+        raise ValueError(f"{attribute.name} must hold 1 to {MAX_TOOLS} names, not {len(names)}")
+    for name in names:
+        if re.fullmatch(TOOL_PATTERN, name) is None:
+            raise ValueError(
+                f"{attribute.name} must each be the name of a tool or of a set of tools, "
+                f"not {name[:80]!r}"
+            )
+
+
 @attrs.frozen(kw_only=True)
 class NewSession(Command[Session]):
     """Create the MCP URL of a handle, or return the existing one."""
@@ -125,6 +149,17 @@ class NewSession(Command[Session]):
     handle: str = attrs.field(
         validator=matching(NAME_PATTERN, NAME_RULE),
         metadata=_a_handle("The handle of the session."),
+    )
+    tools: list[str] | None = attrs.field(
+        default=None,
+        validator=_check_tools,
+        metadata=described(
+            f"The tools that it offers: core, all, or names, 1 to {MAX_TOOLS}. Default: unchanged, "
+            "and all for a new one.",
+            minItems=1,
+            maxItems=MAX_TOOLS,
+            items={"type": "string", "pattern": f"^{TOOL_PATTERN}$"},
+        ),
     )
 
 

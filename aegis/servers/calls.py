@@ -18,6 +18,7 @@ from aegis.protocol.entry import Entry
 from aegis.protocol.naming import name_key
 from aegis.protocol.stream_table import BY_STREAM, StreamEntry
 from aegis.protocol.table import BY_NAME, COMMANDS
+from aegis.protocol.tool_sets import Offer
 
 Face = Literal["mcp", "websocket", "line"]
 
@@ -70,6 +71,10 @@ class CallPort(Protocol):
         For a command with ``entry.tells_progress``. Returns when there is no more progress; raises
         the errors of ``report``.
         """
+        ...
+
+    def offer(self, identity: Identity) -> Offer:
+        """Return the tools that the MCP address of this identity offers."""
         ...
 
     def opened(self, caller: Caller) -> None:

@@ -27,8 +27,10 @@ from aegis.protocol.agents import ToolsListed
 from aegis.protocol.command import MAX_TIMEOUT_S
 from aegis.protocol.derived.defaults import with_settings
 from aegis.protocol.entry import Entry
+from aegis.protocol.tool_sets import Offer
 from aegis.servers import progress
-from aegis.servers.calls import Caller
+from aegis.servers.call_limit import TIME_LIMITS, within_limit
+from aegis.servers.calls import Caller, Identity
 from aegis.servers.connection import NO_NAMES, Connection, Invoke, Names, Refuse
 from aegis.servers.unanswered import unanswered
 
@@ -36,9 +38,6 @@ log = structlog.get_logger("aegis.servers")
 
 GRACE_S = 30.0
 """Seconds beyond a command's own timeout after which a call without an answer fails."""
-
-TIME_LIMITS = ("timeout", "wait_s")
-"""The arguments that limit the duration of a call, in seconds."""
 
 SHORTEST_S = 0.01
 """The smallest value that a retried call gets for these arguments."""
@@ -50,6 +49,7 @@ class Dispatcher:
     """Starts a ``Connection`` at the first call of a caller, and stops it when the caller closes.
 
     ``settings`` are the daemon's defaults for arguments that callers omit (``with_settings``).
+    ``offer`` returns the tools of a caller's MCP address.
     """
 
     def __init__(
@@ -58,11 +58,13 @@ class Dispatcher:
         supervisor: str,
         make_spec: Callable[[str, Caller], ChildSpec],
         settings: Mapping[str, object],
+        offer: Callable[[Identity], Offer] = lambda identity: Offer(),
     ) -> None:
         self._system = system
         self._supervisor = supervisor
         self._make_spec = make_spec
         self._settings = settings
+        self._offer = offer
         self._refs: dict[str, Ref[Invoke]] = {}
         self._starting: dict[str, trio.Event] = {}
 
@@ -75,6 +77,9 @@ class Dispatcher:
         """Carry out a command for ``caller``. Raises what ``CallPort.call`` says."""
         connection = await self._connection(caller)
         arguments = with_settings(entry, arguments, self._settings)
+        if caller.face == "mcp":
+            limit_s = self.offer(caller.identity).call_limit_s
+            arguments = within_limit(entry, arguments, limit_s)
         try:
             return await _ask(connection, entry, arguments)
         except AskError as error:
@@ -90,6 +95,10 @@ class Dispatcher:
     ) -> None:
         """Report the progress of a call until cancelled; see ``CallPort``."""
         await progress.follow(self._system.registry, caller, entry, arguments, report)
+
+    def offer(self, identity: Identity) -> Offer:
+        """Return the tools of the caller's MCP address."""
+        return self._offer(identity)
 
     def opened(self, caller: Caller) -> None:
         """Do nothing: the actor starts with the first call."""

@@ -16,6 +16,7 @@ from actors import Actor, System
 from aegis.errors import StartupError
 from aegis.protocol.resources import ResourceChanged
 from aegis.protocol.streams import CommandItem, TerminalItem
+from aegis.protocol.tool_sets import Offer
 from aegis.servers.access.admission import allowed_hosts
 from aegis.servers.access.auth import Keys
 from aegis.servers.calls import OPERATOR, Identity
@@ -70,6 +71,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
     ``settings`` are the defaults of arguments that callers omit, by the keys of the configuration.
     ``refuse`` checks the rights of callers that are bound to a handle. ``identify`` returns the
     identity of a process at the Unix socket. ``names`` are those of agent sessions.
+    ``offer`` returns the tools of a driven session by its handle, None for other handles.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         refuse: Refuse = lambda handle, command: None,
         identify: IdentifyPeer = operator_only,
         names: Names = NO_NAMES,
+        offer: Callable[[str], Offer | None] = lambda handle: None,
     ) -> None:
         self._address = address
         self._keys = keys
@@ -98,6 +101,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         self._refuse = refuse
         self._identify = identify
         self._names = names
+        self._offer = offer
         self._events = EventHub()
         self._stop = trio.Event()
         self._stopped = trio.Event()
@@ -115,6 +119,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
                 names=self._names,
             ),
             self._settings,
+            self._offer_of,
         )
         context = ServerContext(
             port=port,
@@ -142,6 +147,11 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         else:
             self._events.publish(message)
 
+    def _offer_of(self, identity: Identity) -> Offer:
+        if identity.handle is None:
+            return Offer()
+        return self._offer(identity.handle) or Offer(self._keys.tools(identity.handle))
+
     def _sources(self) -> Sources:
         """Return the sources of streams."""
         # Registered as "events" with the first subscriber: until then no event is built or sent.
@@ -152,6 +162,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
             names=self._names,
             on_listener=lambda: self.context.register("service", "events"),
             on_handle=lambda handle: handles.tell(self._handle_seen(handle=handle)),
+            refuse=self._refuse,
         )
 
     async def teardown(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,11 @@ class NoKeys:
     url = "http://127.0.0.1:1"
     handles: list[str] = []  # noqa: RUF012 - as the protocol has it
 
-    async def session_url(self, handle: str) -> str:
+    def tools(self, handle: str) -> tuple[str, ...]:
         raise AssertionError(handle)
+
+    async def session_url(self, handle: str, tools: Sequence[str] | None = None) -> str:
+        raise AssertionError((handle, tools))
 
     async def revoke(self, handle: str) -> Voided:
         raise AssertionError(handle)

@@ -109,6 +109,12 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
     events: list[LifeCycleEvent] = []
     stop = trio.Event()
     keyring = Keyring(keys, address, OpenConnections(limits_of_system()), state, stop, seals)
+    programs = Programs(
+        configuration=Configuration(),
+        keys=keyring,
+        scan=ProcessScan(OsProcessHost()),
+        root=text_of_path(root),
+    )
     tree = app.daemon_tree(
         state,
         flusher=Flusher(),
@@ -117,14 +123,9 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
         agents=app.agent_children(
             state,
             flusher=Flusher(),
-            programs=Programs(
-                configuration=Configuration(),
-                keys=keyring,
-                scan=ProcessScan(OsProcessHost()),
-                root=text_of_path(root),
-            ),
+            programs=programs,
         ),
-        servers=app.server_children(root, keyring, stop, Configuration()),
+        servers=app.server_children(root, keyring, stop, Configuration(), programs.rights),
     )
     async with open_system(tree, observer=events.append) as system:
         app._announce(settings, state, keyring, None)

@@ -111,6 +111,7 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "key": [("x" * 257, "256"), (5, "text")],
     "context": [("x" * 262_145, "262144"), (None, ""), (3, "text")],
     "handle": [("human", "reserved"), ("a/b", "1 to 64"), (None, ""), (False, "text")],
+    "tools": [([], "1 to 256"), (["no_such"], "no_such"), ("core", "list"), ([5], "text")],
     "session": [("a b", "1 to 64"), ("nobody-here", "nobody-here"), (5, "text")],
     "all_keys": [("yes", "true or false"), (1, "true or false")],
     "state": [("late", "closed"), (5, "closed"), (True, "closed")],

@@ -10,6 +10,7 @@ import contextlib
 import random
 import time
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,10 +37,10 @@ from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.prompt import deliver_prompt
 from aegis.agents.directory.renaming import rename, show_renamed
 from aegis.agents.directory.replies import (
-    answerer,
+    Asked,
     changed_member,
     closed_info,
-    profile_list,
+    reply_to,
     settings_of,
 )
 from aegis.agents.directory.roster import Member, opened_line, set_line
@@ -63,6 +64,7 @@ from aegis.errors import (
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
 from aegis.protocol.feeds import FollowAgents, FollowSession
+from aegis.protocol.meta import GetMeta
 from aegis.protocol.requests import FindAnswerer
 
 log = structlog.get_logger("aegis.agents")
@@ -74,7 +76,6 @@ Reaching = OnSession | FollowSession | api.RenameAgent
 DirectoryMessage = (
     api.SpawnAgent
     | api.ListSessions
-    | api.ListAgents
     | api.SetAgent
     | api.CloseWorkspaceAgents
     | api.CloseAgent
@@ -85,7 +86,7 @@ DirectoryMessage = (
     | api.RenameAgent
     | FollowAgents
     | FollowSession
-    | FindAnswerer
+    | Asked
     | SessionClosed
     | api.ToolsListed
     | Down
@@ -151,12 +152,12 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self.context.start_soon(self._spawn, message, self.defer(message))
             case api.ListSessions(closed=closed):
                 self.context.start_soon(self._list, closed, self.defer(message))
-            case api.ListAgents():
-                self.reply(message, profile_list(self._programs))
+            case GetMeta() | api.ListAgents() | FindAnswerer():
+                roster, programs = self._ledger.roster, self._programs
+                known = partial(self._ledger.inboxes, self._inboxes)
+                self.reply(message, reply_to(message, roster, programs, known))
             case api.SetAgent():
                 self.context.start_soon(self._set, message, self.defer(message))
-            case FindAnswerer(handle=handle):
-                self.reply(message, answerer(handle, self._ledger.roster, self._programs))
             case SessionClosed(id=id_):
                 await self._session_closed(id_)
             case api.CloseWorkspaceAgents():
@@ -319,8 +320,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
         """Notify the session, if one has this handle."""
         member = self._ledger.roster.find(message.handle)
         ref = None if member is None else self._refs.get(member.id)
-        if ref is not None:
-            with contextlib.suppress(ActorError):
+        with contextlib.suppress(ActorError):
+            if ref is not None:
                 ref.tell(message)
 
     async def _revive(self, member: Member, message: Any, reply: Reply[Any]) -> None:

@@ -34,6 +34,7 @@ from aegis.configuration.sections import Configuration
 from aegis.errors import NotFound, Unavailable
 from aegis.path_text import path_of_text
 from aegis.processes.process_scan import ProcessScan
+from aegis.protocol.tool_sets import Offer
 
 CLEANUP_S = 2.0
 """Seconds that a driver has to end its processes when the daemon stops."""
@@ -44,6 +45,10 @@ class Keys(Protocol):
 
     async def session_url(self, handle: str) -> str:
         """Return the MCP URL of the handle; create one if needed. Raises ``AegisError``."""
+        ...
+
+    def tools(self, handle: str) -> tuple[str, ...]:
+        """Return the sets of tools that the URL of the handle offers."""
         ...
 
     async def revoke(self, handle: str) -> object:
@@ -92,6 +97,12 @@ class Programs:
         profile = self.profile(member.profile)
         changed = {name: new for name in SET if (new := getattr(member, name)) is not None}
         return attrs.evolve(profile, **changed)
+
+    def offer(self, handle: str | None) -> Offer:
+        """Return the tools at the MCP URL of a handle; None: the operator's."""
+        if handle is None:
+            return Offer()
+        return self.rights.offer(handle) or Offer(self.keys.tools(handle))
 
     def check(self, profile: Profile) -> None:
         """Raise ``Unavailable`` if no session can be started from the profile."""
@@ -149,7 +160,9 @@ def primer(handle: str, profile: Profile, texts: tuple[str, ...]) -> str:
 
     ``texts`` are the last ones of a conversation that could not be resumed.
     """
-    parts = [PRIMER.format(handle=handle)]
+    offered = Offer(profile.tools, is_driven=True).commands
+    hints = [text for name, text in HINTS.items() if name in offered]
+    parts = [" ".join([PRIMER.format(handle=handle), *hints])]
     if profile.prompt:
         parts.append(profile.prompt)
     if texts:
@@ -159,11 +172,19 @@ def primer(handle: str, profile: Profile, texts: tuple[str, ...]) -> str:
 
 PRIMER = """\
 You are the agent {handle!r} in a group of coding agents and people that share live terminals. Your
-tools of the server `aegis` are for that: run commands on shared terminals with aegis_term_run, hand
-work to others with aegis_handoff, start other agents with aegis_spawn. Messages to you arrive as
-user messages that begin with a line `> from SENDER`; answer an agent with aegis_handoff, for it
-does not see your text. Subscribe to a terminal with aegis_term_subscribe to get a message when the
-command of another has finished there."""
+tools of the server `aegis` are for that. Messages to you arrive as user messages that begin with a
+line `> from SENDER`."""
+
+HINTS = {
+    "handoff": "Answer an agent with aegis_handoff, for it does not see your text; hand work to "
+    "others with it too.",
+    "term_run": "Run commands on shared terminals with aegis_term_run.",
+    "term_subscribe": "Subscribe to a terminal with aegis_term_subscribe to get a message when the "
+    "command of another has finished there.",
+    "spawn": "Start other agents with aegis_spawn.",
+    "meta": "aegis_meta says who your peers are and which other tools exist.",
+}
+"""The sentences of the primer about tools, by the command that must be offered."""
 
 LOST = """\
 Your earlier conversation could not be resumed. These are its last texts, word for word, the oldest

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import attrs
 
+from aegis.agents.directory.meta import meta_of
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import SET, Member, Roster
 from aegis.agents.profiles.limits import Counters
@@ -16,7 +19,27 @@ from aegis.agents.sessions.steps import LogIn
 from aegis.errors import NotFound
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
-from aegis.protocol.requests import Answerer
+from aegis.protocol.meta import GetMeta
+from aegis.protocol.requests import Answerer, FindAnswerer
+
+Asked = GetMeta | api.ListAgents | FindAnswerer
+
+
+def reply_to(
+    message: Asked, roster: Roster, programs: Programs, handles: Callable[[], list[str]]
+) -> Any:
+    """Return the reply to a request that needs no session.
+
+    ``handles`` returns the handles that have an inbox.
+    """
+    match message:
+        case GetMeta(from_handle=handle):
+            return meta_of(handle, roster, programs, handles())
+        case api.ListAgents():
+            return profile_list(programs)
+        case FindAnswerer(handle=handle):
+            return answerer(handle, roster, programs)
+
 
 MAX_NAME = 64
 """The longest name of a terminal."""

@@ -66,10 +66,14 @@ class RosterLedger:
 
     def taken(self, inboxes: Path) -> set[str]:
         """Return every handle in use, as ``name_key``: of sessions and of files in ``inboxes``."""
+        return {name_key(each) for each in (*self.inboxes(inboxes), *self.roster.taken)}
+
+    def inboxes(self, directory: Path) -> list[str]:
+        """Return the handles that have an inbox in ``directory``."""
         names: list[str] = []
         with contextlib.suppress(OSError):
-            names = self._flusher.disk.list_directory(inboxes)
-        return {name_key(each.removesuffix(".jsonl")) for each in (*names, *self.roster.taken)}
+            names = self._flusher.disk.list_directory(directory)
+        return [each.removesuffix(".jsonl") for each in names]
 
     def close(self) -> None:
         """Close the file."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import refuse_call, verdict
 from aegis.protocol.naming import name_key
+from aegis.protocol.tool_sets import Offer
 
 
 class SessionRights:
@@ -28,6 +29,13 @@ class SessionRights:
         """Return the profile of the session with this id; None if it is not known."""
         found = self._sessions.get(session)
         return None if found is None else found[1]
+
+    def offer(self, handle: str) -> Offer | None:
+        """Return the tools of the session ``handle``; None for a handle that is no session."""
+        profile = self._profiles.get(name_key(handle))
+        if profile is None:
+            return None
+        return Offer(profile.tools, is_driven=True, call_limit_s=profile.call_limit_s)
 
     def refuse(self, handle: str, command: str) -> str | None:
         """Return why the session may not call a command, in one sentence; None if it may.

@@ -28,6 +28,7 @@ VERBS = {
 VERBS_OF_TOOLS = {
     "handoff": "inbox send",
     "spawn": "agent launch",
+    "meta": "agent meta",
     "list_sessions": "agent list",
     "list_agents": "agent profiles",
     "session_read": "agent read",

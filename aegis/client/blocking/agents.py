@@ -20,6 +20,7 @@ from aegis.protocol.agents import (
     SpawnAgent,
     Transcript,
 )
+from aegis.protocol.meta import GetMeta, Meta
 
 
 class Agents(BlockingNoun):
@@ -41,6 +42,10 @@ class Agents(BlockingNoun):
     def list(self, *, closed: bool = False) -> AgentList:
         """List sessions by their handles, with ``closed`` also those that were closed."""
         return self._call(ListSessions, closed=closed)
+
+    def meta(self) -> Meta:
+        """Return who the caller is, its peers, its tools, and how its inbox works."""
+        return self._call(GetMeta)
 
     def profiles(self) -> ProfileList:
         """List the profiles that can be spawned."""

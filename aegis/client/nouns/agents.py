@@ -24,6 +24,7 @@ from aegis.protocol.agents import (
     SpawnAgent,
     Transcript,
 )
+from aegis.protocol.meta import GetMeta, Meta
 
 
 class Agents(Noun):
@@ -45,6 +46,10 @@ class Agents(Noun):
     async def list(self, *, closed: bool = False) -> AgentList:
         """List sessions by their handles, with ``closed`` also those that were closed."""
         return await self._call(ListSessions, closed=closed)
+
+    async def meta(self) -> Meta:
+        """Return who the caller is, its peers, its tools, and how its inbox works."""
+        return await self._call(GetMeta)
 
     async def profiles(self) -> ProfileList:
         """List the profiles that can be spawned."""

@@ -14,6 +14,7 @@ import os
 import secrets
 import stat
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeGuard
 
@@ -22,6 +23,7 @@ import attrs
 from aegis.errors import NotFound, StartupError, Unavailable
 from aegis.names import check_handle, shorten
 from aegis.protocol.naming import is_name, name_key
+from aegis.protocol.tool_sets import ALL
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.state.sealing import Seal, Seals, document_fits, sealed_document
 from aegis.state.state_files import FILE_MODE, open_safely, write_safely
@@ -39,15 +41,21 @@ def new_secret() -> str:
 
 @attrs.frozen
 class Secrets:
-    """The content of the file: the operator's token, and the session secrets by handle."""
+    """The content of the file: the operator's token, and the session secrets by handle.
+
+    ``tools`` has the sets of tools that were chosen for sessions; the others offer all tools.
+    """
 
     operator: str = attrs.field(repr=False, factory=new_secret)
     sessions: dict[str, str] = attrs.field(repr=False, factory=dict)
+    tools: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
 
 
 def encode(held: Secrets, seal: Seal | None = None) -> bytes:
     """Return the content of the file for these keys."""
     document = {"version": KEYS_VERSION, "operator": held.operator, "sessions": held.sessions}
+    if held.tools:
+        document["tools"] = held.tools
     return json.dumps(sealed_document(document, seal), indent=1).encode() + b"\n"
 
 
@@ -67,7 +75,16 @@ def decode(text: bytes, seal: Seal | None = None) -> Secrets:
     for handle, secret in sessions.items():
         if not is_name(handle) or not _is_secret(secret):
             raise ValueError("a session has a bad handle or a short secret")
-    return Secrets(operator, sessions)
+    return Secrets(operator, sessions, _tools_in(document.get("tools", {}), sessions))
+
+
+def _tools_in(found: object, sessions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    if not isinstance(found, dict) or not found.keys() <= sessions.keys():
+        raise ValueError("the tools of sessions are not those of its sessions")
+    for names in found.values():
+        if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+            raise ValueError("the tools of a session are no list of names")
+    return {handle: tuple(names) for handle, names in found.items()}
 
 
 @attrs.frozen
@@ -110,16 +127,26 @@ class Keys:
         """The handles that have a session, in alphabetical order."""
         return sorted(self._table.held.sessions, key=name_key)
 
-    def session_secret(self, handle: str) -> str:
+    def tools(self, handle: str) -> tuple[str, ...]:
+        """Return the sets of tools of the handle's session: all unless others were chosen."""
+        name = self._known(handle)
+        return self._table.held.tools.get(name or "", ALL)
+
+    def session_secret(self, handle: str, tools: Sequence[str] | None = None) -> str:
         """Return the secret of the handle's session; create and store one if there is none.
 
+        ``tools`` are the sets of tools from now on; None leaves them as they are, or all.
         Handles are compared ignoring case. Raises ``InvalidRequest`` for an invalid handle,
         ``Unavailable`` beyond ``MAX_SESSIONS`` sessions.
         """
         check_handle(handle)
         with self._writing:
             name = self._known(handle)
-            return self._add_session(handle) if name is None else self._sessions[name]
+            if name is None:
+                return self._add_session(handle, tools)
+            if tools is not None and tuple(tools) != self.tools(name):
+                self._store(attrs.evolve(self._table.held, tools=self._tools_with(name, tools)))
+            return self._sessions[name]
 
     def renew_token(self) -> Identity:
         """Replace the operator's token; return the identity whose key is void now."""
@@ -141,7 +168,8 @@ class Keys:
         """Replace the token and each secret; return the identities whose keys are void now."""
         with self._writing:
             names = list(self._sessions)
-            self._store(Secrets(sessions={name: new_secret() for name in names}))
+            sessions = {name: new_secret() for name in names}
+            self._store(Secrets(sessions=sessions, tools=self._table.held.tools))
         return [OPERATOR, *map(_bound_to, names)]
 
     def remove_session(self, handle: str) -> Identity:
@@ -152,7 +180,8 @@ class Keys:
         with self._writing:
             name = self._session_of(handle)
             left = {each: key for each, key in self._sessions.items() if each != name}
-            self._store_sessions(left)
+            tools = self._tools_with(name, ALL)
+            self._store(attrs.evolve(self._table.held, sessions=left, tools=tools))
         return _bound_to(name)
 
     def identity_of_token(self, token: str) -> Identity | None:
@@ -183,13 +212,20 @@ class Keys:
             )
         return name
 
-    def _add_session(self, handle: str) -> str:
+    def _tools_with(self, name: str, tools: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the tools of all sessions with those of ``name`` replaced."""
+        kept = {each: sets for each, sets in self._table.held.tools.items() if each != name}
+        return kept if tuple(tools) == ALL else {**kept, name: tuple(tools)}
+
+    def _add_session(self, handle: str, tools: Sequence[str] | None) -> str:
         if len(self._sessions) >= MAX_SESSIONS:
             raise Unavailable(
                 f"{MAX_SESSIONS} sessions exist, which is the limit: revoke some first"
             )
         secret = new_secret()
-        self._store_sessions({**self._sessions, handle: secret})
+        sessions = {**self._sessions, handle: secret}
+        chosen = self._tools_with(handle, ALL if tools is None else tools)
+        self._store(attrs.evolve(self._table.held, sessions=sessions, tools=chosen))
         return secret
 
     def _store_sessions(self, sessions: dict[str, str]) -> None:

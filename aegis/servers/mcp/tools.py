@@ -25,11 +25,14 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+from aegis.errors import Forbidden
 from aegis.names import shorten
 from aegis.protocol.derived.tool_schema import tool_input_schema, tool_output_schema
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.entry import Entry
 from aegis.protocol.table import COMMANDS
+from aegis.protocol.tool_sets import Offer
+from aegis.servers.call_limit import advice
 from aegis.servers.calls import (
     Caller,
     CallPort,
@@ -78,12 +81,18 @@ commands with aegis_term_read. Other agents and people may use the same terminal
 exceeds its timeout keeps running; wait for its end, for a text or for quiet with aegis_term_wait, \
 and read its output so far with aegis_term_output.
 
+The error of a failed call says in one sentence what to do."""
+
+INBOX_PRIMER = """\
 To be notified, subscribe to a terminal with aegis_term_subscribe, then call aegis_inbox_wait: it \
 returns when a command of another caller has finished there, or when another caller handed work to \
 you with aegis_handoff. Acknowledge the messages that you have read by passing `next` as `after`. \
-Ledgers and inboxes are also resources, whose updates you can subscribe to.
+Ledgers and inboxes are also resources, whose updates you can subscribe to."""
 
-The error of a failed call says in one sentence what to do."""
+DRIVEN_PRIMER = """\
+Messages from others, and news of the terminals that you subscribe to with aegis_term_subscribe, \
+arrive as turns of your conversation. Send messages with aegis_handoff. Ledgers are \
+resources too."""
 
 log = structlog.get_logger("aegis.servers.mcp")
 
@@ -244,8 +253,9 @@ class McpFace:
             result = await call_next(ctx)
             if ctx.method == "initialize":
                 self._open_session(identity_of(ctx), connection_of(ctx))
+        identity = identity_of(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, Mapping):
-            return {**result, "instructions": instructions(identity_of(ctx))}
+            return {**result, "instructions": instructions(identity, self._port.offer(identity))}
         return result
 
     def _open_session(self, identity: Identity, connection: Connection) -> None:
@@ -264,7 +274,9 @@ class McpFace:
         identity = identity_of(ctx)
         self._port.listed(caller_of(ctx))
         tools = _TOOLS if identity.handle is None else _BOUND_TOOLS
-        return types.ListToolsResult(tools=[tools[each.name] for each in visible(identity)])
+        offered = self._port.offer(identity).commands
+        listed = [tools[each.name] for each in visible(identity) if each.name in offered]
+        return types.ListToolsResult(tools=listed)
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -311,9 +323,10 @@ class McpFace:
         self, caller: Caller, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         try:
-            entry = find_tool(caller.identity, params.name)
-            reply = await self._port.call(caller, entry, params.arguments or {})
-            return tool_result(to_plain(reply))
+            offer = self._port.offer(caller.identity)
+            entry = offered_tool(caller.identity, offer, params.name)
+            plain = to_plain(await self._port.call(caller, entry, params.arguments or {}))
+            return tool_result(plain, advice(entry, plain, offer.call_limit_s))
         except Exception as error:
             failure = failure_of(error)
             if failure is None:
@@ -340,6 +353,15 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
     return not isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
 
 
+def offered_tool(identity: Identity, offer: Offer, name: str) -> Entry:
+    """Return the entry of a tool. Raises ``Forbidden`` if the address does not offer it."""
+    entry = find_tool(identity, name)
+    refusal = offer.refuse(entry)
+    if refusal is not None:
+        raise Forbidden(refusal)
+    return entry
+
+
 def tool_of(entry: Entry, *, is_bound: bool) -> types.Tool:
     """Return the MCP tool of a command; ``is_bound``: for a session that belongs to a handle."""
     return types.Tool(
@@ -363,13 +385,14 @@ def _annotations(entry: Entry) -> types.ToolAnnotations:
     )
 
 
-def tool_result(plain: Mapping[str, Any]) -> types.CallToolResult:
+def tool_result(plain: Mapping[str, Any], advice: str | None = None) -> types.CallToolResult:
     """Return a success: the reply as structured content, and its JSON, without nulls, as text.
 
-    Raises ``UnsendableText``.
+    ``advice`` is a sentence after the text. Raises ``UnsendableText``.
     """
+    texts = [json_text(without_nulls(plain)), *([] if advice is None else [advice])]
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=json_text(without_nulls(plain)))],
+        content=[types.TextContent(type="text", text=text) for text in texts],
         structured_content=plain,
     )
 
@@ -383,11 +406,12 @@ def tool_error(tool: str, failure: Failure) -> types.CallToolResult:
     )
 
 
-def instructions(identity: Identity) -> str:
+def instructions(identity: Identity, offer: Offer) -> str:
     """Return the primer, and the client's handle."""
+    primer = f"{PRIMER}\n\n{DRIVEN_PRIMER if offer.is_driven else INBOX_PRIMER}"
     if identity.handle is not None:
-        return f"{PRIMER}\n\nYour handle is {identity.handle}."
-    return f"{PRIMER}\n\nYou are the operator: say in `from_handle` which agent you act as."
+        return f"{primer}\n\nYour handle is {identity.handle}."
+    return f"{primer}\n\nYou are the operator: say in `from_handle` which agent you act as."
 
 
 _TOOLS = {entry.name: tool_of(entry, is_bound=False) for entry in COMMANDS}

@@ -13,7 +13,7 @@ import trio
 
 from actors import ActorCrashed, ActorStopped, AskError, Ref, Reply, Request, System
 from actors.errors import Unreachable
-from aegis.errors import NotFound, Unavailable
+from aegis.errors import Forbidden, NotFound, Unavailable
 from aegis.protocol.feeds import (
     DrawScreen,
     FollowOutput,
@@ -46,23 +46,29 @@ AWAY_S = 0.5
 STOPPING = "the daemon is starting or stopping; try again"
 
 
-async def follow_output(system: System, command: StreamOutput, out: StreamOut) -> str:
+async def follow_output(
+    system: System, command: StreamOutput, out: StreamOut, keys_refusal: str | None
+) -> str:
     """Send the terminal's output to ``out`` until it is closed; return a sentence that says so.
 
+    ``keys_refusal`` says why the client may not type into terminals; None if it may.
     Raises ``AegisError`` or ``AskError``.
     """
-    follower = _Follower(system, command, out)
+    follower = _Follower(system, command, out, keys_refusal)
     await follower.begin()
     await follower.send_all()
     return f"terminal {command.name!r} was closed"
 
 
 class _Follower:
-    def __init__(self, system: System, command: StreamOutput, out: StreamOut) -> None:
+    def __init__(
+        self, system: System, command: StreamOutput, out: StreamOut, keys_refusal: str | None
+    ) -> None:
         self._system = system
         self._command = command
         self._name = command.name
         self._out = out
+        self._keys_refusal = keys_refusal
         self._cursor = 0
         self._fell_behind = False
 
@@ -188,6 +194,8 @@ class _Follower:
 
     def _type(self, keys: bytes) -> Reply[Any]:
         """Send keys to the terminal. Raises ``AegisError`` or ``AskError``."""
+        if self._keys_refusal is not None:
+            raise Forbidden(self._keys_refusal)
         handle = self._command.from_handle
         request = TypeBytes(name=self._name, keys=keys, from_handle=handle)
         try:

@@ -26,7 +26,7 @@ from aegis.protocol.streams import (
     TreeChange,
 )
 from aegis.servers.calls import Caller
-from aegis.servers.connection import Names, with_identity
+from aegis.servers.connection import Names, Refuse, with_identity
 from aegis.servers.streams.agent_source import follow_agents, follow_session
 from aegis.servers.streams.event_hub import EventHub
 from aegis.servers.streams.outlet import StreamOut
@@ -42,6 +42,7 @@ class Sources:
     """The streams of ``system``. ``on_listener`` is called before each subscription to events.
 
     ``on_handle`` is called with the handle of a client that opens a stream: it exists from then on.
+    ``refuse`` checks the rights of callers that are bound to a handle.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Sources:
         names: Names,
         on_listener: Callable[[], None],
         on_handle: Callable[[str], None],
+        refuse: Refuse,
     ) -> None:
         self._system = system
         self._events = events
         self._names = names
         self._on_listener = on_listener
         self._on_handle = on_handle
+        self._refuse = refuse
 
     async def stream(
         self,
@@ -72,7 +75,9 @@ class Sources:
             self._on_handle(command.from_handle)
         match command:
             case StreamOutput():
-                return await follow_output(self._system, command, out)
+                bound = caller.identity.handle
+                refusal = None if bound is None else self._refuse(bound, "term_keys")
+                return await follow_output(self._system, command, out, refusal)
             case StreamTree():
                 return await self._follow_tree(out)
             case StreamInbox():

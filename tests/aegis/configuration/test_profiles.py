@@ -101,10 +101,14 @@ CHOICES = "claude, claude-agent-acp, codex, gemini, opencode, kimi or acp"
          "handle, not the quoted 'queue:b'"),
         ("asking_mode: auto", "asking_mode is for the provider 'acp' only: leave it out"),
         ("tools: CORE", "tools must be the name of a tool or of a set of tools, not 'CORE'"),
+        ("tools: [core, spwan]", "tools: 'spwan' is no tool and no set of tools; did you mean "
+         "'spawn'?"),
+        ("tools: [core, aegis_inbox_wait]", "tools has 'aegis_inbox_wait': messages arrive as "
+         "turns, so leave it out"),
         ('prompt: "\\e[2J"', "prompt must be a text of at most 32768 characters, not the quoted "
          r"'\x1b[2J'"),
         (f"prompt: {'x' * 32769}", "prompt must be at most 32768 characters long, not 32769"),
-        ("call_limit_s: 1", "call_limit_s must be a number from 10 to 86400, not 1"),
+        ("call_limit_s: 1", "call_limit_s must be a number from 2 to 86400, not 1"),
     ],
 )  # fmt: skip
 def test_a_bad_value_is_reported_with_its_line_and_key(line: str, sentence: str) -> None:

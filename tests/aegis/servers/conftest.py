@@ -20,9 +20,10 @@ from aegis.protocol.derived.wire import command_from
 from aegis.protocol.entry import Entry
 from aegis.protocol.inboxes import MessageList
 from aegis.protocol.terminals import CommandRecord, RunCommand, TerminalList
+from aegis.protocol.tool_sets import Offer
 from aegis.servers.access.admission import allowed_hosts
 from aegis.servers.access.auth import Keys, open_keys
-from aegis.servers.calls import Caller
+from aegis.servers.calls import Caller, Identity
 from aegis.servers.gateway.gateway import Routes, serve_gateway
 from aegis.servers.gateway.http_app import HttpApp
 from aegis.servers.gateway.sockets import port_of, tcp_listeners, unix_listener
@@ -48,6 +49,7 @@ class RecordingPort:
         self.here: list[Caller] = []
         self.gone: list[Caller] = []
         self.listers: list[Caller] = []
+        self.offers: dict[str | None, Offer] = {}
         self.waiting = 0
         self.cancelled = 0
         self.release = trio.Event()
@@ -83,6 +85,9 @@ class RecordingPort:
     def opened(self, caller: Caller) -> None:
         self.here.append(caller)
         self._notify()
+
+    def offer(self, identity: Identity) -> Offer:
+        return self.offers.get(identity.handle, Offer())
 
     def listed(self, caller: Caller) -> None:
         self.listers.append(caller)

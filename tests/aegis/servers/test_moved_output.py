@@ -42,7 +42,8 @@ class Viewer:
 
     async def follow(self, daemon: Daemon, name: str, **options: Any) -> None:
         try:
-            self.end = await follow_output(daemon.system, StreamOutput(name=name, **options), self)
+            command = StreamOutput(name=name, **options)
+            self.end = await follow_output(daemon.system, command, self, None)
         except Exception as error:
             self.end = error
         self._tell()

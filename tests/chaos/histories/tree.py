@@ -47,6 +47,10 @@ class SimulatedKeys:
         """Return the URL of the handle."""
         return f"http://127.0.0.1:9/{handle}"
 
+    def tools(self, handle: str) -> tuple[str, ...]:
+        """Return the sets of tools of the handle."""
+        return ("all",)
+
     async def revoke(self, handle: str) -> None:
         """Do nothing."""
 

@@ -250,3 +250,45 @@ def test_a_disk_that_refuses_voids_nothing(
     assert keys.identity_of_token(token) == OPERATOR
     assert keys.identity_of_session(secret) == ALICE
     assert open_keys(tmp_path).operator_token == token
+
+
+def test_the_tools_of_a_session_are_kept_with_its_secret(tmp_path: Path) -> None:
+    keys = open_keys(tmp_path)
+    secret = keys.session_secret("Alice", ["core", "spawn"])
+    bobs = keys.session_secret("bob")
+    assert (keys.tools("alice"), keys.tools("bob")) == (("core", "spawn"), ("all",))
+    assert keys.session_secret("alice") == secret  # without a choice, nothing changes
+    again = open_keys(tmp_path)
+    assert (again.tools("ALICE"), again.tools("bob")) == (("core", "spawn"), ("all",))
+    assert again.session_secret("alice", ["term_run"]) == secret
+    assert again.session_secret("bob", ["core"]) == bobs
+    again.renew_session("alice")
+    again.renew_all()
+    last = open_keys(tmp_path)
+    assert (last.tools("alice"), last.tools("bob")) == (("term_run",), ("core",))
+
+
+def test_a_revoked_session_leaves_no_choice_to_the_next(tmp_path: Path) -> None:
+    keys = open_keys(tmp_path)
+    keys.session_secret("alice", ["core"])
+    keys.remove_session("alice")
+    assert keys.tools("alice") == ("all",)
+    keys.session_secret("alice")
+    assert open_keys(tmp_path).tools("alice") == ("all",)
+
+
+def test_a_file_without_tools_is_read_and_all_is_not_written(tmp_path: Path) -> None:
+    keys = open_keys(tmp_path)
+    keys.session_secret("alice", ["core"])
+    keys.session_secret("alice", ["all"])
+    assert "tools" not in json.loads(keys.path.read_text())
+
+
+@pytest.mark.parametrize("tools", [[], {"bob": ["core"]}, {"alice": "core"}, {"alice": [5]}])
+def test_a_file_with_broken_tools_is_damaged(tmp_path: Path, tools: object) -> None:
+    keys = open_keys(tmp_path)
+    keys.session_secret("alice")
+    document = {**json.loads(keys.path.read_text()), "tools": tools}
+    keys.path.write_text(json.dumps(document))
+    with pytest.raises(StartupError, match="tools of"):
+        open_keys(tmp_path)

@@ -5,6 +5,7 @@ from functools import partial
 import trio
 import trio.testing
 
+from aegis.protocol.tool_sets import Offer
 from aegis.servers.calls import Caller, Identity
 from aegis.servers.mcp.running_calls import CallerSessions
 
@@ -21,6 +22,9 @@ class Port:
 
     async def report_progress(self, *_: object) -> None:
         raise AssertionError("nobody asks for progress here")
+
+    def offer(self, identity: Identity) -> Offer:
+        return Offer()
 
     def listed(self, caller: Caller) -> None:
         pass

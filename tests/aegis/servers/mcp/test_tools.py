@@ -18,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from structlog.testing import capture_logs
 
 from aegis.protocol.table import COMMANDS
+from aegis.protocol.tool_sets import Offer
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.mcp.post_answer import OPEN_AFTER_S
 from aegis.servers.mcp.tools import McpFace, tool_error, tool_of
@@ -31,7 +32,19 @@ pytestmark = [
 
 Connect = Callable[..., Any]
 ERAS = ["legacy", "auto"]
-MAX_TOOL_LIST_BYTES = {"alice": 40_000, "operator": 50_000}
+OFFERS = {
+    "all": Offer(),
+    "core": Offer(("core",)),
+    "driven": Offer(("core",), is_driven=True),
+    "one": Offer(("term_run",)),
+}
+MAX_TOOL_LIST_BYTES = {
+    "operator": 52_000,
+    "all": 41_000,
+    "core": 17_500,
+    "driven": 17_000,
+    "one": 3_000,
+}
 """The whole answer to ``tools/list``: a client puts it into the context of every conversation."""
 OPERATOR_TOOLS = {entry.tool for entry in COMMANDS if entry.operator}
 
@@ -122,13 +135,14 @@ async def test_the_operator_sees_all_tools_and_a_handle_its_own(
 
 
 @pytest.mark.parametrize("mode", ERAS)
-@pytest.mark.parametrize("whose", ["operator", "alice"])
-async def test_the_list_of_all_tools_is_small(
+@pytest.mark.parametrize("whose", MAX_TOOL_LIST_BYTES)
+async def test_the_list_of_the_tools_of_each_set_is_small(
     daemon: Any, response: Any, mode: str, whose: str
 ) -> None:
     path, authorization = "/mcp", daemon.bearer
     if whose != "operator":
-        path, authorization = daemon.session_url(whose).removeprefix(daemon.url), ""
+        daemon.port.offers["alice"] = OFFERS[whose]
+        path, authorization = daemon.session_url("alice").removeprefix(daemon.url), ""
     stream = await daemon.connect()
     if mode == "legacy":
         session = await daemon.open_session(path, authorization=authorization)
@@ -138,8 +152,44 @@ async def test_the_list_of_all_tools_is_small(
         request = daemon.modern("tools/list", {}, path, authorization=authorization)
     await stream.send_all(request)
     _, _, body = await response(stream)
-    assert f'"name":"{COMMANDS[0].tool}"'.encode() in body
-    assert len(body) <= MAX_TOOL_LIST_BYTES[whose]
+    assert b'"name":"aegis_term_run"' in body
+    assert len(body) <= MAX_TOOL_LIST_BYTES[whose], len(body)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_tool_that_an_address_does_not_offer_is_neither_listed_nor_called(
+    daemon: Any, connect: Connect, mode: str
+) -> None:
+    daemon.port.offers["alice"] = Offer(("term_list", "handoff"))
+    async with connect(mode, "alice") as client:
+        assert [each.name for each in (await client.list_tools()).tools] == [
+            "aegis_term_list",
+            "aegis_handoff",
+        ]
+        refused = await client.call_tool("aegis_term_run", {"name": "build", "cmd": "ls"})
+        assert "not offered at this address, whose tools are term_list, handoff" in sentence(
+            refused
+        )
+        assert not (await client.call_tool("aegis_term_list")).is_error
+        # The choice can change while the client is connected.
+        daemon.port.offers["alice"] = Offer(("core",))
+        allowed = await client.call_tool("aegis_term_run", {"name": "build", "cmd": "ls"})
+        assert not allowed.is_error
+    assert [command for _, command, _ in daemon.port.calls] == ["term_list", "term_run"]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_driven_session_is_told_that_messages_are_turns(
+    daemon: Any, connect: Connect, mode: str
+) -> None:
+    daemon.port.offers["alice"] = Offer(("all",), is_driven=True)
+    async with connect(mode, "alice") as client:
+        assert "arrive as turns of your conversation" in client.instructions
+        assert "aegis_inbox_wait" not in client.instructions
+        listed = {each.name for each in (await client.list_tools()).tools}
+        assert not listed & {"aegis_inbox_read", "aegis_inbox_wait"}
+        assert "aegis_handoff" in listed
+    assert {each.identity.handle for each in daemon.port.listers} == {"alice"}
 
 
 @pytest.mark.parametrize("mode", ERAS)

@@ -14,6 +14,7 @@ import trio.testing
 from aegis.protocol.entry import Entry
 from aegis.protocol.output import OutputChunk
 from aegis.protocol.terminals import TerminalList
+from aegis.protocol.tool_sets import Offer
 from aegis.servers.access.auth import open_keys
 from aegis.servers.calls import OPERATOR, Caller, Identity
 from aegis.servers.requests import Request
@@ -42,6 +43,9 @@ class CountingPort:
 
     def opened(self, caller: Caller) -> None:
         pass
+
+    def offer(self, identity: Identity) -> Offer:
+        return Offer()
 
     def listed(self, caller: Caller) -> None:
         pass

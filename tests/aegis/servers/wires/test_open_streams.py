@@ -24,6 +24,7 @@ from aegis.protocol.streams import (
     pack_keys,
     unpack_output,
 )
+from aegis.protocol.tool_sets import Offer
 from aegis.servers.access.auth import open_keys
 from aegis.servers.calls import OPERATOR, Face, Identity
 from aegis.servers.streams.key_sender import MAX_UNANSWERED
@@ -46,6 +47,9 @@ class NoCalls:
 
     def opened(self, caller: object) -> None:
         pass
+
+    def offer(self, identity: Identity) -> Offer:
+        return Offer()
 
     def listed(self, caller: object) -> None:
         pass
