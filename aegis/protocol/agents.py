@@ -195,10 +195,6 @@ class SetAgent(OnAgent):
         metadata=described("The cost in US dollars at which no further turn begins.", minimum=0),
     )
 
-    def __attrs_post_init__(self) -> None:
-        if self.model is None and self.permission is None and self.budget_usd is None:
-            raise ValueError("give model, permission or budget_usd")
-
 
 @attrs.frozen(kw_only=True)
 class CloseWorkspaceAgents(Request[list[str]]):

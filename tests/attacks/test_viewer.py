@@ -132,7 +132,7 @@ with what a window would answer left out: `tests/e2e/test_attach.py` tries that.
 
 OF_AGENTS = {
     *(f"agent {verb}" for verb in ("launch", "list", "profiles", "show", "send", "read")),
-    *(f"agent {verb}" for verb in ("interrupt", "rename", "restart", "stop")),
+    *(f"agent {verb}" for verb in ("interrupt", "rename", "restart", "set", "stop", "meta")),
     *(f"request {verb}" for verb in ("list", "show", "answer")),
 }
 """Verbs that need an agent: ``tests/e2e/test_agents.py`` tries them."""

@@ -32,6 +32,8 @@ pytestmark = [
 MAX_SENTENCE_CHARS = 400
 
 GOOD: dict[str, dict[str, object]] = {
+    "old_handle": {"old_handle": "target"},
+    "new_handle": {"new_handle": "another"},
     "name": {"name": "{terminal}"},
     "profile": {"profile": "claude"},
     "names": {"names": ["{terminal}"]},
@@ -122,6 +124,9 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "option": [("x" * 8_193, "8192"), (5, "text")],
     "message": [("x" * 8_193, "8192"), (5, "text")],
     "values": [("a=b", "object"), ({"a": {}}, "values"), ({"a": [5]}, "values")],
+    "model": [("x" * 201, "200"), (5, "text")],
+    "permission": [("root", "full"), (5, "full")],
+    "budget_usd": [(-1, "from 0"), ("5", "number"), (1e12, "1000000")],
     "from_handle": [
         ("a b", "1 to 64"),
         ("all", "reserved"),
@@ -149,7 +154,10 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     "list_sessions.closed": [("no", "true or false"), (1, "true or false")],
     **{
         f"{command}.handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text"), (None, "")]
-        for command in ("session_read", "interrupt", "close", "agent_show", "agent_restart")
+        for command in (
+            *("session_read", "interrupt", "close"),
+            *("agent_show", "agent_restart", "agent_set"),
+        )
     },
     "rename.old_handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text"), (None, "")],
     "rename.new_handle": [("a b", "1 to 64"), (5, "text"), (None, "")],

@@ -257,7 +257,8 @@ async def test_a_router_that_crashes_costs_the_call_in_hand_and_no_wake(
                 sending = busy.call("line", "handoff", target_handle="bob", context="work")
                 assert await refused(sending) == (
                     "the inbox had an internal error while it handled this call; your message "
-                    "may have been delivered: if you send it again, it may arrive twice"
+                    "may have been delivered: if you send it again without the same key, it may "
+                    "arrive twice"
                 )
             [record] = await check_aftermath(busy, path)
             assert is_true(record, "build")

@@ -76,7 +76,13 @@ def sessions_alive(terminals: list[LiveTerminal]) -> list[int]:
     found = []
     for pid in pids:
         try:
-            state = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+            state = (
+                (Path("/proc") / str(pid) / "stat")
+                .read_bytes()
+                .rpartition(b")")[2]
+                .split()[0]
+                .decode()
+            )
             if state not in "ZX" and os.getsid(pid) in sids:
                 found.append(pid)
         except OSError:

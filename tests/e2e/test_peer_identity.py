@@ -47,6 +47,7 @@ def outcome(team: Team, handle: str, command: str) -> str:
 
 def test_the_shell_of_an_agent_acts_as_the_agent(team: Team) -> None:
     handle = team.spawn(profile="all")
+    assert team.inbox("pm") == []  # so that the handle exists
     sent = program(team.daemon, "agent", "send", "pm", "hello")
     assert outcome(team, handle, sent).startswith("ran 0")
     assert [each["sender"] for each in team.inbox("pm")] == [f"agent:{handle}"]

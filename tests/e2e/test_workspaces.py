@@ -104,7 +104,7 @@ def test_deleting_a_workspace_ends_its_shells(
     daemon.call("shell_write", shell=shells[0], input=f"nohup sleep 600 & {gate.reach}")
     gate.wait_reached()
     deleted = daemon.call("workspace_delete", workspace=workspace)
-    assert deleted == {"ok": True, "closed": shells, "leftover": []}
+    assert deleted == {"ok": True, "closed": shells, "leftover": [], "agents": []}
     assert workspace not in names(daemon)
     assert [daemon.shell_processes(shell) for shell in shells] == [[], []]
     assert tmp_path.is_dir()

@@ -7,6 +7,7 @@ ready before it ends; an early MCP client waits for the rest of the import.
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import threading
 from collections.abc import Awaitable, Callable
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 LOAD_AFTER_S = 0.1
 """Seconds after which the import begins without a request, so that READY is printed first."""
+
+LOAD_AGAIN_S = 1.0
+"""Seconds after which the import is tried again if no file descriptor was free."""
 
 _IMPORTING = threading.Lock()
 
@@ -45,20 +49,31 @@ class LazyMcp:
         task_status.started()
         with trio.move_on_after(LOAD_AFTER_S):
             await self._wanted.wait()
+        # A stop does not wait for the import, but the exit of the process must: the interpreter
+        # freezes threads at its exit, and one that has an import lock would block the exit.
+        atexit.register(_wait_for_import)
         try:
-            # A stop does not wait for the import, but the exit of the process must: the interpreter
-            # freezes threads at its exit, and one that has an import lock would block the exit.
-            atexit.register(_wait_for_import)
-            make = await trio.to_thread.run_sync(_import_face, abandon_on_cancel=True)
+            face = await self._load()
         except Exception:
             log.exception("MCP cannot be served")
             self._settled.set()
             return
-        face = make(self._port, version=self._version)
         async with trio.open_nursery() as nursery:
             await nursery.start(face.run)
             self._face = face
             self._settled.set()
+
+    async def _load(self) -> McpFace:
+        """Import and make the server; wait as long as no file descriptor is free for that."""
+        while True:
+            try:
+                make = await trio.to_thread.run_sync(_import_face, abandon_on_cancel=True)
+                return make(self._port, version=self._version)
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE):
+                    raise
+                log.warning("MCP waits for a free file descriptor")
+                await trio.sleep(LOAD_AGAIN_S)
 
     async def handle(
         self,

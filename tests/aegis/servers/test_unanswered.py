@@ -66,7 +66,7 @@ def test_no_sentence_has_the_words_of_the_runtime(error: AskError, entry: Entry)
         (
             "handoff",
             "the inbox had an internal error while it handled this call; your message may have "
-            "been delivered: if you send it again, it may arrive twice",
+            "been delivered: if you send it again without the same key, it may arrive twice",
         ),
     ],
 )

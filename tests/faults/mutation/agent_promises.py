@@ -80,7 +80,7 @@ BROKEN_FOR_AGENTS = (
         "agents of an earlier daemon are not ended",
         "G14",
         "aegis/agents/directory/directory.py",
-        "            await self._end_leftovers()\n",
+        "            await end_leftovers(self._programs)\n",
         "            pass\n",
     ),
     Promise(

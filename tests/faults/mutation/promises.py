@@ -352,8 +352,8 @@ _BROKEN = (
         "a handle acts under another's",
         "G13",
         "aegis/servers/connection.py",
-        "    if identity.handle is not None:\n        if given",
-        "    if identity.handle is not None and given is None:\n        if given",
+        "    if identity.handle is not None:\n        own =",
+        "    if identity.handle is not None and given is None:\n        own =",
     ),
 )
 

@@ -202,7 +202,11 @@ BAD: list[tuple[str, Any, str]] = [
     ),
     ("close", {"handle": ""}, f"handle must be {NAME_RULE}, not ''"),
     ("agent_show", {"handle": None}, "handle must be text, not null"),
-    ("agent_set", {"handle": "pm"}, "give model, permission or budget_usd"),
+    (
+        "agent_set",
+        {"handle": "pm", "budget_usd": -1},
+        "budget_usd must be from 0 to 1000000 US dollars, not -1.0",
+    ),
     ("agent_restart", {"handle": 1}, "handle must be text, not 1"),
     ("request_list", {"id": "12"}, f"id must be {ID_RULE}, not '12'"),
     (

@@ -39,8 +39,8 @@ OFFERS = {
     "one": Offer(("term_run",)),
 }
 MAX_TOOL_LIST_BYTES = {
-    "operator": 52_000,
-    "all": 41_000,
+    "operator": 56_000,
+    "all": 43_500,
     "core": 17_500,
     "driven": 17_000,
     "one": 3_000,
