@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import builtins
 
 from aegis.client.blocking.noun import BlockingNoun
 from aegis.protocol.daemon import (
@@ -54,13 +54,12 @@ class Daemon(BlockingNoun):
 class Sessions(BlockingNoun):
     """The sessions: MCP URLs, each bound to one handle."""
 
-    def new(self, handle: str, *, tools: Sequence[str] | None = None) -> Session:
+    def new(self, handle: str, *, tools: builtins.list[str] | None = None) -> Session:
         """Return the MCP URL of a handle, made if there is none. Operator only.
 
         ``tools`` are the tools that it offers from now on: ``core``, ``all``, or names.
         """
-        chosen = None if tools is None else [*tools]
-        return self._call(NewSession, handle=handle, tools=chosen)
+        return self._call(NewSession, handle=handle, tools=tools)
 
     def list(self) -> SessionList:
         """List the handles that have a session. Operator only."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import builtins
 from contextlib import AbstractAsyncContextManager
 
 from aegis.client.nouns.noun import Noun
@@ -57,13 +57,12 @@ class Daemon(Noun):
 class Sessions(Noun):
     """The sessions: MCP URLs, each bound to one handle."""
 
-    async def new(self, handle: str, *, tools: Sequence[str] | None = None) -> Session:
+    async def new(self, handle: str, *, tools: builtins.list[str] | None = None) -> Session:
         """Return the MCP URL of a handle, made if there is none. Operator only.
 
         ``tools`` are the tools that it offers from now on: ``core``, ``all``, or names.
         """
-        chosen = None if tools is None else [*tools]
-        return await self._call(NewSession, handle=handle, tools=chosen)
+        return await self._call(NewSession, handle=handle, tools=tools)
 
     async def list(self) -> SessionList:
         """List the handles that have a session. Operator only."""
