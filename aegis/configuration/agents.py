@@ -114,7 +114,7 @@ class AgentSection:
     )
     tools: tuple[str, ...] = setting(
         Several(_TOOL, 256),
-        default=("core",),
+        default=("all",),
         doc="Tools of ours that its sessions are offered: `core`, `all`, or names.",
     )
     call_limit_s: float | None = setting(

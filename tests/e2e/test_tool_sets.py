@@ -31,8 +31,8 @@ AGENT = {
     "command": [sys.executable, str(STAND_IN), "acp"],
 }
 PROFILES = {
-    "plain": AGENT,
-    "boss": {**AGENT, "tools": ["all"]},
+    "plain": {**AGENT, "tools": ["core"]},
+    "boss": AGENT,
     "reader": {**AGENT, "permission": "read"},
     "hasty": {**AGENT, "permission": "full", "call_limit_s": 2},
 }

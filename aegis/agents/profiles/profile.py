@@ -41,7 +41,7 @@ class Profile:
     max_runtime_s: float | None = None
     may_spawn: tuple[str, ...] = ()
     accepts_from: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ("core",)
+    tools: tuple[str, ...] = ("all",)
     call_limit_s: float | None = None
     answers_requests: bool = False
     project_settings: bool = False
