@@ -146,10 +146,10 @@ def interrupt(daemon: Daemon, agent: str) -> None:
     daemon.show(reply, lambda: print_lines(_sessions([reply])))
 
 
-@verb(argument("agent"), argument("handle"))
-def rename(daemon: Daemon, agent: str, handle: str) -> None:
-    """Give AGENT the new HANDLE; the old one stays an alias."""
-    reply = daemon.call("rename", old_handle=agent, new_handle=handle)
+@verb(argument("agent"), argument("new_handle"))
+def rename(daemon: Daemon, agent: str, new_handle: str) -> None:
+    """Give AGENT the handle NEW_HANDLE; the old one stays an alias."""
+    reply = daemon.call("rename", old_handle=agent, new_handle=new_handle)
     daemon.show(reply, lambda: print_notice(f"renamed to {reply['handle']}"))
 
 

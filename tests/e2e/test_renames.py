@@ -112,3 +112,15 @@ def test_a_session_renames_only_what_it_spawned(team: Team) -> None:
         with pytest.raises(CommandFailed, match="cannot be reached with 'aegis_rename'"):
             rename(team, target, "new", from_handle="ann")
     assert rename(team, "child", "kid", from_handle="ann") == "kid"
+
+
+def test_the_verb_gives_an_agent_another_handle(team: Team) -> None:
+    team.spawn(handle="ann", profile="writes")
+    done = team.daemon.cli("agent", "rename", "ann", "bob")
+    assert (done.returncode, done.stderr) == (0, "renamed to bob\n")
+    assert team.info("ann")["handle"] == "bob"
+    done = team.daemon.cli("agent", "meta", "--as", "bob")
+    assert done.returncode == 0, done.stderr
+    done = team.daemon.cli("agent", "send", "ann", "SAY hello")
+    assert done.returncode == 0, done.stderr
+    team.has_outcomes("bob", "completed")
