@@ -77,9 +77,14 @@ _OF_TERMINALS = {
     "in_flight.json": "note",
     "subscribers.json": "note",
 }
-_OF_SESSIONS = {"transcript.jsonl": "lines"}
+_OF_SESSIONS = dict.fromkeys(
+    ("transcript.jsonl", "transcript.jsonl.1", "transcript.jsonl.next"), "lines"
+)
+_PREVIOUS = ".jsonl.1"
+"""The end of the name of a ledger that was rotated; it has the codes of its earlier name."""
+
 _NEXT = ".next"
-"""The suffix of a note that is not synced yet."""
+"""The suffix of a note that is not synced yet, and of the next file of a ledger."""
 
 
 class NamedPrograms(NamedTuple):
@@ -255,7 +260,9 @@ def _entries(directory: str) -> list[str]:
 
 
 def _seal(seals: Seals, path: str) -> Seal:
-    """Return the seal of a file; an unsynced note has the code of its later name."""
+    """Return the seal of a file; one that is renamed has the same codes under each name."""
+    if path.endswith(_PREVIOUS):
+        path = path.removesuffix(".1")
     return seals.of(path.removesuffix(_NEXT))
 
 

@@ -36,6 +36,14 @@ POINTS = {point.name for table in FAULT_TABLES for point in table}
 ONLY_REAL = {"gateway.accept.before": "servers are not simulated"}
 """Points that no simulated daemon passes, each with the reason."""
 
+NOT_IN_HISTORIES = {
+    "ledger.rotate.before",
+    "ledger.rename.before",
+    "ledger.rename.after",
+    "ledger.rotate.after",
+}
+"""Points of a rotation: a history is too short to fill a transcript."""
+
 CRASHED = "actor.receive.before[Shell]"
 """The crash that makes a supervisor start an actor again: nothing else passes its points."""
 
@@ -154,6 +162,6 @@ def test_histories_pass_every_point_and_every_place_where_they_let_something_go_
         play(make_script(seed))
     crash = s.PointFault(step=0, place=CRASHED, number=3, kind=Kind.CRASH)
     play(attrs.evolve(make_script(SEEDS[0]), faults=(crash,)))
-    assert without_subjects(passed) == POINTS - ONLY_REAL.keys()
+    assert without_subjects(passed) == POINTS - ONLY_REAL.keys() - NOT_IN_HISTORIES
     struck = STRUCK_BY_RING_2.keys() | STRUCK_WITH_AGENTS.keys()
     assert struck - passed == set()

@@ -131,6 +131,8 @@ def read(daemon: Daemon, agent: str, last: int | None, since: int | None, follow
 
 def _show_transcript(agent: str, reply: Mapping[str, Any], *, is_newest: bool) -> None:
     entries = reply["result"]
+    if reply.get("missed"):
+        print_notice(f"↳ {reply['missed']} entries before these are no longer kept")
     print_lines(transcript_lines(entries))
     if is_newest and entries and entries[0]["seq"] > 1:
         print_notice(f"↳ from the beginning: aegis-actors agent read {agent} --since 0")

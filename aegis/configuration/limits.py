@@ -33,6 +33,11 @@ class LimitsSection:
         default=200,
         doc="Most messages that the sessions of one tree may send within an hour.",
     )
+    transcript_bytes: int = setting(
+        WholeNumber(65_536, 1_073_741_824),
+        default=67_108_864,
+        doc="Size of the newest entries of a session's transcript that are kept, in bytes.",
+    )
     usd_per_day: float | None = setting(
         Number(0.01, MAX_USD),
         default=None,

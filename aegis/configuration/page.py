@@ -51,6 +51,7 @@ limits.sessions           16        default
 limits.spawn_depth        3         default
 limits.spawns_per_hour    60        default
 limits.messages_per_hour  200       default
+limits.transcript_bytes   67108864  default
 limits.usd_per_day        -         default
 ```
 

@@ -16,3 +16,11 @@ SYNC_AFTER = JOURNAL.point("ledger.sync.after", may_wait=True)
 NOTE_BEFORE = JOURNAL.point("note.write.before")
 NOTE_AFTER = JOURNAL.point("note.write.after")
 """The note is written, not synced."""
+ROTATE_BEFORE = JOURNAL.point("ledger.rotate.before")
+"""A new file of a ledger will now be written; it is not the current one yet."""
+RENAME_BEFORE = JOURNAL.point("ledger.rename.before")
+"""The new file is synced; the current one will now be renamed."""
+RENAME_AFTER = JOURNAL.point("ledger.rename.after")
+"""The old file is renamed, which is synced; the new one is not renamed yet."""
+ROTATE_AFTER = JOURNAL.point("ledger.rotate.after")
+"""The new file is the current one, which is synced; nothing is written to it yet."""

@@ -60,9 +60,13 @@ class Reading:
 class LedgerReader:
     """A reader of one ledger. It opens the file for each read and caches nothing. Thread-safe."""
 
-    def __init__(self, path: Path, *, disk: Disk | None = None) -> None:
+    def __init__(
+        self, path: Path, *, disk: Disk | None = None, sealed_as: Path | None = None
+    ) -> None:
+        """``sealed_as`` is the path that the codes of the lines are made for; None: ``path``."""
         self.path = path
         self._disk: Disk = OsDisk() if disk is None else disk
+        self._sealed_as = path if sealed_as is None else sealed_as
 
     def last_n(self, n: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES) -> Reading:
         """Return the newest ``n`` lines (1 or more); if they are too long, the newest that fit.
@@ -140,7 +144,7 @@ class LedgerReader:
 
     def _onward(self, start: int, end: int | None, max_bytes: int, budget: int | None) -> Reading:
         with self._opened(end, budget) as (read_at, stop):
-            found = _scan_onward(read_at, start, stop, max_bytes, self._disk.seal(self.path))
+            found = _scan_onward(read_at, start, stop, max_bytes, self._disk.seal(self._sealed_as))
         return Reading(
             records=[line.fields for line in found.lines],
             more=found.whole + found.torn < stop,
@@ -152,7 +156,7 @@ class LedgerReader:
     def _backward(
         self, end: int | None, budget: int | None
     ) -> Generator[Line | Damaged, None, None]:
-        seal = self._disk.seal(self.path)
+        seal = self._disk.seal(self._sealed_as)
         with self._opened(end, budget) as (read_at, stop):
             for piece in pieces_backward(read_at, stop):
                 if piece.whole:

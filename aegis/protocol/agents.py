@@ -258,10 +258,14 @@ class TranscriptEntry:
 
 @attrs.frozen(kw_only=True)
 class Transcript:
-    """Entries of a transcript, oldest first; ``more``: a limit left some out."""
+    """Entries of a transcript, oldest first; ``more``: a limit left some out.
+
+    ``missed``: so many entries after ``since`` are no longer kept.
+    """
 
     result: list[TranscriptEntry]
     more: bool = False
+    missed: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -281,9 +285,11 @@ class ReadSession(Command[Transcript]):
     )
 
 
-def transcript_of(records: Sequence[Mapping[str, Any]], *, more: bool) -> Transcript:
+def transcript_of(
+    records: Sequence[Mapping[str, Any]], *, more: bool, missed: int = 0
+) -> Transcript:
     """Return the lines of a transcript as a reply."""
-    return Transcript(result=[_entry(each) for each in records], more=more)
+    return Transcript(result=[_entry(each) for each in records], more=more, missed=missed)
 
 
 def _entry(record: Mapping[str, Any]) -> TranscriptEntry:

@@ -20,6 +20,7 @@ from tests.faults.raw_logs import Rotation
 from tests.faults.requests import Answers
 from tests.faults.sessions import Turns
 from tests.faults.terminals import OnTerminals, Purge, Recovery, Spawn, StartRunFinish, TypeAhead
+from tests.faults.transcripts import Transcripts
 
 SCENARIOS: tuple[Scenario, ...] = (
     Append("append", (1, 1)),
@@ -28,6 +29,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     HandOver(name="deferred inbox hand-over", deferred=("bob",)),
     Answers(),
     Turns(),
+    Transcripts(),
     Subscriptions(),
     OpenTerminals(),
     NamedWorkspaces(),

@@ -30,7 +30,7 @@ from actors.errors import root_cause
 from aegis.agents.directory.admission import check_spawn
 from aegis.agents.directory.all_sessions import close_all, end_leftovers, info_of, resume_all
 from aegis.agents.directory.board import Board
-from aegis.agents.directory.following import follow_ended, visible_to
+from aegis.agents.directory.following import follow_ended, read_ended, visible_to
 from aegis.agents.directory.handles import check_handle, new_handle
 from aegis.agents.directory.message_rights import count_spawns, root_of
 from aegis.agents.directory.programs import Programs
@@ -310,10 +310,13 @@ class AgentDirectory(Actor[DirectoryMessage]):
             self.context.start_soon(self._revive, member, message, self.defer(message))
         elif isinstance(message, api.ShowAgent | api.CloseAgent):
             self.reply(cast("Request[Any]", message), closed_info(member))
+        elif isinstance(message, api.ReadSession):
+            files, reply = self._directory / member.id, self.defer(message)
+            self.context.start_soon(read_ended, files, self._flusher, message, reply)
         else:
             raise NotFound(
-                f"the session {member.handle!r} is closed; its transcript is kept in "
-                f"{self._directory / member.id}"
+                f"the session {member.handle!r} is closed: read it with aegis_session_read, or "
+                "spawn another one"
             )
 
     def _tools_listed(self, message: api.ToolsListed) -> None:

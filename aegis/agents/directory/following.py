@@ -1,4 +1,4 @@
-"""Streams of sessions, as far as the directory answers them."""
+"""Transcripts and streams of sessions, as far as the directory answers for them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from aegis.agents.directory.replies import closed_info
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.sessions.followers import follow_closed
 from aegis.agents.sessions.transcript import TRANSCRIPT
+from aegis.agents.sessions.transcript_reading import read_closed
 from aegis.errors import AegisError, Unavailable
 from aegis.journal.flusher import Flusher
+from aegis.protocol.agents import ReadSession, Transcript
 from aegis.protocol.feeds import FollowSession, SessionNews
 
 
@@ -46,3 +48,13 @@ async def follow_ended(
         reply.fail(Unavailable(closed_info(member).reason))
     else:
         reply.send(news)
+
+
+async def read_ended(
+    files: Path, flusher: Flusher, request: ReadSession, reply: Reply[Transcript]
+) -> None:
+    """Answer the request for a closed session from the transcript in ``files``."""
+    try:
+        reply.send(await read_closed(files / TRANSCRIPT, flusher, request))
+    except AegisError as error:
+        reply.fail(error)

@@ -55,6 +55,7 @@ def session_subtree(
         processes=f"{above}/{member.id}/processes",
         flusher=flusher,
         on_change=on_change,
+        transcript_bytes=programs.configuration.limits.transcript_bytes,
     ).with_options(restart=Restart.TRANSIENT, significant=True, mailbox=MAILBOX)
     return SupervisorSpec(
         name=member.id,

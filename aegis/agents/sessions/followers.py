@@ -15,11 +15,12 @@ import attrs
 import trio
 
 from actors import Reply
-from aegis.agents.sessions.transcript import Shown, Transcript
+from aegis.agents.sessions.transcript import Transcript
+from aegis.agents.sessions.transcript_files import Shown, next_entries, shown_of_closed
 from aegis.errors import AegisError, Busy, InvalidRequest
+from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import scan
-from aegis.journal.reader import LedgerReader, Reading
 from aegis.protocol.agents import TranscriptEntry, transcript_of
 from aegis.protocol.feeds import FollowSession, SessionNews, SessionPlace
 
@@ -105,11 +106,8 @@ class _Follower:
 class Followers:
     """The streams that follow ``transcript``. Reads run in tasks of ``start_soon``."""
 
-    def __init__(
-        self, transcript: Transcript, flusher: Flusher, start_soon: Callable[..., object]
-    ) -> None:
+    def __init__(self, transcript: Transcript, start_soon: Callable[..., object]) -> None:
         self._transcript = transcript
-        self._flusher = flusher
         self._start_soon = start_soon
         self._tail = Tail()
         self._file = transcript.shown.file
@@ -154,7 +152,7 @@ class Followers:
 
     def _shown(self) -> Shown:
         shown = self._transcript.shown
-        if shown.file != self._file:  # the disk has lost entries that are kept in memory
+        if shown.file != self._file:  # another file, or the disk has lost entries that are kept
             self._tail.end()
             self._file = shown.file
         return shown
@@ -169,12 +167,12 @@ class Followers:
         if news is not None:
             follower.reply.send(news)
         else:
-            self._start_soon(self._read, follower, shown)
+            self._start_soon(self._read, follower)
         return True
 
-    async def _read(self, follower: _Follower, shown: Shown) -> None:
+    async def _read(self, follower: _Follower) -> None:
         try:
-            news = await read_news(self._transcript.path, self._flusher, follower.place, shown)
+            news = await self._transcript.look(partial(read_news, follower.place))
         except AegisError as error:
             follower.reply.fail(error)
         else:
@@ -201,40 +199,19 @@ def first_news(request: FollowSession, shown: Shown) -> SessionNews:
 
 async def follow_closed(path: Path, flusher: Flusher, request: FollowSession) -> SessionNews:
     """Answer the request for a session that has no actor. Raises ``AegisError``."""
-    reader = LedgerReader(path, disk=flusher.disk)
-    newest = await flusher.look(partial(reader.last_n, 1))
-    seq = newest.records[-1].get("seq", 0) if newest.records else 0
-    shown = Shown(seq=seq, end=newest.end, file="closed")
+    shown = await flusher.look(partial(shown_of_closed, flusher.disk, path))
     if request.place is None:
         return first_news(request, shown)
     if request.place.seq < shown.seq:
-        return await read_news(path, flusher, request.place, shown)
+        read = partial(read_news, request.place, flusher.disk, path, shown)
+        return await flusher.look(read)
     return SessionNews(entries=[], place=request.place, newest=shown.seq, is_over=True)
 
 
-async def read_news(path: Path, flusher: Flusher, place: SessionPlace, shown: Shown) -> SessionNews:
-    """Return the next entries after ``place`` from the file. Raises ``StorageError``."""
-    reader = LedgerReader(path, disk=flusher.disk)
-    offset = place.offset if place.file == shown.file else None
-    read: Callable[[], Reading] = (
-        partial(reader.since, "seq", place.seq, end=shown.end, max_bytes=BATCH_BYTES)
-        if offset is None
-        else partial(reader.onward, offset, end=shown.end, max_bytes=BATCH_BYTES)
-    )
-    found = await flusher.look(read)
-    numbers = [each.get("seq") for each in found.records]
-    records = [
-        record
-        for record, seq in zip(found.records, numbers, strict=True)
-        if type(seq) is int and seq > place.seq
-    ]
-    if records:
-        end = SessionPlace(seq=records[-1]["seq"], offset=found.end, file=shown.file)
-    elif found.more:
-        end = attrs.evolve(place, offset=found.end)
-    else:  # the rest cannot be read
-        end = SessionPlace(seq=shown.seq, offset=shown.end, file=shown.file)
-    return _news(transcript_of(records, more=False).result, place, end, shown)
+def read_news(place: SessionPlace, disk: Disk, path: Path, shown: Shown) -> SessionNews:
+    """Return the next entries after ``place`` from the files. Raises ``StorageError``."""
+    found = next_entries(disk, path, place, shown, BATCH_BYTES)
+    return _news(transcript_of(found.records, more=False).result, place, found.place, shown)
 
 
 def _news(

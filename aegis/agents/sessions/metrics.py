@@ -6,12 +6,15 @@ can be restored from a transcript.
 
 from __future__ import annotations
 
-import math
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
 from aegis.protocol.agent_events import AgentEvent, Result, StateChanged, SystemInit, Usage
+
+MAX_TOKENS = 2**53 - 1
+MAX_USD = 1e12
+"""The largest figures of an agent that count: a sum of them is always a number in JSON."""
 
 WARNING_SHARE = 0.8
 """The share of a budget at which a warning is due."""
@@ -67,6 +70,30 @@ class Meter:
         if self._reported_usd is None:
             return self._totals
         return attrs.evolve(self._totals, cost_usd=_added(self._totals.cost_usd, self._open_usd))
+
+    def fields(self) -> dict[str, Any]:
+        """Return the meter as an object of JSON values."""
+        return {
+            "totals": attrs.asdict(self._totals),
+            "began": self._began,
+            "conversation": self._conversation,
+            "reported_usd": self._reported_usd,
+            "counted_usd": self._counted_usd,
+        }
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> Meter:
+        """Return the meter of which ``fields`` made an object. Raises ``KeyError``, ``TypeError``.
+
+        It continues as the other would.
+        """
+        meter = cls()
+        meter._totals = Metrics(**fields["totals"])
+        meter._began = fields["began"]
+        meter._conversation = fields["conversation"]
+        meter._reported_usd = fields["reported_usd"]
+        meter._counted_usd = fields["counted_usd"]
+        return meter
 
     def begin_turn(self, now: float) -> None:
         """Note the begin of a turn; a turn that already runs continues."""
@@ -170,13 +197,14 @@ def _sum(total: int | None, more: int | None) -> int | None:
 
 
 def _latest(before: int | None, now: int | None) -> int | None:
-    return now if type(now) is int and now >= 0 else before
+    return now if type(now) is int and 0 <= now <= MAX_TOKENS else before
 
 
 def _amount(usd: float | None) -> float | None:
     """Return a cost as reported; None if it is no cost."""
-    is_cost = type(usd) in (int, float) and usd is not None and math.isfinite(usd) and usd >= 0
-    return usd if is_cost else None
+    if usd is None or type(usd) not in (int, float) or not 0 <= usd <= MAX_USD:
+        return None
+    return usd
 
 
 def _added(total: float | None, more: float) -> float:

@@ -29,7 +29,8 @@ from aegis.agents.sessions.rules import Session
 from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.state_reports import LookAgain, SessionClosed, StateReports
 from aegis.agents.sessions.status import Identity, agent_info
-from aegis.agents.sessions.transcript import TRANSCRIPT, Transcript
+from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, Transcript
+from aegis.agents.sessions.transcript_reading import read_durable
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
@@ -124,12 +125,14 @@ class AgentSession(Actor[SessionMessage]):
         processes: str,
         flusher: Flusher,
         on_change: Callable[[api.AgentInfo], None] = lambda info: None,
+        transcript_bytes: int = LIMIT_BYTES,
     ) -> None:
         self._identity = identity
         self._directory = directory
         self._make_driver = make_driver
         self._processes = processes
         self._flusher = flusher
+        self._transcript_bytes = transcript_bytes
         self._settings = settings
         self._transcript: Transcript | None = None
         self._driver: Ref[Any] | None = None
@@ -146,12 +149,12 @@ class AgentSession(Actor[SessionMessage]):
 
         Raises ``StorageError``.
         """
-        path = self._directory / TRANSCRIPT
-        self._transcript = transcript = await Transcript.open(path, self._flusher)
+        path, limit = self._directory / TRANSCRIPT, self._transcript_bytes
+        self._transcript = transcript = await Transcript.open(path, self._flusher, limit)
         self._session = Session(self._settings, transcript.past, now=time.time())
         transcript.start(self.context.start_soon, self._on_outcome)
         self._reports = StateReports(self._identity, self._on_change, self.context.after)
-        self._followers = Followers(transcript, self._flusher, self.context.start_soon)
+        self._followers = Followers(transcript, self.context.start_soon)
         self._requests = RequestsOut(
             self.context, self.context.path, self._identity, self._report_change
         )
@@ -324,11 +327,9 @@ class AgentSession(Actor[SessionMessage]):
     async def _read(self, message: api.ReadSession, reply: Reply[api.Transcript]) -> None:
         assert self._transcript is not None
         try:
-            found = await self._transcript.read(last_n=message.last_n, since=message.since)
+            reply.send(await read_durable(self._transcript, message))
         except AegisError as error:
             reply.fail(error)
-        else:
-            reply.send(api.transcript_of(found.records, more=found.more))
 
     # The driver.
 

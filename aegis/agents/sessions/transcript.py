@@ -3,6 +3,10 @@
 A line is an entry of the session's machine with ``seq``, which rises by one; a number is not used
 again after the disk has lost its entry. An entry that cannot be stored as it is (too long, no JSON)
 is stored without its content, so that no event is missing.
+
+The newest entries are kept: once the current file has half of ``limit_bytes``, a new one begins
+(``aegis.journal.rotation``). Its head has the fold of all entries before it, so the machine of the
+session is restored from the current file alone.
 """
 
 from __future__ import annotations
@@ -11,19 +15,21 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
-import attrs
 import structlog
+import trio
 
+from aegis.agents.sessions.carried import carried, restored
 from aegis.agents.sessions.past import Past
+from aegis.agents.sessions.transcript_files import Folded, Shown, fold
 from aegis.errors import StorageError
 from aegis.journal.appender import Appender, Position
-from aegis.journal.disk import Disk, read_blocks, shown, storage_error
+from aegis.journal.disk import Disk, shown
 from aegis.journal.flusher import Flusher
-from aegis.journal.ledger import encode_line, scan
-from aegis.journal.reader import LedgerReader, Reading
+from aegis.journal.ledger import encode_line
+from aegis.journal.rotation import AFTER, rotate_ledger, settle_rotation
 
 log = structlog.get_logger("aegis.agents")
 
@@ -44,54 +50,60 @@ MAX_FIELD_CHARS = 2_000
 Outcome = Callable[[int, StorageError | None], None]
 """Called with an entry's number, and with the error if the disk refused it."""
 
+LIMIT_BYTES = 64 * 1024 * 1024
+"""The size of the entries that are kept, unless the configuration says otherwise."""
+
+RETRY_SHARE = 8
+"""A rotation that the disk refused is tried again after this part of the limit is written."""
+
 OnLine = Callable[[int, bytes, int], None]
 """Called with the seq of a written line, the line, and the offset of its end."""
 
 
-@attrs.frozen(kw_only=True)
-class Shown:
-    """The part of a transcript that clients may see: up to the entry ``seq``.
-
-    It ends at the offset ``end``. Offsets are valid as long as the name ``file`` is the same.
-    """
-
-    seq: int
-    end: int
-    file: str
+T = TypeVar("T")
 
 
 class Transcript:
     """The only writer of a session's ledger. The owner closes it."""
 
-    def __init__(self, appender: Appender, flusher: Flusher, past: Past, seq: int) -> None:
+    def __init__(
+        self, appender: Appender, flusher: Flusher, folded: Folded, limit_bytes: int
+    ) -> None:
         self._appender = appender
         self._flusher = flusher
-        self.past = past
+        self.past = folded.past
         """The fold of the entries that were there when it was opened."""
-        self._seq = seq
+        self._fold: Past | None = restored(carried(folded.past))  # None: to be read from the file
+        self._seq, self._after = folded.seq, folded.after
         self._end = appender.synced
-        self._file = uuid4().hex
+        self._file, self._earlier = uuid4().hex, uuid4().hex
+        self._limit = limit_bytes
+        self._full_at = limit_bytes // 2
+        self._last: Position | None = None
+        self._rotations = 0
+        self._is_settled: trio.Event | None = None  # of a rotation in progress
         self._awaited: list[tuple[int, int, Position]] = []  # number and seq of synced entries
         self._on_outcome: Outcome | None = None
+        self._start_soon: Callable[..., object] | None = None
         self.on_line: OnLine | None = None
 
     @classmethod
-    async def open(cls, path: Path, flusher: Flusher) -> Transcript:
+    async def open(cls, path: Path, flusher: Flusher, limit_bytes: int = LIMIT_BYTES) -> Transcript:
         """Open or create the ledger and read it. Raises ``StorageError``."""
+        await flusher.call(partial(settle_rotation, flusher.disk, path))
         appender = await Appender.open(path, flusher)
         try:
-            read = partial(_fold, flusher.disk, path, appender.fd, appender.synced)
-            past, seq, damaged = await flusher.look(read)
+            folded = await flusher.look(partial(fold, flusher.disk, path, appender.synced))
         except BaseException:
             appender.close()
             raise
-        if damaged:
-            log.warning("damaged lines skipped", file=shown(path), lines=damaged)
-        return cls(appender, flusher, past, seq)
+        if folded.damaged:
+            log.warning("damaged lines skipped", file=shown(path), lines=folded.damaged)
+        return cls(appender, flusher, folded, limit_bytes)
 
     def start(self, start_soon: Callable[..., object], on_outcome: Outcome) -> None:
         """Start syncs with ``start_soon``, and report the outcome of synced entries."""
-        self._on_outcome = on_outcome
+        self._on_outcome, self._start_soon = on_outcome, start_soon
         self._appender.start(start_soon)
         self._appender.on_outcome = self._settle
 
@@ -103,14 +115,18 @@ class Transcript:
         try:
             if self._appender.failed:
                 await self._appender.recover()
-            line = _line(self._seq + 1, entry)
+            if self._end >= self._full_at:
+                await self._rotate()
+            line, stored = _line(self._seq + 1, entry)
             position = self._appender.append(line)
         except StorageError as error:
             log.warning("entry not stored", file=shown(self._appender.path), why=str(error))
             if sync:
                 self._report(number, error)
             return
-        self._seq, self._end = self._seq + 1, position.end
+        self._seq, self._end, self._last = self._seq + 1, position.end, position
+        if self._fold is not None:
+            self._fold.take(stored)
         if sync:
             self._awaited.append((number, self._seq, position))
             self._appender.request_sync()
@@ -130,21 +146,36 @@ class Transcript:
     @property
     def shown(self) -> Shown:
         """The entries that clients may see: an entry that must be durable only once it is."""
-        if not self._awaited:
-            return Shown(seq=self._seq, end=self._end, file=self._file)
-        _, seq, position = self._awaited[0]
-        return Shown(seq=seq - 1, end=position.start, file=self._file)
+        seq, end = self._seq, self._end
+        if self._awaited:
+            _, first, position = self._awaited[0]
+            seq, end = first - 1, position.start
+        return Shown(
+            seq=seq,
+            end=end,
+            synced=self._appender.synced,
+            file=self._file,
+            after=self._after,
+            earlier=self._earlier,
+        )
 
-    async def read(self, *, last_n: int | None, since: int | None) -> Reading:
-        """Return the durable entries: the newest ``last_n``, or those after ``since``.
+    async def look(self, read: Callable[[Disk, Path, Shown], T]) -> T:
+        """Return the result of ``read``, which runs in a thread. Raises ``StorageError``.
 
-        Raises ``StorageError``.
+        It is repeated if the files were rotated meanwhile.
         """
-        reader = LedgerReader(self._appender.path, disk=self._flusher.disk)
-        end = self._appender.synced
-        if since is not None:
-            return await self._flusher.look(partial(reader.since, "seq", since, end=end))
-        return await self._flusher.look(partial(reader.last_n, last_n or 50, end=end))
+        while True:
+            if self._is_settled is not None:
+                await self._is_settled.wait()
+            rotations, disk = self._rotations, self._flusher.disk
+            try:
+                found = await self._flusher.look(partial(read, disk, self.path, self.shown))
+            except StorageError:
+                if rotations == self._rotations:
+                    raise
+            else:
+                if rotations == self._rotations:
+                    return found
 
     def close(self) -> None:
         """Close the file; the outcome of entries that are not durable is not reported."""
@@ -154,6 +185,7 @@ class Transcript:
     def _settle(self) -> None:
         if self._appender.failed:  # the lines that were not durable are gone
             self._end, self._file = self._appender.synced, uuid4().hex
+            self._fold = self._last = None
         awaited, self._awaited = self._awaited, []
         for number, seq, position in awaited:
             try:
@@ -166,25 +198,74 @@ class Transcript:
                 else:
                     self._awaited.append((number, seq, position))
 
+    async def _rotate(self) -> None:
+        """Begin a new file. If the disk refuses, the current one continues, and grows."""
+        try:
+            if self._last is not None:
+                await self._appender.wait_synced(self._last)
+            await self._begin_file(await self._head())
+        except (StorageError, ValueError) as error:
+            self._full_at = self._end + self._limit // RETRY_SHARE
+            log.warning(
+                "transcript not rotated: its file grows until a later rotation succeeds",
+                file=shown(self.path),
+                why=str(error),
+            )
+
+    async def _head(self) -> bytes:
+        """Return the head of a new file. Raises ``StorageError``; ``ValueError`` if too long."""
+        if self._fold is None:
+            read = partial(fold, self._flusher.disk, self.path, self._appender.synced)
+            self._fold = (await self._flusher.look(read)).past
+        return encode_line({"kind": "head", AFTER: self._seq, "past": carried(self._fold)})
+
+    async def _begin_file(self, head: bytes) -> None:
+        self._rotations += 1
+        self._is_settled = trio.Event()
+        try:
+            appender = await rotate_ledger(self.path, head, self._flusher)
+            self._use(appender)
+        finally:
+            self._is_settled.set()
+            self._is_settled = None
+
+    def _use(self, appender: Appender) -> None:
+        """Continue in a new file. The entries before the current one are gone."""
+        log.info("transcript rotated", file=shown(self.path), dropped_through=self._after)
+        assert self._start_soon is not None, "a transcript rotates once it was started"
+        before, self._appender = self._appender, appender
+        before.on_outcome = None
+        before.close()
+        appender.start(self._start_soon)
+        appender.on_outcome = self._settle
+        self._after, self._last = self._seq, None
+        self._earlier, self._file = self._file, uuid4().hex
+        self._end = appender.synced
+        self._full_at = self._end + self._limit // 2
+
     def _report(self, number: int, error: StorageError | None) -> None:
         if self._on_outcome is not None:
             self._on_outcome(number, error)
 
 
-def _line(seq: int, entry: Mapping[str, Any]) -> bytes:
+def _line(seq: int, entry: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
+    """Return the line of an entry, and the entry as it is stored."""
     try:
         line = encode_line({"seq": seq, **entry})
         if _URL_BYTES in line:
             entry = _scrubbed(entry)
             line = encode_line({"seq": seq, **entry})
     except (ValueError, TypeError, RecursionError):
-        return encode_line(_scrubbed(_without_content(seq, entry)))
+        entry = _scrubbed(_without_content(seq, entry))
+        return encode_line(entry), entry
     if len(line) <= MAX_ENTRY_BYTES:
-        return line
-    line = encode_line({"seq": seq, **_shortened(entry), "truncated": len(line)})
+        return line, entry
+    entry = {"seq": seq, **_shortened(entry), "truncated": len(line)}
+    line = encode_line(entry)
     if len(line) <= MAX_ENTRY_BYTES:
-        return line
-    return encode_line(_without_content(seq, entry))
+        return line, entry
+    entry = _without_content(seq, entry)
+    return encode_line(entry), entry
 
 
 def _scrubbed(value: Any) -> Any:
@@ -216,24 +297,3 @@ def _without_content(seq: int, entry: Mapping[str, Any]) -> dict[str, Any]:
     }
     kind = {"type": str(event.get("type"))[:64]} if isinstance(event, Mapping) else {}
     return {"seq": seq, **kept, **({"event": kind} if kind else {}), "truncated": 0}
-
-
-def _fold(disk: Disk, path: Path, fd: int, end: int) -> tuple[Past, int, int]:
-    """Return the fold of the first ``end`` bytes, the newest number, and the damaged lines.
-
-    Blocking: for a thread.
-    """
-    past, seq, damaged = Past(), 0, 0
-    seal, rest, base = disk.seal(path), b"", 0
-    try:
-        for block in read_blocks(disk, fd, 0, end):
-            found = scan(rest + block, base=base, seal=seal)
-            rest, base = (rest + block)[found.whole - base :], found.whole
-            damaged += len(found.damaged)
-            for line in found.lines:
-                number = line.fields.get("seq")
-                seq = max(seq, number) if type(number) is int else seq
-                past.take(line.fields)
-    except OSError as error:
-        raise storage_error("read", path, error) from error
-    return past, seq, damaged

@@ -26,6 +26,7 @@ DEFAULTS = {
     "limits.spawn_depth": 3,
     "limits.spawns_per_hour": 60,
     "limits.messages_per_hour": 200,
+    "limits.transcript_bytes": 67_108_864,
     "limits.usd_per_day": None,
 }
 
@@ -52,6 +53,7 @@ def test_without_a_file_it_shows_the_defaults(invoke: Invoke, path: Path) -> Non
         "limits.spawn_depth        3         default\n"
         "limits.spawns_per_hour    60        default\n"
         "limits.messages_per_hour  200       default\n"
+        "limits.transcript_bytes   67108864  default\n"
         "limits.usd_per_day        -         default\n"
     )
 

@@ -55,6 +55,7 @@ def test_every_key_is_named_once_with_what_it_does() -> None:
         "limits.spawn_depth",
         "limits.spawns_per_hour",
         "limits.messages_per_hour",
+        "limits.transcript_bytes",
         "limits.usd_per_day",
     ]
     assert list(sections()) == ["terminals", "nodes", "limits"]

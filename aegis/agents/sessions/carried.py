@@ -1,0 +1,55 @@
+"""The fold of a transcript as JSON, for the head line of its next file. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aegis.agents.sessions.metrics import Meter
+from aegis.agents.sessions.past import OpenTurn, Past
+
+_SIMPLE = ("turn", "launches", "conversation", "is_closed", "at")
+
+
+def carried(past: Past) -> dict[str, Any]:
+    """Return a fold as an object of JSON values."""
+    return {
+        **{name: getattr(past, name) for name in _SIMPLE},
+        "open_turn": None if past.open_turn is None else _turn_fields(past.open_turn),
+        "unreported": [
+            {"turn": _turn_fields(turn), "outcome": outcome, "reason": reason}
+            for turn, outcome, reason in past.unreported.values()
+        ],
+        "known": [*past.known],
+        "texts": [*past.texts],
+        "meter": past.meter.fields(),
+    }
+
+
+def restored(fields: dict[str, Any]) -> Past:
+    """Return the fold of which ``carried`` made an object.
+
+    Raises ``KeyError``, ``TypeError`` or ``ValueError`` for any other object.
+    """
+    past = Past(**{name: fields[name] for name in _SIMPLE})
+    if fields["open_turn"] is not None:
+        past.open_turn = _turn(fields["open_turn"])
+    for each in fields["unreported"]:
+        turn = _turn(each["turn"])
+        past.unreported[turn.number] = turn, each["outcome"], each["reason"]
+    past.known = dict.fromkeys(fields["known"])
+    past.texts = [*fields["texts"]]
+    past.meter = Meter.of(fields["meter"])
+    return past
+
+
+def _turn_fields(turn: OpenTurn) -> dict[str, Any]:
+    return {
+        "number": turn.number,
+        "uuid": turn.uuid,
+        "messages": [[*each] for each in turn.messages],
+    }
+
+
+def _turn(fields: dict[str, Any]) -> OpenTurn:
+    messages = tuple((message_id, sender) for message_id, sender in fields["messages"])
+    return OpenTurn(number=fields["number"], uuid=fields["uuid"], messages=messages)
