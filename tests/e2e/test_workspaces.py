@@ -72,7 +72,9 @@ def test_open_a_shell_write_read_in_chunks_interrupt_and_close(
     text, cursor = read_until(daemon, shell, "a30\n")
     assert "here-/\na1 a2 " in text
     gate = Gate(tmp_path)
-    daemon.call("shell_write", shell=shell, input=f"{gate.reach}; sleep 600")
+    # The process that is there when the gate is reached is the one that sleeps: no fork in between
+    # could miss the signal.
+    daemon.call("shell_write", shell=shell, input=f"({gate.reach}; exec sleep 600)")
     gate.wait_reached()
     assert daemon.call("shell_signal", shell=shell, signal="INT") == done
     daemon.call("shell_write", shell=shell, input="echo exit=$?")
