@@ -52,8 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return what ``-n auto`` means: half of the time a test waits for a shell."""
-    return 2 * len(os.sched_getaffinity(0))
+    """Return what ``-n auto`` means: most of the time a test waits for a shell."""
+    return 3 * len(os.sched_getaffinity(0))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -21,6 +21,7 @@ def words_in(text: str, name: str, tmp_path: Path) -> list[str]:
     return [found.words for found in language.findings(path)]
 
 
+@pytest.mark.long
 def test_no_directory_has_more_findings_than_its_number() -> None:
     now, most = language.counted(), language.allowed()
     assert {name: count for name, count in now.items() if count > most.get(name, 0)} == {}

@@ -111,6 +111,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return top
 
 
+@pytest.mark.long
 @pytest.mark.real
 def test_the_source_distribution_holds_what_its_own_commands_and_tests_use(sdist: Path) -> None:
     for directory in (".ci", "actors", "aegis", "docs", "tests"):

@@ -80,6 +80,15 @@ class Raw:
         document: dict[str, Any] = json.loads(self.until(b"\n"))
         return document
 
+    def finish(self) -> bytes:
+        """Wait for an answer, send nothing more, and return all up to the other end's close.
+
+        A daemon that has refused reads on for a second, unless the client has ended first.
+        """
+        self._more()
+        self.socket.shutdown(socket.SHUT_WR)
+        return self.rest()
+
     def rest(self) -> bytes:
         """All that comes until the other end closes."""
         try:

@@ -38,6 +38,7 @@ def is_refused(raw: Raw, pieces: int, piece: bytes = PIECE) -> bool:
     return not all(raw.send(piece) for _ in range(pieces))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("has_key", [True, False], ids=["with a key", "a stranger"])
 def test_a_body_that_is_too_large_is_not_kept(
     daemon: DaemonProcess, watched: Watch, has_key: bool

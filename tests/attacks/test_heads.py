@@ -99,7 +99,7 @@ def test_a_head_that_can_be_read_in_two_ways_is_refused(
             raw.send(HIDDEN)
             assert raw.answer()[0] == 200
         raw.send(with_key(head, daemon) + HIDDEN)
-        told = raw.rest()
+        told = raw.finish()
     assert told.startswith(b"HTTP/1.1 %d " % status), told[:300]
     assert len(re.findall(rb"HTTP/1\.1 \d", told)) == 1, told
     _, _, body = told.partition(b"\r\n\r\n")
@@ -112,7 +112,7 @@ def test_a_head_behind_another_in_one_piece_is_held_to_the_same_rules(
 ) -> None:
     with tcp(daemon) as raw:
         raw.send(HIDDEN * 3 + GET + b"X: a\r\n b\r\n\r\n" + HIDDEN)
-        told = raw.rest()
+        told = raw.finish()
     assert told.count(b"HTTP/1.1 200 ") == 3
     assert told.count(b"HTTP/1.1 400 ") == 1
     assert told.rindex(b"HTTP/1.1 ") == told.index(b"HTTP/1.1 400 ")
@@ -125,16 +125,15 @@ def test_a_head_behind_a_body_in_one_piece_is_held_to_the_same_rules(
     first = with_key(POST + b"Content-Length: %d\r\n\r\n" % len(body), daemon) + body
     with tcp(daemon) as raw:
         raw.send(first + GET + b"X: a\r\n b\r\n\r\n" + HIDDEN)
-        told = raw.rest()
+        told = raw.finish()
     assert b"HTTP/1.1 200 " not in told, told
 
 
-@pytest.mark.long
 def test_the_same_rules_hold_on_the_unix_socket(daemon: DaemonProcess) -> None:
     for head, status in HEADS.values():
         with local(daemon) as raw:
             raw.send(head + HIDDEN)
-            assert raw.rest().startswith(b"HTTP/1.1 %d " % status), head
+            assert raw.finish().startswith(b"HTTP/1.1 %d " % status), head
 
 
 def test_what_clients_really_send_is_served(daemon: DaemonProcess) -> None:

@@ -31,6 +31,7 @@ def daemon_on(tmp_path: Path) -> Iterator[DaemonProcess]:
     assert daemon.shell_processes() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
 @pytest.mark.parametrize("call", ["fdatasync", "write of a ledger"])
 def test_a_record_that_the_disk_refuses_is_told_and_there_once_when_the_disk_is_well_again(

@@ -39,6 +39,7 @@ def blocked_by_login(team: Team) -> tuple[str, dict[str, Any]]:
     return handle, request
 
 
+@pytest.mark.long
 def test_an_approved_login_runs_in_a_terminal_and_then_the_agent_is_started_again(
     team: Team,
 ) -> None:
@@ -56,6 +57,7 @@ def test_an_approved_login_runs_in_a_terminal_and_then_the_agent_is_started_agai
     assert team.call("request_list")["requests"] == []
 
 
+@pytest.mark.long
 def test_a_login_that_failed_is_asked_for_again(team: Team) -> None:
     handle, request = blocked_by_login(team)
     answer(team, request, "allow")
@@ -68,6 +70,7 @@ def test_a_login_that_failed_is_asked_for_again(team: Team) -> None:
     assert open_request(team)["id"] != request["id"]
 
 
+@pytest.mark.long
 def test_a_message_tries_again_and_withdraws_the_request(team: Team) -> None:
     handle, request = blocked_by_login(team)
     (Path(team.daemon.root) / "logged-in").touch()
@@ -76,6 +79,7 @@ def test_a_message_tries_again_and_withdraws_the_request(team: Team) -> None:
     assert answer(team, request, "allow")["outcome"] == "withdrawn"
 
 
+@pytest.mark.long
 def test_a_refused_login_leaves_the_session_in_error(team: Team) -> None:
     handle, request = blocked_by_login(team)
     assert answer(team, request, "deny")["outcome"] == "applied"

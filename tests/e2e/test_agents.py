@@ -284,6 +284,7 @@ def test_a_bad_spawn_is_refused_in_one_sentence_and_leaves_nothing(
     assert team.call("list_sessions", closed=True)["result"] == []
 
 
+@pytest.mark.long
 def test_a_program_that_is_not_there_is_an_error_with_the_reason(team: Team) -> None:
     path = team.daemon.root / ".aegis.yaml"
     path.write_text(path.read_text().replace(sys.executable, "/nonexistent/agent"))
@@ -296,6 +297,7 @@ def test_a_program_that_is_not_there_is_an_error_with_the_reason(team: Team) -> 
     assert len(team.inbox(handle)) == 1
 
 
+@pytest.mark.long
 def test_no_secret_is_in_an_argument_or_the_environment_of_the_agents_tree(team: Team) -> None:
     handle = team.spawn("SPAWN setsid\nHANG")
     team.is_in(handle, "working")

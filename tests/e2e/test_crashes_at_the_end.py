@@ -74,6 +74,7 @@ KILLED = (0, None, "begun\n", "killed_by_restart", True)
 ACTORS = ["Terminal", "LedgerWriter", "Shell"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["before", "after"])
 @pytest.mark.parametrize("actor", ACTORS)
 async def test_a_terminal_is_closed_in_order_whatever_crashes_meanwhile(
@@ -107,6 +108,7 @@ async def test_a_terminal_is_closed_in_order_whatever_crashes_meanwhile(
     assert number > 1, "nothing was struck"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["before", "after"])
 @pytest.mark.parametrize("actor", [*ACTORS, "TerminalDirectory"])
 async def test_a_daemon_stops_in_order_whatever_crashes_meanwhile(

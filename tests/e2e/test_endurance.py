@@ -57,6 +57,7 @@ def test_terminals_that_come_and_go_leave_nothing_open(own_daemon: DaemonProcess
     assert list(own_daemon.state.terminals.iterdir()) == []
 
 
+@pytest.mark.long
 def test_many_runs_and_connections_leave_nothing_open(own_daemon: DaemonProcess) -> None:
     own_daemon.start()
     own_daemon.call("term_spawn", name="long")

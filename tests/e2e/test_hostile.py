@@ -43,6 +43,7 @@ def test_a_run_that_waits_for_a_probe_of_a_stopped_shell_is_not_typed_later(
     assert [record["cmd"] for record in terminal.records()] == ["true", "echo next"]
 
 
+@pytest.mark.long
 def test_a_run_behind_a_lot_of_type_ahead_ends_with_its_timeout(
     terminal: LiveTerminal, gate: Gate
 ) -> None:

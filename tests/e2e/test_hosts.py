@@ -81,6 +81,7 @@ def test_a_terminal_of_a_host_is_used_as_any_other(
     assert spawn(own_daemon, "train", None).info["node"] == "local"
 
 
+@pytest.mark.long
 def test_a_host_that_falls_silent_is_unreachable_until_it_speaks_and_loses_nothing(
     own_daemon: DaemonProcess, join: Join, gate: Gate
 ) -> None:
@@ -135,6 +136,7 @@ def test_a_terminal_of_a_host_goes_on_while_the_daemon_is_killed(
     assert wakes.unread() == []
 
 
+@pytest.mark.long
 def test_a_host_that_is_killed_has_its_terminals_again_when_it_joins_again(
     own_daemon: DaemonProcess, join: Join, gate: Gate
 ) -> None:
@@ -160,6 +162,7 @@ def test_a_host_that_is_killed_has_its_terminals_again_when_it_joins_again(
     assert wakes.unread() == []
 
 
+@pytest.mark.long
 async def test_a_watcher_waits_for_a_host_that_cannot_be_reached_and_goes_on_at_its_byte(
     own_daemon: DaemonProcess, join: Join
 ) -> None:

@@ -27,6 +27,7 @@ def read(daemon: DaemonProcess, **arguments: object) -> list[dict[str, Any]]:
     return messages
 
 
+@pytest.mark.long
 def test_wakes_that_nobody_reads_fold_and_say_how_to_catch_up(own_daemon: DaemonProcess) -> None:
     own_daemon.start()
     own_daemon.call("term_spawn", name="build")

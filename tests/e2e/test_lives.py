@@ -137,6 +137,7 @@ PARTS = int(os.environ.get("AEGIS_CRASH_STEP", "3"))
 """Of so many messages one is tried in the ordinary run; all with 1."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["before", "after"])
 @pytest.mark.parametrize("actor", ["Terminal", "LedgerWriter", "Shell"])
 async def test_a_crash_at_any_message_loses_doubles_and_confuses_nothing(

@@ -65,6 +65,7 @@ def test_every_scenario_runs_and_only_listed_checks_fail(
     assert {scenario: failed for scenario, failed in unexpected.items() if failed} == {}
 
 
+@pytest.mark.long
 def test_every_listed_check_really_fails(run: Run, listed: dict[str, set[str]]) -> None:
     failed: dict[str, set[str]] = {each.scenario: set() for each in NOT_APPLICABLE}
     for version in (*VERSIONS, EXTENSION):

@@ -69,6 +69,7 @@ class Inspector:
         return ["--transport", "http", "--server-url", url]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("pm_by", "builder_by"), [("url", "command"), ("command", "url")], ids=["url", "command"]
 )

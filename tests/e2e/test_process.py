@@ -154,6 +154,7 @@ STOPS: dict[str, Callable[[DaemonProcess], object]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS)
 def test_it_stops_in_order_with_everything_under_way(
     own_daemon: DaemonProcess, gate: Gate, stop: Callable[[DaemonProcess], object]
@@ -225,6 +226,7 @@ def test_a_client_in_a_locale_without_the_letters_of_the_root_finds_its_daemon(
         assert daemon.stop() == 0
 
 
+@pytest.mark.long
 def test_a_terminal_that_does_not_end_in_time_holds_up_no_stop_and_loses_no_record(
     own_daemon: DaemonProcess, gate: Gate
 ) -> None:

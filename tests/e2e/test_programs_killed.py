@@ -51,6 +51,7 @@ def test_trap_30_after_a_kill_on_the_alternate_screen_the_prompt_is_sane_and_is_
     assert ended_last(terminal) == ("echo typed", "typed\n")
 
 
+@pytest.mark.long
 @on_both_shells
 def test_trap_15_the_next_program_that_leaves_the_alternate_screen_brings_the_shells_back(
     terminal: LiveTerminal, tmp_path: Path
@@ -92,6 +93,7 @@ def test_trap_15_vim_that_tidies_up_when_it_is_ended_leaves_no_more_than_its_wor
     assert not wait_screen(terminal, lambda shown: "$" in shown["lines"])["alternate"]
 
 
+@pytest.mark.long
 @on_both_shells
 def test_trap_15_vim_is_put_into_the_background_and_comes_back_as_it_was(
     terminal: LiveTerminal, tmp_path: Path

@@ -39,6 +39,7 @@ def test_every_program_of_the_page_has_what_it_prints() -> None:
     assert len(examples()) == PAGE.read_text("utf-8").count("```python") == 8
 
 
+@pytest.mark.long
 @pytest.mark.real
 def test_every_program_prints_what_the_page_says(own_daemon: DaemonProcess) -> None:
     own_daemon.start()

@@ -417,6 +417,7 @@ async def test_connections_that_are_cut_leave_nothing(
     assert terminal.run("echo still here")["stdout"] == "still here\n"
 
 
+@pytest.mark.long
 async def test_fifty_watchers_three_of_them_dead_hold_up_neither_a_run_nor_the_stop(
     own_daemon: DaemonProcess,
 ) -> None:

@@ -77,6 +77,7 @@ def use(daemon: DaemonProcess, who: str) -> None:
     build.run("echo again")
 
 
+@pytest.mark.long
 def test_no_sync_ever_runs_on_the_loop(tmp_path: Path) -> None:
     telling = TellingDaemon(tmp_path)
     telling.start()

@@ -196,6 +196,7 @@ def test_meta_in_a_shell_names_the_operator_or_the_handle_that_it_acts_as(
     own_daemon.stop()
 
 
+@pytest.mark.long
 @each_era
 async def test_a_call_that_waits_returns_before_the_agent_gives_it_up(
     team: DaemonProcess, era: str

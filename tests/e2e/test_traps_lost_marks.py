@@ -184,6 +184,7 @@ def test_trap_12_a_shell_that_cannot_read_its_hook_is_typed_to(terminal: LiveTer
         assert f"{word}\n" in record["stdout"]
 
 
+@pytest.mark.long
 def test_trap_12_a_shell_that_answers_nothing_is_called_fallback_and_hangs_nobody(
     terminal: LiveTerminal,
 ) -> None:

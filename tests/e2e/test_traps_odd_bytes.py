@@ -221,6 +221,7 @@ def test_a_terminal_comes_back_in_its_last_directory(
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [[], ["--workers", "1"]], ids=["one process", "a worker"])
 def test_a_daemon_serves_a_root_and_a_home_that_are_not_utf8(
     tmp_path: Path, options: list[str]

@@ -172,6 +172,7 @@ def test_trap_36_asking_shows_nothing(terminal: LiveTerminal, shell: str) -> Non
         assert re.fullmatch(rb"x\x08\x1b\[K\x1b\]133;P;k=l;q=[0-9]+;l=0\x07", drawn)
 
 
+@pytest.mark.long
 @on_all_shells
 def test_trap_36_what_is_typed_while_the_line_is_asked_about_arrives_in_order(
     terminal: LiveTerminal,

@@ -107,6 +107,7 @@ def test_trap_32_a_commit_that_opens_an_editor_is_told_and_goes_on(
     assert terminal.run("git log --format=%s | cat")["stdout"] == "message\n"
 
 
+@pytest.mark.long
 def test_trap_32_a_repl_is_answered_by_keys_and_waits_again(terminal: LiveTerminal) -> None:
     record = waiting(terminal, "python3 -q")
     terminal.keys("print(6 * 7)\r")
@@ -118,6 +119,7 @@ def test_trap_32_a_repl_is_answered_by_keys_and_waits_again(terminal: LiveTermin
     assert "42\n" in final["stdout"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "cmd",
     [

@@ -154,6 +154,7 @@ async def read_until(output: OutputStream, text: bytes) -> bytes:
     raise AssertionError(f"the stream ended after {data[-200:]!r}")
 
 
+@pytest.mark.long
 def test_a_host_that_is_cut_off_is_shown_so_and_goes_on_and_its_news_come_once_afterwards(
     hosts: Hosts, root: DaemonOn, node: JoinedNode, gate: Gate, tmp_path: Path
 ) -> None:

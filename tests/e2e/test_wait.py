@@ -176,6 +176,7 @@ def test_quiet_ends_a_wait_while_the_command_runs(terminal: LiveTerminal, gate: 
     running.result()
 
 
+@pytest.mark.long
 def test_output_puts_quiet_off(terminal: LiveTerminal) -> None:
     pending = waiting(terminal, idle_s=2.0)
     record = terminal.run("for i in {1..30}; do echo $i; sleep 0.1; done")

@@ -90,6 +90,7 @@ def until_recorded(daemon: DaemonProcess, name: str, count: int) -> dict[str, ob
         time.sleep(0.02)
 
 
+@pytest.mark.long
 def test_both_workers_may_die_at_once_and_again(daemon: DaemonProcess) -> None:
     names = [f"t{number}" for number in range(6)]
     for name in names:

@@ -90,6 +90,7 @@ def test_what_a_killed_worker_had_comes_back_on_another_and_the_others_do_not_no
     assert other.run("[ $kept = $$ ]")["exit"] == 0
 
 
+@pytest.mark.long
 def test_of_killed_workers_the_daemon_keeps_no_process(spread: DaemonProcess) -> None:
     terminal = spawn(spread, "build")
     before = children(spread.process.pid)
@@ -123,6 +124,7 @@ async def test_a_watcher_sees_all_that_is_printed_before_and_after(spread: Daemo
         assert frame["code"] == "closed"
 
 
+@pytest.mark.long
 def test_a_daemon_that_is_killed_takes_its_workers_along_and_the_next_has_all_again(
     spread: DaemonProcess,
 ) -> None:
@@ -140,6 +142,7 @@ def test_a_daemon_that_is_killed_takes_its_workers_along_and_the_next_has_all_ag
         assert terminal.run("echo on")["seq"] == 1
 
 
+@pytest.mark.long
 def test_a_daemon_in_a_terminal_ends_no_worker_with_that_terminal(
     own_daemon: DaemonProcess,
 ) -> None:

@@ -52,6 +52,7 @@ def test_clients_that_never_read_cost_bounded_memory_and_hold_up_nobody(
         assert own_daemon.stop() == 0  # though ten sends are under way
 
 
+@pytest.mark.long
 async def test_a_stream_that_is_never_read_keeps_no_change_from_another(
     own_daemon: DaemonProcess,
 ) -> None:

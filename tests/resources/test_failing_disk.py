@@ -201,6 +201,7 @@ def test_a_sync_that_hangs_holds_up_who_waits_for_it_and_nobody_else(
     assert woken.next()["body"].splitlines()[-1] == "held"
 
 
+@pytest.mark.long
 def test_a_stop_does_not_wait_for_a_sync_that_hangs_and_the_next_start_has_the_record(
     fused_daemon: DaemonProcess, fuse: FuseDisk, gate: Gate
 ) -> None:

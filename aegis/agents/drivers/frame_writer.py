@@ -42,6 +42,11 @@ class FrameWriter:
         if self._is_closed:
             return
         line = line_of(frame)
+        if not self._lines:
+            # Nearly every frame fits into the pipe: written here, it wakes no task.
+            line = self._write_now(line)
+            if not line:
+                return
         self._lines.append(line)
         self._bytes += len(line)
         self._is_empty = trio.Event()
@@ -72,6 +77,16 @@ class FrameWriter:
         self._bytes = 0
         self._has_lines.set()
         self._is_empty.set()
+
+    def _write_now(self, line: bytes) -> bytes:
+        """Write as much as the pipe takes at once; return the rest."""
+        try:
+            return line[os.write(self._descriptor, line) :]
+        except BlockingIOError:
+            return line
+        except OSError:  # the agent has closed its input
+            self.close()
+            return b""
 
     def _fail(self) -> None:
         self.close()

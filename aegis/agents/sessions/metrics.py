@@ -56,7 +56,9 @@ class Meter:
     """Collects the metrics of one session."""
 
     def __init__(self) -> None:
-        self._totals = Metrics()
+        # The totals that were shown last, and the metrics made of them: they are read much more
+        # often than they change.
+        self._basis = self._shown = self._totals = Metrics()
         self._began: float | None = None
         self._conversation = ""
         # The process's cost as it was last reported, and the part of it that is in the totals. The
@@ -67,9 +69,12 @@ class Meter:
     @property
     def metrics(self) -> Metrics:
         """The metrics so far, with the cost of the current turn as far as it was reported."""
-        if self._reported_usd is None:
-            return self._totals
-        return attrs.evolve(self._totals, cost_usd=_added(self._totals.cost_usd, self._open_usd))
+        cost_usd = self._totals.cost_usd
+        if self._reported_usd is not None:
+            cost_usd = _added(cost_usd, self._open_usd)
+        if self._basis is not self._totals or self._shown.cost_usd != cost_usd:
+            self._basis, self._shown = self._totals, attrs.evolve(self._totals, cost_usd=cost_usd)
+        return self._shown
 
     def fields(self) -> dict[str, Any]:
         """Return the meter as an object of JSON values."""

@@ -170,6 +170,7 @@ async def test_a_stopped_process_is_lost_after_its_time_of_silence() -> None:
     )
 
 
+@pytest.mark.long
 async def test_a_process_whose_loop_is_held_up_is_lost_too() -> None:
     async with open_runtime() as runtime, running(runtime, spec("block", beat=QUICK)) as worker:
         assert await worker.receive() == b"blocking"

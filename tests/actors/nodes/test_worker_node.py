@@ -142,6 +142,7 @@ async def kill_for_ever() -> None:
             await trio.sleep(0.02)
 
 
+@pytest.mark.long
 async def test_a_stopped_process_is_noticed_by_its_silence_and_replaced() -> None:
     async with open_hosting("w1") as system:
         pid = await pid_of(system, W1)

@@ -180,6 +180,7 @@ def test_any_text_is_shown_without_controls(text: str) -> None:
         shown.encode()
 
 
+@pytest.mark.long
 def test_a_huge_text_is_shown_by_its_beginning_and_its_length() -> None:
     text = "x" * (MAX_CHARS + 5)
     assert segments_of(AssistantText(text=text))[0].text == text[:-5] + "… [5 characters more]"

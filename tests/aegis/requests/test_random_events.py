@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -135,6 +136,7 @@ class Histories(RuleBasedStateMachine):
             assert not waiting, "a caller waits for nothing"
 
 
+@pytest.mark.long
 def test_one_answer_acts_and_none_after_a_withdrawal() -> None:
     run_state_machine_as_test(
         Histories, settings=settings(max_examples=400, stateful_step_count=40, deadline=None)

@@ -117,6 +117,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.text(), JSON, max_size=4))
 def test_what_is_answered_is_one_line_that_reads_back(result: dict[str, Any]) -> None:
     text = reply_frame(7, result)

@@ -54,6 +54,7 @@ def test_another_script_gives_another_trace() -> None:
     assert play(make_script(3)).events != play(make_script(4)).events
 
 
+@pytest.mark.long
 @pytest.mark.one_python
 def test_a_trace_hangs_on_nothing_of_its_process() -> None:
     digests = set()

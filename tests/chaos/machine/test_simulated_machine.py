@@ -145,6 +145,7 @@ async def test_a_pid_that_is_given_again_is_no_target(
     again.take(signal.SIGKILL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["nohup", "setsid", "deaf", "hold"])
 async def test_whatever_stays_of_a_shell_is_found_and_ended_by_the_reaper(
     how: str, machine: Machine, tmp_path: Path
@@ -161,6 +162,7 @@ async def test_whatever_stays_of_a_shell_is_found_and_ended_by_the_reaper(
     assert machine.alive == []
 
 
+@pytest.mark.long
 async def test_a_killed_daemon_leaves_what_does_not_heed_a_hang_up_to_the_next_one(
     machine: Machine, tmp_path: Path
 ) -> None:

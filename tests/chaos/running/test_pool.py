@@ -59,6 +59,7 @@ async def test_a_process_that_ends_is_a_violation_of_its_seed_and_replaced() -> 
     assert len({each.operations for each in found if not each.violations}) == 2
 
 
+@pytest.mark.long
 async def test_a_process_that_hangs_is_ended_a_violation_of_its_seed_and_replaced() -> None:
     found = await play(iter([8, 9]), 1, guard_s=3)
     assert [(each.seed, len(each.violations)) for each in found] == [(8, 1), (9, 0)]

@@ -7,7 +7,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.agents.drivers.frames import FrameReader, frame_of, line_of
@@ -20,6 +20,7 @@ values = st.recursive(
 frames = st.dictionaries(st.text(), values)
 
 
+@settings(max_examples=30)  # each splits a stream at some hundred places
 @given(st.lists(frames), st.data())
 def test_every_frame_is_read_in_order_however_the_stream_is_split(
     sent: list[dict[str, Any]], data: st.DataObject

@@ -573,6 +573,7 @@ async def test_after_a_crash_of_the_directory_the_links_are_found_again(
         assert [each.name for each in (await daemon.ask(ListNodes())).result] == ["gpu1"]
 
 
+@pytest.mark.long
 async def test_a_host_that_will_not_come_back_is_forgotten_for_good(
     tmp_path: Path, host: Place
 ) -> None:
