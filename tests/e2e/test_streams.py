@@ -194,8 +194,11 @@ async def test_the_window_and_the_state_are_told_beside_the_bytes(
         await client.call("term_resize", name=terminal.name, cols=100, rows=30)
         item = await stream.item_where(lambda item: "resized" in item)
         assert item == {"resized": {"cols": 100, "rows": 30}}
-        await stream.type(b"sleep 100\r")
+        # The process that prints is the one that the signal must reach: before its fork the shell
+        # itself would take it.
+        await stream.type(b"sh -c 'echo be\"\"gun; exec sleep 100'\r")
         await stream.item_where(lambda item: item.get("state") == "running")
+        await trio.to_thread.run_sync(terminal.has_printed, "begun")
         await stream.type(b"\x03")
         await stream.item_where(lambda item: item.get("state") == "idle")
 

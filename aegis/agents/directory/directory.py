@@ -50,7 +50,7 @@ from aegis.agents.directory.working_directory import directory_of
 from aegis.agents.drivers.harness import Permission
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import refuse_reach
-from aegis.agents.sessions.changes import ChangeSettings
+from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
 from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.state_reports import SessionClosed
 from aegis.clock import utc_now
@@ -227,6 +227,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self._counters.note_spawn(root_of(self._ledger.roster, spawner), time.time())
         session = await self._start(member)
         if request.prompt is not None:
+            # The agent takes longest: it starts while its first message is being stored.
+            session.tell(ResumeAgent())
             await deliver_prompt(member, request.prompt, self.context.system.registry)
         while True:
             try:
