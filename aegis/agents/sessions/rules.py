@@ -192,7 +192,6 @@ class Session:
 
     def _send(self, turn: Turn) -> None:
         self._past.add_text("user", turn.text)
-        self._put(steps.Acknowledge(turn.opened.messages[-1][0]))
         if turn.is_interrupted:
             self._finish("cancelled", "interrupted before it was sent")
             return
@@ -240,6 +239,8 @@ class Session:
             self._turn.is_stored = True
         elif kind == "turn_ended" and self._ending is not None:
             (turn, fields), self._ending = self._ending, None
+            # Not at its beginning: the transcript has the messages, and the agent need not wait.
+            self._out += [steps.Acknowledge(each) for each, _ in turn.messages[-1:]]
             if fields["outcome"] in LOSSES:
                 self._report(turn, fields["outcome"], fields["reason"])
 
@@ -433,8 +434,6 @@ class Session:
         if self.has_process and self.phase not in (Phase.STOPPING, Phase.CLOSED):
             self._become(Phase.STOPPING, reason)
             self._put(steps.StopDriver())
-
-    # Output.
 
     def _become(self, phase: Phase, reason: str = "") -> None:
         if phase is not self.phase:

@@ -84,8 +84,18 @@ def test_a_message_starts_the_agent_and_becomes_a_turn() -> None:
     assert case.phase() is Phase.STARTING
     case.ready()
     assert [each.text for each in case.of(steps.SendTurn)] == ["do 1"]
-    assert case.of(steps.Acknowledge) == [steps.Acknowledge("m1")]
     assert case.phase() is Phase.WORKING
+
+
+def test_messages_are_acknowledged_once_the_end_of_their_turn_is_durable() -> None:
+    case = Case().give(steps.Arrived((message(1), message(2)))).ready()
+    case.disk = "slow"
+    case.result()
+    assert case.of(steps.Acknowledge) == []
+    case.disk = "quick"
+    ended = [each for each in case.of(steps.Append) if each.entry["kind"] == "turn_ended"]
+    case.give(steps.Stored(ended[-1].number))
+    assert case.of(steps.Acknowledge) == [steps.Acknowledge("m2")]
 
 
 def test_a_turn_is_not_sent_before_it_is_durable() -> None:
