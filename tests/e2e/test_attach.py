@@ -14,6 +14,8 @@ from tests.e2e.conftest import NewTerminal
 from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal
 from tests.e2e.window import DETACH, Window, window
 
+pytestmark = pytest.mark.real
+
 ALTERNATE, MAIN = b"\x1b[?1049h", b"\x1b[?1049l"
 
 

@@ -21,6 +21,8 @@ from aegis.protocol import terminals as api
 from tests.e2e.harness import GUARD_S
 from tests.e2e.inside import DaemonInside, daemon_inside
 
+pytestmark = pytest.mark.real
+
 NAME = "build"
 
 

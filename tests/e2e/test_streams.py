@@ -368,7 +368,6 @@ async def test_messages_acknowledged_before_there_was_credit_are_a_gap(
         assert [await stream.item() for _ in range(2)] == messages[3:]
 
 
-@pytest.mark.long
 async def test_events_tell_of_terminals_and_commands(
     daemon: DaemonProcess, new_terminal: NewTerminal
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.conftest import NewTerminal, on_both_shells
 from tests.e2e.harness import Gate, LiveTerminal
 
-pytestmark = [pytest.mark.real, pytest.mark.every_python, on_both_shells]
+pytestmark = [pytest.mark.real, on_both_shells]
 
 
 def outcome(record: dict[str, Any]) -> tuple[int | None, str, str | None]:

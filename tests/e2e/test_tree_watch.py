@@ -9,8 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
+import pytest
+
 from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.window import window
+
+pytestmark = pytest.mark.real
 
 
 @contextmanager

@@ -21,7 +21,10 @@ from aegis.terminals.settings import TerminalFiles
 
 
 class Resizing:
-    """The resize requests of one terminal, one at a time; ``info`` returns its description."""
+    """The resize requests of one terminal, one at a time.
+
+    ``info`` returns its description; ``on_change`` is called when the size has changed.
+    """
 
     def __init__(
         self,
@@ -30,7 +33,9 @@ class Resizing:
         files: TerminalFiles,
         flusher: Flusher,
         info: Callable[[], TerminalInfo],
+        on_change: Callable[[], None],
     ) -> None:
+        self._on_change = on_change
         self._standing = standing
         self._shell = shell
         self._files = files
@@ -55,6 +60,7 @@ class Resizing:
                 return
             self._shell.tell(SetSize(rows=request.rows, cols=request.cols))
             reply.send(self._info())
+            self._on_change()
 
     async def _save(self, rows: int, cols: int) -> None:
         settings = attrs.evolve(self._standing.settings, rows=rows, cols=cols)
