@@ -10,6 +10,7 @@ The tests that failed are written, a line each, to the file that ``AEGIS_FAILED_
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -63,3 +64,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         reports = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
         failed = dict.fromkeys(report.nodeid for report in reports)
         Path(path).write_text("".join(f"{each}\n" for each in failed))
+
+
+def pytest_collection_finish() -> None:
+    """Leave the collected tests out of each later garbage collection: they are many."""
+    gc.collect()
+    gc.freeze()

@@ -227,8 +227,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self._counters.note_spawn(root_of(self._ledger.roster, spawner), time.time())
         session = await self._start(member)
         if request.prompt is not None:
-            # The agent takes longest: it starts while its first message is being stored.
-            session.tell(ResumeAgent())
+            session.tell(ResumeAgent())  # the agent starts while its message is being stored
             await deliver_prompt(member, request.prompt, self.context.system.registry)
         while True:
             try:

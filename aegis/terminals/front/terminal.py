@@ -116,18 +116,17 @@ class Terminal(Front):
             name, self._flight, self._history, self._shell, start_soon=soon
         )
         self._progress = ProgressRequests(self._flight, self._standing, self._shell)
-        self._events = TerminalEvents(
-            self.context.system, self._standing, self._flight, self._wakes, self._info
-        )
+        system, standing = self.context.system, self._standing
+        self._events = TerminalEvents(system, standing, self._flight, self._wakes, self._info)
         changed = self._events.check_changed
         self._resizing = Resizing(
-            self._standing, self._shell, self._files, self._flusher, self._info, changed
+            standing, self._shell, self._files, self._flusher, self._info, changed
         )
         await self._resizing.read_size()
         self._shell.tell(msg.Introduce())
-        find_inbox = partial(self.context.system.registry.find, "inbox")
+        find_inbox = partial(system.registry.find, "inbox")
         self._wakes.start(self.context.start_soon, find_inbox)
-        publish_change(self.context.system, Ledger(self._settings.name))
+        publish_change(system, Ledger(self._settings.name))
         if self.context.incarnation == 1:
             self._events.opened()
 

@@ -33,12 +33,17 @@ from tests.chaos.real.tracing import BY_KIND
 WITH_AGENTS = frozenset(agent_kills.POINTS)
 """Fault points at which daemons with agents are killed: no other load passes them."""
 
+ROTATION = frozenset(
+    f"ledger.{step}" for step in ("rotate.before", "rename.before", "rename.after", "rotate.after")
+)
+"""Fault points at which ``tests/e2e/test_transcript_rotation.py`` kills: it writes enough."""
+
 
 def test_a_daemon_is_killed_at_every_fault_point_that_there_is() -> None:
     there = {name for table in FAULT_TABLES for name in table.names}
     killed_at = {name.partition("[")[0] for name in POINTS}
-    assert killed_at | WITH_AGENTS == there
-    assert killed_at.isdisjoint(WITH_AGENTS)
+    assert killed_at | WITH_AGENTS | ROTATION == there
+    assert killed_at.isdisjoint(WITH_AGENTS | ROTATION)
 
 
 def test_every_call_is_known_to_the_tracer() -> None:
