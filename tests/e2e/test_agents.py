@@ -40,7 +40,11 @@ class Team:
     """A daemon whose profiles start stand-ins, and calls of it under several handles."""
 
     def __init__(
-        self, daemon: DaemonProcess, faults: str = "", more: dict[str, dict[str, Any]] | None = None
+        self,
+        daemon: DaemonProcess,
+        faults: str = "",
+        more: dict[str, dict[str, Any]] | None = None,
+        limits: dict[str, int] | None = None,
     ) -> None:
         self.daemon = daemon
         profiles = (more or {}) | {
@@ -51,7 +55,7 @@ class Team:
             }
             for name, permission in (("asks", "ask"), ("writes", "write"), ("all", "full"))
         }
-        configuration = {"agents": profiles, "default_agent": "asks"}
+        configuration = {"agents": profiles, "default_agent": "asks", "limits": limits or {}}
         (daemon.root / ".aegis.yaml").write_text(yaml.safe_dump(configuration))
         daemon.start("--port", "0", "--trust", faults=faults)
 
