@@ -41,8 +41,8 @@ class StreamSession(Command[Any]):
 
     An entry is sent when it is written: an event of the agent before it is synced, the beginning
     and the end of a turn after that. A slow client gets every entry, later, from the transcript; a
-    gap is sent for entries that are no longer kept, or that the disk has lost. The stream ends with ``closed``, after the last
-    entry, when the session is closed.
+    gap is sent for entries that are no longer kept, or that the disk has lost. The stream ends with
+    ``closed``, after the last entry, when the session is closed.
     """
 
     handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)

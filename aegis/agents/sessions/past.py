@@ -84,6 +84,8 @@ class Past:
         at = float(moment) if isinstance(moment, int | float) else self.at
         self._measure(entry, at)
         self.at = at
+        if entry.get("kind") == "event":  # most entries are: no pattern is tried for them
+            return
         match entry:
             case {"kind": "turn_opened", "turn": int(number), "uuid": str(uuid), **rest}:
                 self._opened(number, uuid, rest)
@@ -100,10 +102,10 @@ class Past:
 
     def _measure(self, entry: Mapping[str, Any], at: float) -> None:
         """Take an entry that is about the metrics."""
+        if entry.get("kind") == "event":
+            self._measure_event(entry.get("event"), at)
+            return
         match entry:
-            case {"kind": "event", "event": {"type": str(tag)} as event} if tag in MEASURED:
-                with contextlib.suppress(CodecError):
-                    self.meter.take(structure(MEASURED[tag], event), at)
             case {"kind": "turn_opened"}:
                 self.meter.begin_turn(at)
             case {"kind": "ended"}:
@@ -113,6 +115,12 @@ class Past:
                 self.meter.end_process(self.at)
             case {"kind": "turn_ended"}:
                 self.meter.end_turn(at)
+
+    def _measure_event(self, event: object, at: float) -> None:
+        tag = event.get("type") if isinstance(event, dict) else None
+        if isinstance(tag, str) and tag in MEASURED:
+            with contextlib.suppress(CodecError):
+                self.meter.take(structure(MEASURED[tag], event), at)
 
     def _opened(self, number: int, uuid: str, rest: Mapping[str, Any]) -> None:
         messages = tuple(_pair(each) for each in _items(rest.get("messages")))
