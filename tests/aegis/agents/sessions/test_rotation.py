@@ -209,7 +209,7 @@ async def test_after_kills_at_random_the_state_is_that_of_an_unrotated_transcrip
             else cached_image(disk.model)
         )
         disk = SimulatedDisk(image)
-    assert deaths > 5
+    assert deaths > 2
     async with opened(disk, log) as last:
         await keep_what_is_left(last, log, stored)
         assert carried(last.transcript.past) == folded(log)
@@ -267,7 +267,7 @@ async def keep_what_is_left(life: Life, log: list[Entry], stored: int) -> None:
     del log[shown.seq :]
     left, _ = await followed(life, SessionPlace(seq=shown.after))
     for seq in {*range(shown.after + 1, shown.seq + 1)} - {*left}:
-        assert seq > stored
+        assert seq > stored or not log[seq - 1]  # or an earlier power loss has damaged it
         log[seq - 1] = {}
 
 
