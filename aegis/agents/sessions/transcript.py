@@ -78,7 +78,7 @@ class Transcript:
         self._end = appender.synced
         self._file, self._earlier = uuid4().hex, uuid4().hex
         self._limit = limit_bytes
-        self._full_at = limit_bytes // 2
+        self._full_at = folded.head_bytes + limit_bytes // 2
         self._last: Position | None = None
         self._rotations = 0
         self._is_settled: trio.Event | None = None  # of a rotation in progress

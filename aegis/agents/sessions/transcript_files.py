@@ -15,6 +15,7 @@ import attrs
 from aegis.agents.sessions.carried import restored
 from aegis.agents.sessions.past import Past
 from aegis.journal.disk import Disk
+from aegis.journal.ledger import encode_line
 from aegis.journal.reader import MAX_READ_BYTES, LedgerReader, Reading
 from aegis.journal.rotation import AFTER, previous_of
 from aegis.protocol.feeds import SessionPlace
@@ -56,13 +57,14 @@ class Entries:
 class Folded:
     """The fold of a transcript up to its entry ``seq``; ``damaged`` lines were skipped.
 
-    The current file has the entries after ``after``.
+    The current file has the entries after ``after``; its head takes about ``head_bytes``.
     """
 
     past: Past
     seq: int
     after: int
     damaged: int
+    head_bytes: int
 
 
 def fold(disk: Disk, path: Path, end: int) -> Folded:
@@ -71,7 +73,7 @@ def fold(disk: Disk, path: Path, end: int) -> Folded:
     Its head has the fold of the entries before. If that line is damaged, they are read again.
     """
     past, seq, damaged = Past(), 0, 0
-    head, after = _head(disk, path)
+    head, after, head_bytes = _head(disk, path)
     files: list[tuple[LedgerReader, int | None]] = [(_current(disk, path), end)]
     if head is None:
         files.insert(0, (_earlier(disk, path), None))
@@ -81,13 +83,15 @@ def fold(disk: Disk, path: Path, end: int) -> Folded:
             for line in part.records:
                 seq = max(seq, _number(line))
                 past = _taken(past, line)
-    return Folded(past=past, seq=max(seq, after), after=after, damaged=damaged)
+    return Folded(
+        past=past, seq=max(seq, after), after=after, damaged=damaged, head_bytes=head_bytes
+    )
 
 
 def shown_of_closed(disk: Disk, path: Path) -> Shown:
     """Return the whole transcript of a session that has no actor."""
     newest = _current(disk, path).last_n(1)
-    _, after = _head(disk, path)
+    _, after, _ = _head(disk, path)
     return Shown(
         seq=max([after, *map(_number, newest.records)]),
         end=newest.end,
@@ -175,14 +179,17 @@ def _earlier(disk: Disk, path: Path) -> LedgerReader:
     return LedgerReader(previous_of(path), disk=disk, sealed_as=path)
 
 
-def _head(disk: Disk, path: Path) -> tuple[Past | None, int]:
-    """Return the fold in the head of the current file, None without one, and the entry before."""
+def _head(disk: Disk, path: Path) -> tuple[Past | None, int, int]:
+    """Return the fold in the head of the current file, the entry before it, and its size.
+
+    Without a head, the fold is None.
+    """
     first = _current(disk, path).onward(0, max_bytes=HEAD_BYTES).records[:1]
     past = _carried(first[0]) if first else None
     if past is not None:
-        return past, int(first[0][AFTER])
+        return past, int(first[0][AFTER]), len(encode_line(first[0]))
     newest = _earlier(disk, path).last_n(1).records
-    return None, max([0, *map(_number, newest)])
+    return None, max([0, *map(_number, newest)]), 0
 
 
 def _taken(past: Past, line: dict[str, Any]) -> Past:

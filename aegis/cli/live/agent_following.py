@@ -52,7 +52,7 @@ def _text(value: SessionValue) -> str:
     if isinstance(value, SessionEvent):
         return transcript_lines([_entry(value)])
     missing = "entries" if value.dropped is None else f"{value.dropped} entries"
-    return f"[{missing} are missing: the disk has lost them]"
+    return f"[{missing} are missing: they are no longer kept, or the disk has lost them]"
 
 
 def _entry(value: SessionEvent) -> dict[str, Any]:

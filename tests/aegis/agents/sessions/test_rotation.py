@@ -331,6 +331,24 @@ async def test_a_refused_rotation_loses_nothing_and_is_tried_again(
             assert previous_of(PATH).name in files(disk)
 
 
+async def test_a_start_rotates_no_file_that_is_not_full(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    disk = new_disk()
+    opening = {"kind": "turn_opened", "at": 1.0, "uuid": "u", "text": "t"}
+    async with opened(disk) as life:
+        while life.transcript.shown.after == 0:  # its head is larger than half of the limit
+            number = life.transcript.newest
+            messages = [{"id": f"{number}".rjust(400, "m"), "sender": "human"}] * 2
+            await life.write(opening | {"turn": number, "messages": messages}, sync=True)
+        after = life.transcript.shown.after
+    for _ in range(5):
+        async with opened(disk) as life:
+            await life.write(event(1, 10), sync=True)
+            await life.has_stored(life.transcript.newest)
+            assert life.transcript.shown.after == after
+
+
 async def test_a_damaged_head_is_replaced_by_the_entries_before_it(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
