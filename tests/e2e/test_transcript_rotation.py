@@ -46,8 +46,10 @@ def read(team: Team, handle: str, **arguments: Any) -> dict[str, Any]:
 
 def lasting(info: dict[str, Any]) -> dict[str, Any]:
     """The parts of a state that a restart keeps."""
-    kept = {name: info[name] for name in ("id", "turn", "waiting", "conversation", "usage")}
-    return kept | {"usage": info["usage"] | {"context_tokens": None}}
+    kept = {name: info[name] for name in ("id", "turn", "waiting", "conversation")}
+    # Times are measured to the microsecond and stored to the millisecond.
+    usage = {name: figure for name, figure in info["usage"].items() if not name.endswith("_s")}
+    return kept | {"usage": usage}
 
 
 async def fill(team: Team, handle: str, stream: Any, turns: int) -> list[dict[str, Any]]:
