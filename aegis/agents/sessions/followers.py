@@ -7,9 +7,10 @@ kept in memory for all of them; a follower that is further behind is served from
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import attrs
 import trio
@@ -20,7 +21,6 @@ from aegis.agents.sessions.transcript_files import Shown, next_entries, shown_of
 from aegis.errors import AegisError, Busy, InvalidRequest
 from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
-from aegis.journal.ledger import scan
 from aegis.protocol.agents import TranscriptEntry, transcript_of
 from aegis.protocol.feeds import FollowSession, SessionNews, SessionPlace
 
@@ -41,14 +41,15 @@ TAIL_S = 10.0
 class _Line:
     seq: int
     end: int
-    data: bytes
+    size: int
+    stored: Mapping[str, Any]
     entry: TranscriptEntry | None = None
 
-    def decoded(self) -> TranscriptEntry:
-        """Return the entry of the line, which is decoded once."""
+    def shown(self) -> TranscriptEntry:
+        """Return the entry of the line, which is made once."""
         if self.entry is None:
-            fields = [each.fields for each in scan(self.data, base=0, seal=None).lines]
-            [self.entry] = transcript_of(fields, more=False).result
+            record = {**self.stored, "seq": self.seq}
+            [self.entry] = transcript_of([record], more=False).result
         return self.entry
 
 
@@ -70,15 +71,15 @@ class Tail:
         self._lines.clear()
         self._size, self._after = 0, None
 
-    def add(self, seq: int, line: bytes, end: int) -> None:
-        """Keep a line, and drop the oldest ones if there are too many."""
+    def add(self, seq: int, stored: Mapping[str, Any], size: int, end: int) -> None:
+        """Keep an entry as it is stored, and drop the oldest ones if there are too many."""
         if self._after is None:
             return
-        self._lines.append(_Line(seq, end, line))
-        self._size += len(line)
+        self._lines.append(_Line(seq, end, size, stored))
+        self._size += size
         while self._size > TAIL_BYTES:
             dropped = self._lines.popleft()
-            self._size -= len(dropped.data)
+            self._size -= dropped.size
             self._after = dropped.seq
 
     def news(self, place: SessionPlace, shown: Shown) -> SessionNews | None:
@@ -90,7 +91,7 @@ class Tail:
             return None
         last = lines[-1]
         return _news(
-            [each.decoded() for each in lines],
+            [each.shown() for each in lines],
             place,
             SessionPlace(seq=last.seq, offset=last.end, file=shown.file),
             shown,
@@ -144,11 +145,11 @@ class Followers:
             )
         self._waiting.clear()
 
-    def _keep(self, seq: int, line: bytes, end: int) -> None:
+    def _keep(self, seq: int, stored: Mapping[str, Any], size: int, end: int) -> None:
         self._shown()
         if not self._waiting and trio.current_time() > self._asked_at + TAIL_S:
             self._tail.end()
-        self._tail.add(seq, line, end)
+        self._tail.add(seq, stored, size, end)
 
     def _shown(self) -> Shown:
         shown = self._transcript.shown

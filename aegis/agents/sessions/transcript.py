@@ -56,8 +56,8 @@ LIMIT_BYTES = 64 * 1024 * 1024
 RETRY_SHARE = 8
 """A rotation that the disk refused is tried again after this part of the limit is written."""
 
-OnLine = Callable[[int, bytes, int], None]
-"""Called with the seq of a written line, the line, and the offset of its end."""
+OnLine = Callable[[int, Mapping[str, Any], int, int], None]
+"""Called with the seq of a written line, its entry, its size, and the offset of its end."""
 
 
 T = TypeVar("T")
@@ -131,7 +131,7 @@ class Transcript:
             self._awaited.append((number, self._seq, position))
             self._appender.request_sync()
         if self.on_line is not None:
-            self.on_line(self._seq, line, position.end)
+            self.on_line(self._seq, stored, len(line), position.end)
 
     @property
     def path(self) -> Path:
