@@ -108,7 +108,7 @@ class Gap:
     tag: ClassVar[str] = "gap"
     id: RequestId
     dropped: int
-    cursor: int | None
+    cursor: int | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import trio
 
+import aegis
+from aegis.client.agent_kinds import SessionEvent
 from aegis.client.line import CommandFailed
-from tests.e2e.harness import DaemonProcess
+from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.streams import stream_client
 from tests.e2e.test_agent_streams import ends, entries_to_the_end, numbers, off, take, texts
 from tests.e2e.test_agents import Team, agents_of
@@ -81,6 +84,27 @@ async def test_a_follower_gets_every_entry_across_rotations_and_a_late_one_a_gap
         stored = await off(read, team, handle, since=0)
         assert stored["result"] == rest
         assert stored["missed"] == 3 + gap["dropped"]
+
+
+async def test_the_python_client_and_the_command_line_show_the_gap(team: Team) -> None:
+    handle = await off(team.spawn)
+    async with stream_client(team.daemon) as client:
+        stream = await client.open("session", handle=handle, since=0)
+        await fill(team, handle, stream, 10)
+    await off(team.call, "close", handle=handle)
+    async with (
+        aegis.connect(team.daemon.root) as connected,
+        connected.agents.events(handle, since=5) as events,
+    ):
+        with trio.fail_after(GUARD_S):
+            gap, *rest = [each async for each in events]
+    assert isinstance(gap, aegis.Gap)
+    assert isinstance(rest[0], SessionEvent)
+    assert rest[0].seq == 5 + (gap.dropped or 0) + 1
+    shown = await off(team.daemon.cli, "agent", "read", handle, "--follow", "--since", "5")
+    assert shown.stdout.startswith(f"[{gap.dropped} entries are missing: they are no longer kept")
+    shown = await off(team.daemon.cli, "agent", "read", handle, "--since", "5")
+    assert f"{gap.dropped} entries before these are no longer kept" in shown.stdout + shown.stderr
 
 
 async def test_after_a_rotation_and_a_kill_the_session_continues_as_it_was(team: Team) -> None:

@@ -94,6 +94,15 @@ def test_the_server_reads_what_the_client_writes(text: str, frame: object) -> No
         (requests.reply_frame(3, {"a": "é"}), Reply(3, {"a": "é"})),
         (requests.error_frame(3, ServerFailure("busy", "no")), Failure(3, "busy", "no")),
         (requests.error_frame(None, ServerFailure("busy", "no")), Failure(None, "busy", "no")),
+        *(
+            (requests.stream_frame(frame), frame)
+            for frame in (
+                Item(id=9, item={"a": 1}),
+                Gap(id=9, dropped=3, cursor=8),
+                Gap(id=9, dropped=3),
+                Ended(id=9, code=None, message=None),
+            )
+        ),
     ],
 )
 def test_the_client_reads_what_the_server_writes(text: str, frame: Incoming) -> None:
