@@ -6,7 +6,7 @@ passes the command to the actor that owns it, which answers the client directly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -33,8 +33,8 @@ class Invoke(Request[Any]):
     arguments: Mapping[str, object]
 
 
-Refuse = Callable[[str, str], str | None]
-"""Returns why the handle may not call the command, in one sentence; None if it may."""
+Refuse = Callable[[str, str, Sequence[str]], str | None]
+"""Returns why a handle may not call a command on terminals, in one sentence; None if it may."""
 
 
 class Names(Protocol):
@@ -90,15 +90,17 @@ class Connection(Actor[Invoke]):
         entry = BY_NAME[message.command]
         command = command_from(entry, message.arguments)
         command = with_identity(command, self._caller.identity, self._names)
-        self._check_rights(entry)
+        self._check_rights(entry, command)
         self._report_handle(command.from_handle)
         command = with_addresses(command, self._names)
         owner = find_owner(self.context.system.registry, entry, command)
         self.pass_on(message, owner, command)
 
-    def _check_rights(self, entry: Entry) -> None:
+    def _check_rights(self, entry: Entry, command: Command[Any]) -> None:
         handle = self._caller.identity.handle
-        refusal = None if handle is None else self._refuse(handle, entry.name)
+        if handle is None:
+            return
+        refusal = self._refuse(handle, entry.name, terminals_of(entry, command))
         if refusal is not None:
             raise Forbidden(f"{entry.tool}: {refusal}")
 
@@ -150,6 +152,14 @@ def with_addresses(command: Command[Any], names: Names) -> Command[Any]:
         case ListRequests(handle=str(handle)):
             return attrs.evolve(command, handle=names.shown(names.address_of(handle)))
     return command
+
+
+def terminals_of(entry: Entry, command: Command[Any]) -> Sequence[str]:
+    """Return the names of the terminals that a command is about."""
+    if not entry.name.startswith("term_"):
+        return ()
+    name = getattr(command, "name", None)
+    return getattr(command, "names", ()) if name is None else (name,)
 
 
 def find_owner(registry: Registry, entry: Entry, command: Command[Any]) -> Ref[Any]:

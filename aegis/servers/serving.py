@@ -85,7 +85,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         handles: str,
         handle_seen: type,
         settings: Mapping[str, object],
-        refuse: Refuse = lambda handle, command: None,
+        refuse: Refuse = lambda handle, command, terminals: None,
         identify: IdentifyPeer = operator_only,
         names: Names = NO_NAMES,
         offer: Callable[[str], Offer | None] = lambda handle: None,

@@ -42,6 +42,8 @@ from tests.actors.machines import (
     spec_of,
 )
 
+pytestmark = pytest.mark.one_python
+
 # The model.
 
 

@@ -140,6 +140,12 @@ def test_a_prompt_becomes_the_first_turn_and_a_message_the_next(team: Team) -> N
     assert team.info(handle)["state"] == "idle"
 
 
+def test_a_transcript_shows_the_texts_of_a_turn_that_has_not_ended(team: Team) -> None:
+    handle = team.spawn("SAY first\nHANG")
+    until(lambda: team.texts(handle) == ["first"], "the text is there")
+    assert team.outcomes(handle) == []
+
+
 def test_messages_during_a_turn_become_one_turn_with_both_headers(team: Team) -> None:
     handle = team.spawn("HANG")
     team.is_in(handle, "working")

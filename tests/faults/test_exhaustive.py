@@ -44,7 +44,7 @@ SCENARIOS: tuple[Scenario, ...] = (
 RAW_LOG_STEP = 20
 """The raw log is not synced: it has very many images, and few promises."""
 
-SESSION_STEP = 20
+SESSION_STEP = 40
 """A transcript has events that are not synced: it has many images, and few promises."""
 
 EVERY_STRIKE = Effort(image_step=1999, second_step=199, left_step=9973, max_product=16)

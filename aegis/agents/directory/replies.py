@@ -14,6 +14,7 @@ from aegis.agents.directory.roster import SET, Member, Roster
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.policy import decide
 from aegis.agents.profiles.profile import Profile, every_profile, login_command, refuse_start
+from aegis.agents.profiles.rights import LOGIN_PREFIX
 from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.steps import LogIn
 from aegis.errors import NotFound
@@ -84,6 +85,11 @@ def answerer(handle: str, roster: Roster, programs: Programs) -> Answerer:
     )
 
 
+def login_terminal(handle: str) -> str:
+    """Return the name of the terminal in which the agent of a session logs in."""
+    return f"{LOGIN_PREFIX}{handle}"[:MAX_NAME]
+
+
 def settings_of(member: Member, profile: Profile, counters: Counters, tree: str) -> Settings:
     """Return the settings of a session; ``tree`` is the id of the tree's first session."""
     return Settings(
@@ -94,7 +100,7 @@ def settings_of(member: Member, profile: Profile, counters: Counters, tree: str)
         supervisor=member.spawned_by,
         note_cost=partial(counters.note_cost, tree),
         refuse_work=partial(counters.refuse_work, tree),
-        login=LogIn(command=login_command(profile), terminal=f"login-{member.handle}"[:MAX_NAME]),
+        login=LogIn(command=login_command(profile), terminal=login_terminal(member.handle)),
     )
 
 

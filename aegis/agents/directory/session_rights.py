@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from aegis.agents.profiles.profile import Profile
-from aegis.agents.profiles.rights import refuse_call, verdict
+from aegis.agents.profiles.rights import refuse_call, refuse_terminals, verdict
 from aegis.protocol.naming import name_key
 from aegis.protocol.tool_sets import Offer
 
@@ -37,15 +39,16 @@ class SessionRights:
             return None
         return Offer(profile.tools, is_driven=True, call_limit_s=profile.call_limit_s)
 
-    def refuse(self, handle: str, command: str) -> str | None:
-        """Return why the session may not call a command, in one sentence; None if it may.
+    def refuse(self, handle: str, command: str, terminals: Iterable[str] = ()) -> str | None:
+        """Return why the session may not call a command on terminals; None if it may.
 
-        A handle that is no session may call everything that its key permits. A closed session keeps
-        its rights: a process of it that outlived it gains nothing.
+        A handle that is no session may call everything else that its key permits. A closed session
+        keeps its rights: a process of it that outlived it gains nothing.
         """
+        refusal = refuse_terminals(terminals)
         profile = self._profiles.get(name_key(handle))
-        if profile is None:
-            return None
+        if refusal is not None or profile is None:
+            return refusal
         needs_person = verdict(command, profile.permission) == "ask"
         if needs_person and not profile.provider.asks_for_our_tools:
             return (

@@ -6,7 +6,7 @@ of this holds for sessions only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
 from aegis.agents.drivers.harness import Permission
@@ -69,6 +69,9 @@ VERDICTS: Mapping[Permission, Mapping[CommandClass, Verdict]] = {
 
 _BY_AGENT = "agent:"
 
+LOGIN_PREFIX = "login-"
+"""The beginning of the names of terminals in which the programs of agents log in."""
+
 
 def command_class(command: str) -> CommandClass:
     """Return the class of a command, by its name on the wire."""
@@ -96,6 +99,21 @@ _VERBS: Mapping[CommandClass, str] = {
     "write": "write files",
     "execute": "run programs",
 }
+
+
+def refuse_terminals(terminals: Iterable[str]) -> str | None:
+    """Return why an agent may not use these terminals, not even to create or to read them.
+
+    A person types secrets there, into the prompt of another agent's program; an agent that had
+    created such a terminal before would have its own shell run the login.
+    """
+    for name in terminals:
+        if name_key(name).startswith(LOGIN_PREFIX):
+            return (
+                f"terminal {shorten(name)!r} is for the login of an agent, which only a person may "
+                f"use; choose a name that does not begin with {LOGIN_PREFIX!r}"
+            )
+    return None
 
 
 def refuse_profile(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import attrs
 
 from aegis.agents.sessions.past import Past
-from aegis.agents.sessions.steps import StartDriver
+from aegis.agents.sessions.steps import DriverEnded, StartDriver
 
 RESUMES = 2
 """Tries with the conversation before a fresh one; and all tries of a session without one."""
@@ -52,8 +52,10 @@ class Ladder:
         self.rung, self.is_over = 0, False
 
 
-def end_reason(code: int | None, stderr: str) -> str:
+def end_reason(ended: DriverEnded) -> str:
     """Return how a process ended, with the end of its standard error."""
-    how = "the agent's process ended" if code is None else f"the agent ended with exit code {code}"
-    last = stderr.strip()[-2000:]
+    code, how = ended.code, ended.reason
+    if not how:
+        how = "the agent's process ended" if code is None else f"the agent ended with code {code}"
+    last = ended.stderr.strip()[-2000:]
     return f"{how}: {last}" if last else how

@@ -261,8 +261,8 @@ class Session:
                 self._start_failed(step)
             case steps.TurnRefused(uuid=uuid, reason=reason) if self._is_current([uuid]):
                 self._finish("failed", reason)
-            case steps.DriverEnded(code=code, stderr=stderr):
-                self._ended(end_reason(code, stderr), code)
+            case steps.DriverEnded(code=code):
+                self._ended(end_reason(step), code)
 
     def _ready(self, conversation: str) -> None:
         if self.phase is Phase.STARTING:

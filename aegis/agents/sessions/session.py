@@ -406,9 +406,9 @@ class AgentSession(Actor[SessionMessage]):
                 )
             case msg.DriverFailed(reason=reason, kind=kind):
                 await self._handle(steps.DriverFailed(reason=reason, kind=kind))
-            case msg.DriverEnded(exit_code=code, stderr=stderr):
+            case msg.DriverEnded(exit_code=code, stderr=stderr, reason=reason):
                 self._driver, self._over = None, report.launch
-                await self._handle(steps.DriverEnded(code=code, stderr=stderr))
+                await self._handle(steps.DriverEnded(code=code, stderr=stderr, reason=reason))
 
     async def _driver_lost(self, launch: int, reason: str) -> None:
         """Take the end of a driver that sent no ``DriverEnded``."""

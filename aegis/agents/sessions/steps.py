@@ -93,10 +93,14 @@ class DriverFailed:
 
 @attrs.frozen(kw_only=True)
 class DriverEnded:
-    """The agent's process has ended, and no process of its tree is left."""
+    """The agent's process has ended, and no process of its tree is left.
+
+    ``reason`` is one sentence of the driver, which may have ended it; empty if there is none.
+    """
 
     code: int | None
     stderr: str = ""
+    reason: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -177,6 +177,11 @@ class Transcript:
                 if rotations == self._rotations:
                     return found
 
+    async def sync(self) -> None:
+        """Return once all entries so far are durable. Raises ``StorageError``."""
+        if self._last is not None:
+            await self._appender.wait_synced(self._last)
+
     def close(self) -> None:
         """Close the file; the outcome of entries that are not durable is not reported."""
         self._on_outcome = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import attrs
@@ -13,6 +14,7 @@ from aegis.agents.sessions.transcript_files import (
     newest_entries,
     shown_of_closed,
 )
+from aegis.errors import StorageError
 from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
@@ -23,6 +25,10 @@ NEWEST = 50
 
 async def read_durable(transcript: Transcript, message: api.ReadSession) -> api.Transcript:
     """Return the durable entries that a command reads. Raises ``StorageError``."""
+    # Events are not synced by themselves: during a turn the newest would be missing. If the disk
+    # refuses, those before them are still there.
+    with contextlib.suppress(StorageError):
+        await transcript.sync()
 
     def read(disk: Disk, path: Path, shown: Shown) -> api.Transcript:
         return _read(disk, path, message, attrs.evolve(shown, end=shown.synced))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from actors import ActorCrashed, Change, Gap, Node, Ref, Request, System
-from aegis.errors import Unavailable
+from aegis.errors import Forbidden, Unavailable
 from aegis.protocol.agent_streams import StreamAgents, StreamSession
 from aegis.protocol.daemon import tree_node
 from aegis.protocol.derived.wire import arguments_from
@@ -75,8 +75,7 @@ class Sources:
             self._on_handle(command.from_handle)
         match command:
             case StreamOutput():
-                bound = caller.identity.handle
-                refusal = None if bound is None else self._refuse(bound, "term_keys")
+                refusal = self._refuse_keys(caller.identity.handle, command.name)
                 return await follow_output(self._system, command, out, refusal)
             case StreamTree():
                 return await self._follow_tree(out)
@@ -91,6 +90,15 @@ class Sources:
             case StreamEvents():
                 return await self._follow_events(out)
         raise AssertionError(f"there is no source for {entry.name}")
+
+    def _refuse_keys(self, bound: str | None, terminal: str) -> str | None:
+        """Return why a handle may not type. Raises ``Forbidden`` if it may not even look."""
+        if bound is None:
+            return None
+        refusal = self._refuse(bound, "term_output", (terminal,))
+        if refusal is not None:
+            raise Forbidden(refusal)
+        return self._refuse(bound, "term_keys", (terminal,))
 
     async def _follow_tree(self, out: StreamOut) -> str:
         with self._system.watch_tree() as watch:

@@ -21,6 +21,8 @@ from tests.chaos.machine.file_content import FailedSync
 from tests.chaos.machine.simulated_disk import DiskPlan, Fail, SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 
+pytestmark = pytest.mark.one_python
+
 NOTE = Path("/state/note.json")
 SHORT, LONG = 10, 5000
 STEPS = ("short", "long", "sync", "short, synced", "long, synced", "confirm", "kill")

@@ -22,6 +22,8 @@ from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.entry import Entry
 from aegis.protocol.table import COMMANDS
 
+pytestmark = pytest.mark.one_python
+
 T = TypeVar("T", bound=Callable[..., Any])
 
 

@@ -3,6 +3,7 @@
 NOISE n       n bytes of standard error, and a line that is no JSON
 ERROR text    a line of standard error
 LINE n        a line of n bytes
+RAW path      the bytes of a file, as they are
 DRIP n rate   n texts of the agent, so many a second
 HALF          a text with half of a surrogate pair
 SPAWN how     start a child that ignores TERM: ``setsid``, ``double`` (its parent ends), ``bare``
@@ -26,6 +27,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NoReturn
 
 from tests.fakes.agents.wire import Wire
@@ -61,6 +63,9 @@ class Conduct:
             self._wire.write(b"x" * min(left, 65_536))
             left -= 65_536
         self._wire.write(b'"}\n')
+
+    def _raw(self, path: str) -> None:
+        self._wire.write(Path(path).read_bytes())
 
     def _drip(self, rest: str) -> None:
         count, rate = map(int, rest.split())
