@@ -14,7 +14,7 @@ START_BEFORE = AGENTS.point("agent.start.before", may_wait=True)
 START_AFTER = AGENTS.point("agent.start.after", may_wait=True)
 """Its driver runs; the session does not know it yet."""
 ACKNOWLEDGE_BEFORE = AGENTS.point("turn.acknowledge.before")
-"""A turn is synced as opened; its messages will now be marked as read."""
+"""A turn is synced as ended; its messages will now be marked as read."""
 SEND_BEFORE = AGENTS.point("turn.send.before")
 """A turn is synced as opened; it will now be passed to the driver."""
 SEND_AFTER = AGENTS.point("turn.send.after")
