@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aegis.cli.grammar.verb import DECIMAL, WHOLE, Daemon, Group, argument, flag, option, verb
 from aegis.cli.inbox import INTERRUPT, KEY, hand_off
+from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
     cell,
     duration,
@@ -46,6 +47,7 @@ STALLED_S = 120.0
 @verb(
     option("--handle", "new_handle", metavar="NAME", help="Its handle; default: a generated one."),
     option("--workspace", metavar="NAME", help="The workspace it works in; default: the root."),
+    option("--resume", metavar="AGENT", help="Continue this session, open or closed, instead."),
     argument("profile", required=False),
     argument("prompt", required=False),
 )
@@ -55,11 +57,19 @@ def launch(
     prompt: str | None,
     new_handle: str | None,
     workspace: str | None,
+    resume: str | None,
 ) -> None:
     """Start an agent session from PROFILE (default: the default one), with the text PROMPT.
 
-    It runs in the background; its handle is printed. `agent profiles` lists the profiles.
+    It runs in the background; its handle is printed. `agent profiles` lists the profiles. With
+    --resume the only argument is the PROMPT, and AGENT is a handle or the id of a session.
     """
+    if resume is not None:
+        if prompt or new_handle or workspace:
+            raise UsageError("--resume takes one PROMPT, and no profile, --handle or --workspace")
+        reply = daemon.call("agent_resume", handle=resume, prompt=profile)
+        daemon.show(reply, lambda: _show_launched(reply["handle"]))
+        return
     reply = daemon.call(
         "spawn", profile=profile, prompt=prompt, handle=new_handle, workspace=workspace
     )
@@ -69,6 +79,17 @@ def launch(
 def _show_launched(handle: str) -> None:
     print_lines(escaped_line(handle))
     print_notice(f"↳ launched; read it with: aegis-actors agent read {handle}")
+
+
+@verb(
+    option("--handle", "new_handle", metavar="NAME", help="Its handle; default: a generated one."),
+    argument("agent"),
+    argument("prompt", required=False),
+)
+def fork(daemon: Daemon, agent: str, prompt: str | None, new_handle: str | None) -> None:
+    """Start a session with a copy of the conversation of AGENT, and with the text PROMPT."""
+    reply = daemon.call("agent_fork", handle=agent, prompt=prompt, new_handle=new_handle)
+    daemon.show(reply, lambda: _show_launched(reply["handle"]))
 
 
 @verb(flag("--closed", help="Include sessions that were closed."))
@@ -303,6 +324,7 @@ agent = Group(
 An agent works in the background and is woken by messages to its handle.""",
     {
         "launch": launch,
+        "fork": fork,
         "list": list_agents,
         "meta": meta,
         "profiles": profiles,

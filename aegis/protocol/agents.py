@@ -161,6 +161,41 @@ class RestartAgent(OnAgent):
 
 
 @attrs.frozen(kw_only=True)
+class ResumeSession(OnAgent):
+    """Continue the conversation of an agent session, also of a closed one: its program is started.
+
+    The session keeps its handle, transcript and inbox. It is named by a handle or by its id.
+    """
+
+    prompt: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_BODY_CHARS),
+        metadata=described("A message to it, which becomes its next turn."),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class ForkAgent(OnAgent):
+    """Start a new agent session with a copy of the conversation of another one.
+
+    The other one is not changed. Not every provider can copy a conversation.
+    """
+
+    prompt: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_BODY_CHARS),
+        metadata=described("The first message to the new session."),
+    )
+    new_handle: str | None = attrs.field(
+        default=None,
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(
+            "A handle for the new session; default: a generated one.", pattern=f"^{NAME_PATTERN}$"
+        ),
+    )
+
+
+@attrs.frozen(kw_only=True)
 class RenameAgent(Command[AgentInfo]):
     """Give an agent session another handle. The old handle stays an alias of it.
 

@@ -156,9 +156,12 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
         f"{command}.handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text"), (None, "")]
         for command in (
             *("session_read", "interrupt", "close"),
-            *("agent_show", "agent_restart", "agent_set"),
+            *("agent_show", "agent_restart", "agent_set", "agent_resume", "agent_fork"),
         )
     },
+    "agent_resume.prompt": [("x" * 262_145, "262144"), (5, "text")],
+    "agent_fork.prompt": [("x" * 262_145, "262144"), (5, "text")],
+    "agent_fork.new_handle": [("a b", "1 to 64"), (5, "text")],
     "rename.old_handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text"), (None, "")],
     "rename.new_handle": [("a b", "1 to 64"), (5, "text"), (None, "")],
     "session_read.last_n": [(0, "1 to 1000"), ("9", "whole number")],

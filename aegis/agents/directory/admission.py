@@ -28,6 +28,8 @@ def check_spawn(
         refusal = counters.refuse_session(sessions)
     else:
         spawner, own = by
+        if spawner.is_closed:
+            raise Forbidden(f"aegis_spawn: session {spawner.handle!r} is closed")
         forbidden = refuse_profile(
             own.name, own.permission, own.may_spawn, profile.name, profile.permission
         )

@@ -7,19 +7,15 @@ the sessions is one ledger; each session has its own transcript.
 from __future__ import annotations
 
 import contextlib
-import random
 import time
-import uuid
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import structlog
-import trio
 
 from actors import (
     Actor,
-    ActorCrashed,
     ActorError,
     Down,
     Ref,
@@ -27,14 +23,11 @@ from actors import (
     Request,
 )
 from actors.errors import root_cause
-from aegis.agents.directory.admission import check_spawn
 from aegis.agents.directory.all_sessions import close_all, end_leftovers, info_of, resume_all
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.following import follow_ended, read_ended, visible_to
-from aegis.agents.directory.handles import check_handle, new_handle
 from aegis.agents.directory.message_rights import count_spawns, root_of
 from aegis.agents.directory.programs import Programs
-from aegis.agents.directory.prompt import deliver_prompt
 from aegis.agents.directory.renaming import rename, show_renamed
 from aegis.agents.directory.replies import (
     Asked,
@@ -43,20 +36,20 @@ from aegis.agents.directory.replies import (
     reply_to,
     settings_of,
 )
-from aegis.agents.directory.roster import Member, opened_line, set_line
+from aegis.agents.directory.roster import Member, set_line
 from aegis.agents.directory.roster_ledger import RosterLedger
+from aegis.agents.directory.spawning import Spawning
 from aegis.agents.directory.subtree import session_subtree
-from aegis.agents.directory.working_directory import directory_of
 from aegis.agents.drivers.harness import Permission
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import refuse_reach
-from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
+from aegis.agents.sessions.changes import ChangeSettings
 from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.state_reports import SessionClosed
-from aegis.clock import utc_now
 from aegis.errors import (
     AegisError,
     Forbidden,
+    InvalidRequest,
     NotFound,
     StorageError,
     Unavailable,
@@ -71,10 +64,14 @@ log = structlog.get_logger("aegis.agents")
 
 OnSession = api.CloseAgent | api.InterruptAgent | api.RestartAgent | api.ShowAgent | api.ReadSession
 
+Opening = api.SpawnAgent | api.ForkAgent | api.ResumeSession
+
 Reaching = OnSession | FollowSession | api.RenameAgent
 
 DirectoryMessage = (
     api.SpawnAgent
+    | api.ForkAgent
+    | api.ResumeSession
     | api.ListSessions
     | api.SetAgent
     | api.CloseWorkspaceAgents
@@ -124,7 +121,6 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._refs: dict[str, Ref[Any]] = {}
         self._counters = programs.counters
         self._is_loaded = False
-        self._spawning = trio.Lock()
 
     async def setup(self) -> None:
         """Read the roster and start the sessions that are not closed; they have no process yet.
@@ -135,6 +131,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self.context.register("service", "sessions")
         start_soon, names = self.context.start_soon, self._programs.names
         self._ledger = RosterLedger(self._directory, self._flusher, start_soon, names)
+        self._spawning = Spawning(
+            programs=self._programs,
+            ledger=self._ledger,
+            system=self.context.system,
+            inboxes=self._inboxes,
+            root=self._root,
+            start=self._start,
+        )
         with contextlib.suppress(StorageError):
             await self._load()
 
@@ -148,7 +152,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             return
         await self._load()
         match message:
-            case api.SpawnAgent():
+            case api.SpawnAgent() | api.ForkAgent() | api.ResumeSession():
                 self.context.start_soon(self._spawn, message, self.defer(message))
             case api.ListSessions(closed=closed):
                 self.context.start_soon(self._list, closed, self.defer(message))
@@ -192,9 +196,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     # Spawning.
 
-    async def _spawn(self, request: api.SpawnAgent, reply: Reply[api.AgentInfo]) -> None:
+    async def _spawn(self, request: Opening, reply: Reply[api.AgentInfo]) -> None:
         try:
-            info = await self._spawned(request)
+            info = await self._opened(request)
         except AegisError as error:
             reply.fail(error)
         except ActorError as error:
@@ -203,56 +207,29 @@ class AgentDirectory(Actor[DirectoryMessage]):
         else:
             reply.send(info)
 
-    async def _spawned(self, request: api.SpawnAgent) -> api.AgentInfo:
-        profile = self._programs.profile(request.profile)
-        self._programs.check(profile)
-        cwd = await directory_of(request.workspace, self.context.system) or self._root
-        spawner = self._caller(request)
-        # Another spawn could take the handle, or the last place, while the line is being synced.
-        async with self._spawning:
-            self._check_spawn(profile, spawner)
-            member = Member(
-                id=uuid.uuid4().hex,
-                handle=self._handle(request.handle),
-                profile=profile.name,
-                provider=profile.provider.name,
-                cwd=cwd,
-                workspace=request.workspace,
-                spawned_by=self._programs.names.shown(request.from_handle or "human"),
-                parent=None if spawner is None else spawner.id,
-                at=utc_now(),
-            )
-            await self._ledger.write(opened_line(member))
-            if spawner is not None:
-                self._counters.note_spawn(root_of(self._ledger.roster, spawner), time.time())
-        session = await self._start(member)
-        if request.prompt is not None:
-            session.tell(ResumeAgent())  # the agent starts while its message is being stored
-            await deliver_prompt(member, request.prompt, self.context.system.registry)
-        while True:
-            try:
-                info: api.AgentInfo = await session.ask(api.ShowAgent(handle=member.handle))
-            except ActorCrashed:
-                continue  # it is spawned; its supervisor limits its restarts
-            return info
+    async def _opened(self, request: Opening) -> api.AgentInfo:
+        """Open a session, or start the agent of one. Raises ``AegisError``, ``ActorError``."""
+        if isinstance(request, api.SpawnAgent):
+            return await self._spawning.spawn(request, self._caller(request))
+        roster = self._ledger.roster
+        member = roster.by_id.get(request.handle) or roster.get(request.handle)
+        if isinstance(request, api.ForkAgent):
+            if member.is_closed:
+                raise InvalidRequest(f"agent fork: {member.handle!r} is closed; resume it first")
+            return await self._spawning.fork(request, member, await self._session(member))
+        if member.is_closed:
+            member = await self._spawning.reopen(member)
+        return await self._spawning.wake(member, await self._session(member), request.prompt)
+
+    async def _session(self, member: Member) -> Ref[Any]:
+        """Return the actor of a session, started if it is not running. Raises ``ActorError``."""
+        ref = self._refs.get(member.id)
+        return await self._start(member) if ref is None or ref.is_stopped else ref
 
     def _caller(self, request: Any) -> Member | None:
-        """Return the session of the caller; None for a person or another client."""
+        """Return the session of the caller, maybe a closed one; None for another client."""
         handle = request.from_handle
-        member = None if handle is None else self._ledger.roster.find(handle)
-        return None if member is None or member.is_closed else member
-
-    def _check_spawn(self, profile: Profile, spawner: Member | None) -> None:
-        """Raise ``Forbidden`` or ``Unavailable`` if the profile may not be spawned."""
-        by = None if spawner is None else (spawner, self._programs.profile_of(spawner))
-        check_spawn(profile, by, self._ledger.roster, self._counters, time.time())
-
-    def _handle(self, wanted: str | None) -> str:
-        """Return the handle of a new session. Raises ``AlreadyExists``, ``InvalidRequest``."""
-        taken = self._ledger.taken(self._inboxes)
-        if wanted is None:
-            return new_handle(taken, random.SystemRandom().randrange)
-        return check_handle("aegis_spawn", wanted, taken)
+        return None if handle is None else self._ledger.roster.find(handle)
 
     async def _start(self, member: Member) -> Ref[Any]:
         """Start the actors of a session. Raises ``ActorError``."""
@@ -331,7 +308,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
     async def _revive(self, member: Member, message: Any, reply: Reply[Any]) -> None:
         """Start the actors of a session again that gave up, and pass a command to it."""
         try:
-            session = self._refs.get(member.id) or await self._start(member)
+            session = await self._session(member)
             session.forward(message, reply)
         except (ActorError, AegisError) as error:
             reply.fail(error if isinstance(error, AegisError) else Unavailable(str(error)))
@@ -358,7 +335,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
     async def _set(self, request: api.SetAgent, reply: Reply[api.AgentInfo]) -> None:
         try:
             member = self._ledger.roster.get(request.handle)
-            async with self._spawning:
+            async with self._spawning.lock:
                 await self._change(member, request)
         except AegisError as error:
             reply.fail(error)
@@ -424,7 +401,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     async def _rename(self, message: api.RenameAgent, reply: Reply[api.AgentInfo]) -> None:
         # A spawn or another rename could take the handle while the line is being synced.
-        async with self._spawning:
+        async with self._spawning.lock:
             member = await rename(message, reply, self._ledger, self._inboxes, self._check_reach)
         if member is not None:
             show_renamed(member, self.context.system)

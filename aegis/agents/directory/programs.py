@@ -110,30 +110,28 @@ class Programs:
         if refusal is not None:
             raise Unavailable(refusal)
 
-    def driver_of(
-        self, session: str, handle: str, profile: str, cwd: str, directory: Path
-    ) -> MakeDriver:
-        """Return the maker of the drivers of a session in ``cwd``, with files in ``directory``."""
-        return partial(self._driver, session, handle, profile, cwd, directory)
+    def driver_of(self, member: Member, directory: Path) -> MakeDriver:
+        """Return the maker of the drivers of a session, with files in ``directory``."""
+        return partial(self._driver, member, directory)
 
     async def _driver(
         self,
-        session: str,
-        handle: str,
-        name: str,
-        cwd: str,
+        member: Member,
         directory: Path,
         launch: int,
         start: StartDriver,
         owner: Ref[Any],
     ) -> ChildSpec:
-        profile = self.rights.profile_of(session) or self.profile(name)
+        profile = self.rights.profile_of(member.id) or self.profile(member.profile)
         self.check(profile)
+        # Once it has a conversation of its own, or has lost it, nothing is copied again.
+        is_fork = start.conversation is None and not start.texts and member.fork_of is not None
         beginning = Beginning(
-            cwd=cwd,
-            mcp_url=await self.keys.session_url(handle),
-            primer=primer(self.names.shown(handle), profile, start.texts),
-            conversation=start.conversation,
+            cwd=member.cwd,
+            mcp_url=await self.keys.session_url(member.address),
+            primer=primer(self.names.shown(member.address), profile, start.texts),
+            conversation=member.fork_of if is_fork else start.conversation,
+            fork=is_fork,
             model=profile.model,
             effort=profile.effort,
             permission=profile.permission,
@@ -146,11 +144,11 @@ class Programs:
             beginning=beginning,
             inherited=self.variables,
             launch=launch,
-            cookie=cookie_of_driver(self.root, session, launch),
+            cookie=cookie_of_driver(self.root, member.id, launch),
             directory=directory,
             open_files=self.open_files,
         )
-        files = SessionFiles(path_of_text(cwd))
+        files = SessionFiles(path_of_text(member.cwd))
         spec = ChildSpec.of(DRIVER, Driver, plan, owner, self.scan, files)
         return spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
 

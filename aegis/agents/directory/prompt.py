@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 from actors import Registry
 from aegis.agents.directory.roster import Member
 from aegis.clock import utc_now
@@ -16,7 +18,7 @@ async def deliver_prompt(member: Member, prompt: str, registry: Registry) -> Non
     await service.ask(
         Deliver(
             handle=member.address,
-            id=f"spawn:{member.id}",
+            id=f"spawn:{member.id}" if not member.reopened else f"resume:{uuid.uuid4().hex}",
             sender="human" if by == "human" else f"agent:{by}",
             body=prompt,
             timestamp=utc_now(),

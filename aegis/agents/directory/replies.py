@@ -101,6 +101,8 @@ def settings_of(member: Member, profile: Profile, counters: Counters, tree: str)
         note_cost=partial(counters.note_cost, tree),
         refuse_work=partial(counters.refuse_work, tree),
         login=LogIn(command=login_command(profile), terminal=login_terminal(member.handle)),
+        reopened=member.reopened,
+        forked_from=member.forked_from,
     )
 
 

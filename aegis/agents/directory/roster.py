@@ -6,6 +6,7 @@ The lines of its ledger, each with its ``kind``:
     renamed  id, handle
     set      id, model, permission, budget_usd
     closed   id
+    reopened id
 
 ``id`` is immutable. A handle is never given twice: not after a rename, and not after a close.
 """
@@ -37,7 +38,9 @@ MAX_SESSIONS = 4_096
 class Member:
     """One session. ``parent`` is the id of the session that spawned it; None: a person or client.
 
-    ``spawned_by`` is the spawner's handle at that time.
+    ``spawned_by`` is the spawner's handle at that time. ``fork_of`` is the agent's id of the
+    conversation that it began with a copy of, and ``forked_from`` the session of that one.
+    ``reopened`` counts how often it was opened again after a close.
     """
 
     id: str
@@ -49,6 +52,9 @@ class Member:
     parent: str | None
     at: str
     workspace: str | None = None
+    fork_of: str | None = None
+    forked_from: str | None = None
+    reopened: int = 0
     model: str | None = None
     permission: Permission | None = None
     budget_usd: float | None = None
@@ -85,6 +91,10 @@ class Roster:
                 self._set(self.by_id[id_], changed)
             case {"kind": "closed", "id": str(id_)} if id_ in self.by_id:
                 self.by_id[id_] = attrs.evolve(self.by_id[id_], is_closed=True)
+            case {"kind": "reopened", "id": str(id_)} if id_ in self.by_id:
+                member = self.by_id[id_]
+                count = member.reopened + 1
+                self.by_id[id_] = attrs.evolve(member, is_closed=False, reopened=count)
 
     def _set(self, member: Member, changed: Mapping[str, Any]) -> None:
         fields = {name: changed.get(name) for name in SET}
@@ -152,10 +162,15 @@ def renamed_line(member: Member, handle: str) -> dict[str, Any]:
     return {"kind": "renamed", "id": member.id, "handle": handle}
 
 
+def reopened_line(member: Member) -> dict[str, Any]:
+    """Return the line of a closed session that is opened again."""
+    return {"kind": "reopened", "id": member.id}
+
+
 def opened_line(member: Member) -> dict[str, Any]:
     """Return the line of a new session."""
     fields = unstructure(member)
-    for name in ("aliases", "is_closed", *SET):
+    for name in ("aliases", "is_closed", "reopened", *SET):
         del fields[name]
     return {"kind": "opened", **fields}
 

@@ -49,9 +49,7 @@ def session_subtree(
         ),
         directory=directory,
         settings=settings,
-        make_driver=programs.driver_of(
-            member.id, member.address, member.profile, member.cwd, directory
-        ),
+        make_driver=programs.driver_of(member, directory),
         processes=f"{above}/{member.id}/processes",
         flusher=flusher,
         on_change=on_change,

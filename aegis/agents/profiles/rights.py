@@ -50,6 +50,8 @@ CLASSES: Mapping[str, CommandClass] = {
                 "agent_show",
                 "agent_restart",
                 "agent_set",
+                "agent_resume",
+                "agent_fork",
             ),
             # For the operator only: no session may call them.
             *("status", "tree", "node_forget", "session_new", "session_list", "session_revoke"),

@@ -7,7 +7,7 @@ from typing import Any
 from aegis.agents.sessions.metrics import Meter
 from aegis.agents.sessions.past import OpenTurn, Past
 
-_SIMPLE = ("turn", "launches", "conversation", "is_closed", "at")
+_SIMPLE = ("turn", "launches", "conversation", "is_closed", "reopened", "at")
 
 
 def carried(past: Past) -> dict[str, Any]:

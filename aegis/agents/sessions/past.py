@@ -61,7 +61,8 @@ class OpenTurn:
 
 @attrs.define
 class Past:
-    """The fold of a transcript. ``launches`` counts the starts of the agent's process.
+    """The fold of a transcript. ``launches`` counts the starts of the agent's process, ``reopened``
+    how often the session was opened again after a close.
 
     ``unreported`` has the lost turns by number whose senders may not have been notified, each with
     its outcome and the reason. ``at`` is the moment of the last entry.
@@ -73,6 +74,7 @@ class Past:
     open_turn: OpenTurn | None = None
     unreported: dict[int, tuple[OpenTurn, str, str]] = attrs.field(factory=dict)
     is_closed: bool = False
+    reopened: int = 0
     known: dict[str, None] = attrs.field(factory=dict)
     texts: list[str] = attrs.field(factory=list)
     meter: Meter = attrs.field(factory=Meter)
@@ -99,6 +101,8 @@ class Past:
                 self.launches += 1
             case {"kind": "closed"}:
                 self.is_closed = True
+            case {"kind": "reopened", "times": int(times)}:
+                self.is_closed, self.reopened = False, times
 
     def _measure(self, entry: Mapping[str, Any], at: float) -> None:
         """Take an entry that is about the metrics."""

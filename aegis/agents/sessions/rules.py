@@ -110,6 +110,13 @@ class Session:
             self._report(*turn)
         if (cut := self._past.open_turn) is not None:
             self._end_turn(cut, "interrupted", "the daemon ended during the turn")
+        if self._settings.reopened > self._past.reopened:
+            # A person has ordered it; the daemon may have died since.
+            self._past.is_closed, self._past.reopened = False, self._settings.reopened
+            self._store("reopened", {"times": self._past.reopened})
+            self._become(Phase.DORMANT)
+        elif self._settings.forked_from is not None and not self._past.at:
+            self._append("forked", session=self._settings.forked_from)
         if self.phase is Phase.CLOSED:
             self._advance_end()
         return self._out
@@ -172,8 +179,6 @@ class Session:
             self._is_finished = True
             self._put(steps.Finished())
 
-    # Messages and turns.
-
     def _arrived(self, messages: tuple[Incoming, ...]) -> None:
         fresh = self._waiting.add(messages, self._past.known)
         if messages and not self._waiting and self._turn is None:
@@ -226,8 +231,6 @@ class Session:
     def _note_reported(self, turns: list[int]) -> None:
         for number in turns:
             self._append("notified", turn=number)
-
-    # The transcript.
 
     def _store(self, kind: str, fields: dict[str, Any]) -> None:
         """Write an entry that must be durable; it is written again until the disk takes it."""
@@ -385,8 +388,6 @@ class Session:
         answer, why = decided
         self._append("decided", request=request.id, answer=unstructure(answer), why=why)
         self._put(steps.AnswerAgent(request=request.id, answer=answer, is_ours=True))
-
-    # Orders.
 
     def _ordered(self, step: Input) -> None:
         match step:

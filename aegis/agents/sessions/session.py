@@ -165,7 +165,7 @@ class AgentSession(Actor[SessionMessage]):
         await self._carry_out(self._session.begin(time.time()))
         self.context.register("session", self._identity.id)
         self._report_change()
-        if not transcript.past.is_closed:
+        if not transcript.past.is_closed:  # or it was opened again
             self._mail.start()
 
     async def teardown(self) -> None:

@@ -29,7 +29,8 @@ class Settings:
     ``budget_usd`` is the cost at which no further turn opens. ``note_cost`` counts a cost for the
     session's tree at a moment; ``refuse_work`` returns why the tree may not begin a turn at a
     moment, None if it may. ``supervisor`` is the handle that is warned of the budget. ``login`` is
-    the order by which a person logs in to the agent.
+    the order by which a person logs in to the agent. ``reopened`` counts how often a person opened
+    the session again after a close; ``forked_from`` is the session whose conversation it copied.
     """
 
     session: str
@@ -40,3 +41,5 @@ class Settings:
     note_cost: Callable[[float, float], None] = lambda usd, now: None
     refuse_work: Callable[[float], str | None] = lambda now: None
     login: LogIn | None = None
+    reopened: int = 0
+    forked_from: str | None = None

@@ -35,6 +35,7 @@ VERBS_OF_TOOLS = {
     "interrupt": "agent interrupt",
     "rename": "agent rename",
     "close": "agent stop",
+    "agent_resume": "agent launch",
 }
 """The verbs that are not named like their tool (as ``term run`` is like ``term_run``)."""
 

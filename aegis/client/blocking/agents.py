@@ -7,6 +7,7 @@ from aegis.protocol.agents import (
     AgentInfo,
     AgentList,
     CloseAgent,
+    ForkAgent,
     InterruptAgent,
     ListAgents,
     ListSessions,
@@ -15,6 +16,7 @@ from aegis.protocol.agents import (
     ReadSession,
     RenameAgent,
     RestartAgent,
+    ResumeSession,
     SetAgent,
     ShowAgent,
     SpawnAgent,
@@ -85,6 +87,16 @@ class Agents(BlockingNoun):
     def restart(self, handle: str) -> AgentInfo:
         """Start the agent's program anew with the same conversation."""
         return self._call(RestartAgent, handle=handle)
+
+    def resume(self, handle: str, *, prompt: str | None = None) -> AgentInfo:
+        """Continue the conversation of a session, also of a closed one."""
+        return self._call(ResumeSession, handle=handle, prompt=prompt)
+
+    def fork(
+        self, handle: str, *, prompt: str | None = None, new_handle: str | None = None
+    ) -> AgentInfo:
+        """Start a session with a copy of another one's conversation."""
+        return self._call(ForkAgent, handle=handle, prompt=prompt, new_handle=new_handle)
 
     def close(self, handle: str) -> AgentInfo:
         """End a session for good."""

@@ -11,6 +11,7 @@ from aegis.protocol.agents import (
     AgentInfo,
     AgentList,
     CloseAgent,
+    ForkAgent,
     InterruptAgent,
     ListAgents,
     ListSessions,
@@ -19,6 +20,7 @@ from aegis.protocol.agents import (
     ReadSession,
     RenameAgent,
     RestartAgent,
+    ResumeSession,
     SetAgent,
     ShowAgent,
     SpawnAgent,
@@ -89,6 +91,16 @@ class Agents(Noun):
     async def restart(self, handle: str) -> AgentInfo:
         """Start the agent's program anew with the same conversation."""
         return await self._call(RestartAgent, handle=handle)
+
+    async def resume(self, handle: str, *, prompt: str | None = None) -> AgentInfo:
+        """Continue the conversation of a session, also of a closed one."""
+        return await self._call(ResumeSession, handle=handle, prompt=prompt)
+
+    async def fork(
+        self, handle: str, *, prompt: str | None = None, new_handle: str | None = None
+    ) -> AgentInfo:
+        """Start a session with a copy of another one's conversation."""
+        return await self._call(ForkAgent, handle=handle, prompt=prompt, new_handle=new_handle)
 
     async def close(self, handle: str) -> AgentInfo:
         """End a session for good."""

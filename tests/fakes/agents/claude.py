@@ -34,6 +34,8 @@ LOGIN = os.environ.get("STAND_IN_LOGIN", "")
 OLD = os.environ.get("STAND_IN_OLD", "")
 
 SESSION = "00000000-0000-4000-8000-000000000001"
+FORK = "00000000-0000-4000-8000-000000000002"
+"""The conversations: the first one, and a copy of it that ``--fork-session`` makes."""
 
 
 class Claude:
@@ -50,6 +52,8 @@ class Claude:
         resumed = [each.removeprefix(RESUME) for each in sys.argv if each.startswith(RESUME)]
         fresh = os.urandom(16).hex() if self._witness.is_on else SESSION
         self._conversation = resumed[0] if resumed and self._witness.is_on else fresh
+        if resumed == [FORK] or (resumed and "--fork-session" in sys.argv):
+            self._conversation = FORK
         self._witness.begin(resumed[0] if resumed else None)
 
     def run(self) -> None:

@@ -208,6 +208,12 @@ BAD: list[tuple[str, Any, str]] = [
         "budget_usd must be from 0 to 1000000 US dollars, not -1.0",
     ),
     ("agent_restart", {"handle": 1}, "handle must be text, not 1"),
+    ("agent_resume", {"handle": "a", "prompt": 1}, "prompt must be text or null, not 1"),
+    (
+        "agent_fork",
+        {"handle": "a", "new_handle": "b c"},
+        f"new_handle must be {NAME_RULE}, not 'b c'",
+    ),
     ("request_list", {"id": "12"}, f"id must be {ID_RULE}, not '12'"),
     (
         "request_answer",

@@ -1,0 +1,144 @@
+"""``Spawning``: opens sessions: new ones, forks of others, and closed ones again."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from actors import ActorCrashed, Ref, System
+from aegis.agents.directory.admission import check_spawn
+from aegis.agents.directory.handles import check_handle, new_handle
+from aegis.agents.directory.message_rights import root_of
+from aegis.agents.directory.programs import Programs
+from aegis.agents.directory.prompt import deliver_prompt
+from aegis.agents.directory.roster import Member, opened_line, reopened_line, set_line
+from aegis.agents.directory.roster_ledger import RosterLedger
+from aegis.agents.directory.working_directory import directory_of
+from aegis.agents.profiles.profile import Profile
+from aegis.agents.sessions.changes import ResumeAgent
+from aegis.clock import utc_now
+from aegis.errors import InvalidRequest, Unavailable
+from aegis.protocol import agents as api
+
+Start = Callable[[Member], Awaitable[Ref[Any]]]
+"""Starts the actors of a session. Raises ``ActorError``."""
+
+
+@attrs.define(kw_only=True)
+class Spawning:
+    """Opens sessions in ``ledger``; ``root`` is the directory of one without a workspace.
+
+    ``inboxes`` is the directory of their files. ``lock`` is held while a handle is chosen and
+    written, so that no other session takes it meanwhile.
+    """
+
+    programs: Programs
+    ledger: RosterLedger
+    system: System
+    inboxes: Path
+    root: str
+    start: Start
+    lock: trio.Lock = attrs.field(factory=trio.Lock)
+
+    async def spawn(self, request: api.SpawnAgent, spawner: Member | None) -> api.AgentInfo:
+        """Open a session of a profile. Raises ``AegisError``, ``ActorError``."""
+        profile = self.programs.profile(request.profile)
+        cwd = await directory_of(request.workspace, self.system) or self.root
+        member = Member(
+            id=uuid.uuid4().hex,
+            handle=request.handle or "",
+            profile=profile.name,
+            provider=profile.provider.name,
+            cwd=cwd,
+            workspace=request.workspace,
+            spawned_by=self.programs.names.shown(request.from_handle or "human"),
+            parent=None if spawner is None else spawner.id,
+            at=utc_now(),
+        )
+        return await self._open(member, profile, spawner, request.prompt)
+
+    async def fork(self, request: api.ForkAgent, of: Member, session: Ref[Any]) -> api.AgentInfo:
+        """Open a session with a copy of another's conversation. Raises ``AegisError``."""
+        info: api.AgentInfo = await session.ask(api.ShowAgent(handle=of.handle))
+        if info.conversation is None:
+            raise InvalidRequest(
+                f"agent fork: {of.handle!r} has no conversation yet; send it a message first"
+            )
+        member = attrs.evolve(
+            of,
+            id=uuid.uuid4().hex,
+            handle=request.new_handle or "",
+            aliases=(),
+            spawned_by=of.handle,
+            parent=None,
+            at=utc_now(),
+            fork_of=info.conversation,
+            forked_from=of.id,
+            reopened=0,
+        )
+        return await self._open(member, self.programs.profile_of(of), None, request.prompt)
+
+    async def reopen(self, member: Member) -> Member:
+        """Open a closed session again, durably. Raises ``AegisError``."""
+        self.programs.check(self.programs.profile_of(member))
+        async with self.lock:
+            refusal = self.programs.counters.refuse_session(len(self.ledger.roster.open))
+            if refusal is not None:
+                raise Unavailable(f"agent resume: {refusal}")
+            await self.ledger.write(reopened_line(member))
+        return self.ledger.roster.by_id[member.id]
+
+    async def wake(self, member: Member, session: Ref[Any], prompt: str | None) -> api.AgentInfo:
+        """Start the agent of a session, with a message if there is one; return its state.
+
+        The agent takes longest: it starts while its message is being stored.
+        """
+        session.tell(ResumeAgent())
+        if prompt is not None:
+            await deliver_prompt(member, prompt, self.system.registry)
+        return await self._info(member, session)
+
+    async def _open(
+        self, member: Member, profile: Profile, spawner: Member | None, prompt: str | None
+    ) -> api.AgentInfo:
+        self.programs.check(profile)
+        async with self.lock:
+            self._check(profile, spawner)
+            member = attrs.evolve(member, handle=self._handle(member.handle))
+            await self.ledger.write(opened_line(member))
+            if member.fork_of is not None:
+                await self.ledger.write(set_line(member))
+            if spawner is not None:
+                root = root_of(self.ledger.roster, spawner)
+                self.programs.counters.note_spawn(root, time.time())
+        session = await self.start(member)
+        if prompt is not None:
+            return await self.wake(member, session, prompt)
+        return await self._info(member, session)
+
+    async def _info(self, member: Member, session: Ref[Any]) -> api.AgentInfo:
+        while True:
+            try:
+                info: api.AgentInfo = await session.ask(api.ShowAgent(handle=member.handle))
+            except ActorCrashed:
+                continue  # it is spawned; its supervisor limits its restarts
+            return info
+
+    def _check(self, profile: Profile, spawner: Member | None) -> None:
+        """Raise ``Forbidden`` or ``Unavailable`` if the profile may not be spawned."""
+        by = None if spawner is None else (spawner, self.programs.profile_of(spawner))
+        check_spawn(profile, by, self.ledger.roster, self.programs.counters, time.time())
+
+    def _handle(self, wanted: str) -> str:
+        """Return the handle of a new session. Raises ``AlreadyExists``, ``InvalidRequest``."""
+        taken = self.ledger.taken(self.inboxes)
+        if not wanted:
+            return new_handle(taken, random.SystemRandom().randrange)
+        return check_handle("aegis_spawn", wanted, taken)
