@@ -205,7 +205,7 @@ def restart(daemon: Daemon, agent: str) -> None:
 
 @verb(argument("agent"))
 def stop(daemon: Daemon, agent: str) -> None:
-    """Close AGENT for good. Its transcript is kept."""
+    """Close AGENT. Its transcript is kept; launch --resume continues it."""
     reply = daemon.call("close", handle=agent)
     daemon.show(reply, lambda: print_notice(f"closed {reply['handle']}"))
 

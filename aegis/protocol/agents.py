@@ -147,7 +147,7 @@ class OnAgent(Command[AgentInfo]):
 
 @attrs.frozen(kw_only=True)
 class CloseAgent(OnAgent):
-    """End an agent session for good. Its transcript and its unread messages are kept."""
+    """End an agent session. Its transcript and messages are kept; a person can resume it."""
 
 
 @attrs.frozen(kw_only=True)

@@ -99,5 +99,5 @@ class Agents(BlockingNoun):
         return self._call(ForkAgent, handle=handle, prompt=prompt, new_handle=new_handle)
 
     def close(self, handle: str) -> AgentInfo:
-        """End a session for good."""
+        """End a session; ``resume`` continues it."""
         return self._call(CloseAgent, handle=handle)

@@ -103,7 +103,7 @@ class Agents(Noun):
         return await self._call(ForkAgent, handle=handle, prompt=prompt, new_handle=new_handle)
 
     async def close(self, handle: str) -> AgentInfo:
-        """End a session for good."""
+        """End a session; ``resume`` continues it."""
         return await self._call(CloseAgent, handle=handle)
 
     def follow(self) -> AbstractAsyncContextManager[Stream[AgentsValue]]:
