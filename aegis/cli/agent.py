@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _HEAD = ["agent", "state", "turn", "waiting", "blocked on", "profile", "spawned by"]
 
+_USAGE_HEAD = ["agent", "tree of", "turns", "in", "% cached", "out", "time", "USD"]
+
 PERMISSIONS = ("read", "ask", "write", "full")
 
 SIGNS = {
@@ -160,6 +162,43 @@ def _show_transcript(agent: str, reply: Mapping[str, Any], *, is_newest: bool) -
     elif not is_newest and reply.get("more"):
         seq = entries[-1]["seq"]
         print_notice(f"↳ there are more: aegis-actors agent read {agent} --since {seq}")
+
+
+@verb(
+    flag("--closed", help="Include sessions that were closed."),
+    argument("agent", required=False),
+)
+def usage(daemon: Daemon, agent: str | None, closed: bool) -> None:
+    """List tokens, cost and time: of all sessions, or of AGENT and those that it spawned."""
+    reply = daemon.call("agent_usage", handle=agent, closed=closed)
+    daemon.show(reply, lambda: print_lines(_accounts(reply["result"])))
+
+
+def _accounts(found: Sequence[Mapping[str, Any]]) -> str:
+    rows = [[each["handle"], each["root"], *_account(each["usage"])] for each in found]
+    if len(rows) > 1:
+        names = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "turns_s")
+        total = {name: _sum([each["usage"][name] for each in found]) for name in names}
+        rows.append(["total", None, *_account(total)])
+    return fitted(table(_USAGE_HEAD, rows))
+
+
+def _account(usage: Mapping[str, Any]) -> list[object]:
+    given, cached, cost = usage["input_tokens"], usage["cached_tokens"], usage["cost_usd"]
+    return [
+        usage["turns"],
+        None if given is None else f"{given:,}",
+        f"{100 * cached / given:.1f}" if given and cached is not None else None,
+        None if usage["output_tokens"] is None else f"{usage['output_tokens']:,}",
+        duration(usage["turns_s"] or 0.0),
+        None if cost is None else f"{cost:.4f}",
+    ]
+
+
+def _sum(figures: Sequence[float | None]) -> float | None:
+    """Return the sum of the figures that are known; None if none is."""
+    known = [each for each in figures if each is not None]
+    return sum(known) if known else None
 
 
 @verb(argument("agent"))
@@ -331,6 +370,7 @@ An agent works in the background and is woken by messages to its handle.""",
         "show": show,
         "send": send,
         "read": read,
+        "usage": usage,
         "interrupt": interrupt,
         "rename": rename,
         "set": change,

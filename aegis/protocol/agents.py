@@ -255,6 +255,39 @@ class ListSessions(Command[AgentList]):
 
 
 @attrs.frozen(kw_only=True)
+class SessionUsage:
+    """The accounting of one session; ``root`` is the handle of the first session of its tree."""
+
+    id: str
+    handle: str
+    root: str
+    is_closed: bool
+    usage: AgentUsage
+
+
+@attrs.frozen(kw_only=True)
+class UsageList:
+    """The accounting of sessions, the costliest first."""
+
+    result: list[SessionUsage]
+
+
+@attrs.frozen(kw_only=True)
+class ReadUsage(Command[UsageList]):
+    """List the tokens, the cost and the time of agent sessions, as their agents report them."""
+
+    handle: str | None = attrs.field(
+        default=None,
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(
+            "Only this session and those that it spawned; default: all.",
+            pattern=f"^{NAME_PATTERN}$",
+        ),
+    )
+    closed: bool = attrs.field(default=False, metadata=described("True: closed sessions too."))
+
+
+@attrs.frozen(kw_only=True)
 class ProfileInfo:
     """A profile that can be spawned; ``problem`` says why it cannot."""
 

@@ -316,6 +316,16 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
+        name="agent_usage",
+        owner=Owner.AGENTS,
+        command=agents.ReadUsage,
+        reply=agents.UsageList,
+        read_only=True,
+        operator=True,
+        errors=("not_found",),
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
         name="agent_resume",
         owner=Owner.AGENTS,
         command=agents.ResumeSession,

@@ -132,7 +132,10 @@ with what a window would answer left out: `tests/e2e/test_attach.py` tries that.
 
 OF_AGENTS = {
     *(f"agent {verb}" for verb in ("launch", "fork", "list", "profiles", "show", "send", "read")),
-    *(f"agent {verb}" for verb in ("interrupt", "rename", "restart", "set", "stop", "meta")),
+    *(
+        f"agent {verb}"
+        for verb in ("interrupt", "rename", "restart", "set", "stop", "meta", "usage")
+    ),
     *(f"request {verb}" for verb in ("list", "show", "answer")),
 }
 """Verbs that need an agent: ``tests/e2e/test_agents.py`` tries them."""

@@ -159,6 +159,8 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
             *("agent_show", "agent_restart", "agent_set", "agent_resume", "agent_fork"),
         )
     },
+    "agent_usage.handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text")],
+    "agent_usage.closed": [("no", "true or false"), (1, "true or false")],
     "agent_resume.prompt": [("x" * 262_145, "262144"), (5, "text")],
     "agent_fork.prompt": [("x" * 262_145, "262144"), (5, "text")],
     "agent_fork.new_handle": [("a b", "1 to 64"), (5, "text")],

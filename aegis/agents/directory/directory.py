@@ -23,6 +23,7 @@ from actors import (
     Request,
 )
 from actors.errors import root_cause
+from aegis.agents.directory.accounting import accounting, counted
 from aegis.agents.directory.all_sessions import close_all, end_leftovers, info_of, resume_all
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.following import follow_ended, read_ended, visible_to
@@ -72,6 +73,7 @@ DirectoryMessage = (
     api.SpawnAgent
     | api.ForkAgent
     | api.ResumeSession
+    | api.ReadUsage
     | api.ListSessions
     | api.SetAgent
     | api.CloseWorkspaceAgents
@@ -156,6 +158,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self.context.start_soon(self._spawn, message, self.defer(message))
             case api.ListSessions(closed=closed):
                 self.context.start_soon(self._list, closed, self.defer(message))
+            case api.ReadUsage():
+                members = counted(message, self._ledger.roster)
+                self.context.start_soon(self._count, members, self.defer(message))
             case GetMeta() | api.ListAgents() | FindAnswerer():
                 roster, programs = self._ledger.roster, self._programs
                 known = partial(self._ledger.inboxes, self._inboxes)
@@ -408,6 +413,10 @@ class AgentDirectory(Actor[DirectoryMessage]):
             info = await info_of(member, self._refs.get(member.id))
             self._board.put(info)
             reply.send(info)
+
+    async def _count(self, members: list[Member], reply: Reply[api.UsageList]) -> None:
+        roster, files = self._ledger.roster, self._directory
+        reply.send(await accounting(members, roster, self._refs, files, self._flusher))
 
     async def _list(self, closed: bool, reply: Reply[api.AgentList]) -> None:
         members = [

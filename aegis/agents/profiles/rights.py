@@ -50,6 +50,7 @@ CLASSES: Mapping[str, CommandClass] = {
                 "agent_show",
                 "agent_restart",
                 "agent_set",
+                "agent_usage",
                 "agent_resume",
                 "agent_fork",
             ),

@@ -70,7 +70,7 @@ def agent_info(
         blocked=blocked_by,
         limited_until=moment_text(limited_until) if is_limited and limited_until else None,
         conversation=session.conversation,
-        usage=_usage(session.metrics),
+        usage=usage_of(session.metrics),
     )
 
 
@@ -86,7 +86,8 @@ def _held(session: Session) -> Blocked | None:
 _AT_REST = (Phase.IDLE, Phase.DORMANT)
 
 
-def _usage(metrics: Metrics) -> AgentUsage:
+def usage_of(metrics: Metrics) -> AgentUsage:
+    """Return metrics as clients see them."""
     return AgentUsage(
         turns=metrics.turns,
         input_tokens=metrics.input_tokens,

@@ -14,6 +14,7 @@ from aegis.protocol.agents import (
     Permission,
     ProfileList,
     ReadSession,
+    ReadUsage,
     RenameAgent,
     RestartAgent,
     ResumeSession,
@@ -21,6 +22,7 @@ from aegis.protocol.agents import (
     ShowAgent,
     SpawnAgent,
     Transcript,
+    UsageList,
 )
 from aegis.protocol.meta import GetMeta, Meta
 
@@ -62,6 +64,10 @@ class Agents(BlockingNoun):
     ) -> Transcript:
         """Return the newest entries of a transcript, or those after the seq ``since``."""
         return self._call(ReadSession, handle=handle, last_n=last_n, since=since)
+
+    def usage(self, *, handle: str | None = None, closed: bool = False) -> UsageList:
+        """Return the tokens, cost and time of sessions: all, or one with those below it."""
+        return self._call(ReadUsage, handle=handle, closed=closed)
 
     def interrupt(self, handle: str) -> AgentInfo:
         """Interrupt the current turn of a session."""

@@ -18,6 +18,7 @@ from aegis.protocol.agents import (
     Permission,
     ProfileList,
     ReadSession,
+    ReadUsage,
     RenameAgent,
     RestartAgent,
     ResumeSession,
@@ -25,6 +26,7 @@ from aegis.protocol.agents import (
     ShowAgent,
     SpawnAgent,
     Transcript,
+    UsageList,
 )
 from aegis.protocol.meta import GetMeta, Meta
 
@@ -66,6 +68,10 @@ class Agents(Noun):
     ) -> Transcript:
         """Return the newest entries of a transcript, or those after the seq ``since``."""
         return await self._call(ReadSession, handle=handle, last_n=last_n, since=since)
+
+    async def usage(self, *, handle: str | None = None, closed: bool = False) -> UsageList:
+        """Return the tokens, cost and time of sessions: all, or one with those below it."""
+        return await self._call(ReadUsage, handle=handle, closed=closed)
 
     async def interrupt(self, handle: str) -> AgentInfo:
         """Interrupt the current turn of a session."""

@@ -1,0 +1,87 @@
+"""The accounting of sessions: of open and closed ones, and of trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_agents import Team
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def team(own_daemon: DaemonProcess) -> Iterator[Team]:
+    yield Team(own_daemon)
+    own_daemon.stop()
+
+
+def accounts(team: Team, **arguments: object) -> dict[str, dict[str, Any]]:
+    found = team.call("agent_usage", **arguments)["result"]
+    return {each["handle"]: each for each in found}
+
+
+def test_each_session_and_its_tree_is_counted_also_after_its_close_and_a_kill(team: Team) -> None:
+    root = team.spawn("SAY one", handle="root")
+    kid = team.spawn("SAY two\nSAY three", handle="kid", from_handle=root)
+    other = team.spawn(handle="other")
+    for handle in (root, kid):
+        team.has_turns(handle, 1)
+    team.send(kid, "SAY four")
+    team.has_turns(kid, 2)
+    found = accounts(team)
+    assert {handle: each["root"] for handle, each in found.items()} == {
+        "kid": "root",
+        "root": "root",
+        "other": "other",
+    }
+    assert [*found] == ["kid", "root", "other"], "the costliest first"
+    assert found["kid"]["usage"] == team.info(kid)["usage"]
+    assert (found["kid"]["usage"]["turns"], found["kid"]["usage"]["cost_usd"]) == (2, 0.02)
+    assert [*accounts(team, handle=root)] == ["kid", "root"]
+    team.call("close", handle=kid)
+    assert [*accounts(team)] == ["root", other]
+    lasting = {"turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "turns_s"}
+    for _ in range(2):
+        closed = accounts(team, closed=True)["kid"]
+        assert closed["is_closed"]
+        before = found["kid"]["usage"]
+        assert {name: closed["usage"][name] for name in lasting - {"turns_s"}} == {
+            name: before[name] for name in lasting - {"turns_s"}
+        }
+        assert closed["usage"]["turns_s"] == pytest.approx(before["turns_s"], abs=0.1)
+        team.daemon.kill()
+        team.daemon.start("--port", "0", "--trust")
+
+
+def test_the_verb_prints_a_row_for_each_and_the_total(team: Team) -> None:
+    assert team.daemon.cli("agent", "usage").stdout.splitlines()[0].startswith("agent")
+    for handle in ("one", "two"):
+        team.spawn("SAY x", handle=handle)
+        team.has_turns(handle, 1)
+    head, first, second, total = team.daemon.cli("agent", "usage").stdout.splitlines()
+    assert head.split() == [
+        "agent",
+        "tree",
+        "of",
+        "turns",
+        "in",
+        "%",
+        "cached",
+        "out",
+        "time",
+        "USD",
+    ]
+    assert (first.split()[:4], second.split()[:4]) == (
+        ["one", "one", "1", "10"],
+        ["two", "two", "1", "10"],
+    )
+    assert total.split()[:5] == ["total", "-", "2", "20", "0.0"]
+    assert total.split()[-1] == "0.0200"
+    [only] = team.daemon.json("agent", "usage", "two", "--json")["result"]
+    assert only["handle"] == "two"
+    missing = team.daemon.cli("agent", "usage", "nobody")
+    assert (missing.returncode, "no agent 'nobody'" in missing.stderr) == (1, True)
