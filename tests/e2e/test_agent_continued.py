@@ -32,7 +32,7 @@ def arguments(team: Team, handle: str, turns: int) -> list[str]:
     team.send(handle, "ENVIRON")
     team.has_turns(handle, turns)
     shown: dict[str, Any] = json.loads(team.texts(handle)[-1])
-    return [each for each in shown["argv"] if "resume" in each or "fork" in each]
+    return [each for each in shown["argv"] if each.startswith(("--resume", "--fork"))]
 
 
 @pytest.mark.parametrize("by", ["handle", "id"])

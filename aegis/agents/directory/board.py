@@ -53,6 +53,7 @@ class Board:
             self._infos[info.id] = known
             return
         self._count += 1
+        self._closed.pop(info.id, None)  # a closed session can be opened again
         self._infos[info.id] = self._count, info
         if info.state == "closed":
             self._closed[info.id] = self._count

@@ -10,15 +10,17 @@ from aegis.clock import utc_now
 from aegis.protocol.inboxes import Deliver
 
 
-async def deliver_prompt(member: Member, prompt: str, registry: Registry) -> None:
-    """Put the first message into the session's inbox; durable when it returns."""
+async def deliver_prompt(
+    member: Member, prompt: str, registry: Registry, *, is_first: bool
+) -> None:
+    """Put the spawner's first message, or one of a person, into the inbox; durable on return."""
     service = registry.find("service", "inboxes")
     assert service is not None
-    by = member.spawned_by
+    by = member.spawned_by if is_first else "human"  # only a person resumes a session
     await service.ask(
         Deliver(
             handle=member.address,
-            id=f"spawn:{member.id}" if not member.reopened else f"resume:{uuid.uuid4().hex}",
+            id=f"spawn:{member.id}" if is_first else f"resume:{uuid.uuid4().hex}",
             sender="human" if by == "human" else f"agent:{by}",
             body=prompt,
             timestamp=utc_now(),

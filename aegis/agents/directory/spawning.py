@@ -95,14 +95,16 @@ class Spawning:
             await self.ledger.write(reopened_line(member))
         return self.ledger.roster.by_id[member.id]
 
-    async def wake(self, member: Member, session: Ref[Any], prompt: str | None) -> api.AgentInfo:
+    async def wake(
+        self, member: Member, session: Ref[Any], prompt: str | None, *, is_first: bool = False
+    ) -> api.AgentInfo:
         """Start the agent of a session, with a message if there is one; return its state.
 
         The agent takes longest: it starts while its message is being stored.
         """
         session.tell(ResumeAgent())
         if prompt is not None:
-            await deliver_prompt(member, prompt, self.system.registry)
+            await deliver_prompt(member, prompt, self.system.registry, is_first=is_first)
         return await self._info(member, session)
 
     async def _open(
@@ -120,7 +122,7 @@ class Spawning:
                 self.programs.counters.note_spawn(root, time.time())
         session = await self.start(member)
         if prompt is not None:
-            return await self.wake(member, session, prompt)
+            return await self.wake(member, session, prompt, is_first=True)
         return await self._info(member, session)
 
     async def _info(self, member: Member, session: Ref[Any]) -> api.AgentInfo:

@@ -109,6 +109,17 @@ async def test_a_reader_that_missed_an_end_gets_all_sessions_again() -> None:
     assert reader.seen == {}
 
 
+async def test_a_session_that_was_opened_again_is_not_dropped_with_the_closed_ones() -> None:
+    board = Board()
+    board.put(info(0, 1, state="closed"))
+    board.put(info(0, 1))
+    for number in range(1, MAX_CLOSED + 2):
+        board.put(info(number, 1, state="closed"))
+    reply: Reply[AgentsNews] = Reply()
+    board.take(None, everything, reply)
+    assert [each.id for each in (await reply.wait()).agents] == ["s0"]
+
+
 def test_streams_that_wait_are_bounded_and_those_that_ended_make_room() -> None:
     board = Board()
     first: Reply[AgentsNews] = Reply()
