@@ -8,6 +8,7 @@ from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
     cell,
     duration,
+    escaped,
     escaped_line,
     fitted,
     print_lines,
@@ -162,6 +163,22 @@ def _show_transcript(agent: str, reply: Mapping[str, Any], *, is_newest: bool) -
     elif not is_newest and reply.get("more"):
         seq = entries[-1]["seq"]
         print_notice(f"↳ there are more: aegis-actors agent read {agent} --since {seq}")
+
+
+@verb(argument("agent"))
+def diff(daemon: Daemon, agent: str) -> None:
+    """Show what changed in the checkout of AGENT since it began, by anyone."""
+    reply = daemon.call("agent_diff", handle=agent)
+    daemon.show(reply, lambda: _show_difference(reply))
+
+
+def _show_difference(reply: Mapping[str, Any]) -> None:
+    if reply["diff"]:
+        print_lines(escaped(reply["diff"].removesuffix("\n")))
+    if reply["truncated"]:
+        print_notice(f"↳ cut; the rest: git -C {reply['directory']} diff {reply['base']}")
+    elif not reply["diff"]:
+        print_notice(f"nothing has changed since {reply['base'][:12]}")
 
 
 @verb(
@@ -370,6 +387,7 @@ An agent works in the background and is woken by messages to its handle.""",
         "show": show,
         "send": send,
         "read": read,
+        "diff": diff,
         "usage": usage,
         "interrupt": interrupt,
         "rename": rename,

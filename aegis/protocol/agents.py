@@ -255,6 +255,30 @@ class ListSessions(Command[AgentList]):
 
 
 @attrs.frozen(kw_only=True)
+class AgentDiff:
+    """The changes in the checkout ``directory`` since the commit ``base``, when a session began.
+
+    ``diff`` is the text of ``git diff``, in which commits since then and files without one count
+    too; ``new_files`` are the files that the commit does not have. ``truncated``: a part of either
+    was left out.
+    """
+
+    handle: str
+    base: str
+    directory: str
+    diff: str
+    new_files: list[str]
+    truncated: bool
+
+
+@attrs.frozen(kw_only=True)
+class DiffAgent(Command[AgentDiff]):
+    """Show what changed in the checkout of an agent session since it began, by anyone."""
+
+    handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)
+
+
+@attrs.frozen(kw_only=True)
 class SessionUsage:
     """The accounting of one session; ``root`` is the handle of the first session of its tree."""
 

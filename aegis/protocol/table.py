@@ -316,6 +316,16 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
+        name="agent_diff",
+        owner=Owner.AGENTS,
+        command=agents.DiffAgent,
+        reply=agents.AgentDiff,
+        read_only=True,
+        operator=True,
+        errors=("not_found", "invalid_request", "unavailable"),
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
         name="agent_usage",
         owner=Owner.AGENTS,
         command=agents.ReadUsage,

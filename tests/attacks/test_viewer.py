@@ -134,7 +134,7 @@ OF_AGENTS = {
     *(f"agent {verb}" for verb in ("launch", "fork", "list", "profiles", "show", "send", "read")),
     *(
         f"agent {verb}"
-        for verb in ("interrupt", "rename", "restart", "set", "stop", "meta", "usage")
+        for verb in ("interrupt", "rename", "restart", "set", "stop", "meta", "usage", "diff")
     ),
     *(f"request {verb}" for verb in ("list", "show", "answer")),
 }

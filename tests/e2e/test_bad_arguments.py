@@ -156,7 +156,14 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
         f"{command}.handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text"), (None, "")]
         for command in (
             *("session_read", "interrupt", "close"),
-            *("agent_show", "agent_restart", "agent_set", "agent_resume", "agent_fork"),
+            *(
+                "agent_show",
+                "agent_restart",
+                "agent_set",
+                "agent_resume",
+                "agent_fork",
+                "agent_diff",
+            ),
         )
     },
     "agent_usage.handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text")],

@@ -26,6 +26,7 @@ from actors.errors import root_cause
 from aegis.agents.directory.accounting import accounting, counted
 from aegis.agents.directory.all_sessions import close_all, end_leftovers, info_of, resume_all
 from aegis.agents.directory.board import Board
+from aegis.agents.directory.differences import answer_difference
 from aegis.agents.directory.following import follow_ended, read_ended, visible_to
 from aegis.agents.directory.message_rights import count_spawns, root_of
 from aegis.agents.directory.programs import Programs
@@ -74,6 +75,7 @@ DirectoryMessage = (
     | api.ForkAgent
     | api.ResumeSession
     | api.ReadUsage
+    | api.DiffAgent
     | api.ListSessions
     | api.SetAgent
     | api.CloseWorkspaceAgents
@@ -161,6 +163,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case api.ReadUsage():
                 members = counted(message, self._ledger.roster)
                 self.context.start_soon(self._count, members, self.defer(message))
+            case api.DiffAgent():
+                member = self._ledger.roster.get(message.handle)
+                self.context.start_soon(answer_difference, member, self.defer(message))
             case GetMeta() | api.ListAgents() | FindAnswerer():
                 roster, programs = self._ledger.roster, self._programs
                 known = partial(self._ledger.inboxes, self._inboxes)

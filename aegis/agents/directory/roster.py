@@ -40,7 +40,8 @@ class Member:
 
     ``spawned_by`` is the spawner's handle at that time. ``fork_of`` is the agent's id of the
     conversation that it began with a copy of, and ``forked_from`` the session of that one.
-    ``reopened`` counts how often it was opened again after a close.
+    ``reopened`` counts how often it was opened again after a close. ``head`` is the commit that was
+    checked out in its directory when it began; None: there was none.
     """
 
     id: str
@@ -55,6 +56,7 @@ class Member:
     fork_of: str | None = None
     forked_from: str | None = None
     reopened: int = 0
+    head: str | None = None
     model: str | None = None
     permission: Permission | None = None
     budget_usd: float | None = None

@@ -14,6 +14,7 @@ import trio
 
 from actors import ActorCrashed, Ref, System
 from aegis.agents.directory.admission import check_spawn
+from aegis.agents.directory.checkout import head_of
 from aegis.agents.directory.handles import check_handle, new_handle
 from aegis.agents.directory.message_rights import root_of
 from aegis.agents.directory.programs import Programs
@@ -25,6 +26,7 @@ from aegis.agents.profiles.profile import Profile
 from aegis.agents.sessions.changes import ResumeAgent
 from aegis.clock import utc_now
 from aegis.errors import InvalidRequest, Unavailable
+from aegis.path_text import path_of_text
 from aegis.protocol import agents as api
 
 Start = Callable[[Member], Awaitable[Ref[Any]]]
@@ -113,7 +115,8 @@ class Spawning:
         self.programs.check(profile)
         async with self.lock:
             self._check(profile, spawner)
-            member = attrs.evolve(member, handle=self._handle(member.handle))
+            head = await trio.to_thread.run_sync(head_of, path_of_text(member.cwd))
+            member = attrs.evolve(member, handle=self._handle(member.handle), head=head)
             await self.ledger.write(opened_line(member))
             if member.fork_of is not None:
                 await self.ledger.write(set_line(member))

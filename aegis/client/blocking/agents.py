@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from aegis.client.blocking.noun import BlockingNoun
 from aegis.protocol.agents import (
+    AgentDiff,
     AgentInfo,
     AgentList,
     CloseAgent,
+    DiffAgent,
     ForkAgent,
     InterruptAgent,
     ListAgents,
@@ -68,6 +70,10 @@ class Agents(BlockingNoun):
     def usage(self, *, handle: str | None = None, closed: bool = False) -> UsageList:
         """Return the tokens, cost and time of sessions: all, or one with those below it."""
         return self._call(ReadUsage, handle=handle, closed=closed)
+
+    def diff(self, handle: str) -> AgentDiff:
+        """Return what changed in the checkout of a session since it began."""
+        return self._call(DiffAgent, handle=handle)
 
     def interrupt(self, handle: str) -> AgentInfo:
         """Interrupt the current turn of a session."""

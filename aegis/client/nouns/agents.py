@@ -8,9 +8,11 @@ from aegis.client.agent_kinds import AgentsKind, AgentsValue, SessionKind, Sessi
 from aegis.client.nouns.noun import Noun
 from aegis.client.streams import Stream
 from aegis.protocol.agents import (
+    AgentDiff,
     AgentInfo,
     AgentList,
     CloseAgent,
+    DiffAgent,
     ForkAgent,
     InterruptAgent,
     ListAgents,
@@ -72,6 +74,10 @@ class Agents(Noun):
     async def usage(self, *, handle: str | None = None, closed: bool = False) -> UsageList:
         """Return the tokens, cost and time of sessions: all, or one with those below it."""
         return await self._call(ReadUsage, handle=handle, closed=closed)
+
+    async def diff(self, handle: str) -> AgentDiff:
+        """Return what changed in the checkout of a session since it began."""
+        return await self._call(DiffAgent, handle=handle)
 
     async def interrupt(self, handle: str) -> AgentInfo:
         """Interrupt the current turn of a session."""

@@ -1,0 +1,140 @@
+"""What changed in the checkout of a session, also in one that would run programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.aegis.agents.directory.test_checkout import git
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_agents import Team
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def work(own_daemon: DaemonProcess) -> Path:
+    """A checkout in the root, with a commit."""
+    root = own_daemon.root
+    git(root, "init", "-q")
+    (root / "kept.txt").write_text("one\ntwo\n")
+    (root / ".gitignore").write_text(".aegis*\nignored\n")
+    git(root, "add", "kept.txt", ".gitignore")
+    git(root, "commit", "-q", "-m", "first")
+    return root
+
+
+@pytest.fixture
+def team(work: Path, own_daemon: DaemonProcess) -> Iterator[Team]:
+    yield Team(own_daemon)
+    own_daemon.stop()
+
+
+def difference(team: Team, handle: str) -> dict[str, Any]:
+    return team.call("agent_diff", handle=handle)
+
+
+def test_it_shows_changes_commits_and_new_files_since_the_start(team: Team, work: Path) -> None:
+    base = git(work, "rev-parse", "HEAD")
+    handle = team.spawn("SAY x")
+    team.has_turns(handle, 1)
+    assert difference(team, handle)["diff"] == ""
+    (work / "kept.txt").write_text("one\n2\n")
+    (work / "added.txt").write_text("new\n")
+    git(work, "add", "added.txt")
+    git(work, "commit", "-q", "-m", "second")
+    (work / "loose \u00fc.txt").write_text("x")
+    (work / "ignored").write_text("x")
+    found = difference(team, handle)
+    assert (found["base"], found["truncated"]) == (base, False)
+    assert "-two\n+2\n" in found["diff"]
+    assert "+++ b/added.txt" in found["diff"]
+    assert "+++ b/loose \u00fc.txt" in found["diff"]
+    assert found["new_files"] == ["added.txt", "loose \u00fc.txt"]
+    later = team.spawn()
+    assert "added.txt" not in difference(team, later)["diff"]
+    team.call("close", handle=handle)
+    assert difference(team, handle)["base"] == base, "also of a closed session"
+    shown = team.daemon.cli("agent", "diff", handle)
+    assert (shown.returncode, "-two\n+2\n" in shown.stdout) == (0, True)
+    assert git(work, "status", "--porcelain") == '?? "loose \\303\\274.txt"'
+
+
+def test_a_change_that_the_index_hides_is_shown(team: Team, work: Path) -> None:
+    handle = team.spawn()
+    git(work, "update-index", "--assume-unchanged", "kept.txt")
+    (work / "kept.txt").write_text("hidden\n")
+    (work / ".git" / "info" / "exclude").write_text("secret\n")
+    (work / "secret").write_text("x")
+    found = difference(team, handle)
+    assert "+hidden" in found["diff"]
+    assert found["new_files"] == ["secret"]
+
+
+def test_the_programs_of_a_hostile_checkout_do_not_run(team: Team, work: Path) -> None:
+    handle = team.spawn()
+    evidence = work / "ran"
+    run = f"touch {evidence}; cat"
+    for name, value in {
+        "core.fsmonitor": run,
+        "core.pager": run,
+        "core.sshCommand": run,
+        "core.hooksPath": str(work / "hooks"),
+        "diff.external": run,
+        "diff.evil.command": run,
+        "diff.evil.textconv": run,
+        "filter.evil.clean": run,
+        "filter.evil.smudge": run,
+        "filter.evil.process": run,
+        "filter.evil.required": "true",
+        "alias.diff": f"!{run}",
+        "interactive.diffFilter": run,
+    }.items():
+        git(work, "config", name, value)
+    for hooks in (work / "hooks", work / ".git" / "hooks"):
+        hooks.mkdir(exist_ok=True)
+        for name in ("post-index-change", "post-checkout", "pre-commit", "fsmonitor-watchman"):
+            (hooks / name).write_text(f"#!/bin/sh\ntouch {evidence}\n")
+            (hooks / name).chmod(0o755)
+    (work / ".gitattributes").write_text("* filter=evil diff=evil\n")
+    (work / "kept.txt").write_text("changed\x1b]0;evil\x07\n")
+    found = difference(team, handle)
+    assert "+changed" in found["diff"]
+    assert not evidence.exists()
+    shown = team.daemon.cli("agent", "diff", handle)
+    assert (shown.returncode, set("\x1b\x07") & set(shown.stdout)) == (0, set())
+    assert not evidence.exists()
+
+
+def test_a_large_or_odd_change_is_cut_and_says_so(team: Team, work: Path) -> None:
+    handle = team.spawn()
+    (work / "kept.txt").write_text("a line of the file\n" * 200_000)
+    Path(os.fsdecode(os.fsencode(work) + b"/odd\xff")).write_text("x")
+    found = difference(team, handle)
+    assert found["truncated"]
+    assert len(found["diff"]) == 1024 * 1024
+    assert found["new_files"] == ["odd\ufffd"]
+    shown = team.daemon.cli("agent", "diff", handle)
+    assert f"git -C {work} diff {found['base']}" in shown.stderr
+
+
+def test_without_a_checkout_or_its_commit_it_is_one_sentence(own_daemon: DaemonProcess) -> None:
+    team = Team(own_daemon)
+    root = own_daemon.root
+    early = team.spawn()
+    git(root, "init", "-q")
+    refusal = own_daemon.refusal("agent_diff", handle=early)
+    assert refusal.code == "invalid_request"
+    assert "was no git checkout with a commit when it began" in str(refusal)
+    git(root, "commit", "-q", "--allow-empty", "-m", "one")
+    late = team.spawn()
+    for file in (root / ".git" / "objects").rglob("??*/*"):
+        file.unlink()
+    refusal = own_daemon.refusal("agent_diff", handle=late)
+    assert refusal.code == "unavailable"
+    assert "git read-tree failed" in str(refusal)
+    own_daemon.stop()
