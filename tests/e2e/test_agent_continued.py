@@ -99,7 +99,7 @@ def test_a_fork_has_a_copy_of_the_conversation_and_later_its_own(team: Team) -> 
     assert arguments(team, "copy", 2) == [f"--resume={FIRST}", "--fork-session"]
     [forked] = team.entries("copy", "forked")
     assert forked["session"] == team.info(parent)["id"]
-    assert (team.info("copy")["profile"], team.info("copy")["spawned_by"]) == ("writes", parent)
+    assert (team.info("copy")["profile"], team.info("copy")["spawned_by"]) == ("writes", "human")
     [program] = [
         pid
         for pid in agents_of(team.daemon)

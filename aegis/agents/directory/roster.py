@@ -2,7 +2,8 @@
 
 The lines of its ledger, each with its ``kind``:
 
-    opened   id, handle, profile, provider, cwd, spawned_by, parent, at, workspace
+    opened   id, handle, profile, provider, cwd, spawned_by, parent, at, workspace, head; of a fork
+             fork_of, forked_from and the fields of set
     renamed  id, handle
     set      id, model, permission, budget_usd
     closed   id
@@ -170,9 +171,10 @@ def reopened_line(member: Member) -> dict[str, Any]:
 
 
 def opened_line(member: Member) -> dict[str, Any]:
-    """Return the line of a new session."""
+    """Return the line of a new session; a fork has the changes that a person made to its origin."""
     fields = unstructure(member)
-    for name in ("aliases", "is_closed", "reopened", *SET):
+    unset = [name for name in SET if fields[name] is None]
+    for name in ("aliases", "is_closed", "reopened", *unset):
         del fields[name]
     return {"kind": "opened", **fields}
 

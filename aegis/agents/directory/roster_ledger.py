@@ -22,6 +22,9 @@ from aegis.protocol.naming import name_key
 
 NAME = "sessions.jsonl"
 
+LINES_OF_EACH = 32
+"""The lines that a session may have on average: it is changed, closed and opened again."""
+
 MAX_BYTES = 64 * 1024 * 1024
 """The largest roster that is read."""
 
@@ -92,7 +95,7 @@ class RosterLedger:
         path = self._directory / NAME
         appender = await Appender.open(path, self._flusher)
         reader = LedgerReader(path, disk=self._flusher.disk)
-        most = 4 * MAX_SESSIONS
+        most = LINES_OF_EACH * MAX_SESSIONS
         read = partial(reader.last_n, most, end=appender.synced, max_bytes=MAX_BYTES)
         try:
             found = await self._flusher.look(read)

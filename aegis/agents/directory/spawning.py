@@ -19,7 +19,7 @@ from aegis.agents.directory.handles import check_handle, new_handle
 from aegis.agents.directory.message_rights import root_of
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.prompt import deliver_prompt
-from aegis.agents.directory.roster import Member, opened_line, reopened_line, set_line
+from aegis.agents.directory.roster import Member, opened_line, reopened_line
 from aegis.agents.directory.roster_ledger import RosterLedger
 from aegis.agents.directory.working_directory import directory_of
 from aegis.agents.profiles.profile import Profile
@@ -78,7 +78,7 @@ class Spawning:
             id=uuid.uuid4().hex,
             handle=request.new_handle or "",
             aliases=(),
-            spawned_by=of.handle,
+            spawned_by=self.programs.names.shown(request.from_handle or "human"),
             parent=None,
             at=utc_now(),
             fork_of=info.conversation,
@@ -118,8 +118,6 @@ class Spawning:
             head = await trio.to_thread.run_sync(head_of, path_of_text(member.cwd))
             member = attrs.evolve(member, handle=self._handle(member.handle), head=head)
             await self.ledger.write(opened_line(member))
-            if member.fork_of is not None:
-                await self.ledger.write(set_line(member))
             if spawner is not None:
                 root = root_of(self.ledger.roster, spawner)
                 self.programs.counters.note_spawn(root, time.time())
