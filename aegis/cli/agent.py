@@ -259,11 +259,12 @@ def restart(daemon: Daemon, agent: str) -> None:
     daemon.show(reply, lambda: print_lines(_sessions([reply])))
 
 
-@verb(argument("agent"))
-def stop(daemon: Daemon, agent: str) -> None:
-    """Close AGENT. Its transcript is kept; launch --resume continues it."""
-    reply = daemon.call("close", handle=agent)
-    daemon.show(reply, lambda: print_notice(f"closed {reply['handle']}"))
+@verb(flag("--purge", help="Delete its transcript too."), argument("agent"))
+def stop(daemon: Daemon, agent: str, purge: bool) -> None:
+    """Close AGENT. Its transcript is kept, and launch --resume continues it."""
+    reply = daemon.call("agent_purge" if purge else "close", handle=agent)
+    done = "purged" if purge else "closed"
+    daemon.show(reply, lambda: print_notice(f"{done} {reply['handle']}"))
 
 
 def _sessions(infos: Sequence[Mapping[str, Any]]) -> str:

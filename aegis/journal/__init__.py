@@ -2,7 +2,8 @@
 
 Owns: the format of ledgers (``ledger``, pure), appending with group commit (``appender``), opening
 (``opening``) and reading (``reader``) them, notes (``note``), the raw bytes of terminals
-(``raw_log``), syncs in threads (``flusher``), and the interface to the file system (``disk``).
+(``raw_log``), deletion of directories (``purging``), syncs in threads (``flusher``), and the
+interface to the file system (``disk``).
 
 Rules: an acknowledged line survives a loss of power. No sync runs on the event loop.
 """

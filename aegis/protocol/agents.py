@@ -156,6 +156,14 @@ class InterruptAgent(OnAgent):
 
 
 @attrs.frozen(kw_only=True)
+class PurgeAgent(OnAgent):
+    """Close an agent session and delete its transcript. Its handle is not given again.
+
+    Its inbox and the files that it wrote in its directory are kept.
+    """
+
+
+@attrs.frozen(kw_only=True)
 class RestartAgent(OnAgent):
     """Start the agent's program anew with the same conversation."""
 

@@ -316,6 +316,17 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
+        name="agent_purge",
+        owner=Owner.AGENTS,
+        command=agents.PurgeAgent,
+        reply=agents.AgentInfo,
+        destructive=True,
+        operator=True,
+        errors=("not_found", "storage"),
+        verb="agent stop",
+        remedy=AGAIN_DOES_NO_HARM,
+    ),
+    Entry(
         name="agent_diff",
         owner=Owner.AGENTS,
         command=agents.DiffAgent,

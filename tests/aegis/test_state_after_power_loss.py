@@ -16,9 +16,9 @@ import pytest
 from aegis.daemon_process import hold_root
 from aegis.errors import StartupError
 from aegis.journal.disk import replace_file
+from aegis.journal.purging import delete, delete_left_over, take_name
 from aegis.lifetime import sync_state
 from aegis.state.root import State
-from aegis.terminals.directory.purging import delete, delete_left_over, take_name
 from aegis.terminals.directory.spawning import restored_settings
 from aegis.terminals.meta import load_settings, save_settings
 from aegis.terminals.settings import TerminalFiles, TerminalSettings

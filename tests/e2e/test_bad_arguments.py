@@ -163,6 +163,7 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
                 "agent_resume",
                 "agent_fork",
                 "agent_diff",
+                "agent_purge",
             ),
         )
     },

@@ -8,9 +8,10 @@ from typing import Any
 import attrs
 import pytest
 
+from aegis.journal import purging
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
-from aegis.terminals.directory import directory, purging
+from aegis.terminals.directory import directory
 from aegis.terminals.directory.workspace import Workspace
 from aegis.terminals.front import recovery
 from aegis.terminals.front.flight import Flight

@@ -20,7 +20,7 @@ from aegis.protocol.agents import AgentUsage, ReadUsage, SessionUsage, UsageList
 
 def counted(request: ReadUsage, roster: Roster) -> list[Member]:
     """Return the sessions that a request asks for. Raises ``NotFound``."""
-    members = [each for each in roster.by_id.values() if request.closed or not each.is_closed]
+    members = [each for each in roster.kept if request.closed or not each.is_closed]
     if request.handle is None:
         return members
     top = roster.get(request.handle)

@@ -24,7 +24,14 @@ from actors import (
 )
 from actors.errors import root_cause
 from aegis.agents.directory.accounting import accounting, counted
-from aegis.agents.directory.all_sessions import close_all, end_leftovers, info_of, resume_all
+from aegis.agents.directory.all_sessions import (
+    close_all,
+    delete_left,
+    end_leftovers,
+    info_of,
+    purge,
+    resume_all,
+)
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.differences import answer_difference
 from aegis.agents.directory.following import follow_ended, read_ended, visible_to
@@ -66,7 +73,7 @@ log = structlog.get_logger("aegis.agents")
 
 OnSession = api.CloseAgent | api.InterruptAgent | api.RestartAgent | api.ShowAgent | api.ReadSession
 
-Opening = api.SpawnAgent | api.ForkAgent | api.ResumeSession
+Opening = api.SpawnAgent | api.ForkAgent | api.ResumeSession | api.PurgeAgent
 
 Reaching = OnSession | FollowSession | api.RenameAgent
 
@@ -76,6 +83,7 @@ DirectoryMessage = (
     | api.ResumeSession
     | api.ReadUsage
     | api.DiffAgent
+    | api.PurgeAgent
     | api.ListSessions
     | api.SetAgent
     | api.CloseWorkspaceAgents
@@ -156,7 +164,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             return
         await self._load()
         match message:
-            case api.SpawnAgent() | api.ForkAgent() | api.ResumeSession():
+            case api.SpawnAgent() | api.ForkAgent() | api.ResumeSession() | api.PurgeAgent():
                 self.context.start_soon(self._spawn, message, self.defer(message))
             case api.ListSessions(closed=closed):
                 self.context.start_soon(self._list, closed, self.defer(message))
@@ -197,6 +205,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         if await self._ledger.load() and self.context.incarnation == 1:
             await end_leftovers(self._programs)
             count_spawns(self._ledger.roster, self._counters, time.time())
+            await delete_left(self._ledger.roster, self._directory, self._flusher)
         self._programs.messages.roster = self._ledger.roster
         self._is_loaded = True
         for member in self._ledger.roster.open:
@@ -218,11 +227,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
             reply.send(info)
 
     async def _opened(self, request: Opening) -> api.AgentInfo:
-        """Open a session, or start the agent of one. Raises ``AegisError``, ``ActorError``."""
+        """Open, continue or purge a session. Raises ``AegisError``, ``ActorError``."""
         if isinstance(request, api.SpawnAgent):
             return await self._spawning.spawn(request, self._caller(request))
         roster = self._ledger.roster
-        member = roster.by_id.get(request.handle) or roster.get(request.handle)
+        member = roster.get(request.handle)
+        if isinstance(request, api.PurgeAgent):
+            ref = self._refs.get(member.id)
+            return await purge(member, ref, self._ledger, self._directory)
         if isinstance(request, api.ForkAgent):
             if member.is_closed:
                 raise InvalidRequest(f"agent fork: {member.handle!r} is closed; resume it first")
@@ -424,9 +436,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         reply.send(await accounting(members, roster, self._refs, files, self._flusher))
 
     async def _list(self, closed: bool, reply: Reply[api.AgentList]) -> None:
-        members = [
-            each for each in self._ledger.roster.by_id.values() if closed or not each.is_closed
-        ]
+        members = [each for each in self._ledger.roster.kept if closed or not each.is_closed]
         shown = [await info_of(each, self._refs.get(each.id)) for each in members]
         reply.send(api.AgentList(result=sorted(shown, key=lambda each: each.handle)))
 

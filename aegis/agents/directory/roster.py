@@ -8,6 +8,7 @@ The lines of its ledger, each with its ``kind``:
     set      id, model, permission, budget_usd
     closed   id
     reopened id
+    purged   id
 
 ``id`` is immutable. A handle is never given twice: not after a rename, and not after a close.
 """
@@ -42,7 +43,8 @@ class Member:
     ``spawned_by`` is the spawner's handle at that time. ``fork_of`` is the agent's id of the
     conversation that it began with a copy of, and ``forked_from`` the session of that one.
     ``reopened`` counts how often it was opened again after a close. ``head`` is the commit that was
-    checked out in its directory when it began; None: there was none.
+    checked out in its directory when it began; None: there was none. ``is_purged``: its files are
+    deleted, and only its handles are kept.
     """
 
     id: str
@@ -63,6 +65,7 @@ class Member:
     budget_usd: float | None = None
     aliases: tuple[str, ...] = ()
     is_closed: bool = False
+    is_purged: bool = False
 
     @property
     def address(self) -> str:
@@ -94,6 +97,9 @@ class Roster:
                 self._set(self.by_id[id_], changed)
             case {"kind": "closed", "id": str(id_)} if id_ in self.by_id:
                 self.by_id[id_] = attrs.evolve(self.by_id[id_], is_closed=True)
+            case {"kind": "purged", "id": str(id_)} if id_ in self.by_id:
+                member = self.by_id[id_]
+                self.by_id[id_] = attrs.evolve(member, is_closed=True, is_purged=True)
             case {"kind": "reopened", "id": str(id_)} if id_ in self.by_id:
                 member = self.by_id[id_]
                 count = member.reopened + 1
@@ -108,6 +114,11 @@ class Roster:
         self.by_id[member.id] = member
         self._ids[name_key(member.handle)] = member.id
         self.names.put(member.address, member.handle)
+
+    @property
+    def kept(self) -> list[Member]:
+        """The sessions whose files are kept, in the order of their spawning."""
+        return [each for each in self.by_id.values() if not each.is_purged]
 
     @property
     def open(self) -> list[Member]:
@@ -130,8 +141,10 @@ class Roster:
         return None if found is None else self.by_id[found]
 
     def get(self, handle: str) -> Member:
-        """Return the session with this handle or alias. Raises ``NotFound`` with the nearest."""
-        member = self.find(handle)
+        """Return the session with this handle, alias or id. Raises ``NotFound`` with the nearest."""
+        member = self.find(handle) or self.by_id.get(handle)
+        if member is not None and member.is_purged:
+            raise NotFound(f"the session {member.handle!r} was purged; its files are deleted")
         if member is None:
             known = [each.handle for each in self.open]
             close = nearest(handle, known)
@@ -165,6 +178,11 @@ def renamed_line(member: Member, handle: str) -> dict[str, Any]:
     return {"kind": "renamed", "id": member.id, "handle": handle}
 
 
+def purged_line(member: Member) -> dict[str, Any]:
+    """Return the line of a session whose files are deleted from now on."""
+    return {"kind": "purged", "id": member.id}
+
+
 def reopened_line(member: Member) -> dict[str, Any]:
     """Return the line of a closed session that is opened again."""
     return {"kind": "reopened", "id": member.id}
@@ -174,7 +192,7 @@ def opened_line(member: Member) -> dict[str, Any]:
     """Return the line of a new session; a fork has the changes that a person made to its origin."""
     fields = unstructure(member)
     unset = [name for name in SET if fields[name] is None]
-    for name in ("aliases", "is_closed", "reopened", *unset):
+    for name in ("aliases", "is_closed", "is_purged", "reopened", *unset):
         del fields[name]
     return {"kind": "opened", **fields}
 

@@ -40,7 +40,7 @@ class RosterLedger:
         names: SessionNames | None = None,
     ) -> None:
         self._directory = directory
-        self._flusher = flusher
+        self.flusher = flusher
         self._start_soon = start_soon
         self._writing = trio.Lock()
         self._appender: Appender | None = None
@@ -75,7 +75,7 @@ class RosterLedger:
         """Return the handles that have an inbox in ``directory``."""
         names: list[str] = []
         with contextlib.suppress(OSError):
-            names = self._flusher.disk.list_directory(directory)
+            names = self.flusher.disk.list_directory(directory)
         return [each.removesuffix(".jsonl") for each in names]
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class RosterLedger:
 
     def _exists(self) -> bool:
         try:
-            return NAME in self._flusher.disk.list_directory(self._directory)
+            return NAME in self.flusher.disk.list_directory(self._directory)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
@@ -93,12 +93,12 @@ class RosterLedger:
 
     async def _open(self) -> Appender:
         path = self._directory / NAME
-        appender = await Appender.open(path, self._flusher)
-        reader = LedgerReader(path, disk=self._flusher.disk)
+        appender = await Appender.open(path, self.flusher)
+        reader = LedgerReader(path, disk=self.flusher.disk)
         most = LINES_OF_EACH * MAX_SESSIONS
         read = partial(reader.last_n, most, end=appender.synced, max_bytes=MAX_BYTES)
         try:
-            found = await self._flusher.look(read)
+            found = await self.flusher.look(read)
         except BaseException:
             appender.close()
             raise

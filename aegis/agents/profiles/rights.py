@@ -51,6 +51,7 @@ CLASSES: Mapping[str, CommandClass] = {
                 "agent_restart",
                 "agent_set",
                 "agent_usage",
+                "agent_purge",
                 "agent_diff",
                 "agent_resume",
                 "agent_fork",

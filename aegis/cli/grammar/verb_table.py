@@ -36,6 +36,7 @@ VERBS_OF_TOOLS = {
     "rename": "agent rename",
     "close": "agent stop",
     "agent_resume": "agent launch",
+    "agent_purge": "agent stop",
 }
 """The verbs that are not named like their tool (as ``term run`` is like ``term_run``)."""
 

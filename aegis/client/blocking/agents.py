@@ -15,6 +15,7 @@ from aegis.protocol.agents import (
     ListSessions,
     Permission,
     ProfileList,
+    PurgeAgent,
     ReadSession,
     ReadUsage,
     RenameAgent,
@@ -109,6 +110,10 @@ class Agents(BlockingNoun):
     ) -> AgentInfo:
         """Start a session with a copy of another one's conversation."""
         return self._call(ForkAgent, handle=handle, prompt=prompt, new_handle=new_handle)
+
+    def purge(self, handle: str) -> AgentInfo:
+        """Close a session and delete its transcript."""
+        return self._call(PurgeAgent, handle=handle)
 
     def close(self, handle: str) -> AgentInfo:
         """End a session; ``resume`` continues it."""

@@ -19,6 +19,7 @@ from aegis.protocol.agents import (
     ListSessions,
     Permission,
     ProfileList,
+    PurgeAgent,
     ReadSession,
     ReadUsage,
     RenameAgent,
@@ -113,6 +114,10 @@ class Agents(Noun):
     ) -> AgentInfo:
         """Start a session with a copy of another one's conversation."""
         return await self._call(ForkAgent, handle=handle, prompt=prompt, new_handle=new_handle)
+
+    async def purge(self, handle: str) -> AgentInfo:
+        """Close a session and delete its transcript."""
+        return await self._call(PurgeAgent, handle=handle)
 
     async def close(self, handle: str) -> AgentInfo:
         """End a session; ``resume`` continues it."""

@@ -1,7 +1,7 @@
 """The actor that spawns, lists, closes and restores the terminals of a root.
 
 Owns: the directory (``directory``, ``listing``, ``broadcast``); starting, failing, ending and
-purging (``life_cycle``, ``spawning``, ``inactive``, ``purging``); the actors of terminals and
+purging (``life_cycle``, ``spawning``, ``inactive``); the actors of terminals and
 their processes (``hosting``, ``placed_subtrees``, ``placement``, ``moving``); and the file of open
 terminals (``workspace``).
 

@@ -15,6 +15,7 @@ import trio
 
 from actors import Actor, AskError, Down, Ref, Reply, Request
 from aegis.errors import AegisError, AlreadyExists, StorageError, Unavailable
+from aegis.journal import purging
 from aegis.journal.flusher import Flusher
 from aegis.journal.opening import sync_ledger
 from aegis.journal.raw_log import LIMIT_BYTES
@@ -29,7 +30,7 @@ from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE, name_key
 from aegis.protocol.resources import Ledger
 from aegis.publishing import publish_change, publish_terminal
-from aegis.terminals.directory import inactive, purging
+from aegis.terminals.directory import inactive
 from aegis.terminals.directory.broadcast import broadcast
 from aegis.terminals.directory.hosting import HostIsUp, Subtrees
 from aegis.terminals.directory.inactive import FailedTerminal, unanswered_info

@@ -18,6 +18,7 @@ import trio
 
 from actors import ActorStopped, AskError, Ref, describe
 from aegis.errors import AegisError, StorageError
+from aegis.journal import purging
 from aegis.journal.disk import is_there, shown, storage_error
 from aegis.journal.flusher import Flusher
 from aegis.path_text import text_of_path
@@ -25,7 +26,6 @@ from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.terminals import SpawnTerminal
 from aegis.terminals import faults
-from aegis.terminals.directory import purging
 from aegis.terminals.directory.inactive import FailedTerminal
 from aegis.terminals.directory.moving import Mover
 from aegis.terminals.directory.placed_subtrees import PlacedSubtrees, PlaceLost

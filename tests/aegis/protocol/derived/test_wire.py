@@ -208,6 +208,7 @@ BAD: list[tuple[str, Any, str]] = [
         "budget_usd must be from 0 to 1000000 US dollars, not -1.0",
     ),
     ("agent_restart", {"handle": 1}, "handle must be text, not 1"),
+    ("agent_purge", {"handle": 1}, "handle must be text, not 1"),
     ("agent_diff", {}, "handle is missing"),
     ("agent_usage", {"closed": "yes"}, 'closed must be true or false, not "yes"'),
     ("agent_resume", {"handle": "a", "prompt": 1}, "prompt must be text or null, not 1"),

@@ -39,7 +39,7 @@ OFFERS = {
     "one": Offer(("term_run",)),
 }
 MAX_TOOL_LIST_BYTES = {
-    "operator": 62_000,
+    "operator": 64_000,
     "all": 43_500,
     "core": 17_500,
     "driven": 17_000,
