@@ -233,8 +233,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         roster = self._ledger.roster
         member = roster.get(request.handle)
         if isinstance(request, api.PurgeAgent):
-            ref = self._refs.get(member.id)
-            return await purge(member, ref, self._ledger, self._directory)
+            return await purge(member, self._refs.get(member.id), self._ledger, self._directory)
         if isinstance(request, api.ForkAgent):
             if member.is_closed:
                 raise InvalidRequest(f"agent fork: {member.handle!r} is closed; resume it first")

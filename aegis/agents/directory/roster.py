@@ -141,7 +141,7 @@ class Roster:
         return None if found is None else self.by_id[found]
 
     def get(self, handle: str) -> Member:
-        """Return the session with this handle, alias or id. Raises ``NotFound`` with the nearest."""
+        """Return the session with this handle, alias or id. Raises ``NotFound`` with a hint."""
         member = self.find(handle) or self.by_id.get(handle)
         if member is not None and member.is_purged:
             raise NotFound(f"the session {member.handle!r} was purged; its files are deleted")
