@@ -28,6 +28,8 @@ _HEAD = ["agent", "state", "turn", "waiting", "blocked on", "profile", "spawned 
 
 _USAGE_HEAD = ["agent", "tree of", "turns", "in", "% cached", "out", "time", "USD"]
 
+_FIGURES = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "turns_s")
+
 PERMISSIONS = ("read", "ask", "write", "full")
 
 SIGNS = {
@@ -192,10 +194,11 @@ def usage(daemon: Daemon, agent: str | None, closed: bool) -> None:
 
 
 def _accounts(found: Sequence[Mapping[str, Any]]) -> str:
-    rows = [[each["handle"], each["root"], *_account(each["usage"])] for each in found]
+    unknown = dict.fromkeys(_FIGURES)
+    rows = [[each["handle"], each["root"], *_account(each["usage"] or unknown)] for each in found]
     if len(rows) > 1:
-        names = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "turns_s")
-        total = {name: _sum([each["usage"][name] for each in found]) for name in names}
+        read = [each["usage"] or unknown for each in found]
+        total = {name: _sum([each[name] for each in read]) for name in _FIGURES}
         rows.append(["total", None, *_account(total)])
     return fitted(table(_USAGE_HEAD, rows))
 
@@ -207,7 +210,7 @@ def _account(usage: Mapping[str, Any]) -> list[object]:
         None if given is None else f"{given:,}",
         f"{100 * cached / given:.1f}" if given and cached is not None else None,
         None if usage["output_tokens"] is None else f"{usage['output_tokens']:,}",
-        duration(usage["turns_s"] or 0.0),
+        None if usage["turns_s"] is None else duration(usage["turns_s"]),
         None if cost is None else f"{cost:.4f}",
     ]
 
@@ -309,6 +312,8 @@ def _details(info: Mapping[str, Any]) -> str:
         *_usage(info["usage"] or {}),
         ("profile", f"{info['profile']} ({info['provider']})"),
         ("model", info["model"]),
+        ("permission", info["permission"]),
+        ("budget", None if info["budget_usd"] is None else f"{info['budget_usd']:g} USD"),
         ("conversation", info["conversation"]),
         ("directory", info["cwd"]),
         ("spawned by", info["spawned_by"]),

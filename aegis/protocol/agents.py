@@ -73,6 +73,8 @@ class AgentInfo:
     state, ``quiet_s`` the seconds without progress while the agent works and no tool runs.
     ``waiting`` messages wait for the next turn. ``conversation`` is the agent's own id, with which
     its own program can continue. ``usage`` is None if the session has no actor: it is closed.
+    ``permission`` and ``budget_usd`` are those that hold now, from the profile or ``agent set``; a
+    closed session has none.
     """
 
     id: str
@@ -93,6 +95,8 @@ class AgentInfo:
     limited_until: str | None
     conversation: str | None
     usage: AgentUsage | None = None
+    permission: str = ""
+    budget_usd: float | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -288,13 +292,16 @@ class DiffAgent(Command[AgentDiff]):
 
 @attrs.frozen(kw_only=True)
 class SessionUsage:
-    """The accounting of one session; ``root`` is the handle of the first session of its tree."""
+    """The accounting of one session; ``root`` is the handle of the first session of its tree.
+
+    ``usage`` is None if the transcript of a closed session cannot be read.
+    """
 
     id: str
     handle: str
     root: str
     is_closed: bool
-    usage: AgentUsage
+    usage: AgentUsage | None
 
 
 @attrs.frozen(kw_only=True)
@@ -312,7 +319,7 @@ class ReadUsage(Command[UsageList]):
         default=None,
         validator=matching(NAME_PATTERN, NAME_RULE),
         metadata=described(
-            "Only this session and those that it spawned; default: all.",
+            "Only this session and those that it spawned, closed ones too; default: all.",
             pattern=f"^{NAME_PATTERN}$",
         ),
     )

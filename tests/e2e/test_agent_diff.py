@@ -111,6 +111,31 @@ def test_the_programs_of_a_hostile_checkout_do_not_run(team: Team, work: Path) -
     assert not evidence.exists()
 
 
+def test_the_programs_of_a_repository_inside_do_not_run(team: Team, work: Path) -> None:
+    """Neither those of a submodule, nor of a repository without a commit."""
+    evidence = work / "ran"
+    for name in ("module", "fresh"):
+        git(work, "init", "-q", name)
+    git(work / "module", "commit", "-q", "--allow-empty", "-m", "one")
+    git(work, "add", "module")
+    git(work, "commit", "-q", "-m", "with a module")
+    handle = team.spawn()
+    for name in ("module", "fresh"):
+        inside = work / name
+        run = f"touch {evidence}; cat"
+        for key in ("core.fsmonitor", "filter.evil.clean", "filter.evil.process", "diff.external"):
+            git(inside, "config", key, run)
+        (inside / ".gitattributes").write_text("* filter=evil\n")
+        (inside / "file").write_text("x")
+    git(work / "module", "-c", "core.fsmonitor=false", "commit", "-q", "--allow-empty", "-m", "two")
+    evidence.unlink(missing_ok=True)
+    (work / "*").write_text("a name like a pattern")
+    found = difference(team, handle)
+    assert "+++ b/*" in found["diff"]
+    assert "*" in found["new_files"]
+    assert not evidence.exists()
+
+
 def test_a_large_or_odd_change_is_cut_and_says_so(team: Team, work: Path) -> None:
     handle = team.spawn()
     (work / "kept.txt").write_text("a line of the file\n" * 200_000)

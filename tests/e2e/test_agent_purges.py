@@ -42,7 +42,8 @@ def test_a_purge_closes_the_session_and_deletes_its_files(team: Team, is_open: b
     assert (outside / "kept").exists()
     assert team.call("list_sessions", closed=True)["result"] == []
     assert team.call("agent_usage", closed=True)["result"] == []
-    for command in ("session_read", "agent_resume", "agent_show", "agent_purge"):
+    assert team.call("agent_purge", handle=handle)["state"] == "closed", "again does no harm"
+    for command in ("session_read", "agent_resume", "agent_show"):
         assert "was purged" in str(team.daemon.refusal(command, handle=handle)), command
     assert team.daemon.refusal("spawn", handle=handle).code == "already_exists"
     team.daemon.kill()

@@ -77,6 +77,10 @@ def test_the_verb_shows_the_session(team: Team) -> None:
     done = team.daemon.cli("agent", "set", handle, "--permission", "write", "--budget", "2.5")
     assert done.returncode == 0, done.stderr
     assert handle in done.stdout
+    shown = team.daemon.cli("agent", "show", handle).stdout
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["permission", "write"] in lines
+    assert ["budget", "2.5", "USD"] in lines
     wrong = team.daemon.cli("agent", "set", handle, "--permission", "root")
     assert wrong.returncode == 2
     assert "root" in wrong.stderr

@@ -20,13 +20,13 @@ from aegis.protocol.agents import AgentUsage, ReadUsage, SessionUsage, UsageList
 
 def counted(request: ReadUsage, roster: Roster) -> list[Member]:
     """Return the sessions that a request asks for. Raises ``NotFound``."""
-    members = [each for each in roster.kept if request.closed or not each.is_closed]
     if request.handle is None:
-        return members
+        return [each for each in roster.kept if request.closed or not each.is_closed]
+    # The cost of a tree does not shrink when a child is closed.
     top = roster.get(request.handle)
     return [
         each
-        for each in (*members, *([top] if top not in members else []))
+        for each in roster.kept
         if each.id == top.id or top.id in {above.id for above in roster.ancestors(each.id)}
     ]
 
@@ -49,14 +49,17 @@ async def accounting(
         )
         for member in members
     ]
-    return UsageList(
-        result=sorted(found, key=lambda each: (-(each.usage.cost_usd or 0), each.handle))
-    )
+    return UsageList(result=sorted(found, key=_rank))
+
+
+def _rank(each: SessionUsage) -> tuple[float, str]:
+    cost = None if each.usage is None else each.usage.cost_usd
+    return -(cost or 0.0), each.handle
 
 
 async def _usage(
     member: Member, session: Ref[Any] | None, directory: Path, flusher: Flusher
-) -> AgentUsage:
+) -> AgentUsage | None:
     if session is not None:
         info = await info_of(member, session)
         if info.usage is not None:
@@ -64,7 +67,7 @@ async def _usage(
     try:
         return await flusher.look(lambda: _stored(directory / member.id / TRANSCRIPT, flusher))
     except StorageError:
-        return AgentUsage()  # it was removed, or cannot be read
+        return None
 
 
 def _stored(path: Path, flusher: Flusher) -> AgentUsage:

@@ -8,27 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import attrs
 import structlog
 import trio
 
 from actors import ActorError, Ref
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.replies import closed_info
-from aegis.agents.directory.roster import Member, Roster, purged_line
-from aegis.agents.directory.roster_ledger import RosterLedger
+from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.sessions.changes import ResumeAgent
-from aegis.journal.disk import Disk, storage_error
+from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.journal.purging import delete, delete_left_over, take_name
 from aegis.processes.reaper import end_processes
 from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent
 
 log = structlog.get_logger("aegis.agents")
-
-CLOSE_S = 60.0
-"""Seconds that the close of a session may take before its files are deleted."""
 
 SHOW_S = 2.0
 """Seconds that a session has to report its state for a list."""
@@ -64,40 +59,20 @@ async def close_all(sessions: Sequence[tuple[Member, Ref[Any]]]) -> None:
         raise failed[0]
 
 
-async def purge(
-    member: Member, session: Ref[Any] | None, ledger: RosterLedger, directory: Path
-) -> AgentInfo:
-    """Close a session and delete its files, below ``directory``. Raises ``AegisError``.
-
-    Raises ``ActorError`` if it could not be closed. After a kill the next start deletes the rest.
-    """
-    if session is not None and not member.is_closed:
-        await session.ask(CloseAgent(handle=member.handle), timeout=CLOSE_S)
-    info = closed_info(attrs.evolve(member, is_closed=True))
-    await ledger.write(purged_line(member))
-    try:
-        await ledger.flusher.call(
-            partial(delete_purged, ledger.flusher.disk, [directory / member.id])
-        )
-    except OSError as error:
-        raise storage_error("delete", directory / member.id, error) from error
-    return info
-
-
 async def delete_left(roster: Roster, directory: Path, flusher: Flusher) -> None:
     """Delete what a kill has left of sessions that were being purged."""
-    purged = [directory / each.id for each in roster.by_id.values() if each.is_purged]
-    with contextlib.suppress(OSError):  # tried again by the next start
-        await flusher.call(partial(delete_purged, flusher.disk, purged))
-        await flusher.call(partial(delete_left_over, flusher.disk, directory))
+    for member in roster.by_id.values():
+        if member.is_purged:
+            with contextlib.suppress(OSError):  # tried again by the next start
+                await flusher.call(partial(delete_files, flusher.disk, directory / member.id))
+    await flusher.call(partial(delete_left_over, flusher.disk, directory))
 
 
-def delete_purged(disk: Disk, directories: Sequence[Path]) -> None:
-    """Delete the directories of purged sessions. Raises ``OSError``. Blocking: for a thread."""
-    for directory in directories:
-        doomed = take_name(disk, directory)
-        if doomed is not None:
-            delete(disk, doomed)
+def delete_files(disk: Disk, directory: Path) -> None:
+    """Delete the directory of a purged session, if it is there. Raises ``OSError``. Blocking."""
+    doomed = take_name(disk, directory)
+    if doomed is not None:
+        delete(disk, doomed)
 
 
 async def info_of(member: Member, session: Ref[Any] | None) -> AgentInfo:

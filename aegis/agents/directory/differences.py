@@ -86,7 +86,7 @@ async def _with_git(program: str, checkout: Checkout, handle: str, base: str) ->
         run = partial(_run, program, _environment(own, checkout), str(checkout.top))
         await run(["read-tree", base], MAX_ERROR_BYTES)
         names = await run(["ls-files", "--others", "--exclude-standard", "-z"], MAX_NAMES_BYTES)
-        await run(["add", "--intent-to-add", "."], MAX_ERROR_BYTES)
+        await run(_add_new(names, own / "names"), MAX_ERROR_BYTES)
         shown = await run([*_DIFF, base, "--"], MAX_DIFF_BYTES)
     new_files = names.data.decode("utf-8", "replace").split("\0")[:-1]
     return AgentDiff(
@@ -97,6 +97,17 @@ async def _with_git(program: str, checkout: Checkout, handle: str, base: str) ->
         new_files=sorted(new_files),
         truncated=not (shown.is_whole and names.is_whole),
     )
+
+
+def _add_new(names: _Printed, list_file: Path) -> list[str]:
+    """Return the command that adds new files to the index, by names in ``list_file``.
+
+    By name: git would run the monitor of a repository that it enters.
+    """
+    files = [each for each in names.data.split(b"\0")[:-1] if not each.endswith(b"/")]
+    list_file.write_bytes(b"\0".join(files))
+    listed = [f"--pathspec-from-file={list_file}", "--pathspec-file-nul"] if files else []
+    return ["add", "--intent-to-add", *listed]
 
 
 _DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all")
@@ -125,6 +136,7 @@ def _environment(own: Path, checkout: Checkout) -> Mapping[str, str]:
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_LITERAL_PATHSPECS": "1",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_PAGER": "cat",

@@ -29,7 +29,6 @@ from aegis.agents.directory.all_sessions import (
     delete_left,
     end_leftovers,
     info_of,
-    purge,
     resume_all,
 )
 from aegis.agents.directory.board import Board
@@ -231,9 +230,11 @@ class AgentDirectory(Actor[DirectoryMessage]):
         if isinstance(request, api.SpawnAgent):
             return await self._spawning.spawn(request, self._caller(request))
         roster = self._ledger.roster
-        member = roster.get(request.handle)
         if isinstance(request, api.PurgeAgent):
-            return await purge(member, self._refs.get(member.id), self._ledger, self._directory)
+            member = roster.find(request.handle) or roster.get(request.handle)
+            files = self._directory / member.id
+            return await self._spawning.purge(member, self._refs.get(member.id), files)
+        member = roster.get(request.handle)
         if isinstance(request, api.ForkAgent):
             if member.is_closed:
                 raise InvalidRequest(f"agent fork: {member.handle!r} is closed; resume it first")
@@ -258,7 +259,6 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._programs.rights.open(member.id, member.address, profile)
         subtree = session_subtree(
             member,
-            profile,
             directory=self._directory / member.id,
             above=self._supervisor,
             settings=self._settings(member, profile),

@@ -103,6 +103,8 @@ def settings_of(member: Member, profile: Profile, counters: Counters, tree: str)
         login=LogIn(command=login_command(profile), terminal=login_terminal(member.handle)),
         reopened=member.reopened,
         forked_from=member.forked_from,
+        permission=profile.permission,
+        model=profile.model or "",
     )
 
 

@@ -102,8 +102,9 @@ class Roster:
                 self.by_id[id_] = attrs.evolve(member, is_closed=True, is_purged=True)
             case {"kind": "reopened", "id": str(id_)} if id_ in self.by_id:
                 member = self.by_id[id_]
-                count = member.reopened + 1
-                self.by_id[id_] = attrs.evolve(member, is_closed=False, reopened=count)
+                if not member.is_purged:
+                    count = member.reopened + 1
+                    self.by_id[id_] = attrs.evolve(member, is_closed=False, reopened=count)
 
     def _set(self, member: Member, changed: Mapping[str, Any]) -> None:
         fields = {name: changed.get(name) for name in SET}

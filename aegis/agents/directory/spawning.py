@@ -1,11 +1,13 @@
-"""``Spawning``: opens sessions: new ones, forks of others, and closed ones again."""
+"""``Spawning``: opens sessions (new ones, forks of others, closed ones again), and purges them."""
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +16,26 @@ import trio
 
 from actors import ActorCrashed, Ref, System
 from aegis.agents.directory.admission import check_spawn
+from aegis.agents.directory.all_sessions import delete_files
 from aegis.agents.directory.checkout import head_of
 from aegis.agents.directory.handles import check_handle, new_handle
 from aegis.agents.directory.message_rights import root_of
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.prompt import deliver_prompt
-from aegis.agents.directory.roster import Member, opened_line, reopened_line
+from aegis.agents.directory.replies import closed_info
+from aegis.agents.directory.roster import Member, opened_line, purged_line, reopened_line
 from aegis.agents.directory.roster_ledger import RosterLedger
 from aegis.agents.directory.working_directory import directory_of
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.sessions.changes import ResumeAgent
 from aegis.clock import utc_now
-from aegis.errors import InvalidRequest, Unavailable
+from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.journal.disk import storage_error
 from aegis.path_text import path_of_text
 from aegis.protocol import agents as api
+
+CLOSE_S = 60.0
+"""Seconds that the close of a session may take before its files are deleted."""
 
 Start = Callable[[Member], Awaitable[Ref[Any]]]
 """Starts the actors of a session. Raises ``ActorError``."""
@@ -90,12 +98,36 @@ class Spawning:
     async def reopen(self, member: Member) -> Member:
         """Open a closed session again, durably. Raises ``AegisError``."""
         self.programs.check(self.programs.profile_of(member))
+        roster = self.ledger.roster
         async with self.lock:
-            refusal = self.programs.counters.refuse_session(len(self.ledger.roster.open))
-            if refusal is not None:
-                raise Unavailable(f"agent resume: {refusal}")
-            await self.ledger.write(reopened_line(member))
-        return self.ledger.roster.by_id[member.id]
+            if roster.get(member.id).is_closed:  # and not purged, or opened by another, meanwhile
+                refusal = self.programs.counters.refuse_session(len(roster.open))
+                if refusal is not None:
+                    raise Unavailable(f"agent resume: {refusal}")
+                await self.ledger.write(reopened_line(member))
+        return roster.by_id[member.id]
+
+    async def purge(self, member: Member, session: Ref[Any] | None, files: Path) -> api.AgentInfo:
+        """Close a session and delete its ``files``. Raises ``AegisError``, ``ActorError``.
+
+        After a kill the next start deletes the rest; so does another purge after a failed one.
+        """
+        if session is not None and not member.is_closed:
+            await session.ask(api.CloseAgent(handle=member.handle), timeout=CLOSE_S)
+        async with self.lock:
+            now = self.ledger.roster.by_id[member.id]
+            if now.reopened != member.reopened:
+                raise Unavailable(f"agent stop: {member.handle!r} was resumed meanwhile; try again")
+            if not now.is_purged:
+                await self.ledger.write(purged_line(member))
+        with contextlib.suppress(AegisError):
+            await self.programs.keys.revoke(member.address)
+        flusher = self.ledger.flusher
+        try:
+            await flusher.call(partial(delete_files, flusher.disk, files))
+        except OSError as error:
+            raise storage_error("delete", files, error) from error
+        return closed_info(attrs.evolve(member, is_closed=True))
 
     async def wake(
         self, member: Member, session: Ref[Any], prompt: str | None, *, is_first: bool = False

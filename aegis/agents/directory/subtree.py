@@ -8,7 +8,6 @@ from pathlib import Path
 from actors import AutoShutdown, ChildSpec, MailboxSpec, Restart, SupervisorSpec
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import Member
-from aegis.agents.profiles.profile import Profile
 from aegis.agents.sessions.session import AgentSession
 from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.status import Identity
@@ -20,7 +19,6 @@ MAILBOX = MailboxSpec(capacity=4_096)
 
 def session_subtree(
     member: Member,
-    profile: Profile,
     *,
     directory: Path,
     above: str,
@@ -45,7 +43,6 @@ def session_subtree(
             provider=member.provider,
             cwd=member.cwd,
             spawned_by=member.spawned_by,
-            model=profile.model or "",
         ),
         directory=directory,
         settings=settings,

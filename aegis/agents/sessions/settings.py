@@ -31,6 +31,7 @@ class Settings:
     moment, None if it may. ``supervisor`` is the handle that is warned of the budget. ``login`` is
     the order by which a person logs in to the agent. ``reopened`` counts how often a person opened
     the session again after a close; ``forked_from`` is the session whose conversation it copied.
+    ``permission`` and ``model`` are shown only: the driver and the policy have theirs.
     """
 
     session: str
@@ -43,3 +44,5 @@ class Settings:
     login: LogIn | None = None
     reopened: int = 0
     forked_from: str | None = None
+    permission: str = ""
+    model: str = ""

@@ -34,7 +34,6 @@ class Identity:
     provider: str
     cwd: str
     spawned_by: str
-    model: str = ""
 
     @property
     def handle(self) -> str:
@@ -52,6 +51,7 @@ def agent_info(
     limited_until = session.limited_until
     is_limited = limited_until is not None and now < limited_until
     blocked_by = blocked_by or _held(session)
+    settings = session.budget.settings
     return AgentInfo(
         id=identity.id,
         handle=identity.handle,
@@ -62,7 +62,7 @@ def agent_info(
         reason=session.reason,
         cwd=identity.cwd,
         spawned_by=identity.spawned_by,
-        model=session.activity.model or identity.model,
+        model=session.activity.model or settings.model,
         turn=session.turns,
         waiting=session.waiting,
         quiet_s=_quiet_s(session, now),
@@ -71,6 +71,8 @@ def agent_info(
         limited_until=moment_text(limited_until) if is_limited and limited_until else None,
         conversation=session.conversation,
         usage=usage_of(session.metrics),
+        permission=settings.permission,
+        budget_usd=settings.budget_usd,
     )
 
 
@@ -125,6 +127,7 @@ def reported(
         limited_until if limited_until is not None and now < limited_until else None,
         session.conversation,
         session.metrics,
+        session.budget.settings,
         session.budget.reason,
         _quiet_s(session, now) >= STALLED_S,
     )

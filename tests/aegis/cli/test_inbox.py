@@ -147,6 +147,8 @@ def test_show_prints_what_an_agent_has_used(server: LineServer, invoke: Invoke) 
 
 
 AGENT: dict[str, object] = {
+    "permission": "ask",
+    "budget_usd": None,
     "id": "s1",
     "handle": "builder",
     "profile": "p",

@@ -73,3 +73,16 @@ def test_a_tree_of_sessions_is_as_deep_as_the_limit() -> None:
     check_spawn(profile("p"), (first, profile("p")), known, counters, 0.0)
     with pytest.raises(Unavailable, match="spawn_depth is 1"):
         check_spawn(profile("p"), (second, profile("p")), known, counters, 0.0)
+
+
+def test_a_purged_session_is_never_open_again() -> None:
+    roster = Roster()
+    for line in (
+        opened_line(member("a")),
+        {"kind": "closed", "id": "a"},
+        {"kind": "purged", "id": "a"},
+        {"kind": "reopened", "id": "a"},
+    ):
+        roster.take(line)
+    assert (roster.open, roster.kept) == ([], [])
+    assert roster.taken == ["agent-a"]
