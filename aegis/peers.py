@@ -9,6 +9,7 @@ ancestors is taken for the operator; it could read the operator's token as well.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -53,7 +54,9 @@ class Peers:
         found = ancestry(pid)
         if not found:
             raise Forbidden("the process that connected has ended: connect from one that lives")
-        for each in found:
+        # A process chooses its own environment and its children's, but not its ancestors'. So the
+        # highest cookie, that of the guard or the shell, is the one that the daemon set.
+        for each in reversed(found):
             if each.cookie is None:
                 continue
             session = session_of_cookie(each.cookie, self.root)
@@ -78,11 +81,11 @@ class Peers:
             return OPERATOR
         try:
             now: OpenCommands = await front.ask(ReadOpenCommands(), timeout=ANSWER_S)
-            if found[0].is_in_foreground and now.commands:
+            if is_in_foreground(found, now.shell) and now.commands:
                 return identity_of_writer(now.commands[0].writer)
             listed = await front.ask(ReadRecords(name=terminal, last_n=RECORDS), timeout=ANSWER_S)
             ended = [OpenCommand(each.writer, each.started_at) for each in listed.result]
-            writer = writer_at([*ended, *now.commands], _job_started_at(found, now.shell))
+            writer = writer_at([*ended, *now.commands], job_started_at(found, now.shell))
         except (ActorError, AegisError) as error:
             raise Unavailable(
                 f"terminal {terminal!r} does not report its commands, so it is not known for which "
@@ -91,10 +94,26 @@ class Peers:
         return identity_of_writer(writer)
 
 
-def _job_started_at(found: Sequence[Ancestor], shell: int | None) -> float:
-    """Return the start of the highest ancestor below the shell, or of the process itself."""
-    below = [each for each in found if each.cookie is not None and each.pid != shell]
-    return (below or found)[-1].started_at
+def is_in_foreground(found: Sequence[Ancestor], shell: int | None) -> bool:
+    """Return whether a process is in the foreground of its shell's terminal. Pure.
+
+    It may be in that of another terminal, which it has opened itself.
+    """
+    return any(each.pid == shell and each.foreground_group == found[0].group for each in found)
+
+
+def job_started_at(found: Sequence[Ancestor], shell: int | None) -> float:
+    """Return the start of the job of a process: of its highest ancestor below the shell. Pure.
+
+    If the process is the shell itself, which a command has replaced, the last command is its own:
+    the result is infinite.
+    """
+    pids = [each.pid for each in found]
+    if shell in pids:
+        # With or without a cookie: a command may have removed it.
+        below = found[: pids.index(shell)]
+        return below[-1].started_at if below else math.inf
+    return next(each.started_at for each in reversed(found) if each.cookie is not None)
 
 
 def writer_at(commands: Sequence[OpenCommand], started_at: float) -> str | None:

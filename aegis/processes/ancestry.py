@@ -24,12 +24,14 @@ class Ancestor:
     """A process or one of its ancestors.
 
     ``started_at``: seconds since 1970 (UTC), up to ``TICK_S`` early. ``cookie``: None without one.
+    ``foreground_group``: the one of its terminal, which may be another than its shell's.
     """
 
     pid: int
     started_at: float
     cookie: str | None
-    is_in_foreground: bool = False
+    group: int = 0
+    foreground_group: int = -1
 
 
 def ancestry(pid: int) -> list[Ancestor]:
@@ -58,7 +60,8 @@ def ancestry(pid: int) -> list[Ancestor]:
                 pid=pid,
                 started_at=booted_at + process.start_time / _TICKS_PER_S,
                 cookie=cookie_of(environment_of(pid) or b""),
-                is_in_foreground=process.is_in_foreground,
+                group=process.group,
+                foreground_group=process.foreground_group,
             )
         )
         child, pid = process, process.parent

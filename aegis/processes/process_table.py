@@ -33,11 +33,6 @@ class ProcessInfo:
     foreground_group: int = -1
 
     @property
-    def is_in_foreground(self) -> bool:
-        """Whether its process group is the foreground one of its terminal."""
-        return self.group == self.foreground_group
-
-    @property
     def is_alive(self) -> bool:
         """False for a zombie. A process whose first thread alone has ended looks like one."""
         return self.state not in "ZX" or self.threads > 1

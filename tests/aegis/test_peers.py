@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import pytest
 
-from aegis.peers import SLACK_S, identity_of_writer, writer_at
-from aegis.processes.ancestry import ancestry
+from aegis.peers import SLACK_S, identity_of_writer, is_in_foreground, job_started_at, writer_at
+from aegis.processes.ancestry import Ancestor, ancestry
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.terminals.open_commands import OpenCommand
 
@@ -59,6 +60,39 @@ def test_a_person_is_the_operator_and_an_agent_itself(
     writer: str | None, identity: Identity
 ) -> None:
     assert identity_of_writer(writer) == identity
+
+
+def chain(*cookies: str | None) -> list[Ancestor]:
+    """A process and its ancestors; the pid and the start of the highest are 1, of the next 2, …"""
+    pids = range(len(cookies), 0, -1)
+    return [
+        Ancestor(pid=pid, started_at=float(pid), cookie=cookie, group=pid, foreground_group=4)
+        for pid, cookie in zip(pids, cookies, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cookies", "shell", "start"),
+    [
+        (("c", "c", "c", None), 2, 3.0),  # below the shell
+        ((None, None, "c", None), 2, 3.0),  # the job has removed its cookie
+        (("c", "c", None), 2, 3.0),
+        (("c", None), 2, math.inf),  # a command has replaced the shell
+        ((None, "c", "c", None), 9, 2.0),  # its shell has ended, or it has left it
+        (("c", None, None), None, 3.0),
+    ],
+)
+def test_a_job_begins_with_its_highest_process_below_the_shell(
+    cookies: tuple[str | None, ...], shell: int | None, start: float
+) -> None:
+    assert job_started_at(chain(*cookies), shell) == start
+
+
+def test_the_foreground_is_that_of_the_terminal_of_the_shell() -> None:
+    assert is_in_foreground(chain("c", "c", "c", None), 2)  # its group is 4
+    assert not is_in_foreground(chain("c", "c", None), 2)
+    assert not is_in_foreground(chain("c", "c", "c", None), None)
+    assert not is_in_foreground(chain("c", "c", "c", None), 9)
 
 
 @pytest.mark.real

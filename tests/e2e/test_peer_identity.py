@@ -78,6 +78,49 @@ def test_an_agent_cannot_leave_its_identity_with_its_environment(team: Team, esc
     assert "for the operator only" in refused
 
 
+@pytest.mark.parametrize("cookie", ["/build/life", "//{bob}/1"], ids=["of a terminal", "of a peer"])
+def test_an_agent_cannot_take_another_identity_with_its_environment(
+    team: Team, cookie: str
+) -> None:
+    team.call("term_spawn", name="build")
+    team.call("term_run", name="build", cmd="true", timeout=60)  # a person's
+    team.inbox("pm")
+    forged = cookie.format(bob=team.info(team.spawn(handle="bob"))["id"])
+    start = shlex.join(["env", f"AEGIS_TERMINAL={team.daemon.root}{forged}"])
+    eve = team.spawn(profile="all", handle="eve")
+    refused = outcome(team, eve, f"{start} {program(team.daemon, 'down')}")
+    assert "for the operator only, and you are 'eve'" in refused
+    sent = program(team.daemon, "agent", "send", "pm", "hello")
+    assert outcome(team, eve, f"{start} {sent}").startswith("ran 0")
+    assert [each["sender"] for each in team.inbox("pm")] == ["agent:eve"]
+
+
+def test_a_command_of_an_agent_cannot_leave_its_identity_below_its_shell(team: Team) -> None:
+    for name in ("build", "other"):
+        team.call("term_spawn", name=name)
+        team.call("term_run", name=name, cmd="true", timeout=60)  # a person's
+    forged = shlex.quote(f"AEGIS_TERMINAL={team.daemon.root}/other/life")
+    down = program(team.daemon, "down")
+    for start in ("env -u AEGIS_TERMINAL", "env -u AEGIS_TERMINAL setsid --wait", f"env {forged}"):
+        cmd = f"{start} {down}"
+        record = team.call("term_run", name="build", cmd=cmd, from_handle="builder", timeout=60)
+        assert "for the operator only, and you are 'builder'" in record["stdout"], start
+
+
+def test_a_job_with_a_terminal_of_its_own_is_not_in_the_foreground_of_a_persons(
+    team: Team, tmp_path: Path
+) -> None:
+    team.call("term_spawn", name="build")
+    code = "import pty, sys; pty.spawn(sys.argv[1:])"
+    down = shlex.join([sys.executable, "-c", code, *shlex.split(program(team.daemon, "down"))])
+    job = f"(while [ ! -e go ]; do sleep 0.05; done; {down} </dev/null >out 2>&1; mv out late) &"
+    begun = f"cd {shlex.quote(str(tmp_path))}; {job}"
+    team.call("term_run", name="build", cmd=begun, from_handle="builder", timeout=60)
+    waits = "touch go; while [ ! -e late ]; do sleep 0.05; done"
+    assert team.call("term_run", name="build", cmd=waits, timeout=60)["exit"] == 0
+    assert "for the operator only, and you are 'builder'" in (tmp_path / "late").read_text()
+
+
 def test_an_agents_process_cannot_show_the_key_or_handle_of_another(team: Team) -> None:
     handle = team.spawn(profile="all")
     endpoint = team.daemon.endpoint
