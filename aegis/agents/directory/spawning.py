@@ -145,9 +145,9 @@ class Spawning:
         self, member: Member, profile: Profile, spawner: Member | None, prompt: str | None
     ) -> api.AgentInfo:
         self.programs.check(profile)
+        head = await trio.to_thread.run_sync(head_of, path_of_text(member.cwd))
         async with self.lock:
             self._check(profile, spawner)
-            head = await trio.to_thread.run_sync(head_of, path_of_text(member.cwd))
             member = attrs.evolve(member, handle=self._handle(member.handle), head=head)
             await self.ledger.write(opened_line(member))
             if spawner is not None:

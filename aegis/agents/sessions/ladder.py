@@ -55,7 +55,8 @@ class Ladder:
 def end_reason(ended: DriverEnded) -> str:
     """Return how a process ended, with the end of its standard error."""
     code, how = ended.code, ended.reason
-    if not how:
-        how = "the agent's process ended" if code is None else f"the agent ended with code {code}"
+    if not how and code is not None:
+        how = f"the agent ended with exit code {code}"
+    how = how or "the agent's process ended"
     last = ended.stderr.strip()[-2000:]
     return f"{how}: {last}" if last else how
