@@ -85,7 +85,15 @@ def _effort_for(scenario: Scenario, effort: Effort | None) -> Effort:
     effort = effort or Effort()
     if isinstance(scenario, Turns):
         step = SESSION_STEP * effort.image_step
-        return attrs.evolve(effort, image_step=step, second_step=4, call_step=3, left_step=step)
+        # Squared: all strikes of ring 1, few of a slice.
+        return attrs.evolve(
+            effort,
+            strike_step=effort.strike_step**2,
+            image_step=step,
+            second_step=4,
+            call_step=3,
+            left_step=step,
+        )
     if isinstance(scenario, Rotation):
         step = RAW_LOG_STEP * effort.image_step
         return attrs.evolve(effort, image_step=step, second_step=step)

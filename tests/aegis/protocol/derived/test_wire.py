@@ -280,7 +280,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)  # for each of the commands
 @given(data=st.data())
 def test_whatever_is_sent_is_told_in_one_short_printable_sentence(
     entry: Entry, data: st.DataObject
