@@ -127,6 +127,11 @@ class Case:
         recovery = min(later, default=number)
         return any(number <= each <= recovery for each in self.lives_without_power)
 
+    def lost_pages(self, command: Command) -> bool:
+        """Return whether its daemon died on a disk that failed while it knew the command."""
+        failed = any(each.kind == "disk fault" for each in self.harms_to(command))
+        return failed and command.life in self.killed_lives
+
     def end_of_life(self, number: int) -> int:
         """Return the moment of its end; 0 if that is not known."""
         return next((each.moment for each in self.evidence.deaths if each.life == number), 0)

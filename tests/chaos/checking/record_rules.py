@@ -61,7 +61,8 @@ def _unrecorded(case: Case) -> Iterator[str]:
     know it yet. It is the last that started on its terminal in an incarnation that was killed, or
     whose shell's actor crashed; of lines typed ahead the shell may have started several. After a
     loss of power, in that incarnation or in the one that recovered it, all unreported commands may
-    be missing: notes are not synced.
+    be missing: notes are not synced. A failing disk takes as much if the daemon died soon after: the
+    kernel drops the pages of a sync that failed.
     """
     recorded, commands = set(case.matching.tokens), case.evidence.by_token
     seen = {case.matching.token_of(each.terminal, each.record) for each in case.seen}
@@ -73,7 +74,8 @@ def _unrecorded(case: Case) -> Iterator[str]:
             (token in unread_typed and command.life in case.killed_lives)
             or any(each.kind in CRASHING for each in case.harms_to(command))
         )
-        never_seen = case.lost_power_by_recovery(command.life) and token not in seen
+        is_lost = case.lost_power_by_recovery(command.life) or case.lost_pages(command)
+        never_seen = is_lost and token not in seen
         gone = case.may_be_purged(command.terminal, command.span)
         if token not in recorded and not (unread or never_seen or gone):
             yield f"{token} started and has no record"

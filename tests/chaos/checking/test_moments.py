@@ -137,6 +137,15 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
             lives=(*RICH.lives, Life(number=3, killed=True, ready=150)),
         ),
     ),
+    "never shown, and gone though the disk failed only before it was sent": (
+        "unrecorded",
+        added(
+            "commands",
+            LOST,
+            begun=(*RICH.begun, LOST.token),
+            disturbances=(*RICH.disturbances, attrs.evolve(DISK, span=at(40))),
+        ),
+    ),
     "sent later, and has a lower number": (
         "out of turn",
         but(commands=(*COMMANDS[:2], attrs.evolve(COMMANDS[2], span=at(5)), *COMMANDS[3:])),
@@ -437,6 +446,12 @@ ALLOWED: dict[str, Evidence] = {
             Death(life=1, kind="kill", moment=54),
             Death(life=2, kind="power loss", moment=140),
         ),
+    ),
+    "never shown, and lost with the pages of a sync that failed before the kill": added(
+        "commands",
+        LOST,
+        begun=(*RICH.begun, LOST.token),
+        disturbances=(*RICH.disturbances, attrs.evolve(DISK, span=at(50))),
     ),
     "other output after a loss of power": added(
         "outputs", output(0, 120, 52, text="before"), deaths=POWER
