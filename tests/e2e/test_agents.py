@@ -313,9 +313,9 @@ def test_no_secret_is_in_an_argument_or_the_environment_of_the_agents_tree(team:
     team.is_in(handle, "working")
     url = team.call("session_new", handle=handle)["url"]
     secrets = [url.rsplit("/", 1)[1].encode(), team.daemon.endpoint.token.encode()]
-    pids = agents_of(team.daemon)
-    assert len(pids) >= 3
-    for pid in pids:
+    # The guard, the agent, and the program that it starts in its turn.
+    until(lambda: len(agents_of(team.daemon)) >= 3, "the agent starts a program")
+    for pid in agents_of(team.daemon):
         for name in ("cmdline", "environ"):
             content = Path(f"/proc/{pid}/{name}").read_bytes()
             assert not any(secret in content for secret in secrets), (pid, name)
@@ -327,6 +327,7 @@ def test_no_secret_is_in_an_argument_or_the_environment_of_the_agents_tree(team:
 def test_what_an_earlier_daemon_and_its_guard_left_is_ended_at_the_start(team: Team) -> None:
     handle = team.spawn("STAY\nSPAWN setsid\nHANG")
     team.is_in(handle, "working")
+    until(lambda: len(agents_of(team.daemon)) >= 3, "the agent starts a program")
     pids = agents_of(team.daemon)
     [guard] = [each for each in pids if "guard.py" in command_of(each)]
     os.kill(guard, signal.SIGSTOP)  # it cannot see the daemon's end
