@@ -61,8 +61,8 @@ def _unrecorded(case: Case) -> Iterator[str]:
     know it yet. It is the last that started on its terminal in an incarnation that was killed, or
     whose shell's actor crashed; of lines typed ahead the shell may have started several. After a
     loss of power, in that incarnation or in the one that recovered it, all unreported commands may
-    be missing: notes are not synced. A failing disk takes as much if the daemon died soon after: the
-    kernel drops the pages of a sync that failed.
+    be missing: notes are not synced. A failing disk takes as much if the daemon died soon after,
+    because the kernel drops the pages of a sync that failed.
     """
     recorded, commands = set(case.matching.tokens), case.evidence.by_token
     seen = {case.matching.token_of(each.terminal, each.record) for each in case.seen}
