@@ -310,7 +310,8 @@ class SimulatedClaude:
     def _own_turn(self) -> None:
         """Report a turn that nobody ordered, and an old result once more."""
         self._result([], origin={"kind": "task-notification"})
-        earlier = self._world.conversations[self._conversation][:-1]
+        # A fault of the script may have taken the conversation.
+        earlier = self._world.conversations.get(self._conversation, [])[:-1]
         if earlier:
             self._result(earlier[-1:])
 
