@@ -84,9 +84,13 @@ class FaultPoint:
         if self.plan is not None:
             self.plan.strike(self, subject)
 
+    def delay(self, subject: str = "") -> float:
+        """Pass the point; return the seconds for which the caller has to wait, mostly 0."""
+        return 0.0 if self.plan is None else self.plan.strike(self, subject)
+
     async def reach(self, subject: str = "") -> None:
         """Pass the point where there is time to wait. No checkpoint unless a delay strikes."""
-        delay_s = 0.0 if self.plan is None else self.plan.strike(self, subject)
+        delay_s = self.delay(subject)
         if delay_s > 0:
             await trio.sleep(delay_s)
 

@@ -34,10 +34,11 @@ import attrs
 import structlog
 import trio
 
+from actors.faults import FaultPoint
 from aegis.errors import StorageError
 from aegis.journal import faults
 from aegis.journal.disk import read_exactly, shown, storage_error, write_all
-from aegis.journal.flusher import Flusher
+from aegis.journal.flusher import Flusher, Forget, Outcome
 from aegis.journal.ledger import Line, judge, pieces_backward, seal_line
 from aegis.journal.opening import OpenedLedger, open_ledger
 
@@ -85,6 +86,7 @@ class Appender:
         self._start_soon: Callable[..., object] | None = None
         self._is_wanted = False
         self._is_syncing = False
+        self._forget: Forget | None = None  # of the sync in progress
         self._recovering: trio.Lock | None = None  # made when needed
         # On some file systems the link count is always 0: there a removed file cannot be detected.
         self._counts_names = not flusher.disk.is_removed(opened.fd)
@@ -106,7 +108,7 @@ class Appender:
         return cls(path, opened, flusher)
 
     def start(self, start_soon: Callable[..., object]) -> None:
-        """Use ``start_soon`` to start the sync task when it is needed and not running."""
+        """Use ``start_soon`` for tasks of the owner; must be called before the first sync."""
         self._start_soon = start_soon
 
     @property
@@ -151,11 +153,10 @@ class Appender:
 
     def request_sync(self) -> None:
         """Request a sync without waiting for it; ``on_outcome`` is called after it."""
+        assert self._start_soon is not None, "an appender syncs once it was started"
         self._is_wanted = True
         if not self._is_syncing:
-            assert self._start_soon is not None, "an appender syncs once it was started"
-            self._is_syncing = True
-            self._start_soon(self._sync_while_wanted)
+            self._sync_next()
 
     def is_synced(self, position: Position) -> bool:
         """Return whether the line that ends at ``position`` would survive a power loss.
@@ -216,28 +217,65 @@ class Appender:
         if self._closed:
             return
         self._closed = True
+        if self._forget is not None:
+            self._forget()
         epoch = self._epoch
         if epoch.error is None:
             epoch.error = self._closing()
         epoch.wake()
         self._flusher.disk.close(epoch.fd)
 
-    async def _sync_while_wanted(self) -> None:
-        try:
-            while self._is_wanted:
-                self._is_wanted = False
-                await self._sync_once(self._epoch)
-        finally:
-            self._is_syncing = False
+    # One sync at a time, and without a task: a task would cost two turns of the loop for each, one
+    # until it runs and one until it wakes.
 
-    async def _sync_once(self, epoch: _Epoch) -> None:
-        target = epoch.written
-        if epoch.error is not None or target == epoch.synced:
+    def _sync_next(self) -> None:
+        """Begin a sync, if one is wanted and there is something to sync."""
+        epoch = self._epoch
+        self._is_syncing = self._is_wanted and epoch.error is None and epoch.written > epoch.synced
+        self._is_wanted = False
+        if self._is_syncing:
+            self._pass(faults.SYNC_BEFORE, partial(self._begin, epoch), epoch)
+
+    def _begin(self, epoch: _Epoch) -> None:
+        if epoch.error is not None:
+            self._sync_next()
             return
+        target = epoch.synced
+
+        def began() -> None:
+            nonlocal target
+            target = epoch.written
+
+        def ended(result: Outcome) -> None:
+            self._forget = None
+            judge = partial(self._judge, epoch, target, result)
+            try:
+                self._pass(faults.SYNC_AFTER, judge, epoch)
+            except Exception as error:  # of ``on_outcome``: it is the owner's, not the flusher's
+                self._is_syncing = False
+                self._run_soon(_fail_with, error)
+
+        begin = self._flusher.begin_fdatasync
         try:
-            await faults.SYNC_BEFORE.reach(self._name)
-            await self._flusher.fdatasync(epoch.fd)
-            await faults.SYNC_AFTER.reach(self._name)
+            self._forget = begin(epoch.fd, began, ended, self._run_soon)
+        except OSError as error:
+            self._run_soon(self._refused, epoch, error)
+
+    def _pass(self, point: FaultPoint, proceed: Callable[[], None], epoch: _Epoch) -> None:
+        """Pass a fault point, where the disk may refuse, and proceed."""
+        try:
+            delay_s = point.delay(self._name)
+        except Exception as error:
+            self._run_soon(self._refused, epoch, error)
+            return
+        if delay_s > 0:
+            self._run_soon(_after, delay_s, proceed)
+        else:
+            proceed()
+
+    def _judge(self, epoch: _Epoch, target: int, result: Outcome) -> None:
+        try:
+            result.unwrap()
             if epoch.error is None:  # otherwise the descriptor may be closed or reused
                 self._check_is_there(epoch, target)
         except OSError as error:
@@ -246,6 +284,19 @@ class Appender:
             self._fail(epoch, error)
         else:
             self._acknowledge(epoch, target)
+        self._sync_next()
+
+    async def _refused(self, epoch: _Epoch, error: Exception) -> None:
+        """Fail as the disk did. Any other error is a crash of the owner, whose task this is."""
+        self._is_syncing = False
+        if not isinstance(error, OSError):
+            raise error
+        self._fail(epoch, storage_error("sync", self.path, error))
+
+    def _run_soon(self, task: Callable[..., object], *arguments: object) -> None:
+        assert self._start_soon is not None
+        with contextlib.suppress(RuntimeError):  # the owner has ended
+            self._start_soon(task, *arguments)
 
     def _check_is_there(self, epoch: _Epoch, target: int) -> None:
         """Raise if another program has removed or shortened the file: no line is acknowledged."""
@@ -317,6 +368,15 @@ class Appender:
 
     def _closing(self) -> StorageError:
         return StorageError(f"{shown(self.path)} is closed: try again when it is open")
+
+
+async def _fail_with(error: Exception) -> None:
+    raise error
+
+
+async def _after(seconds: float, proceed: Callable[[], None]) -> None:
+    await trio.sleep(seconds)
+    proceed()
 
 
 def _again(error: StorageError) -> StorageError:

@@ -15,6 +15,7 @@ import errno
 import os
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,16 +25,20 @@ import trio
 
 from aegis.journal.disk import Disk, OsDisk, sync_directory
 
-_Outcome = outcome.Value[None] | outcome.Error
+Outcome = outcome.Value[None] | outcome.Error
+"""The outcome of a sync: nothing, or its ``OSError``."""
+
+Done = Callable[[Outcome], object]
+"""Called on the event loop with the outcome of a sync. Must not raise an ``Exception``."""
 
 
 @attrs.define(eq=False)
-class _Sync:
-    """One sync and its waiting task; None once the task was cancelled."""
+class Sync:
+    """One sync in the queue or in a thread; ``done`` is None once nobody waits for it."""
 
     sync: Callable[[int], None]
     fd: int
-    task: trio.lowlevel.Task | None
+    done: Done | None
 
 
 class SyncThreads:
@@ -43,8 +48,8 @@ class SyncThreads:
         self._disk = disk
         self._limit = limit
         self._running = 0
-        self._queue: deque[_Sync] = deque()
-        self._ended: deque[tuple[_Sync, _Outcome] | None] = deque()
+        self._queue: deque[Sync] = deque()
+        self._ended: deque[tuple[Sync, Outcome] | None] = deque()
 
     async def run(self, sync: Callable[[int], None], fd: int) -> None:
         """Call ``sync`` with a duplicate of ``fd`` in a thread; may be cancelled at once.
@@ -52,18 +57,29 @@ class SyncThreads:
         Raises the ``OSError`` of ``sync``, or EAGAIN if no thread can be started.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        waiting = _Sync(sync, self._disk.dup(fd), trio.lowlevel.current_task())
-        self._queue.append(waiting)
-        self._start_one()
+        waiting = self.begin(
+            sync, fd, partial(trio.lowlevel.reschedule, trio.lowlevel.current_task())
+        )
 
         def abort(_: object) -> trio.lowlevel.Abort:
-            self._forget(waiting)
+            self.forget(waiting)
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
 
-    def _forget(self, waiting: _Sync) -> None:
-        waiting.task = None
+    def begin(self, sync: Callable[[int], None], fd: int, done: Done) -> Sync:
+        """Call ``sync`` with a duplicate of ``fd`` in a thread, and then ``done`` on the loop.
+
+        Raises the ``OSError`` of the duplication. ``forget`` the result once ``done`` has no use.
+        """
+        begun = Sync(sync, self._disk.dup(fd), done)
+        self._queue.append(begun)
+        self._start_one()
+        return begun
+
+    def forget(self, waiting: Sync) -> None:
+        """Do not call ``done``; a sync that is still in the queue is dropped."""
+        waiting.done = None
         with contextlib.suppress(ValueError):  # a thread has taken it, and closes its descriptor
             self._queue.remove(waiting)
             self._disk.close(waiting.fd)
@@ -105,7 +121,7 @@ class SyncThreads:
             self._ended.append((waiting, outcome.capture(self._sync_one, waiting)))
             _unless_over(wake)
 
-    def _sync_one(self, waiting: _Sync) -> None:
+    def _sync_one(self, waiting: Sync) -> None:
         try:
             waiting.sync(waiting.fd)
         finally:
@@ -116,8 +132,8 @@ class SyncThreads:
             ended = self._ended.popleft()
             if ended is None:
                 self._running -= 1
-            elif (task := ended[0].task) is not None:
-                trio.lowlevel.reschedule(task, ended[1])
+            elif (done := ended[0].done) is not None:
+                done(ended[1])
         for _ in range(len(self._queue)):  # entries that arrived while a thread was about to end
             self._start_one()
 
@@ -128,6 +144,11 @@ def _unless_over(wake: Callable[[], None]) -> None:
 
 
 T = TypeVar("T")
+
+StartSoon = Callable[..., object]
+"""Starts a task of the owner, as ``nursery.start_soon``."""
+
+Forget = Callable[[], object]
 
 MAX_THREADS = 8
 """The limit of threads that sync, and of those for other work. A stalled file blocks one
@@ -148,6 +169,22 @@ class Flusher:
     async def fdatasync(self, fd: int) -> None:
         """Sync data and length; may be cancelled at once. Raises ``OSError``."""
         await self._syncs.run(self.disk.fdatasync, fd)
+
+    def begin_fdatasync(
+        self, fd: int, began: Callable[[], object], done: Done, start_soon: StartSoon
+    ) -> Forget:
+        """Sync data and length without a task that waits; return the function that forgets it.
+
+        ``began`` is called right before the sync, perhaps in a thread: what was written before that
+        call is covered. ``done`` is called on the event loop. A flusher without threads starts a
+        task with ``start_soon``. Raises ``OSError`` if no sync can begin.
+        """
+
+        def sync(duplicate: int) -> None:
+            began()
+            self.disk.fdatasync(duplicate)
+
+        return partial(self._syncs.forget, self._syncs.begin(sync, fd, done))
 
     async def fsync(self, fd: int) -> None:
         """Sync data and metadata; may be cancelled at once. Raises ``OSError``."""

@@ -20,7 +20,7 @@ from aegis.journal.note import Note
 from aegis.journal.raw_log import RawLog
 from tests.chaos.exhaustive import Effort, Exploration, Scenario
 from tests.chaos.machine.simulated_disk import SimulatedDisk
-from tests.chaos.machine.simulated_flusher import SYNC_S, SimulatedFlusher
+from tests.chaos.machine.simulated_flusher import SimulatedFlusher, skipping
 from tests.faults.inboxes import HandOver
 from tests.faults.ledgers import Append
 from tests.faults.names import NamedWorkspaces, OpenTerminals, Subscriptions
@@ -30,10 +30,7 @@ Patch = pytest.MonkeyPatch
 
 
 def skip_the_sync(patch: Patch) -> None:
-    async def fdatasync(self: SimulatedFlusher, fd: int) -> None:
-        await trio.sleep(SYNC_S)
-
-    patch.setattr(SimulatedFlusher, "fdatasync", fdatasync)
+    patch.setattr(SimulatedFlusher, "sync_slowly", skipping(SimulatedFlusher.sync_slowly))
 
 
 def acknowledge_before_the_sync(patch: Patch) -> None:

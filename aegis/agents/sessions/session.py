@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 import structlog
+import trio
 
 from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Timer, describe
 from aegis.agents import faults
@@ -42,6 +43,9 @@ log = structlog.get_logger("aegis.agents")
 
 DRIVER = "driver"
 """The name of a driver below its supervisor."""
+
+GATHER_S = 0.005
+"""Seconds for which the changes of a working session are gathered before they are shown."""
 
 CLOSE_S = 20.0
 """Seconds that a driver has to end its process tree."""
@@ -140,6 +144,7 @@ class AgentSession(Actor[SessionMessage]):
         self._connected_launch = 0
         self._timers: dict[str, tuple[int, Timer]] = {}
         self._timer_number = 0
+        self._shows_soon = False
         self._places = Places()
         self._closers: list[Reply[api.AgentInfo]] = []
         self._on_change = on_change
@@ -177,6 +182,25 @@ class AgentSession(Actor[SessionMessage]):
     async def receive(self, message: SessionMessage) -> None:
         """Pass a message to the machine, carry out its outputs, and show what has changed."""
         await self._take(message)
+        if not self._is_busy:
+            self._show()
+        elif not self._shows_soon:
+            self._shows_soon = True
+            self.context.start_soon(self._show_soon)
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether the agent works, or the beginning or the end of a turn is being stored."""
+        assert self._transcript is not None
+        return self._session.phase is steps.Phase.WORKING or self._transcript.is_awaited
+
+    async def _show_soon(self) -> None:
+        # To show an entry takes as long as to store several; it would delay the turn.
+        await trio.sleep(GATHER_S)
+        self._shows_soon = False
+        self._show()
+
+    def _show(self) -> None:
         self._followers.look()
         self._report_change()
 

@@ -144,6 +144,11 @@ class Transcript:
         return self._seq
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether an entry whose outcome is reported is not durable yet."""
+        return bool(self._awaited)
+
+    @property
     def shown(self) -> Shown:
         """The entries that clients may see: an entry that must be durable only once it is."""
         seq, end = self._seq, self._end

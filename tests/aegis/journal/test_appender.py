@@ -464,28 +464,69 @@ async def test_close_refuses_what_comes_after_and_wakes_who_waits(
     assert disk.open_fds == set()
 
 
-async def test_an_appender_has_a_task_only_while_it_syncs(path: Path, disk: FaultyDisk) -> None:
+async def test_an_appender_needs_no_task_to_sync(path: Path, disk: FaultyDisk) -> None:
     appender = await Appender.open(path, Flusher(disk))
     disk.hold("fdatasync")
     async with trio.open_nursery() as nursery:
         appender.start(nursery.start_soon)
-        assert len(nursery.child_tasks) == 0
         for line in LINES[:3]:
             position = appender.append(line)
             appender.request_sync()
         await trio.to_thread.run_sync(disk.wait_held, "fdatasync")
-        assert len(nursery.child_tasks) == 1
+        assert len(nursery.child_tasks) == 0
         disk.release("fdatasync")
         await appender.wait_synced(position)
-        await trio.testing.wait_all_tasks_blocked()
-        assert len(nursery.child_tasks) == 0
         appender.close()
+
+
+async def test_lines_that_were_written_before_the_thread_began_share_its_sync(
+    path: Path, disk: FaultyDisk
+) -> None:
+    flusher = Flusher(disk, threads=1)
+    appender = await Appender.open(path, flusher)
+    other = disk.open(path.with_name("other"), APPEND)
+    disk.hold("fdatasync")
+    async with trio.open_nursery() as nursery:
+        appender.start(nursery.start_soon)
+        nursery.start_soon(flusher.fdatasync, other)
+        await trio.to_thread.run_sync(disk.wait_held, "fdatasync")
+        for line in LINES[:3]:
+            position = appender.append(line)
+            appender.request_sync()
+        disk.release("fdatasync")
+        await appender.wait_synced(position)
+    # The one that each request after the first wants has nothing left to do.
+    assert disk.calls["fdatasync"] == 2
+    appender.close()
+    disk.close(other)
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), OSError(5, "no disk")])
+async def test_an_error_of_the_owner_in_its_outcome_is_a_failure_of_the_owner(
+    path: Path, disk: FaultyDisk, error: Exception
+) -> None:
+    appender = await Appender.open(path, Flusher(disk))
+
+    def fail() -> None:
+        raise error
+
+    appender.on_outcome = fail
+    with pytest.RaisesGroup(type(error)):
+        async with trio.open_nursery() as nursery:
+            appender.start(nursery.start_soon)
+            position = appender.append(LINES[0])
+            await appender.wait_synced(position)
+            await trio.sleep_forever()
+    assert appender.is_synced(position)
+    assert not appender.failed
+    appender.close()
 
 
 async def test_a_sync_that_ends_after_the_close_acknowledges_nothing(
     path: Path, disk: FaultyDisk
 ) -> None:
-    appender = await Appender.open(path, Flusher(disk))
+    flusher = Flusher(disk, threads=1)
+    appender = await Appender.open(path, flusher)
     outcomes = []
     appender.on_outcome = lambda: outcomes.append(appender.synced)
     disk.hold("fdatasync")
@@ -498,6 +539,7 @@ async def test_a_sync_that_ends_after_the_close_acknowledges_nothing(
             appender.close()
             other = disk.open(path.with_name("other"), APPEND)  # perhaps of the same number
             disk.release("fdatasync")
+            await flusher.fdatasync(other)  # its only thread is free again
     assert (appender.synced, outcomes) == (0, [])
     with pytest.raises(StorageError, match="is closed"):
         appender.is_synced(position)

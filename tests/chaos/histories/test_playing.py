@@ -12,7 +12,6 @@ from typing import Any
 
 import attrs
 import pytest
-import trio
 
 from aegis.inboxes.state import InboxState
 from aegis.journal.appender import Appender
@@ -22,7 +21,7 @@ from aegis.terminals.front import terminal
 from tests.chaos.histories import script as s
 from tests.chaos.histories.drawing import make_script
 from tests.chaos.histories.playing import play
-from tests.chaos.machine.simulated_flusher import SYNC_S, SimulatedFlusher
+from tests.chaos.machine.simulated_flusher import SimulatedFlusher, skipping
 from tests.chaos.machine.simulated_host import SimulatedHost
 
 OPERATIONS = 50
@@ -162,10 +161,7 @@ def ends_no_process(patch: pytest.MonkeyPatch) -> None:
 
 
 def syncs_nothing(patch: pytest.MonkeyPatch) -> None:
-    async def pretend(self: SimulatedFlusher, fd: int) -> None:
-        await trio.sleep(SYNC_S)
-
-    patch.setattr(SimulatedFlusher, "fdatasync", pretend)
+    patch.setattr(SimulatedFlusher, "sync_slowly", skipping(SimulatedFlusher.sync_slowly))
 
 
 def delivers_twice(patch: pytest.MonkeyPatch) -> None:

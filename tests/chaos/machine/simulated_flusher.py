@@ -7,13 +7,14 @@ work for a thread runs at one moment, after some time.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+import outcome
 import trio
 
-from aegis.journal.flusher import Flusher
+from aegis.journal.flusher import Done, Flusher, Forget, StartSoon
 from tests.chaos.machine.simulated_disk import SimulatedDisk, Stall
 
 T = TypeVar("T")
@@ -33,15 +34,27 @@ class SimulatedFlusher(Flusher):
         self._simulated = disk
 
     async def fdatasync(self, fd: int) -> None:
-        await self._sync_slowly("fdatasync", fd)
+        await self.sync_slowly("fdatasync", fd)
+
+    def begin_fdatasync(
+        self, fd: int, began: Callable[[], object], done: Done, start_soon: StartSoon
+    ) -> Forget:
+        scope = trio.CancelScope()
+
+        async def sync() -> None:
+            with scope:
+                done(await outcome.acapture(self.sync_slowly, "fdatasync", fd, began))
+
+        start_soon(sync)
+        return scope.cancel
 
     async def fsync(self, fd: int) -> None:
-        await self._sync_slowly("fsync", fd)
+        await self.sync_slowly("fsync", fd)
 
     async def sync_directory(self, directory: Path) -> None:
         fd = self._simulated.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            await self._sync_slowly("fsync", fd)
+            await self.sync_slowly("fsync", fd)
         finally:
             self._simulated.close(fd)
 
@@ -54,7 +67,26 @@ class SimulatedFlusher(Flusher):
         await trio.sleep(HOP_S)
         return blocking()
 
-    async def _sync_slowly(self, call: str, fd: int) -> None:
+    async def sync_slowly(
+        self, call: str, fd: int, began: Callable[[], object] = lambda: None
+    ) -> None:
+        """Sync ``fd`` with this call; ``began`` is called once it is decided what is covered."""
         ticket, fault = self._simulated.begin_sync(fd, call)
+        began()
         await trio.sleep(SYNC_S + (fault.seconds if isinstance(fault, Stall) else 0.0))
         self._simulated.end_sync(ticket, fault)
+
+
+def skipping(sync_slowly: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Return a ``sync_slowly`` whose ``fdatasync`` takes its time and syncs nothing."""
+
+    async def pretend(
+        flusher: SimulatedFlusher, call: str, fd: int, began: Callable[[], object] = lambda: None
+    ) -> None:
+        if call != "fdatasync":
+            await sync_slowly(flusher, call, fd, began)
+            return
+        began()
+        await trio.sleep(SYNC_S)
+
+    return pretend
