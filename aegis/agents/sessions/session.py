@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import attrs
 import structlog
 import trio
 
 from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Timer, describe
 from aegis.agents import faults
 from aegis.agents import messages as msg
+from aegis.agents.sessions import own_messages as own
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent, change_agent
 from aegis.agents.sessions.followers import Followers
@@ -54,64 +54,7 @@ MakeDriver = Callable[[int, steps.StartDriver, Ref[Any]], Awaitable[ChildSpec]]
 """Returns the spec of a driver for a launch, a start and a session. Raises ``AegisError``."""
 
 
-@attrs.frozen(kw_only=True)
-class _Settled:
-    """The outcome of a synced entry of the transcript."""
-
-    number: int
-    error: str | None
-
-
-@attrs.frozen(kw_only=True)
-class _TimerDue:
-    """A timer has run out; ``number`` distinguishes it from an earlier one with the same name."""
-
-    timer: steps.TimerName
-    number: int
-
-
-@attrs.frozen(kw_only=True)
-class _Refused:
-    """The driver refused to send a turn."""
-
-    uuid: str
-    reason: str
-
-
-@attrs.frozen
-class _NoDriver:
-    """The driver of this launch could not be started, or ended without a report."""
-
-    launch: int
-    reason: str
-
-
-SessionMessage = (
-    msg.DriverReport
-    | api.InterruptAgent
-    | api.CloseAgent
-    | api.RestartAgent
-    | api.ShowAgent
-    | api.ReadSession
-    | ApplyAnswer
-    | FindMessage
-    | FollowSession
-    | ResumeAgent
-    | ChangeSettings
-    | api.ToolsListed
-    | Down
-    | News
-    | steps.Notified
-    | _Settled
-    | _TimerDue
-    | LookAgain
-    | _NoDriver
-    | _Refused
-    | NotShown
-)
-
-
-class AgentSession(Actor[SessionMessage]):
+class AgentSession(Actor[own.SessionMessage]):
     """The actor of the session ``identity``; its transcript is below ``directory``.
 
     ``settings`` are those of its machine. ``make_driver`` returns the spec of a driver, which
@@ -179,7 +122,7 @@ class AgentSession(Actor[SessionMessage]):
         for reply in self._closers:
             reply.fail(Unavailable("the daemon is stopping; the session is being closed"))
 
-    async def receive(self, message: SessionMessage) -> None:
+    async def receive(self, message: own.SessionMessage) -> None:
         """Pass a message to the machine, carry out its outputs, and show what has changed."""
         await self._take(message)
         if not self._is_busy:
@@ -204,7 +147,7 @@ class AgentSession(Actor[SessionMessage]):
         self._followers.look()
         self._report_change()
 
-    async def _take(self, message: SessionMessage) -> None:  # noqa: C901 - a case per message
+    async def _take(self, message: own.SessionMessage) -> None:  # noqa: C901 - a case per message
         match message:
             case msg.DriverEvents() | msg.DriverReady() | msg.DriverFailed() | msg.DriverEnded():
                 await self._report(message)
@@ -214,14 +157,14 @@ class AgentSession(Actor[SessionMessage]):
             case News():
                 await self._handle(message.arrived)
                 self._places.look(self._session)
-            case _Settled(number=number, error=error):
+            case own.Settled(number=number, error=error):
                 is_stored = error is None
                 stored = steps.Stored(number)
                 await self._handle(stored if is_stored else steps.NotStored(number, error or ""))
-            case _TimerDue(timer=timer, number=number):
+            case own.TimerDue(timer=timer, number=number):
                 if self._timers.get(timer, (0, None))[0] == number:
                     await self._handle(steps.Due(timer))
-            case _NoDriver() | _Refused() | NotShown() | Down():
+            case own.NoDriver() | own.Refused() | NotShown() | Down():
                 await self._failed(message)
             case ApplyAnswer():
                 await self._apply(message)
@@ -234,11 +177,11 @@ class AgentSession(Actor[SessionMessage]):
             case _:
                 await self._ordered(message)
 
-    async def _failed(self, message: _NoDriver | _Refused | NotShown | Down) -> None:
+    async def _failed(self, message: own.NoDriver | own.Refused | NotShown | Down) -> None:
         match message:
-            case _NoDriver(launch=launch, reason=reason):
+            case own.NoDriver(launch=launch, reason=reason):
                 await self._driver_lost(launch, reason)
-            case _Refused(uuid=uuid, reason=reason):
+            case own.Refused(uuid=uuid, reason=reason):
                 await self._handle(steps.TurnRefused(uuid=uuid, reason=reason))
             case NotShown(key=key):
                 await self._not_shown(key)
@@ -326,7 +269,7 @@ class AgentSession(Actor[SessionMessage]):
         if earlier is not None:
             earlier[1].cancel()
         self._timer_number += 1
-        due = _TimerDue(timer=timer, number=self._timer_number)
+        due = own.TimerDue(timer=timer, number=self._timer_number)
         self._timers[timer] = self._timer_number, self.context.after(after_s, due)
 
     def _finished(self) -> None:
@@ -345,7 +288,7 @@ class AgentSession(Actor[SessionMessage]):
     # The transcript.
 
     def _on_outcome(self, number: int, error: StorageError | None) -> None:
-        settled = _Settled(number=number, error=None if error is None else str(error))
+        settled = own.Settled(number=number, error=None if error is None else str(error))
         self.context.ref.tell(settled)
 
     async def _read(self, message: api.ReadSession, reply: Reply[api.Transcript]) -> None:
@@ -372,7 +315,7 @@ class AgentSession(Actor[SessionMessage]):
             await faults.START_AFTER.reach(self._identity.handle)
             self.context.monitor(driver)
         except (ActorError, AegisError) as error:
-            await self.context.ref.send(_NoDriver(launch, describe(error)))
+            await self.context.ref.send(own.NoDriver(launch, describe(error)))
             return
         if launch == self._over:
             return
@@ -398,7 +341,7 @@ class AgentSession(Actor[SessionMessage]):
         try:
             await driver.ask(msg.CloseDriver(), timeout=CLOSE_S)
         except ActorError as error:
-            await self.context.ref.send(_NoDriver(launch, describe(error)))
+            await self.context.ref.send(own.NoDriver(launch, describe(error)))
 
     def _order(self, order: Any) -> None:
         # The request is queued here, not in the task: tasks start in any order.
@@ -413,7 +356,7 @@ class AgentSession(Actor[SessionMessage]):
         if refused:
             log.warning("order not carried out", session=self._identity.id, why=refused)
         if refused and isinstance(order, msg.SendTurn):
-            await self.context.ref.send(_Refused(uuid=order.uuid, reason=refused))
+            await self.context.ref.send(own.Refused(uuid=order.uuid, reason=refused))
 
     async def _report(self, report: msg.DriverReport) -> None:
         if report.launch != self._launch or report.launch == self._over:

@@ -1,0 +1,74 @@
+"""The messages of a session's actor, and those that it sends to itself."""
+
+from __future__ import annotations
+
+import attrs
+
+from actors import Down
+from aegis.agents import messages as msg
+from aegis.agents.sessions import steps
+from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
+from aegis.agents.sessions.mail import News
+from aegis.agents.sessions.requests_out import NotShown
+from aegis.agents.sessions.state_reports import LookAgain
+from aegis.protocol import agents as api
+from aegis.protocol.feeds import FollowSession
+from aegis.protocol.inboxes import FindMessage
+from aegis.protocol.requests import ApplyAnswer
+
+
+@attrs.frozen(kw_only=True)
+class Settled:
+    """The outcome of a synced entry of the transcript."""
+
+    number: int
+    error: str | None
+
+
+@attrs.frozen(kw_only=True)
+class TimerDue:
+    """A timer has run out; ``number`` distinguishes it from an earlier one with the same name."""
+
+    timer: steps.TimerName
+    number: int
+
+
+@attrs.frozen(kw_only=True)
+class Refused:
+    """The driver refused to send a turn."""
+
+    uuid: str
+    reason: str
+
+
+@attrs.frozen
+class NoDriver:
+    """The driver of this launch could not be started, or ended without a report."""
+
+    launch: int
+    reason: str
+
+
+SessionMessage = (
+    msg.DriverReport
+    | api.InterruptAgent
+    | api.CloseAgent
+    | api.RestartAgent
+    | api.ShowAgent
+    | api.ReadSession
+    | ApplyAnswer
+    | FindMessage
+    | FollowSession
+    | ResumeAgent
+    | ChangeSettings
+    | api.ToolsListed
+    | Down
+    | News
+    | steps.Notified
+    | Settled
+    | TimerDue
+    | LookAgain
+    | NoDriver
+    | Refused
+    | NotShown
+)
