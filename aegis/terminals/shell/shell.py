@@ -131,7 +131,6 @@ class Shell(Actor[ShellMessage]):
                 self._raw_log.close()
 
     async def receive(self, message: ShellMessage) -> None:  # noqa: C901 - one line per message
-        """Handle one message."""
         match message:
             case msg.Introduce():
                 self._introduce()
@@ -294,7 +293,8 @@ class Shell(Actor[ShellMessage]):
 
     def _end(self, end: msg.WhyEnded) -> None:
         self._ending = end
-        if self._running is None and self._cleaning is None:
+        # Not while it crashes: the next incarnation is asked, and the output is recovered.
+        if self._running is None and self._cleaning is None and not self._is_over:
             self._notify_ended(None, ())
         elif self._running is not None:
             self.context.start_soon(self._cleaner.end_processes, self._running)

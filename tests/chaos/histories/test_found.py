@@ -145,3 +145,20 @@ def test_trap_37_a_run_behind_lines_typed_ahead_is_recorded_wherever_the_daemon_
         fault = s.PointFault(step=0, place=place, number=number, kind=Kind.DIE)
         outcome = play(s.Script(seed=1, clients=3, steps=(step,), faults=(fault,)))
         assert outcome.violations == (), number
+
+
+@pytest.mark.parametrize("pause_s", [0.142, 0.1425, 0.143, 0.1435])
+def test_a_close_while_the_actor_of_the_shell_crashes_keeps_the_output(pause_s: float) -> None:
+    """The crashing actor told the front that its shell had ended, without the output."""
+    script = s.Script(
+        seed=1,
+        clients=3,
+        steps=(
+            s.RunStep(number=0, client=0, terminal=s.SPARE, kind="too long for its caller"),
+            s.CloseStep(number=1, client=0, pause_s=pause_s, terminal=s.SPARE),
+        ),
+        faults=(s.PointFault(step=0, place="mark.end.after", number=1, kind=Kind.CRASH),),
+    )
+    outcome = play(script)
+    assert outcome.violations == ()
+    assert outcome.hits == {"fault point: crash": 1}
