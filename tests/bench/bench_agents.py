@@ -8,6 +8,7 @@ python tests/bench/bench_agents.py
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import sys
@@ -26,7 +27,9 @@ import aegis
 from aegis.client.agent_kinds import SessionEvent
 from aegis.client.client import Client
 from aegis.protocol.agent_events import AssistantText
+from aegis.protocol.streams import MAX_CREDIT
 from tests.aegis.agents.drivers.driving import MAIN
+from tests.bench.bare_websocket import TEXT, BareWebSocket
 from tests.bench.bench_drivers import bare, processor_s, resident
 from tests.bench.table import Row, print_rows
 from tests.e2e.harness import DaemonProcess
@@ -71,25 +74,63 @@ async def until(values: AsyncIterator[Any], kind: str) -> SessionEvent:
 
 @attrs.define
 class Turns:
-    """The seconds of turns: of the bare stand-in, of a session, and of the syncs in each."""
+    """The seconds of turns: of the bare stand-in, of a session, and of the syncs in each.
+
+    ``session`` is measured by a client that does next to nothing, ``client`` by the Python client.
+    """
 
     bare: list[float] = attrs.field(factory=list)
     session: list[float] = attrs.field(factory=list)
+    client: list[float] = attrs.field(factory=list)
     syncs: list[float] = attrs.field(factory=list)
 
-    @property
-    def medians_ms(self) -> tuple[float, float, float]:
-        one, other, syncs = map(statistics.median, (self.bare, self.session, self.syncs))
-        return 1000 * one, 1000 * other, 1000 * syncs
+    def median_ms(self, figures: str) -> float:
+        seconds: list[float] = getattr(self, figures)
+        return 1000 * statistics.median(seconds)
+
+    def longer_ms(self, figures: str) -> float:
+        """Return by how much such turns are longer than those of the bare stand-in."""
+        return self.median_ms(figures) - self.median_ms("bare")
 
 
-async def turns(client: Client, directory: Path) -> list[Row]:
+class BareFollower:
+    """A stream of a session's entries over a WebSocket that is next to nothing."""
+
+    def __init__(self, daemon: DaemonProcess, handle: str) -> None:
+        self._socket = BareWebSocket(daemon)
+        self._handle = handle
+        self._last = 1
+        arguments = {"handle": handle}
+        self._send(type="open", stream="session", arguments=arguments, credit=MAX_CREDIT)
+        self.until(b'"opened"')
+
+    def turn(self) -> None:
+        """Hand a message off and return once the end of its turn is shown."""
+        self._last += 1
+        arguments = {"target_handle": self._handle, "context": "SAY x"}
+        self._send(type="request", command="handoff", arguments=arguments)
+        self.until(b'"turn_ended"')
+
+    def _send(self, **frame: object) -> None:
+        self._socket.send(TEXT, json.dumps({"id": self._last, **frame}).encode())
+
+    def until(self, text: bytes) -> None:
+        """Read up to a message that contains ``text``."""
+        while text not in self._socket.message()[1]:
+            pass
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+async def turns(daemon: DaemonProcess, client: Client, directory: Path) -> list[Row]:
     """Return the rows of one short turn: from the call of a handoff to the shown end.
 
     Between the turns the daemon serves another client, or does nothing. A processor that has slept
     takes twice as long for the same work, in the stand-in too.
     """
-    info = await client.agents.spawn()
+    # Two sessions: each has one stream only.
+    info, other = [await client.agents.spawn() for _ in range(2)]
 
     async def serve() -> None:
         until_then = time.perf_counter() + PAUSE_S
@@ -99,9 +140,15 @@ async def turns(client: Client, directory: Path) -> list[Row]:
     async def sleep() -> None:
         await trio.sleep(PAUSE_S)
 
-    async with bare(directory) as alone, client.agents.events(info.handle) as events:
-        await client.inboxes.handoff(info.handle, "SAY x")
-        await until(events, "turn_ended")
+    async with bare(directory) as alone, client.agents.events(other.handle) as events:
+
+        async def by_client() -> None:
+            await client.inboxes.handoff(other.handle, "SAY x")
+            await until(events, "turn_ended")
+
+        await by_client()
+        follower = BareFollower(daemon, info.handle)
+        follower.turn()
         pairs = [(Turns(), serve), (Turns(), sleep)]
         for number in range(TURNS):
             for taken, pause in pairs:
@@ -112,18 +159,23 @@ async def turns(client: Client, directory: Path) -> list[Row]:
                 taken.bare.append(time.perf_counter() - begin)
                 await pause()
                 begin = time.perf_counter()
-                await client.inboxes.handoff(info.handle, "SAY x")
-                await until(events, "turn_ended")
+                follower.turn()
                 taken.session.append(time.perf_counter() - begin)
+                await pause()
+                begin = time.perf_counter()
+                await by_client()
+                taken.client.append(time.perf_counter() - begin)
+        follower.close()
     in_use, at_rest = pairs[0][0], pairs[1][0]
-    one, other, floor = in_use.medians_ms
-    rested = at_rest.medians_ms
+    slow = tenth(in_use.session) * 1000 - in_use.median_ms("bare")
+    ratio = in_use.median_ms("session") / in_use.median_ms("bare")
     return [
-        ("a turn of a session / of the bare stand-in", other / one, "ratio"),
-        ("  a turn of a session, longer by ms", other - one, "median, goal ≤ 5"),
-        ("  three fdatasyncs, which it contains, ms", floor, "median"),
-        ("  the slowest tenth of them, longer by ms", tenth(in_use.session) * 1000 - one, ""),
-        ("  after a pause of the daemon, longer by ms", rested[1] - rested[0], "median"),
+        ("a turn of a session / of the bare stand-in", ratio, "ratio"),
+        ("  a turn of a session, longer by ms", in_use.longer_ms("session"), "median, goal ≤ 5"),
+        ("  three fdatasyncs, which it contains, ms", in_use.median_ms("syncs"), "median"),
+        ("  the slowest tenth of them, longer by ms", slow, ""),
+        ("  by the Python client, longer by ms", in_use.longer_ms("client"), "median"),
+        ("  after a pause of the daemon, longer by ms", at_rest.longer_ms("session"), "median"),
     ]
 
 
@@ -283,14 +335,14 @@ async def measured() -> list[Row]:
         async with scene(directory / "idle") as (daemon, client):  # its heap is small yet
             rows += await idle(daemon, client)
         async with scene(directory / "work") as (daemon, client):
-            rows += await turns(client, directory)
+            rows += await turns(daemon, client, directory)
             rows += await starts(client, directory)
             rows += await floods(daemon, client)
     return rows
 
 
 def measure() -> list[Row]:
-    """Fourteen rows; takes a minute and a half."""
+    """Fifteen rows; takes a minute and a half."""
     return trio.run(measured)
 
 
