@@ -101,8 +101,9 @@ class Matching:
             and (command.token in self._begun or record["killed_by_restart"])
             and not any(_is_out_of_turn(command, each) for each in before)
         ]
-        # False sorts first: commands that started.
-        fitting.sort(key=lambda command: command.token not in self._begun)
+        # False sorts first: the command that the record shows, and commands that started.
+        shown = tokens_in(record["stdout"])
+        fitting.sort(key=lambda each: (each.token not in shown, each.token not in self._begun))
         for command in fitting[:1]:
             free.remove(command)
             return command

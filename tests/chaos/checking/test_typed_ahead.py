@@ -8,7 +8,8 @@ import pytest
 
 from tests.chaos.checking.checker import violations
 from tests.chaos.checking.evidence import Command, Evidence, Life
-from tests.chaos.checking.observations import Disturbance, Record, Span
+from tests.chaos.checking.matching import Matching
+from tests.chaos.checking.observations import Death, Disturbance, Record, Span
 from tests.chaos.checking.parts import KILLED, at, command, record_of
 
 NOW = command(0, 1, span=Span(1, 20))
@@ -99,3 +100,9 @@ def test_a_record_without_a_text_is_that_of_no_command_sent_before_the_one_ahead
     ]
     one = evidence(*records, begun=(NOW, BEHIND, SECOND), commands=(*ALL, later))
     assert "out of turn" not in found(one)
+
+
+def test_a_record_without_a_text_is_of_the_command_that_it_shows() -> None:
+    record = record_of(SECOND, 0, **KILLED, cmd=None)
+    deaths = (Death(life=2, kind="power loss", moment=90),)
+    assert Matching(evidence(record, deaths=deaths)).of == {"t0": [SECOND]}
