@@ -1,6 +1,7 @@
 """``Bodies``: reads the messages of an inbox from its ledger when a reader asks for them.
 
-Nothing is cached: the kernel keeps the pages of a ledger that is read often. A line that cannot be
+Only the newest message is kept in memory, for the stream that waits for it: the kernel keeps the
+pages of a ledger that is read often. A line that cannot be
 decoded any more is reported in the log, and the reader gets a message in its place that says so;
 without one it could not be acknowledged.
 """
@@ -33,6 +34,9 @@ T = TypeVar("T")
 MAX_REPORTED = 1_000
 """Damaged lines of one inbox that are logged."""
 
+MAX_KEPT_BYTES = 8 * 1024
+"""The longest line of a message that is kept in memory."""
+
 SUBSTRATE = "substrate"
 """The sender of messages that the daemon itself writes."""
 
@@ -47,6 +51,12 @@ class Bodies:
         self._flusher = flusher
         self._start_soon = start_soon
         self._reported: set[int] = set()
+        self._newest: tuple[int, Message] | None = None  # with the offset of its line
+
+    def keep(self, at: int, size: int, line: dict[str, object]) -> None:
+        """Keep the message of a new line of ``size`` bytes at this offset, unless it is long."""
+        message = message_in(line) if size <= MAX_KEPT_BYTES else None
+        self._newest = None if message is None else (at, message)
 
     def answer(
         self, reply: Reply[T], unread: Sequence[Unread], make: Callable[[list[Message]], T]
@@ -56,6 +66,9 @@ class Bodies:
         A few are read at once, many in a thread. If the disk refuses, the reply fails with a
         ``StorageError``.
         """
+        if len(unread) == 1 and self._newest is not None and self._newest[0] == unread[0].at:
+            reply.send(make([unread[0].shown(self._newest[1])]))
+            return
         if sum(each.size for each in unread) > ON_LOOP_BYTES:
             self._start_soon(self._answer_from_thread, reply, unread, make)
             return

@@ -188,8 +188,10 @@ class Inbox(Actor[InboxMessage]):
         self._check_arriving()
         self._check_order(delivery.after)
         faults.APPEND_BEFORE.hit(self._handle)
-        position, size = await self._append(message_line(delivery))
+        line = message_line(delivery)
+        position, size = await self._append(line)
         faults.APPEND_AFTER.hit(self._handle)
+        self._bodies.keep(position.start, size, line)
         self._unsynced.add_arrival(Arrival.of(delivery, position, size, self.defer(delivery)))
         if not delivery.defer_sync:
             self._appender.request_sync()

@@ -126,8 +126,8 @@ class AgentSession(Actor[own.SessionMessage]):
         """Pass a message to the machine, carry out its outputs, and show what has changed."""
         await self._take(message)
         if not self._is_busy:
-            self._show()
-        elif not self._shows_soon:
+            self._followers.look()
+        if not self._shows_soon:
             self._shows_soon = True
             self.context.start_soon(self._show_soon)
 
@@ -138,14 +138,13 @@ class AgentSession(Actor[own.SessionMessage]):
         return self._session.phase is steps.Phase.WORKING or self._transcript.is_awaited
 
     async def _show_soon(self) -> None:
-        # To show an entry takes as long as to store several; it would delay the turn.
+        # Each of these takes as long as to store several entries, and would delay a turn.
         await trio.sleep(GATHER_S)
         self._shows_soon = False
-        self._show()
-
-    def _show(self) -> None:
         self._followers.look()
         self._report_change()
+        assert self._transcript is not None
+        self._transcript.fold()
 
     async def _take(self, message: own.SessionMessage) -> None:  # noqa: C901 - a case per message
         match message:

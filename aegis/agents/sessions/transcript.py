@@ -56,6 +56,9 @@ LIMIT_BYTES = 64 * 1024 * 1024
 RETRY_SHARE = 8
 """A rotation that the disk refused is tried again after this part of the limit is written."""
 
+MAX_UNFOLDED = 1_000
+"""Entries that wait to be folded, at most."""
+
 OnLine = Callable[[int, Mapping[str, Any], int, int], None]
 """Called with the seq of a written line, its entry, its size, and the offset of its end."""
 
@@ -74,6 +77,7 @@ class Transcript:
         self.past = folded.past
         """The fold of the entries that were there when it was opened."""
         self._fold: Past | None = restored(carried(folded.past))  # None: to be read from the file
+        self._unfolded: list[Mapping[str, Any]] = []
         self._seq, self._after = folded.seq, folded.after
         self._end = appender.synced
         self._file, self._earlier = uuid4().hex, uuid4().hex
@@ -125,13 +129,21 @@ class Transcript:
                 self._report(number, error)
             return
         self._seq, self._end, self._last = self._seq + 1, position.end, position
-        if self._fold is not None:
-            self._fold.take(stored)
+        self._unfolded.append(stored)
+        if len(self._unfolded) >= MAX_UNFOLDED:
+            self.fold()
         if sync:
             self._awaited.append((number, self._seq, position))
             self._appender.request_sync()
         if self.on_line is not None:
             self.on_line(self._seq, stored, len(line), position.end)
+
+    def fold(self) -> None:
+        """Take the newest entries into the fold, which the next file begins with."""
+        entries, self._unfolded = self._unfolded, []
+        if self._fold is not None:
+            for entry in entries:
+                self._fold.take(entry)
 
     @property
     def path(self) -> Path:
@@ -196,6 +208,7 @@ class Transcript:
         if self._appender.failed:  # the lines that were not durable are gone
             self._end, self._file = self._appender.synced, uuid4().hex
             self._fold = self._last = None
+            self._unfolded.clear()
         awaited, self._awaited = self._awaited, []
         for number, seq, position in awaited:
             try:
@@ -224,6 +237,7 @@ class Transcript:
 
     async def _head(self) -> bytes:
         """Return the head of a new file. Raises ``StorageError``; ``ValueError`` if too long."""
+        self.fold()
         if self._fold is None:
             read = partial(fold, self._flusher.disk, self.path, self._appender.synced)
             self._fold = (await self._flusher.look(read)).past
