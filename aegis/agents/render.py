@@ -26,6 +26,7 @@ from aegis.protocol.agent_events import (
     Retrying,
     SystemInit,
     TasksChanged,
+    TerminalEnded,
     ToolProgress,
     ToolResult,
     ToolUse,
@@ -117,6 +118,16 @@ def _tool_result(event: ToolResult) -> list[Segment]:
     return [Segment(_head(event.text) or "(no output)", style)]
 
 
+def _terminal(event: TerminalEnded) -> list[Segment]:
+    is_good = event.exit_code == 0
+    code = f"exit {event.exit_code}" if event.signal is None else _line(event.signal)
+    segments = [Segment(f"$ {_line(event.command)}", "bold")]
+    if event.output:
+        cut = "…\n" if event.truncated else ""
+        segments.append(Segment(f"\n{cut}{_tail(event.output)}", "dim"))
+    return [*segments, Segment(f"\n[{code}]", "dim" if is_good else "red")]
+
+
 def _plan(event: Plan) -> list[Segment]:
     lines = [
         f"{STEPS.get(step.status, '☐')} {_line(step.text)}" for step in event.steps[:MAX_STEPS]
@@ -189,6 +200,7 @@ _WRITERS: Mapping[type, Callable[[Any], list[Segment]]] = {
     ToolUse: _tool_use,
     ToolProgress: _tool_progress,
     ToolResult: _tool_result,
+    TerminalEnded: _terminal,
     Plan: _plan,
     RateLimit: _rate_limit,
     Retrying: _retrying,

@@ -92,6 +92,23 @@ class ToolResult:
 
 
 @attrs.frozen(kw_only=True)
+class TerminalEnded:
+    """An ACP terminal was released: its command, and the end of its output.
+
+    A ``ToolProgress`` with the same ``terminal`` names the tool call that shows it. ``exit_code``
+    is None if the command was ended by ``signal``. ``truncated``: the output was longer.
+    """
+
+    tag: ClassVar[str] = "terminal_ended"
+    terminal: str
+    command: str
+    output: str
+    truncated: bool = False
+    exit_code: int | None = None
+    signal: str | None = None
+
+
+@attrs.frozen(kw_only=True)
 class PlanStep:
     """One step of a plan."""
 
@@ -259,6 +276,7 @@ AgentEvent = (
     | ToolUse
     | ToolProgress
     | ToolResult
+    | TerminalEnded
     | Plan
     | Usage
     | RateLimit

@@ -10,7 +10,6 @@ from secrets import token_hex
 import attrs
 import trio
 
-from aegis.agents.drivers.client.files import SessionFiles
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.drivers.plan import DriverPlan
@@ -33,7 +32,7 @@ from aegis.protocol.agent_events import (
     Result,
     SystemInit,
 )
-from tests.aegis.agents.drivers.driving import Driven, driven
+from tests.aegis.agents.drivers.driving import Driven, client_for, driven
 from tests.agents_real.bench import Bench
 from tests.agents_real.clis import Cli
 from tests.agents_real.footprint import descendants
@@ -160,7 +159,7 @@ async def real_session(
     """
     plan = _plan(cli, bench, url, conversation, section or AgentSection(provider=cli.name))
     failed = None
-    async with driven(plan, SessionFiles(str(bench.work))) as it:
+    async with driven(plan, client_for(plan)) as it:
         await it.log.until(lambda: any(isinstance(each, STARTED) for each in it.log.reports))
         failed = next((each for each in it.log.reports if isinstance(each, DriverFailed)), None)
         if failed is None:

@@ -17,9 +17,11 @@ from aegis.agents.directory.roster import SET, Member
 from aegis.agents.directory.session_names import SessionNames
 from aegis.agents.directory.session_rights import SessionRights
 from aegis.agents.drivers.client.files import SessionFiles
+from aegis.agents.drivers.client.services import ClientServices
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.driver import Driver
 from aegis.agents.drivers.harness import Beginning
+from aegis.agents.drivers.terminals.service import AgentTerminals, TerminalPlan
 from aegis.agents.profiles.families import start_of
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import (
@@ -27,6 +29,7 @@ from aegis.agents.profiles.profile import (
     find_profile,
     process_variables,
     refuse_start,
+    secret_names,
 )
 from aegis.agents.sessions.session import DRIVER, MakeDriver
 from aegis.agents.sessions.steps import StartDriver
@@ -35,6 +38,9 @@ from aegis.errors import NotFound, Unavailable
 from aegis.path_text import path_of_text
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.tool_sets import Offer
+
+TERMINALS = "terminals"
+"""The name of the supervisor of a session's ACP terminals."""
 
 CLEANUP_S = 2.0
 """Seconds that a driver has to end its processes when the daemon stops."""
@@ -148,8 +154,19 @@ class Programs:
             directory=directory,
             open_files=self.open_files,
         )
-        files = SessionFiles(path_of_text(member.cwd))
-        spec = ChildSpec.of(DRIVER, Driver, plan, owner, self.scan, files)
+        terminals = AgentTerminals(
+            TerminalPlan(
+                supervisor=f"{owner.path.rpartition('/')[0]}/{TERMINALS}",
+                launch=launch,
+                cookie=plan.cookie,
+                cwd=path_of_text(member.cwd),
+                environment=plan.command_environment(secret_names(profile)),
+                scan=self.scan,
+                open_files=self.open_files,
+            )
+        )
+        client = ClientServices(SessionFiles(path_of_text(member.cwd)), terminals)
+        spec = ChildSpec.of(DRIVER, Driver, plan, owner, self.scan, client)
         return spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from actors import AutoShutdown, ChildSpec, MailboxSpec, Restart, SupervisorSpec
-from aegis.agents.directory.programs import Programs
+from aegis.agents.directory.programs import TERMINALS, Programs
 from aegis.agents.directory.roster import Member
 from aegis.agents.sessions.session import AgentSession
 from aegis.agents.sessions.settings import Settings
@@ -54,7 +54,12 @@ def session_subtree(
     ).with_options(restart=Restart.TRANSIENT, significant=True, mailbox=MAILBOX)
     return SupervisorSpec(
         name=member.id,
-        children=(SupervisorSpec(name="processes", dynamic=True), session),
+        # Stopped in reverse: a driver releases the terminals of its agent.
+        children=(
+            SupervisorSpec(name=TERMINALS, dynamic=True),
+            SupervisorSpec(name="processes", dynamic=True),
+            session,
+        ),
         auto_shutdown=AutoShutdown.ANY_SIGNIFICANT,
         restart=Restart.TEMPORARY,
     )

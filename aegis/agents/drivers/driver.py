@@ -10,14 +10,14 @@ is ended after a time limit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
 import structlog
 import trio
 
-from actors import Actor, Ref, Reply
+from actors import Actor, Ref, Reply, System
 from aegis.agents import faults
 from aegis.agents.drivers.harness import (
     AwaitsMcp,
@@ -49,10 +49,11 @@ from aegis.agents.messages import (
 )
 from aegis.errors import AegisError, Unavailable
 from aegis.processes.process_scan import ProcessScan
+from aegis.protocol.agent_events import AgentEvent
 
 log = structlog.get_logger("aegis.agents")
 
-MAX_SERVED = 64
+MAX_SERVED = 192
 """The number of requests of one agent to its client that may be in progress."""
 
 TOGETHER = 256
@@ -62,8 +63,16 @@ TOGETHER = 256
 class ClientPort(Protocol):
     """The services of an ACP client: files, terminals."""
 
+    def begin(self, system: System, emit: Callable[[AgentEvent], None]) -> None:
+        """Serve an agent of this system; ``emit`` reports an event to its session."""
+        ...
+
     async def serve(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the result of one of ACP's client methods. Raises ``AegisError``."""
+        ...
+
+    async def end(self) -> None:
+        """Release what the agent has left. Idempotent."""
         ...
 
 
@@ -105,6 +114,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
         self._changing: dict[Setting, Reply[str | None]] = {}
 
     async def setup(self) -> None:
+        if self._client is not None:
+            self._client.begin(self.context.system, self._reporter.add_event)
         self.context.start_soon(self._reporter.run)
         self.context.start_soon(self._live)
         self._alarm = self.context.after(self._plan.ready_within_s, ReadyDeadline())
@@ -112,8 +123,11 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
     async def teardown(self) -> None:
         """End the processes at once, unless they have ended."""
         self._delete_secret()
-        if self._process is not None:
-            await self._end_at_once(self._process)
+        async with trio.open_nursery() as nursery:
+            if self._client is not None:
+                nursery.start_soon(self._client.end)
+            if self._process is not None:
+                nursery.start_soon(self._end_at_once, self._process)
 
     async def receive(self, message: Order | CloseDriver | ReadyDeadline | McpDeadline) -> None:
         match message:
@@ -293,6 +307,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
         """Report the end, and finish when the session has taken the report."""
         if left:
             log.error("processes of an agent remain", agent=self._plan.agent, processes=list(left))
+        if self._client is not None:
+            await self._client.end()
         self._perform(self._harness.ended())
         self._is_gone.set()
         self._delete_secret()
@@ -393,12 +409,14 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
         try:
             result = await client.serve(serve.method, serve.params)
         except AegisError as error:
-            self._served(serve.id, None, str(error))
+            self._served(serve.id, None, str(error), error.code)
         else:
             self._served(serve.id, result, "")
         finally:
             self._serving -= 1
 
-    def _served(self, serve: str, result: Mapping[str, Any] | None, error: str) -> None:
+    def _served(
+        self, serve: str, result: Mapping[str, Any] | None, error: str, code: str = ""
+    ) -> None:
         if not self._is_gone.is_set():
-            self._perform(self._harness.served(serve, result, error))
+            self._perform(self._harness.served(serve, result, error, code))

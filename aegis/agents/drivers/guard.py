@@ -1,12 +1,14 @@
 """The guard of one agent: a small program that ends the agent's processes when the daemon dies.
 
-    python -I -S guard.py CONTROL GRACE_S OPEN_FILES PROGRAM [ARGUMENT…]
+    python -I -S guard.py CONTROL GRACE_S OPEN_FILES TTY PROGRAM [ARGUMENT…]
 
 It starts PROGRAM (a path) in a session of its own, with its own standard streams, directory and
-environment, and then holds none of them. CONTROL is the descriptor of a socket to the daemon. The
-guard writes lines to it: ``started PID`` or ``refused ERRNO``; ``exited CODE`` (minus the number of
-a signal); and at its own end ``gone``, or ``left PID…``. It ends the processes when the daemon
-writes an order, and when the socket closes, which the kernel does when the daemon dies.
+environment, and then holds none of them. TTY is empty, or the path of a terminal: then PROGRAM has
+no input and prints there, but it has no controlling terminal. CONTROL is the descriptor of a socket
+to the daemon. The guard writes lines to it: ``started PID`` or ``refused ERRNO``; ``exited CODE``
+(minus the number of a signal); and at its own end ``gone``, or ``left PID…``. It ends the processes
+when the daemon writes an order, and when the socket closes, which the kernel does when the daemon
+dies.
 
 The processes of the agent are those with the cookie of the guard's environment, and all descendants
 of the guard, which adopts the ones whose parents ended: a process in a session of its own is found,
@@ -71,12 +73,12 @@ class Guard:
         self._cookie = COOKIE_VARIABLE + b"=" + os.environb[COOKIE_VARIABLE]
         self._agent = 0
 
-    def run(self, command: list[str]) -> None:
+    def run(self, command: list[str], tty: str) -> None:
         """Start the agent, wait for the order to end it or for the daemon's death, and end it."""
         woken = _wake_at_child_end()
         _adopt_orphans()
         try:
-            self._agent = _start(command)
+            self._agent = _start(command, tty)
         except OSError as error:
             self._report(f"refused {error.errno}")
             return
@@ -241,13 +243,19 @@ def _wake_at_child_end() -> int:
     return woken
 
 
-def _start(command: list[str]) -> int:
+def _start(command: list[str], tty: str) -> int:
     """Start the agent; return its pid. Raises ``OSError``."""
+    streams = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, tty, os.O_RDWR | os.O_NOCTTY, 0),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
     # Not os.fork: posix_spawn does not copy the guard's memory, and reports a failed exec.
     return os.posix_spawn(
         command[0],
         command,
         os.environ,
+        file_actions=streams if tty else [],
         setsid=True,
         setsigmask=[],
         setsigdef=sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
@@ -284,7 +292,7 @@ def main() -> None:
 
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, hard))
-    Guard(control, grace_s).run(sys.argv[4:])
+    Guard(control, grace_s).run(sys.argv[5:], sys.argv[4])
 
 
 if __name__ == "__main__":

@@ -43,7 +43,8 @@ class Launch:
 
     ``environment`` is the whole one, with the cookie. ``term_s`` is the time, in seconds, that all
     processes have between TERM and KILL. ``open_files`` is the soft limit of open files; None keeps
-    the daemon's, which it may have raised.
+    the daemon's, which it may have raised. ``tty`` is the path of a terminal that takes all output
+    of a program without input; empty: the program has pipes.
     """
 
     argv: Sequence[str]
@@ -51,6 +52,7 @@ class Launch:
     environment: Mapping[str, str] = attrs.field(repr=False)
     term_s: float = 3.0
     open_files: int | None = None
+    tty: str = ""
 
     @property
     def cookie(self) -> str:
@@ -189,7 +191,7 @@ def _socket_pair(launch: Launch) -> tuple[socket.socket, socket.socket]:
 
 async def _open_guard(launch: Launch, program: str, theirs: int) -> trio.Process:
     command = [sys.executable, "-I", "-S", guard.__file__, str(theirs), str(launch.term_s)]
-    command += [str(launch.open_files or 0), program, *launch.argv[1:]]
+    command += [str(launch.open_files or 0), launch.tty, program, *launch.argv[1:]]
     start = partial(
         trio.lowlevel.open_process,
         command,

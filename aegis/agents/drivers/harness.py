@@ -176,8 +176,13 @@ class Harness(Protocol):
         """Answer an open request. Returns ``Refused`` if it was withdrawn or does not fit."""
         ...
 
-    def served(self, serve: str, result: Mapping[str, Any] | None, error: str) -> list[Output]:
-        """Answer a ``Serve``: with ``result``, or with ``error`` if that is None."""
+    def served(
+        self, serve: str, result: Mapping[str, Any] | None, error: str, code: str = ""
+    ) -> list[Output]:
+        """Answer a ``Serve``: with ``result``, or with ``error`` if that is None.
+
+        ``code`` is the one of an ``AegisError``.
+        """
         ...
 
     def set_permission(self, permission: Permission) -> list[Output]:

@@ -76,6 +76,11 @@ class DriverPlan:
             open_files=self.open_files,
         )
 
+    def command_environment(self, secrets: frozenset[str]) -> dict[str, str]:
+        """Return the agent's environment without the variables ``secrets``, for its commands."""
+        merged = {**self.inherited, **self.environment}
+        return {key: merged[key] for key in merged.keys() - self.removed - secrets}
+
     def settings(self) -> LineSettings:
         """Return the options of the process."""
         return LineSettings(

@@ -155,6 +155,18 @@ def process_variables(
     return {**variables_of(profile, variables), **passwords}
 
 
+def secret_names(profile: Profile) -> frozenset[str]:
+    """Return the variables of an agent that its commands must not have: keys and passwords.
+
+    A variable that the profile takes from the daemon by ``$NAME`` is a secret under both names.
+    """
+    taken = references(profile.environment)
+    provider = profile.provider
+    return frozenset(
+        (*taken, *taken.values(), *provider.password_variables, *provider.key_variables)
+    )
+
+
 def references(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables whose value is ``$NAME``, each with that name."""
     matches = {name: FROM_DAEMON.fullmatch(value) for name, value in environment.items()}

@@ -28,6 +28,7 @@ from aegis.protocol.agent_events import (
     StateChanged,
     SystemInit,
     TasksChanged,
+    TerminalEnded,
     ToolProgress,
     ToolResult,
     ToolUse,
@@ -61,6 +62,15 @@ SHOWN: list[tuple[AgentEvent, str]] = [
     (ToolResult(id="1", text="done\n"), "done"),
     (ToolResult(id="1", text=""), "(no output)"),
     (ToolResult(id="1", text=LINES), "\n".join([*LINES.split("\n")[:20], "[10 lines more]"])),
+    (
+        TerminalEnded(terminal="term_1_1", command="make", output="a\nb\n", exit_code=2),
+        "$ make\na\nb\n[exit 2]",
+    ),
+    (
+        TerminalEnded(terminal="t", command="yes", output="y\n", truncated=True, signal="SIGTERM"),
+        "$ yes\n…\ny\n[SIGTERM]",
+    ),
+    (TerminalEnded(terminal="t", command="true", output="", exit_code=0), "$ true\n[exit 0]"),
     (
         Plan(
             steps=[
@@ -152,6 +162,7 @@ def with_text(text: str) -> list[AgentEvent]:
         ToolUse(id=text, name=text, title=text + "!", input={text: [text]}),
         ToolProgress(id=text, text=text),
         ToolResult(id=text, text=text),
+        TerminalEnded(terminal=text, command=text, output=text, signal=text),
         Plan(steps=[PlanStep(text=text)]),
         RateLimit(status="rejected", kind=text),
         Result(messages=[], ok=False, reason=text, text=text),

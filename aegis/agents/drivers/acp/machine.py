@@ -19,6 +19,7 @@ from aegis.agents.drivers.acp.frames import (
     MAX_DEPTH,
     MAX_NAME_CHARS,
     METHOD_NOT_FOUND,
+    NOT_FOUND,
     Id,
     Reply,
     error_response,
@@ -32,7 +33,8 @@ from aegis.agents.drivers.acp.frames import (
 )
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.acp.permissions import permission_request, permission_result
-from aegis.agents.drivers.acp.requests import KINDS, Asked, OpenRequests, cancelled
+from aegis.agents.drivers.acp.requests import KINDS, Asked, Kind, OpenRequests, cancelled
+from aegis.agents.drivers.acp.runs import Runs, run_request
 from aegis.agents.drivers.acp.turn import Turn, prompt_blocks
 from aegis.agents.drivers.acp.updates import REPLAYED, Updates, is_failure, is_notice
 from aegis.agents.drivers.acp.usage import Accounting
@@ -52,6 +54,7 @@ from aegis.agents.drivers.harness import (
     Serve,
     Write,
 )
+from aegis.errors import InvalidRequest, NotFound
 from aegis.protocol.agent_events import (
     AgentEvent,
     ElicitationAnswer,
@@ -62,6 +65,9 @@ from aegis.protocol.agent_events import (
     Result,
     Unknown,
 )
+
+ERRORS = {NotFound.code: NOT_FOUND, InvalidRequest.code: INVALID_PARAMS}
+"""The codes of JSON-RPC errors, by the codes of ours; the others are internal errors."""
 
 
 class Acp:
@@ -79,6 +85,7 @@ class Acp:
         self._accounting = Accounting()
         self._requests = OpenRequests()
         self._writes = Writes()
+        self._runs = Runs(beginning.cwd)
         self._turn: Turn | None = None
         self._next_model: str | None = None
         self._conversation = Conversation(
@@ -148,11 +155,17 @@ class Acp:
         if self._requests.is_full():
             return [Write(cancelled(id_, kind)), unknown]
         session = self._conversation.id  # an agent can read files before it has answered with it
-        if session and method.startswith("fs/") and params.get("sessionId") != session:
+        is_of_session = method.startswith(("fs/", "terminal/"))
+        if session and is_of_session and params.get("sessionId") != session:
             return [Write(error_response(id_, INVALID_PARAMS, "sessionId is unknown")), unknown]
-        if kind == "serve" or (kind == "write" and self._writes.take(params)):
+        if kind == "serve" or self._is_approved(kind, params):
             return self._serve(id_, method, params)
         return self._ask_person(id_, method, params)
+
+    def _is_approved(self, kind: Kind, params: dict[str, Any]) -> bool:
+        if kind == "write":
+            return self._writes.take(params)
+        return kind == "run" and self._runs.take(params)
 
     def _serve(self, id_: Id, method: str, params: dict[str, Any]) -> list[Output]:
         key = self._requests.next_key()
@@ -164,9 +177,13 @@ class Acp:
         if self._turn is not None and self._turn.is_cancelled:
             return [Write(cancelled(id_, kind))]  # sent before the agent read the cancellation
         key = self._requests.next_key()
-        events, opened = self._request(method, key, params)
+        problem = f"{method} has a field of a wrong type"
+        try:
+            events, opened = self._request(method, key, params)
+        except InvalidRequest as error:
+            events, opened, problem = [], None, str(error)
         if opened is None:
-            refusal = error_response(id_, INVALID_PARAMS, f"{method} has a field of a wrong type")
+            refusal = error_response(id_, INVALID_PARAMS, problem)
             return [Write(refusal), Emit(Unknown(kind=method, raw=params))]
         asked = Asked(id=id_, key=key, kind=kind, method=method, opened=opened, params=params)
         self._requests.add(asked)
@@ -179,6 +196,8 @@ class Acp:
             return [], elicitation_request(key, params)
         if KINDS[method] == "write":
             return [], write_request(key, params)
+        if KINDS[method] == "run":
+            return [], run_request(key, params)
         call, options = params.get("toolCall"), params.get("options")
         if not isinstance(call, dict) or not isinstance(options, list):
             return [], None
@@ -191,9 +210,9 @@ class Acp:
         asked = self._requests.get(request)
         if asked is None or asked.opened is None:
             return [Refused(f"request {request!r} is not open: it was answered or withdrawn")]
-        if asked.kind == "write" and isinstance(answer, PermissionAnswer):
+        if asked.kind in ("write", "run") and isinstance(answer, PermissionAnswer):
             self._requests.close(asked)
-            written = self._answer_write(asked, answer)
+            written = self._answer_service(asked, answer)
         else:
             result = self._result(asked.opened, answer)
             if isinstance(result, Refused):
@@ -202,17 +221,20 @@ class Acp:
             written = [Write(response(asked.id, result))]
             if isinstance(answer, PermissionAnswer) and answer.kind.startswith("allow"):
                 self._writes.approve(changes_in(mapping(asked.params.get("toolCall"))))
+                if not asked.opened.tool.startswith("mcp__"):
+                    self._runs.approve(asked.opened.input)
         match answer:
             case PermissionAnswer(kind="deny" | "deny_session", interrupt=True):
                 return [*written, *self.interrupt()]
         return written
 
-    def _answer_write(self, asked: Asked, answer: PermissionAnswer) -> list[Output]:
+    def _answer_service(self, asked: Asked, answer: PermissionAnswer) -> list[Output]:
+        is_run = asked.kind == "run"
         match answer.kind:
             case "allow_session":
-                self._writes.approve_all()
+                (self._runs if is_run else self._writes).approve_all()
             case "deny" | "deny_session":
-                reason = answer.message or "the write was refused"
+                reason = answer.message or f"the {'command' if is_run else 'write'} was refused"
                 return [Write(error_response(asked.id, INTERNAL_ERROR, reason))]
         return self._serve(asked.id, asked.method, asked.params)
 
@@ -224,14 +246,16 @@ class Acp:
                 return elicitation_result(opened, answer)
         return Refused(f"request {opened.id!r} is of the kind {opened.kind!r}: answer it as such")
 
-    def served(self, serve: str, result: Mapping[str, Any] | None, error: str) -> list[Output]:
+    def served(
+        self, serve: str, result: Mapping[str, Any] | None, error: str, code: str = ""
+    ) -> list[Output]:
         """Answer a ``Serve``: with ``result``, or with ``error`` if that is None."""
         asked = self._requests.get(serve)
         if asked is None or asked.kind != "serve":
             return [Refused(f"the agent does not wait for an answer to {serve!r}")]
         self._requests.close(asked)
         if result is None:
-            return [Write(error_response(asked.id, INTERNAL_ERROR, error))]
+            return [Write(error_response(asked.id, ERRORS.get(code, INTERNAL_ERROR), error))]
         if asked.method == "terminal/create":
             self._updates.own_terminal(string(result.get("terminalId")))
         return [Write(response(asked.id, result))]
@@ -275,6 +299,7 @@ class Acp:
     def _turn_ended(self, reply: Reply) -> list[Output]:
         turn, self._turn = self._turn, None
         self._writes.end_turn()
+        self._runs.end_turn()
         outputs = self._withdraw_all("the turn ended")
         outputs += _emitted(self._updates.end_turn())
         if usage := self._accounting.result(reply.result):
@@ -320,6 +345,7 @@ class Acp:
                 Refused("the permission cannot be set: the agent has not started, or has ended")
             ]
         self._writes.close()
+        self._runs.close()
         return self._conversation.set_permission(permission)
 
     def set_model(self, model: str) -> list[Output]:

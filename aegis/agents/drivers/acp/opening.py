@@ -31,15 +31,12 @@ class Abilities:
 
 
 def initialize_params(client_version: str, options: AcpOptions) -> dict[str, Any]:
-    """Return the parameters of initialize: everything that is served here.
-
-    Terminals are not: an agent runs its commands itself.
-    """
+    """Return the parameters of initialize: everything that is served here."""
     return {
         "protocolVersion": PROTOCOL,
         "clientCapabilities": {
             "fs": {"readTextFile": options.reads_files, "writeTextFile": True},
-            "terminal": False,
+            "terminal": True,
             "session": {"configOptions": {"boolean": {}}},
             "elicitation": {"form": {}, "url": {}},
             "auth": {"terminal": True},

@@ -14,14 +14,14 @@ from aegis.protocol.agent_events import RequestOpened
 MAX_OPEN = 256
 """Requests of one process that may be open at a time."""
 
-Kind = Literal["permission", "elicitation", "write", "serve"]
+Kind = Literal["permission", "elicitation", "write", "run", "serve"]
 
 KINDS: dict[str, Kind] = {
     "session/request_permission": "permission",
     "elicitation/create": "elicitation",
     "fs/read_text_file": "serve",
     "fs/write_text_file": "write",
-    "terminal/create": "serve",
+    "terminal/create": "run",
     "terminal/output": "serve",
     "terminal/wait_for_exit": "serve",
     "terminal/kill": "serve",
@@ -57,6 +57,8 @@ def cancelled(id_: Id, kind: Kind) -> Frame:
         return error_response(id_, INTERNAL_ERROR, "not served: too many requests are open")
     if kind == "write":
         return error_response(id_, INTERNAL_ERROR, "not written: nobody answered the request")
+    if kind == "run":
+        return error_response(id_, INTERNAL_ERROR, "not run: nobody answered the request")
     return response(id_, _CANCELLED[kind])
 
 

@@ -137,7 +137,9 @@ class Claude:
         self._close(request, "answered")
         return [_respond(request, body)]
 
-    def served(self, serve: str, result: Mapping[str, Any] | None, error: str) -> list[Output]:
+    def served(
+        self, serve: str, result: Mapping[str, Any] | None, error: str, code: str = ""
+    ) -> list[Output]:
         """Refuse: Claude Code asks for no services."""
         return [Refused(f"{serve!r} is no open request for a service")]
 

@@ -16,6 +16,8 @@ import attrs
 import trio
 
 from actors import Actor, ChildSpec, Down, Ref, Restart, SupervisorSpec, System, open_system
+from aegis.agents.drivers.client.files import SessionFiles
+from aegis.agents.drivers.client.services import ClientServices
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.driver import ClientPort, Driver
 from aegis.agents.drivers.harness import (
@@ -33,6 +35,7 @@ from aegis.agents.drivers.harness import (
     Write,
 )
 from aegis.agents.drivers.plan import DriverPlan
+from aegis.agents.drivers.terminals.service import AgentTerminals, TerminalPlan
 from aegis.agents.messages import (
     CloseDriver,
     DriverEnded,
@@ -98,7 +101,9 @@ class SmallMachine:
     def answer(self, request: str, answer: RequestAnswer) -> list[Output]:
         return [Refused(f"there is no request {request!r}")]
 
-    def served(self, serve: str, result: Mapping[str, Any] | None, error: str) -> list[Output]:
+    def served(
+        self, serve: str, result: Mapping[str, Any] | None, error: str, code: str = ""
+    ) -> list[Output]:
         behavior = {"behavior": "deny", "message": error} if result is None else dict(result)
         body = {"subtype": "success", "request_id": serve, "response": behavior}
         return [Write({"type": "control_response", "response": body})]
@@ -112,6 +117,16 @@ class SmallMachine:
 
     def ended(self) -> list[Output]:
         return [Emit(RequestWithdrawn(id="all"))]
+
+
+class PlainClient:
+    """The parts of a client that most tests do not need."""
+
+    def begin(self, system: System, emit: Callable[[AgentEvent], None]) -> None:
+        return
+
+    async def end(self) -> None:
+        return
 
 
 @attrs.frozen
@@ -257,6 +272,19 @@ class Driven:
         return next(each.pid for each in found if each.parent == self.pid_of_guard())
 
 
+def client_for(plan: DriverPlan) -> ClientServices:
+    """The services of a session, with terminals below the supervisor of ``driven``."""
+    terminals = TerminalPlan(
+        supervisor="root/terminals",
+        launch=plan.launch,
+        cookie=plan.cookie,
+        cwd=plan.beginning.cwd,
+        environment=plan.command_environment(frozenset()),
+        scan=ProcessScan(OsProcessHost()),
+    )
+    return ClientServices(SessionFiles(plan.beginning.cwd), AgentTerminals(terminals))
+
+
 def plan_for(
     cwd: Path,
     *arguments: str,
@@ -291,6 +319,7 @@ async def driven(
         children=(
             ChildSpec.of("watcher", Watcher, log),
             ChildSpec.of("session", Recorder, log),
+            SupervisorSpec(name="terminals", dynamic=True),
             SupervisorSpec(name="drivers", dynamic=True),
         ),
     )

@@ -25,7 +25,7 @@ from aegis.agents.messages import (
 )
 from aegis.errors import Unavailable
 from aegis.protocol.agent_events import PermissionAnswer, RequestWithdrawn, Result
-from tests.aegis.agents.drivers.driving import URL, Slowness, driven, plan_for
+from tests.aegis.agents.drivers.driving import URL, PlainClient, Slowness, driven, plan_for
 
 pytestmark = pytest.mark.real
 
@@ -285,7 +285,7 @@ async def test_session_urls_are_hidden_in_the_end_of_standard_error(tmp_path: Pa
 
 
 @attrs.frozen
-class Client:
+class Client(PlainClient):
     """A client whose answers come when a test lets them."""
 
     go: trio.Event
@@ -314,7 +314,7 @@ async def test_requests_are_refused_without_a_client(tmp_path: Path) -> None:
 
 
 async def test_a_crash_of_the_driver_ends_the_agent(tmp_path: Path) -> None:
-    class Broken:
+    class Broken(PlainClient):
         async def serve(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
             raise KeyError(method)
 

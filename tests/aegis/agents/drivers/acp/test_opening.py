@@ -38,7 +38,7 @@ def test_initialize_announces_all_that_is_served() -> None:
     assert frame["method"] == "initialize"
     assert frame["params"]["clientCapabilities"] == {
         "fs": {"readTextFile": True, "writeTextFile": True},
-        "terminal": False,
+        "terminal": True,
         "session": {"configOptions": {"boolean": {}}},
         "elicitation": {"form": {}, "url": {}},
         "auth": {"terminal": True},

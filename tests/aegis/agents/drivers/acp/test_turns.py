@@ -319,7 +319,7 @@ def test_the_end_of_the_process_withdraws_without_an_answer() -> None:
     wire = ready()
     wire.turn()
     request = wire.ask(0)
-    wire.receive(id=1, method="terminal/create", params={})
+    wire.receive(id=1, method="terminal/output", params={"sessionId": "ses"})
     assert wire.machine.ended() == [
         Emit(RequestWithdrawn(id=request.id, reason="the agent's process ended"))
     ]
@@ -343,14 +343,14 @@ def test_open_requests_are_limited_and_each_is_answered() -> None:
     for method, given, result in full:
         (frame,) = frames(wire.receive(id="more", method=method, params=given))
         assert frame["result"] == result
-    (frame,) = frames(wire.receive(id="more", method="terminal/create", params={}))
+    (frame,) = frames(wire.receive(id="more", method="terminal/output", params={}))
     assert "too many" in frame["error"]["message"]
 
 
 # Served methods.
 
 METHODS = ["fs/read_text_file"] + [
-    f"terminal/{each}" for each in ("create", "output", "wait_for_exit", "kill", "release")
+    f"terminal/{each}" for each in ("output", "wait_for_exit", "kill", "release")
 ]
 
 
@@ -376,7 +376,9 @@ def test_an_error_of_a_client_method_is_reported() -> None:
     assert frame["error"] == {"code": -32603, "message": "'/etc' is outside"}
 
 
-@pytest.mark.parametrize("method", [*METHODS, "session/request_permission", "elicitation/create"])
+@pytest.mark.parametrize(
+    "method", [*METHODS, "terminal/create", "session/request_permission", "elicitation/create"]
+)
 @pytest.mark.parametrize("params", [None, [], "x", 3])
 def test_parameters_of_a_wrong_type_are_refused(method: str, params: object) -> None:
     wire = ready()
@@ -398,7 +400,7 @@ def test_a_request_is_no_serve_and_a_serve_is_no_request() -> None:
     wire = ready()
     wire.turn()
     request = wire.ask(0)
-    (serve,) = wire.receive(id=1, method="terminal/create", params={})
+    (serve,) = wire.receive(id=1, method="terminal/output", params={"sessionId": "ses"})
     assert isinstance(serve, Serve)
     assert refusals(wire.machine.served(request.id, {}, ""))
     assert refusals(wire.machine.answer(serve.id, ElicitationAnswer(action="cancel")))

@@ -1,0 +1,98 @@
+"""``terminal/create``: the permission that an agent needs, and the ones that it has. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from aegis.agents.drivers.acp.frames import string
+from aegis.agents.drivers.terminals.run import METHOD, read_run
+from aegis.errors import InvalidRequest
+from aegis.protocol.agent_events import RequestOpened, RequestOption
+
+MAX_APPROVED = 64
+"""Approved commands that are not run yet; the oldest is asked for again."""
+
+OPTIONS = (
+    RequestOption(id="allow", name="Run the command", kind="allow_once"),
+    RequestOption(id="allow_session", name="Run commands in this session", kind="allow_session"),
+    RequestOption(id="deny", name="Do not run it", kind="deny"),
+)
+
+_COMMENTS = frozenset({"description", "timeout"})
+"""Fields beside an approved command that do not change what is run."""
+
+
+def run_request(key: str, params: Mapping[str, Any]) -> RequestOpened:
+    """Return the request to run a command. Raises ``InvalidRequest``."""
+    run = read_run(params)
+    shown: dict[str, Any] = {"command": run.command}
+    shown |= {"args": list(run.args)} if run.args else {}
+    shown |= {"env": dict(run.environment)} if run.environment else {}
+    shown |= {"cwd": run.cwd} if run.cwd is not None else {}
+    return RequestOpened(
+        id=key,
+        kind="permission",
+        tool=METHOD,
+        tool_kind="execute",
+        title=f"run {run.title}",
+        input=shown,
+        options=list(OPTIONS),
+    )
+
+
+class Runs:
+    """The commands that need no further approval, in a session whose directory is ``cwd``.
+
+    An agent asks for the permission of a command, and then for a terminal that runs it: a person
+    who approved exactly this command is not asked twice.
+    """
+
+    def __init__(self, cwd: str) -> None:
+        self._cwd = cwd
+        self._approved: list[tuple[str, str]] = []
+        self._is_open = False
+
+    def approve(self, shown: Mapping[str, Any]) -> None:
+        """Note the command in the input of a call that was approved in the current turn."""
+        command = _line(shown.get("command"))
+        cwd = shown.get("cwd", self._cwd)
+        # Any other field can change what the person has approved.
+        if command and isinstance(cwd, str) and not shown.keys() - {"command", "cwd", *_COMMENTS}:
+            self._approved = [*self._approved, (command, cwd)][-MAX_APPROVED:]
+
+    def approve_all(self) -> None:
+        """Note that all commands of the session were approved."""
+        self._is_open = True
+
+    def take(self, params: Mapping[str, Any]) -> bool:
+        """Whether this command is approved; the approval of one command is used up."""
+        try:
+            run = read_run(params)
+        except InvalidRequest:
+            return False
+        wanted = _line([run.command, *run.args] if run.args else run.command), run.cwd or self._cwd
+        if self._is_open:
+            return True
+        # A variable can make another program of the same words.
+        if run.environment or wanted not in self._approved:
+            return False
+        self._approved.remove(wanted)
+        return True
+
+    def end_turn(self) -> None:
+        """Drop the approvals of commands that were not run."""
+        self._approved.clear()
+
+    def close(self) -> None:
+        """Ask for each command again."""
+        self._approved.clear()
+        self._is_open = False
+
+
+def _line(command: object) -> str:
+    """Return a command as a shell line, given as that or as its words."""
+    if isinstance(command, list) and command and all(isinstance(each, str) for each in command):
+        return shlex.join(command)
+    return string(command)

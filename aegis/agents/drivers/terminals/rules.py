@@ -1,0 +1,222 @@
+"""The rules of one terminal of an agent, from its command's start to its release. Pure.
+
+``handle(input, now)`` returns the outputs in order. Rules:
+
+- Every question gets exactly one answer. ``output`` is answered at once. ``wait`` is answered at
+  the command's end, or at the release.
+- ``kill`` is answered once the command has ended, at most ``KILL_S`` later; the terminal stays.
+- ``release`` answers what is open, ends every process, and is answered after that, at most
+  ``RELEASE_S`` later. Nothing is answered after it.
+- The status is known only after the command's end, and never changes. A process that the command
+  has left behind may print until the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import attrs
+
+from aegis.agents.drivers.terminals.tail import Tail
+from aegis.processes.text import TextCleaner
+
+KILL_S = 2.0
+RELEASE_S = 2.0
+
+MAX_WAITS = 8
+"""Questions of one terminal that may wait for an answer."""
+
+MAX_LIMIT = 1024 * 1024
+"""The most bytes of output that a terminal keeps, also for a higher outputByteLimit."""
+
+Question = Literal["output", "wait", "kill", "release"]
+
+
+@attrs.frozen(kw_only=True)
+class Status:
+    """How a command ended: by itself with an exit code from 0, or by a signal with this name."""
+
+    exit_code: int | None = None
+    signal: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """Return the status as the protocol has it."""
+        return {"exitCode": self.exit_code, "signal": self.signal}
+
+
+KILLED = Status(signal="SIGKILL")
+
+
+# Inputs.
+
+
+@attrs.frozen
+class Printed:
+    """The command, or a process that it left behind, has printed these bytes."""
+
+    data: bytes
+
+
+@attrs.frozen
+class Ended:
+    """The command has ended with this status; its output was reported before."""
+
+    status: Status
+
+
+@attrs.frozen
+class Asked:
+    """The agent asks; ``key`` is for the answer."""
+
+    key: int
+    question: Question
+
+
+@attrs.frozen
+class Gone:
+    """The processes that ``Stop(at_once=True)`` was to end are gone."""
+
+
+@attrs.frozen
+class Due:
+    """The time of an ``Alarm`` has come."""
+
+
+Input = Printed | Ended | Asked | Gone | Due
+
+
+# Outputs.
+
+
+@attrs.frozen
+class Answer:
+    """Answer the question with this key."""
+
+    key: int
+    result: dict[str, Any]
+
+
+@attrs.frozen
+class Refuse:
+    """Refuse the question with this key; ``reason`` is one sentence."""
+
+    key: int
+    reason: str
+
+
+@attrs.frozen
+class Stop:
+    """End the command and its processes: with a TERM first, or ``at_once``."""
+
+    at_once: bool
+
+
+@attrs.frozen
+class Alarm:
+    """Handle ``Due`` after this many seconds."""
+
+    after_s: float
+
+
+@attrs.frozen
+class Finish:
+    """The terminal is released: nothing is asked any more."""
+
+
+Output = Answer | Refuse | Stop | Alarm | Finish
+
+
+class TerminalRules:
+    """The machine of one terminal that keeps ``limit`` bytes of output."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._tail = Tail(MAX_LIMIT if limit is None else min(limit, MAX_LIMIT))
+        self._cleaner = TextCleaner(self._tail.write)
+        self._waits: list[int] = []
+        self._kills: dict[int, float] = {}
+        self._release: tuple[int, float] | None = None
+        self._is_stopping = self._is_finished = False
+        self.status: Status | None = None
+        """None while the command runs."""
+
+    def shown(self) -> tuple[str, bool]:
+        """Return the output so far, and whether its beginning was dropped."""
+        return self._tail.shown(self._cleaner.pending)
+
+    def handle(self, step: Input, now: float) -> list[Output]:
+        """Take an input at the moment ``now``, in seconds; return the outputs."""
+        match step:
+            case Printed(data):
+                self._cleaner.feed(data)
+            case Ended(status):
+                return self._ended(status)
+            case Asked(key, question):
+                return self._asked(key, question, now)
+            case Gone():
+                return self._finish()
+            case Due():
+                return self._due(now)
+        return []
+
+    def _asked(self, key: int, question: Question, now: float) -> list[Output]:
+        if self._release is not None:
+            return [Refuse(key, "the terminal was released")]
+        if question in ("wait", "kill") and len(self._waits) + len(self._kills) >= MAX_WAITS:
+            return [Refuse(key, f"{MAX_WAITS} requests wait for the end of this terminal already")]
+        ask: dict[Question, Callable[[int, float], list[Output]]] = {
+            "output": self._output,
+            "wait": self._wait,
+            "kill": self._kill,
+            "release": self._released,
+        }
+        return ask[question](key, now)
+
+    def _output(self, key: int, _: float) -> list[Output]:
+        text, truncated = self.shown()
+        result: dict[str, Any] = {"output": text, "truncated": truncated}
+        if self.status is not None:
+            result["exitStatus"] = self.status.fields()
+        return [Answer(key, result)]
+
+    def _wait(self, key: int, _: float) -> list[Output]:
+        if self.status is not None:
+            return [Answer(key, self.status.fields())]
+        self._waits.append(key)
+        return []
+
+    def _kill(self, key: int, now: float) -> list[Output]:
+        if self.status is not None:
+            return [Answer(key, {})]
+        self._kills[key] = now + KILL_S
+        is_stopping, self._is_stopping = self._is_stopping, True
+        return [Alarm(KILL_S)] if is_stopping else [Stop(at_once=False), Alarm(KILL_S)]
+
+    def _released(self, key: int, now: float) -> list[Output]:
+        self._release = key, now + RELEASE_S
+        answers = self._ended(KILLED)
+        return [*answers, Stop(at_once=True), Alarm(RELEASE_S)]
+
+    def _ended(self, status: Status) -> list[Output]:
+        if self.status is not None:
+            return []
+        self.status = status
+        waits, self._waits = self._waits, []
+        kills, self._kills = self._kills, {}
+        waited: list[Output] = [Answer(key, status.fields()) for key in waits]
+        return [*waited, *(Answer(key, {}) for key in kills)]
+
+    def _due(self, now: float) -> list[Output]:
+        late = [key for key, until in self._kills.items() if until <= now]
+        for key in late:
+            del self._kills[key]
+        answers: list[Output] = [Answer(key, {}) for key in late]
+        if self._release is not None and self._release[1] <= now:
+            return [*answers, *self._finish()]
+        return answers
+
+    def _finish(self) -> list[Output]:
+        if self._release is None or self._is_finished:
+            return []
+        self._is_finished = True
+        return [Answer(self._release[0], {}), Finish()]

@@ -1,0 +1,243 @@
+"""``AgentTerminals``: the terminals of one agent process, by their ids."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+import structlog
+import trio
+
+from actors import ActorError, ChildSpec, Ref, Restart, System
+from actors.errors import root_cause
+from aegis.agents.drivers.environment import agent_environment
+from aegis.agents.drivers.guarded_process import Launch
+from aegis.agents.drivers.terminals.rules import KILL_S, KILLED, Question
+from aegis.agents.drivers.terminals.run import METHOD, Run, read_run
+from aegis.agents.drivers.terminals.terminal import (
+    AskTerminal,
+    CommandTerminal,
+    Look,
+    LookAtTerminal,
+)
+from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
+from aegis.names import shorten
+from aegis.path_text import text_of_path
+from aegis.processes.process_scan import ProcessScan
+from aegis.protocol.agent_events import AgentEvent, TerminalEnded
+
+log = structlog.get_logger("aegis.agents")
+
+MAX_TERMINALS = 16
+"""Terminals of one agent that are not released."""
+
+TERM_S = 1.0
+"""Seconds between TERM and KILL. ``terminal/kill`` is answered within ``KILL_S``."""
+
+CLEANUP_S = 2.0
+
+MAX_STORED_CHARS = 16 * 1024
+"""The end of the output that is stored in the transcript at the release."""
+
+PLAIN = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "MANPAGER": "cat"}
+"""Nobody can draw on such a terminal, or leave a pager."""
+
+QUESTIONS: Mapping[str, Question] = {
+    "terminal/output": "output",
+    "terminal/wait_for_exit": "wait",
+    "terminal/kill": "kill",
+    "terminal/release": "release",
+}
+
+
+@attrs.frozen(kw_only=True)
+class TerminalPlan:
+    """Where the commands of one agent process run, and with what.
+
+    ``supervisor`` is the path of the supervisor of the terminals. ``launch`` is the number of the
+    process and ``cookie`` the one of its processes. ``environment`` is that of the commands,
+    without the cookie; secrets are not in it.
+    """
+
+    supervisor: str
+    launch: int
+    cookie: str
+    cwd: str
+    environment: Mapping[str, str] = attrs.field(repr=False)
+    scan: ProcessScan
+    open_files: int | None = None
+
+
+@attrs.define
+class _Terminal:
+    run: Run
+    ref: Ref[Any] | None = None
+
+
+class AgentTerminals:
+    """Serves ``terminal/*``. ``begin`` comes first, and ``end`` last."""
+
+    def __init__(self, plan: TerminalPlan) -> None:
+        self._plan = plan
+        self._terminals: dict[str, _Terminal] = {}
+        self._created = 0
+        self._is_over = False
+
+    def begin(self, system: System, emit: Callable[[AgentEvent], None]) -> None:
+        """Use the supervisor of this system; ``emit`` takes an event for each release."""
+        self._system = system
+        self._emit = emit
+
+    async def serve(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the result of a method. Raises ``AegisError``."""
+        if method == METHOD:
+            return {"terminalId": await self._create(read_run(params))}
+        id_ = params.get("terminalId")
+        found = self._terminals.get(id_) if isinstance(id_, str) else None
+        if found is None or found.ref is None:
+            raise NotFound(
+                f"{method}: there is no terminal {shorten(str(id_))!r}: it was released, or never "
+                "created"
+            )
+        assert isinstance(id_, str)
+        if method == "terminal/release":
+            del self._terminals[id_]
+            return await self._release(id_, found)
+        return await self._ask(found.ref, QUESTIONS[method])
+
+    async def end(self) -> None:
+        """Release every terminal. Idempotent."""
+        self._is_over = True
+        open_ = [each for each in self._terminals.items() if each[1].ref is not None]
+        self._terminals.clear()
+        async with trio.open_nursery() as nursery:
+            for id_, terminal in open_:
+                nursery.start_soon(self._release, id_, terminal)
+        await self._stop_others()
+
+    async def _stop_others(self) -> None:
+        """Stop terminals whose creation or release was cancelled half-way."""
+        with suppress(ActorError):
+            supervisor = self._system.supervisor(self._plan.supervisor)
+            for name in supervisor.names:
+                if name.startswith(self._name("")):
+                    await supervisor.stop_child(name)
+
+    def _name(self, number: object) -> str:
+        return f"term_{self._plan.launch}_{number}"
+
+    # Creation.
+
+    async def _create(self, run: Run) -> str:
+        if len(self._terminals) >= MAX_TERMINALS:
+            raise Unavailable(
+                f"{METHOD}: {MAX_TERMINALS} terminals are open, the limit of a session: release "
+                "one with terminal/release"
+            )
+        self._created += 1
+        id_ = self._name(self._created)
+        self._terminals[id_] = terminal = _Terminal(run)
+        try:
+            launch = await trio.to_thread.run_sync(self._launch, run, self._created)
+            terminal.ref = await self._start(id_, launch, run)
+        finally:
+            if terminal.ref is None:
+                self._terminals.pop(id_, None)
+        return id_
+
+    async def _start(self, id_: str, launch: Launch, run: Run) -> Ref[Any]:
+        if self._is_over:
+            raise Unavailable(f"{METHOD}: the agent's process is ending")
+        spec = ChildSpec.of(id_, CommandTerminal, launch, run.limit, self._plan.scan)
+        spec = spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
+        try:
+            return await self._system.supervisor(self._plan.supervisor).start_child(spec)
+        except ActorError as error:
+            cause = root_cause(error)
+            reason = cause if isinstance(cause, AegisError) else error
+            raise Unavailable(f"{METHOD}: {reason}") from error
+
+    def _launch(self, run: Run, number: int) -> Launch:
+        """Return how the command is started. Raises ``InvalidRequest``."""
+        plan = self._plan
+        cwd = plan.cwd if run.cwd is None else _directory(run.cwd, plan.cwd)
+        cookie = f"{plan.cookie}.{number}"
+        given = {**PLAIN, **run.environment}
+        environment = agent_environment(plan.environment, given, cwd=cwd, cookie=cookie)
+        argv = _argv(run, cwd, environment)
+        return Launch(
+            argv=argv, cwd=cwd, environment=environment, term_s=TERM_S, open_files=plan.open_files
+        )
+
+    # Questions.
+
+    async def _ask(self, ref: Ref[Any], question: Question) -> dict[str, Any]:
+        try:
+            return cast("dict[str, Any]", await ref.ask(AskTerminal(question), timeout=math.inf))
+        except ActorError as error:
+            log.warning("terminal of an agent lost", path=ref.path, why=str(error))
+        # Its processes are ended by its teardown.
+        match question:
+            case "output":
+                return {"output": "", "truncated": True, "exitStatus": KILLED.fields()}
+            case "wait":
+                return KILLED.fields()
+        return {}
+
+    async def _release(self, id_: str, terminal: _Terminal) -> dict[str, Any]:
+        assert terminal.ref is not None
+        look = Look(output="", truncated=True, status=KILLED)
+        with suppress(ActorError):
+            look = await terminal.ref.ask(LookAtTerminal(), timeout=KILL_S)
+        status = look.status or KILLED
+        kept = look.output[-MAX_STORED_CHARS:]
+        event = TerminalEnded(
+            terminal=id_,
+            command=shorten(terminal.run.title, 2000),
+            output=kept,
+            truncated=look.truncated or len(kept) < len(look.output),
+            exit_code=status.exit_code,
+            signal=status.signal,
+        )
+        self._emit(event)
+        return await self._ask(terminal.ref, "release")
+
+
+def _directory(cwd: str, above: str) -> str:
+    """Return a working directory that is inside of the session's. Raises ``InvalidRequest``."""
+    shown = text_of_path(cwd)
+    found, root = os.path.realpath(cwd), os.path.realpath(above)
+    if not Path(found).is_dir():
+        what = "is no directory" if os.path.lexists(found) else "does not exist"
+        raise InvalidRequest(f"{METHOD}: cwd {shown!r} {what}")
+    if not Path(found).is_relative_to(root):
+        raise InvalidRequest(
+            f"{METHOD}: cwd {shown!r} is outside of the directory of the session: choose one "
+            f"inside of {text_of_path(above)!r}"
+        )
+    return found
+
+
+def _argv(run: Run, cwd: str, environment: Mapping[str, str]) -> list[str]:
+    """Return the program and its arguments. Raises ``InvalidRequest``.
+
+    Most agents send a whole shell line as the command.
+    """
+    path = environment.get("PATH", os.defpath)
+    name = str(Path(cwd, run.command)) if "/" in run.command else run.command
+    found = shutil.which(name, path=path)
+    if found is not None:
+        return [found, *run.args]
+    if run.args:
+        raise InvalidRequest(
+            f"{METHOD}: there is no program {shorten(run.command)!r}: install it, or send a shell "
+            "line as the command, without args"
+        )
+    shell = shutil.which("bash", path=path) or "/bin/sh"
+    return [shell, "-c", run.command]

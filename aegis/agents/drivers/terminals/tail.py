@@ -1,0 +1,41 @@
+"""``Tail``: the last part of a text of any length. Pure."""
+
+from __future__ import annotations
+
+_SLACK = 65_536
+
+
+class Tail:
+    """Keeps the last ``limit`` bytes of a text in UTF-8; stores at most twice that and 64 KiB."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._data = bytearray()
+        self._total = 0
+
+    def write(self, text: str) -> None:
+        """Append ``text``."""
+        data = text.encode()
+        self._total += len(data)
+        self._data += data
+        if len(self._data) > 2 * self._limit + _SLACK:
+            del self._data[: len(self._data) - self._limit]
+
+    def shown(self, pending: str = "") -> tuple[str, bool]:
+        """Return the kept text with ``pending`` at its end, and whether its beginning was dropped.
+
+        It begins with a whole character, so it can be some bytes shorter than the limit.
+        """
+        ending = pending.encode()
+        total = self._total + len(ending)
+        if total <= self._limit:
+            return (bytes(self._data) + ending).decode(), False
+        kept = (bytes(self._data[-self._limit :]) + ending)[-self._limit :] if self._limit else b""
+        return _from_whole_character(kept).decode(), True
+
+
+def _from_whole_character(data: bytes) -> bytes:
+    begin = 0
+    while begin < len(data) and data[begin] & 0xC0 == 0x80:
+        begin += 1
+    return data[begin:]

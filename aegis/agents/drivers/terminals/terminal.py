@@ -1,0 +1,183 @@
+"""``CommandTerminal``: the actor of one terminal of an agent.
+
+The command runs below a guard of its own, which ends it and everything that it started when the
+terminal is released, when the actor ends, and when the daemon dies. Its output goes to a PTY, so
+that programs print as to a person. It is no controlling terminal: nobody could type into it, and a
+program that asks for a password there fails instead of waiting for ever.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import attrs
+import trio
+
+from actors import Actor, Reply
+from actors.messages import Request
+from aegis.agents.drivers.guarded_process import GuardedProcess, Launch, start_guarded
+from aegis.agents.drivers.terminals.rules import (
+    KILLED,
+    Alarm,
+    Answer,
+    Asked,
+    Due,
+    Ended,
+    Finish,
+    Gone,
+    Input,
+    Printed,
+    Question,
+    Refuse,
+    Status,
+    Stop,
+    TerminalRules,
+)
+from aegis.errors import Unavailable
+from aegis.processes.process_host import ErrorTerminal
+from aegis.processes.process_scan import ProcessScan
+
+ROWS, COLS = 30, 120
+
+MAX_DRAINED_BYTES = 128 * 1024
+"""The most output that is read between a command's end and its report. A tty holds less."""
+
+BURST_BYTES = 1024 * 1024
+PAUSE_SHARE = 1.0
+"""After each burst the reader pauses for this multiple of the time that the burst took.
+
+A command that prints without end would otherwise take a whole core of the daemon.
+"""
+
+
+@attrs.frozen
+class AskTerminal(Request[dict[str, Any]]):
+    """A question of the agent; answered with the fields of the protocol's result."""
+
+    question: Question
+
+
+@attrs.frozen
+class LookAtTerminal(Request["Look"]):
+    """Return the output so far, for people; also after the end of the command."""
+
+
+@attrs.frozen(kw_only=True)
+class Look:
+    """The output of a terminal at one moment; ``status`` is None while the command runs."""
+
+    output: str
+    truncated: bool
+    status: Status | None
+
+
+def status_of(code: int | None) -> Status:
+    """Return the status for an exit code, or minus a signal's number; None: the end was not seen.
+
+    The number of a real-time signal has no name.
+    """
+    if code is None:
+        return KILLED
+    if code >= 0:
+        return Status(exit_code=code)
+    try:
+        return Status(signal=signal.Signals(-code).name)
+    except ValueError:
+        return Status(signal=f"SIG{-code}")
+
+
+Order = AskTerminal | LookAtTerminal | Due
+
+
+class CommandTerminal(Actor[Order]):
+    """The actor of one command that keeps ``limit`` bytes of output; see ``TerminalRules``."""
+
+    def __init__(self, launch: Launch, limit: int | None, scan: ProcessScan) -> None:
+        self._launch = launch
+        self._scan = scan
+        self._rules = TerminalRules(limit)
+        self._replies: dict[int, Reply[dict[str, Any]]] = {}
+        self._asked = 0
+        self._pty: ErrorTerminal | None = None
+        self._process: GuardedProcess | None = None
+        self._running = trio.CancelScope()
+
+    async def setup(self) -> None:
+        """Start the command. Raises ``Unavailable``."""
+        self._pty = pty = self._scan.host.open_error_pty(ROWS, COLS)
+        launch = attrs.evolve(self._launch, tty=pty.path)
+        self._process = process = await start_guarded(launch, self._scan)
+        await process.release()  # all of its output goes to the PTY
+        self.context.start_soon(process.follow)
+        self.context.start_soon(self._note_end, process)
+        self.context.start_soon(self._read, pty, process)
+
+    async def teardown(self) -> None:
+        """End the processes at once, unless they have ended."""
+        if self._process is not None:
+            await self._process.end(self._scan, quickly=True)
+        if self._pty is not None:
+            self._pty.close()
+
+    async def receive(self, message: Order) -> None:
+        match message:
+            case AskTerminal(question=question):
+                self._asked += 1
+                self._replies[self._asked] = self.defer(message)
+                self._handle(Asked(self._asked, question))
+            case LookAtTerminal():
+                output, truncated = self._rules.shown()
+                status = self._rules.status
+                self.reply(message, Look(output=output, truncated=truncated, status=status))
+            case Due():
+                self._handle(message)
+
+    def _handle(self, step: Input) -> None:
+        for output in self._rules.handle(step, trio.current_time()):
+            match output:
+                case Answer(key, result):
+                    self._replies.pop(key).send(result)
+                case Refuse(key, reason):
+                    self._replies.pop(key).fail(Unavailable(reason))
+                case Stop(at_once):
+                    self.context.start_soon(self._stop, at_once)
+                case Alarm(after_s):
+                    self.context.after(after_s, Due())
+                case Finish():
+                    self.context.finish()
+
+    async def _stop(self, at_once: bool) -> None:
+        assert self._process is not None
+        await self._process.end(self._scan, quickly=at_once)
+        if at_once:
+            self._handle(Gone())
+
+    async def _note_end(self, process: GuardedProcess) -> None:
+        await process.ended.wait()
+        self._running.cancel()
+
+    async def _read(self, pty: ErrorTerminal, process: GuardedProcess) -> None:
+        """Read the output; report the command's end after everything that it has printed."""
+        try:
+            with self._running:
+                await self._read_on(pty)
+            # The slave is open here, so there is no end of the stream. A write is in the kernel's
+            # buffer before its program can end, and a read empties that.
+            drained = 0
+            while drained < MAX_DRAINED_BYTES and (data := pty.read_now()):
+                drained += len(data)
+                self._handle(Printed(data))
+            self._handle(Ended(status_of(process.exit_code)))
+            await self._read_on(pty)
+        except trio.ClosedResourceError:  # by the teardown, which cancels this task afterwards
+            return
+
+    async def _read_on(self, pty: ErrorTerminal) -> None:
+        while True:
+            began, taken = trio.current_time(), 0
+            while taken < BURST_BYTES:
+                data = await pty.read()
+                taken += len(data)
+                self._handle(Printed(data))
+            await trio.sleep(min(0.5, PAUSE_SHARE * (trio.current_time() - began)))
