@@ -180,6 +180,8 @@ class AgentTerminals:
     async def _ask(self, ref: Ref[Any], question: Question) -> dict[str, Any]:
         try:
             return cast("dict[str, Any]", await ref.ask(AskTerminal(question), timeout=math.inf))
+        except AegisError:  # a refusal, which is an ActorError too
+            raise
         except ActorError as error:
             log.warning("terminal of an agent lost", path=ref.path, why=str(error))
         # Its processes are ended by its teardown.

@@ -1,0 +1,261 @@
+"""The rules of one terminal: a table, and at random against a model."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from aegis.agents.drivers.terminals.rules import (
+    KILL_S,
+    KILLED,
+    MAX_WAITS,
+    RELEASE_S,
+    Alarm,
+    Answer,
+    Asked,
+    Due,
+    Ended,
+    Finish,
+    Gone,
+    Input,
+    Output,
+    Printed,
+    Question,
+    Refuse,
+    Status,
+    Stop,
+    TerminalRules,
+)
+from aegis.agents.drivers.terminals.tail import Tail
+from aegis.agents.drivers.terminals.terminal import status_of
+
+DONE = Status(exit_code=0)
+ENDED = DONE.fields()
+
+
+def played(*steps: Input | tuple[float, Input], limit: int | None = None) -> list[list[Output]]:
+    """Return the outputs of each step; a step without a time is at the one of the step before."""
+    rules, now, outputs = TerminalRules(limit), 0.0, []
+    for each in steps:
+        now, step = each if isinstance(each, tuple) else (now, each)
+        outputs.append(rules.handle(step, now))
+    return outputs
+
+
+def shown(text: str, *, truncated: bool = False, status: Status | None = None) -> dict[str, Any]:
+    fields = {} if status is None else {"exitStatus": status.fields()}
+    return {"output": text, "truncated": truncated, **fields}
+
+
+@pytest.mark.parametrize(
+    ("steps", "last"),
+    [
+        ([Asked(1, "output")], [Answer(1, shown(""))]),
+        ([Printed(b"a\r\n"), Asked(1, "output")], [Answer(1, shown("a\n"))]),
+        ([Printed(b"a"), Asked(1, "output")], [Answer(1, shown("a"))]),
+        ([Printed(b"\xc3"), Printed(b"\xa9"), Asked(1, "output")], [Answer(1, shown("é"))]),
+        ([Ended(DONE), Asked(1, "output")], [Answer(1, shown("", status=DONE))]),
+        ([Asked(1, "wait")], []),
+        ([Asked(1, "wait"), Ended(DONE)], [Answer(1, ENDED)]),
+        ([Asked(1, "wait"), Asked(2, "wait"), Ended(DONE)], [Answer(1, ENDED), Answer(2, ENDED)]),
+        ([Ended(DONE), Asked(1, "wait")], [Answer(1, ENDED)]),
+        ([Ended(DONE), Ended(KILLED), Asked(1, "wait")], [Answer(1, ENDED)]),
+        ([Asked(1, "kill")], [Stop(at_once=False), Alarm(KILL_S)]),
+        ([Asked(1, "kill"), Asked(2, "kill")], [Alarm(KILL_S)]),
+        ([Asked(1, "kill"), Ended(DONE)], [Answer(1, {})]),
+        ([Asked(1, "kill"), (1.9, Due())], []),
+        ([Asked(1, "kill"), (KILL_S, Due())], [Answer(1, {})]),
+        ([Asked(1, "kill"), (KILL_S, Due()), Ended(KILLED)], []),
+        ([Asked(1, "wait"), Asked(2, "kill"), (KILL_S, Due())], [Answer(2, {})]),
+        ([Ended(DONE), Asked(1, "kill")], [Answer(1, {})]),
+        (
+            [Asked(1, "wait"), Asked(2, "kill"), Asked(3, "release")],
+            [Answer(1, KILLED.fields()), Answer(2, {}), Stop(at_once=True), Alarm(RELEASE_S)],
+        ),
+        ([Ended(DONE), Asked(1, "release")], [Stop(at_once=True), Alarm(RELEASE_S)]),
+        ([Asked(1, "release"), Gone()], [Answer(1, {}), Finish()]),
+        ([Asked(1, "release"), (RELEASE_S, Due())], [Answer(1, {}), Finish()]),
+        ([Asked(1, "release"), (RELEASE_S, Due()), Gone()], []),
+        ([Asked(1, "release"), Ended(DONE)], []),
+        ([Asked(1, "release"), Asked(2, "output")], [Refuse(2, "the terminal was released")]),
+        ([Asked(1, "release"), Asked(2, "release")], [Refuse(2, "the terminal was released")]),
+        ([Due()], []),
+        ([Gone()], []),
+    ],
+)
+def test_an_input_has_the_outputs_of_the_table(
+    steps: list[Input | tuple[float, Input]], last: list[Output]
+) -> None:
+    assert played(*steps)[-1] == last
+
+
+def test_the_questions_that_wait_are_limited_and_an_output_is_always_answered() -> None:
+    asked: list[Input] = [Asked(i, "wait" if i % 2 else "kill") for i in range(MAX_WAITS)]
+    outputs = played(*asked, Asked(50, "wait"), Asked(51, "kill"), Asked(52, "output"))
+    for each in outputs[-3:-1]:
+        assert isinstance(each[0], Refuse)
+    assert outputs[-1] == [Answer(52, shown(""))]
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (0, Status(exit_code=0)),
+        (255, Status(exit_code=255)),
+        (-15, Status(signal="SIGTERM")),
+        (-9, KILLED),
+        (-40, Status(signal="SIG40")),
+        (None, KILLED),
+    ],
+)
+def test_a_signal_is_never_an_exit_code(code: int | None, status: Status) -> None:
+    assert status_of(code) == status
+
+
+@pytest.mark.parametrize(
+    ("limit", "texts", "kept", "truncated"),
+    [
+        (0, [], "", False),
+        (0, ["a"], "", True),
+        (3, ["abc"], "abc", False),
+        (3, ["ab", "cd"], "bcd", True),
+        (3, ["aéé"], "é", True),
+        (2, ["😀"], "", True),
+        (4, ["a😀"], "😀", True),
+        (5, ["a", "", "😀"], "a😀", False),
+    ],
+)
+def test_the_end_of_a_text_is_kept_from_a_whole_character(
+    limit: int, texts: list[str], kept: str, truncated: bool
+) -> None:
+    tail = Tail(limit)
+    for text in texts:
+        tail.write(text)
+    assert tail.shown() == (kept, truncated)
+    other = Tail(limit)
+    for text in texts[:-1]:
+        other.write(text)
+    assert other.shown("".join(texts[-1:])) == (kept, truncated)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_tail_is_the_end_of_the_text_at_random(seed: int) -> None:
+    chance = random.Random(seed)
+    limit = chance.choice([0, 1, 7, 1000, 100_000])
+    tail, whole = Tail(limit), ""
+    for _ in range(chance.randrange(1, 30)):
+        text = chance.choice(["é", "a", "😀", "\n"]) * chance.randrange(0, 10_000)
+        tail.write(text)
+        whole += text
+        pending = chance.choice(["", "é", "x" * 2000])
+        kept, truncated = tail.shown(pending)
+        assert (whole + pending).endswith(kept)
+        assert truncated == (len((whole + pending).encode()) > limit)
+        size = len(kept.encode())
+        assert size <= limit
+        if truncated:  # one character more would be too much
+            before = (whole + pending)[: -len(kept) or None][-1]
+            assert size + len(before.encode()) > limit
+
+
+class Model:
+    """What an agent and the processes may see: each question is answered once, and in time."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.rules = TerminalRules(self.chance.choice([None, 0, 10]))
+        self.now = 0.0
+        self.open: dict[int, tuple[Question, float]] = {}
+        self.alarms: list[float] = []
+        self.text = ""
+        self.status: Status | None = None
+        self.is_released = self.is_finished = False
+        self.is_stopped: bool | None = None
+        self.keys = 0
+
+    def step(self) -> None:
+        self.now += self.chance.random() * 0.3
+        while self.alarms and min(self.alarms) <= self.now:
+            self.alarms.remove(min(self.alarms))
+            self.check(Due())
+        do = self.chance.choice(["print", "ask", "ask", "ask", "end", "nothing"])
+        if do == "print":
+            self.text += "line\n" if not self.is_released else ""
+            self.check(Printed(b"line\r\n"))
+        elif do == "ask":
+            self.keys += 1
+            names: list[Question] = ["output", "wait", "wait", "kill"]
+            question = self.chance.choice([*names, *names, *names, "release"])
+            self.open[self.keys] = question, self.now
+            self.check(Asked(self.keys, question))
+        elif do == "end" and self.chance.random() < 0.1:
+            self.end(status_of(self.chance.choice([0, 3, -9])))
+        elif self.is_stopped is False and self.chance.random() < 0.1:
+            self.end(status_of(-15))
+        elif self.is_stopped and self.chance.random() < 0.3:
+            self.check(Gone())
+
+    def end(self, status: Status) -> None:
+        if self.status is None:
+            self.status = status
+        self.check(Ended(status))
+
+    def check(self, step: Input) -> None:
+        was_released = self.is_released
+        if isinstance(step, Asked) and step.question == "release" and not was_released:
+            self.is_released = True
+            self.status = self.status or KILLED
+        outputs = self.rules.handle(step, self.now)
+        assert not (self.is_finished and any(not isinstance(each, Refuse) for each in outputs))
+        for each in outputs:
+            self.take(each, was_released=was_released)
+        assert self.rules.status == self.status
+        waiting = [question for question, _ in self.open.values() if question != "release"]
+        assert not (self.status is not None and waiting)
+        assert all(
+            self.now - at <= KILL_S + 0.31 for name, at in self.open.values() if name == "kill"
+        )
+
+    def take(self, output: Output, *, was_released: bool) -> None:
+        match output:
+            case Answer(key, result):
+                self.answered(self.open.pop(key)[0], result)
+            case Refuse(key):
+                del self.open[key]
+                assert was_released or len(self.open) >= MAX_WAITS
+            case Stop(at_once):
+                assert self.is_stopped is None or (at_once and not self.is_stopped)
+                self.is_stopped = at_once
+            case Alarm(after_s):
+                self.alarms.append(self.now + after_s)
+            case Finish():
+                assert not self.is_finished
+                assert not self.open
+                self.is_finished = True
+
+    def answered(self, question: Question, result: dict[str, Any]) -> None:
+        match question:
+            case "output":
+                assert self.text.endswith(result["output"])
+                found = result.get("exitStatus")
+                assert found == (None if self.status is None else self.status.fields())
+            case "wait":
+                assert self.status is not None
+                assert result == self.status.fields()
+            case _:
+                assert result == {}
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_every_question_has_one_answer_in_time_at_random(seed: int) -> None:
+    model = Model(seed)
+    for _ in range(model.chance.randrange(5, 200)):
+        model.step()
+    if not model.is_released:
+        model.open[10_000] = "release", model.now
+        model.check(Asked(10_000, "release"))
+    model.now += RELEASE_S
+    model.check(Due())
+    assert (model.is_finished, model.open) == (True, {})
