@@ -7,6 +7,9 @@ SAY text      a chunk of a message
 ASK command   a shell call that needs a permission
 READ path     a chunk with the text of a file of the client, or its error
 WRITE path t  have the client write the text t; a chunk with the outcome
+OPEN command  open a terminal of the client that a tool call shows, and SAY its id
+TERM command  the same, and wait for the end: SAY its status and output, and release it
+CLIENT m json a call of the client's method m; SAY the result
 HANG          go on until the turn is cancelled
 FLOOD n size  n chunks, padded to this size if given
 ENVIRON       a chunk with the environment and the arguments
@@ -15,6 +18,7 @@ ENVIRON       a chunk with the environment and the arguments
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 from tests.fakes.agents.orders import Conduct, end, environment_text, flood, orders_of
@@ -101,13 +105,8 @@ class Acp:
     def _order(self, word: str, rest: str) -> None:
         if word == "ASK":
             self._ask(rest)
-        elif word == "READ":
-            result = self._call("fs/read_text_file", path=rest)
-            self._say(str(result.get("content", result)))
-        elif word == "WRITE":
-            path, _, text = rest.partition(" ")
-            result = self._call("fs/write_text_file", path=path, content=text)
-            self._say(str(result) if result else f"wrote {path}")
+        elif word in ("READ", "WRITE", "OPEN", "TERM", "CLIENT"):
+            self._use_client(word, rest)
         elif word == "HANG":
             while not self._is_cancelled:
                 self._take(self._wire.next())
@@ -118,6 +117,20 @@ class Acp:
             self._say(environment_text())
         elif not self._conduct.follow(word, rest):
             self._say(rest if word == "SAY" else f"{word} {rest}".strip())
+
+    def _use_client(self, word: str, rest: str) -> None:
+        if word == "READ":
+            result = self._call("fs/read_text_file", path=rest)
+            self._say(str(result.get("content", result)))
+        elif word == "WRITE":
+            path, _, text = rest.partition(" ")
+            result = self._call("fs/write_text_file", path=path, content=text)
+            self._say(str(result) if result else f"wrote {path}")
+        elif word == "CLIENT":
+            method, _, fields = rest.partition(" ")
+            self._say(json.dumps(self._call(method, **json.loads(fields))))
+        else:
+            self._open(rest, is_awaited=word == "TERM")
 
     def _ask(self, command: str) -> None:
         id_ = next(self._ids)
@@ -135,10 +148,27 @@ class Acp:
         status = "completed" if is_allowed else "failed"
         self._update("tool_call_update", toolCallId=f"call_{id_}", status=status, content=content)
 
+    def _open(self, command: str, *, is_awaited: bool) -> None:
+        created = self._call("terminal/create", command=command)
+        if "terminalId" not in created:
+            self._say(f"not run: {created['message']}")
+            return
+        terminal = {"terminalId": created["terminalId"]}
+        call = {"toolCallId": f"call_{terminal['terminalId']}", "title": command, "kind": "execute"}
+        self._update("tool_call", **call, content=[{"type": "terminal", **terminal}])
+        if not is_awaited:
+            self._say(f"opened {terminal['terminalId']}")
+            return
+        status = self._call("terminal/wait_for_exit", **terminal)
+        output = self._call("terminal/output", **terminal)["output"]
+        self._call("terminal/release", **terminal)
+        self._update("tool_call_update", toolCallId=call["toolCallId"], status="completed")
+        self._say(f"ended {status['exitCode']} {status['signal']}: {output}")
+
     def _outcome(self, id_: int) -> str:
         return str(self._response(id_)["result"]["outcome"].get("optionId"))
 
-    def _call(self, method: str, **fields: str) -> Json:
+    def _call(self, method: str, **fields: Any) -> Json:
         """Return the result of a request to the client, or its error."""
         id_ = next(self._ids)
         params = {"sessionId": self._session, **fields}
