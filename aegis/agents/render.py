@@ -27,6 +27,7 @@ from aegis.protocol.agent_events import (
     SystemInit,
     TasksChanged,
     TerminalEnded,
+    TerminalOutput,
     ToolProgress,
     ToolResult,
     ToolUse,
@@ -118,6 +119,10 @@ def _tool_result(event: ToolResult) -> list[Segment]:
     return [Segment(_head(event.text) or "(no output)", style)]
 
 
+def _terminal_output(event: TerminalOutput) -> list[Segment]:
+    return [Segment(_tail(event.output), "dim")] if event.output else []
+
+
 def _terminal(event: TerminalEnded) -> list[Segment]:
     is_good = event.exit_code == 0
     code = f"exit {event.exit_code}" if event.signal is None else _line(event.signal)
@@ -200,6 +205,7 @@ _WRITERS: Mapping[type, Callable[[Any], list[Segment]]] = {
     ToolUse: _tool_use,
     ToolProgress: _tool_progress,
     ToolResult: _tool_result,
+    TerminalOutput: _terminal_output,
     TerminalEnded: _terminal,
     Plan: _plan,
     RateLimit: _rate_limit,

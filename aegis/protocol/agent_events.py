@@ -92,6 +92,16 @@ class ToolResult:
 
 
 @attrs.frozen(kw_only=True)
+class TerminalOutput:
+    """The end of the output of an ACP terminal so far; a later event replaces it."""
+
+    tag: ClassVar[str] = "terminal_output"
+    terminal: str
+    output: str
+    truncated: bool = False
+
+
+@attrs.frozen(kw_only=True)
 class TerminalEnded:
     """An ACP terminal was released: its command, and the end of its output.
 
@@ -276,6 +286,7 @@ AgentEvent = (
     | ToolUse
     | ToolProgress
     | ToolResult
+    | TerminalOutput
     | TerminalEnded
     | Plan
     | Usage

@@ -109,6 +109,8 @@ def test_a_terminal_is_in_the_tree_until_its_session_is_closed(team: Team) -> No
     handle = team.spawn("OPEN echo begun; sleep 1000", profile="acp-full")
     says(team, handle, "opened term_1_1")
     assert "term_1_1" in set(names_in(team.call("tree")))
+    until(lambda: events(team, handle, "terminal_output") != [], "the output is shown")
+    assert events(team, handle, "terminal_output")[0]["output"] == "begun\n"
     assert any("sleep 1000" in command_of(each) for each in agents_of(team.daemon))
     team.call("close", handle=handle)
     until(lambda: agents_of(team.daemon) == [], "no process is left")

@@ -29,6 +29,7 @@ from aegis.protocol.agent_events import (
     SystemInit,
     TasksChanged,
     TerminalEnded,
+    TerminalOutput,
     ToolProgress,
     ToolResult,
     ToolUse,
@@ -70,6 +71,7 @@ SHOWN: list[tuple[AgentEvent, str]] = [
         TerminalEnded(terminal="t", command="yes", output="y\n", truncated=True, signal="SIGTERM"),
         "$ yes\n…\ny\n[SIGTERM]",
     ),
+    (TerminalOutput(terminal="t", output=LINES), "\n".join(LINES.split("\n")[-20:])),
     (TerminalEnded(terminal="t", command="true", output="", exit_code=0), "$ true\n[exit 0]"),
     (
         Plan(
@@ -162,6 +164,7 @@ def with_text(text: str) -> list[AgentEvent]:
         ToolUse(id=text, name=text, title=text + "!", input={text: [text]}),
         ToolProgress(id=text, text=text),
         ToolResult(id=text, text=text),
+        TerminalOutput(terminal=text, output=text),
         TerminalEnded(terminal=text, command=text, output=text, signal=text),
         Plan(steps=[PlanStep(text=text)]),
         RateLimit(status="rejected", kind=text),

@@ -7,12 +7,15 @@
 - ``kill`` is answered once the command has ended, at most ``KILL_S`` later; the terminal stays.
 - ``release`` answers what is open, ends every process, and is answered after that, at most
   ``RELEASE_S`` later. Nothing is answered after it.
+- While a command runs, its new output is shown: soon at first, then at longer and longer intervals,
+  so that what is stored of a long command is bounded.
 - The status is known only after the command's end, and never changes. A process that the command
   has left behind may print until the release.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -23,6 +26,9 @@ from aegis.processes.text import TextCleaner
 
 KILL_S = 2.0
 RELEASE_S = 2.0
+
+SHOW_S, MAX_SHOW_S = 0.5, 30.0
+"""The first and the longest interval at which new output is shown."""
 
 MAX_WAITS = 8
 """Questions of one terminal that may wait for an answer."""
@@ -120,11 +126,16 @@ class Alarm:
 
 
 @attrs.frozen
+class Show:
+    """Show the output so far to people: it is new since the last time."""
+
+
+@attrs.frozen
 class Finish:
     """The terminal is released: nothing is asked any more."""
 
 
-Output = Answer | Refuse | Stop | Alarm | Finish
+Output = Answer | Refuse | Stop | Alarm | Show | Finish
 
 
 class TerminalRules:
@@ -137,6 +148,7 @@ class TerminalRules:
         self._kills: dict[int, float] = {}
         self._release: tuple[int, float] | None = None
         self._is_stopping = self._is_finished = False
+        self._show_after_s, self._show_at = SHOW_S, math.inf
         self.status: Status | None = None
         """None while the command runs."""
 
@@ -149,6 +161,7 @@ class TerminalRules:
         match step:
             case Printed(data):
                 self._cleaner.feed(data)
+                return self._note_output(now)
             case Ended(status):
                 return self._ended(status)
             case Asked(key, question):
@@ -157,7 +170,13 @@ class TerminalRules:
                 return self._finish()
             case Due():
                 return self._due(now)
-        return []
+
+    def _note_output(self, now: float) -> list[Output]:
+        if self.status is not None or self._show_at < math.inf:
+            return []
+        after_s, self._show_at = self._show_after_s, now + self._show_after_s
+        self._show_after_s = min(2 * after_s, MAX_SHOW_S)
+        return [Alarm(after_s)]
 
     def _asked(self, key: int, question: Question, now: float) -> list[Output]:
         if self._release is not None:
@@ -211,6 +230,9 @@ class TerminalRules:
         for key in late:
             del self._kills[key]
         answers: list[Output] = [Answer(key, {}) for key in late]
+        if self._show_at <= now:
+            self._show_at = math.inf
+            answers += [] if self.status is not None else [Show()]
         if self._release is not None and self._release[1] <= now:
             return [*answers, *self._finish()]
         return answers

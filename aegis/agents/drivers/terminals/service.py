@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,7 +31,7 @@ from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.names import shorten
 from aegis.path_text import text_of_path
 from aegis.processes.process_scan import ProcessScan
-from aegis.protocol.agent_events import AgentEvent, TerminalEnded
+from aegis.protocol.agent_events import AgentEvent, TerminalEnded, TerminalOutput
 
 log = structlog.get_logger("aegis.agents")
 
@@ -47,6 +48,9 @@ MAX_STORED_CHARS = 16 * 1024
 
 PLAIN = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "MANPAGER": "cat"}
 """Nobody can draw on such a terminal, or leave a pager."""
+
+MAX_SHOWN_CHARS = 2 * 1024
+"""The end of the output that is stored each time while the command runs."""
 
 QUESTIONS: Mapping[str, Question] = {
     "terminal/output": "output",
@@ -154,7 +158,8 @@ class AgentTerminals:
     async def _start(self, id_: str, launch: Launch, run: Run) -> Ref[Any]:
         if self._is_over:
             raise Unavailable(f"{METHOD}: the agent's process is ending")
-        spec = ChildSpec.of(id_, CommandTerminal, launch, run.limit, self._plan.scan)
+        show, scan = partial(self._show, id_), self._plan.scan
+        spec = ChildSpec.of(id_, CommandTerminal, launch, run.limit, scan, show)
         spec = spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
         try:
             return await self._system.supervisor(self._plan.supervisor).start_child(spec)
@@ -162,6 +167,11 @@ class AgentTerminals:
             cause = root_cause(error)
             reason = cause if isinstance(cause, AegisError) else error
             raise Unavailable(f"{METHOD}: {reason}") from error
+
+    def _show(self, id_: str, output: str, truncated: bool) -> None:
+        text = output[-MAX_SHOWN_CHARS:]
+        is_cut = truncated or len(text) < len(output)
+        self._emit(TerminalOutput(terminal=id_, output=text, truncated=is_cut))
 
     def _launch(self, run: Run, number: int) -> Launch:
         """Return how the command is started. Raises ``InvalidRequest``."""

@@ -9,6 +9,7 @@ program that asks for a password there fails instead of waiting for ever.
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -30,6 +31,7 @@ from aegis.agents.drivers.terminals.rules import (
     Printed,
     Question,
     Refuse,
+    Show,
     Status,
     Stop,
     TerminalRules,
@@ -91,9 +93,19 @@ Order = AskTerminal | LookAtTerminal | Due
 
 
 class CommandTerminal(Actor[Order]):
-    """The actor of one command that keeps ``limit`` bytes of output; see ``TerminalRules``."""
+    """The actor of one command that keeps ``limit`` bytes of output; see ``TerminalRules``.
 
-    def __init__(self, launch: Launch, limit: int | None, scan: ProcessScan) -> None:
+    ``show`` is called with new output from time to time, and whether its beginning was dropped.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        limit: int | None,
+        scan: ProcessScan,
+        show: Callable[[str, bool], None],
+    ) -> None:
+        self._show = show
         self._launch = launch
         self._scan = scan
         self._rules = TerminalRules(limit)
@@ -144,6 +156,8 @@ class CommandTerminal(Actor[Order]):
                     self.context.start_soon(self._stop, at_once)
                 case Alarm(after_s):
                     self.context.after(after_s, Due())
+                case Show():
+                    self._show(*self._rules.shown())
                 case Finish():
                     self.context.finish()
 

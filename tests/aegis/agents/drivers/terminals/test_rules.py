@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -12,6 +13,7 @@ from aegis.agents.drivers.terminals.rules import (
     KILLED,
     MAX_WAITS,
     RELEASE_S,
+    SHOW_S,
     Alarm,
     Answer,
     Asked,
@@ -24,6 +26,7 @@ from aegis.agents.drivers.terminals.rules import (
     Printed,
     Question,
     Refuse,
+    Show,
     Status,
     Stop,
     TerminalRules,
@@ -81,6 +84,13 @@ def shown(text: str, *, truncated: bool = False, status: Status | None = None) -
         ([Asked(1, "release"), Ended(DONE)], []),
         ([Asked(1, "release"), Asked(2, "output")], [Refuse(2, "the terminal was released")]),
         ([Asked(1, "release"), Asked(2, "release")], [Refuse(2, "the terminal was released")]),
+        ([Printed(b"a")], [Alarm(SHOW_S)]),
+        ([Printed(b"a"), Printed(b"b")], []),
+        ([Printed(b"a"), (SHOW_S, Due())], [Show()]),
+        ([Printed(b"a"), (SHOW_S, Due()), Due()], []),
+        ([Printed(b"a"), (SHOW_S, Due()), Printed(b"b")], [Alarm(2 * SHOW_S)]),
+        ([Printed(b"a"), Ended(DONE), (SHOW_S, Due())], []),
+        ([Ended(DONE), Printed(b"a")], []),
         ([Due()], []),
         ([Gone()], []),
     ],
@@ -97,6 +107,18 @@ def test_the_questions_that_wait_are_limited_and_an_output_is_always_answered() 
     for each in outputs[-3:-1]:
         assert isinstance(each[0], Refuse)
     assert outputs[-1] == [Answer(52, shown(""))]
+
+
+def test_a_command_that_prints_for_an_hour_is_shown_less_and_less_often() -> None:
+    rules, shows, alarm = TerminalRules(0), 0, math.inf
+    for tenth in range(36_000):
+        now = tenth / 10
+        outputs = rules.handle(Printed(b"x"), now)
+        outputs += rules.handle(Due(), now) if alarm <= now else []
+        for each in outputs:
+            alarm = now + each.after_s if isinstance(each, Alarm) else alarm
+            shows += isinstance(each, Show)
+    assert 120 <= shows <= 130
 
 
 @pytest.mark.parametrize(
@@ -230,6 +252,8 @@ class Model:
                 self.is_stopped = at_once
             case Alarm(after_s):
                 self.alarms.append(self.now + after_s)
+            case Show():
+                assert self.status is None
             case Finish():
                 assert not self.is_finished
                 assert not self.open
