@@ -28,6 +28,7 @@ from aegis.protocol.agent_events import (
     TasksChanged,
     TerminalEnded,
     TerminalOutput,
+    TerminalStarted,
     ToolProgress,
     ToolResult,
     ToolUse,
@@ -119,6 +120,10 @@ def _tool_result(event: ToolResult) -> list[Segment]:
     return [Segment(_head(event.text) or "(no output)", style)]
 
 
+def _terminal_started(event: TerminalStarted) -> list[Segment]:
+    return [Segment(f"$ {_line(event.command)}", "bold")]
+
+
 def _terminal_output(event: TerminalOutput) -> list[Segment]:
     return [Segment(_tail(event.output), "dim")] if event.output else []
 
@@ -205,6 +210,7 @@ _WRITERS: Mapping[type, Callable[[Any], list[Segment]]] = {
     ToolUse: _tool_use,
     ToolProgress: _tool_progress,
     ToolResult: _tool_result,
+    TerminalStarted: _terminal_started,
     TerminalOutput: _terminal_output,
     TerminalEnded: _terminal,
     Plan: _plan,

@@ -307,6 +307,10 @@ def _details(info: Mapping[str, Any]) -> str:
         ("limited until", info["limited_until"]),
         ("without progress", duration(info["quiet_s"]) if info["quiet_s"] else None),
         ("tools running", ", ".join(map(tool_name, info["tools"]))),
+        (
+            "terminals",
+            ", ".join(f"{each['id']}: {each['command']}" for each in info.get("terminals", ())),
+        ),
         ("turn", info["turn"]),
         ("waiting", info["waiting"] or None),
         *_usage(info["usage"] or {}),

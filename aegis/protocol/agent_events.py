@@ -92,6 +92,15 @@ class ToolResult:
 
 
 @attrs.frozen(kw_only=True)
+class TerminalStarted:
+    """The agent has its client run a command, in an ACP terminal with this id."""
+
+    tag: ClassVar[str] = "terminal_started"
+    terminal: str
+    command: str
+
+
+@attrs.frozen(kw_only=True)
 class TerminalOutput:
     """The end of the output of an ACP terminal so far; a later event replaces it."""
 
@@ -286,6 +295,7 @@ AgentEvent = (
     | ToolUse
     | ToolProgress
     | ToolResult
+    | TerminalStarted
     | TerminalOutput
     | TerminalEnded
     | Plan

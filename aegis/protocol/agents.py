@@ -65,6 +65,14 @@ class AgentUsage:
 
 
 @attrs.frozen(kw_only=True)
+class AgentTerminal:
+    """A terminal in which an agent has its session run a command, until it releases it."""
+
+    id: str
+    command: str
+
+
+@attrs.frozen(kw_only=True)
 class AgentInfo:
     """The state of an agent session.
 
@@ -74,7 +82,7 @@ class AgentInfo:
     ``waiting`` messages wait for the next turn. ``conversation`` is the agent's own id, with which
     its own program can continue. ``usage`` is None if the session has no actor: it is closed.
     ``permission`` and ``budget_usd`` are those that hold now, from the profile or ``agent set``; a
-    closed session has none.
+    closed session has none. ``terminals`` are those in which it has its session run commands.
     """
 
     id: str
@@ -97,6 +105,7 @@ class AgentInfo:
     usage: AgentUsage | None = None
     permission: str = ""
     budget_usd: float | None = None
+    terminals: list[AgentTerminal] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)

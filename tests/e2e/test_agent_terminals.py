@@ -67,6 +67,9 @@ def test_a_command_is_asked_for_run_and_shown_after_its_release(team: Team) -> N
     assert (end["command"], end["output"], end["exit_code"]) == ("echo a; exit 3", "a\n", 3)
     (shown,) = [each for each in events(team, handle, "tool_progress") if each["terminal"]]
     assert shown["terminal"] == end["terminal"]
+    read = team.daemon.cli("agent", "read", handle).stdout
+    assert "$ echo a; exit 3\n" in read
+    assert " a\n      [exit 3]\n" in read
 
 
 def test_a_profile_that_only_reads_runs_nothing_and_nobody_is_asked(team: Team) -> None:
@@ -109,6 +112,10 @@ def test_a_terminal_is_in_the_tree_until_its_session_is_closed(team: Team) -> No
     handle = team.spawn("OPEN echo begun; sleep 1000", profile="acp-full")
     says(team, handle, "opened term_1_1")
     assert "term_1_1" in set(names_in(team.call("tree")))
+    listed = [{"id": "term_1_1", "command": "echo begun; sleep 1000"}]
+    until(lambda: team.info(handle)["terminals"] == listed, "the terminal is listed")
+    shown = team.daemon.cli("agent", "show", handle).stdout
+    assert "term_1_1: echo begun; sleep 1000" in shown
     until(lambda: events(team, handle, "terminal_output") != [], "the output is shown")
     assert events(team, handle, "terminal_output")[0]["output"] == "begun\n"
     assert any("sleep 1000" in command_of(each) for each in agents_of(team.daemon))
@@ -116,6 +123,7 @@ def test_a_terminal_is_in_the_tree_until_its_session_is_closed(team: Team) -> No
     until(lambda: agents_of(team.daemon) == [], "no process is left")
     (end,) = events(team, handle, "terminal_ended")
     assert (end["output"], end["signal"]) == ("begun\n", "SIGKILL")
+    assert team.info(handle)["terminals"] == []
     assert "term_1_1" not in set(names_in(team.call("tree")))
 
 

@@ -11,11 +11,13 @@ MAX_TOOLS = 256
 class Activity:
     """The running ``tools`` by id with their titles, the background ``tasks``, and the ``model``.
 
-    ``progressed_at`` is the moment of the agent's last event.
+    ``terminals`` are the open ACP terminals by id, with their commands. ``progressed_at`` is the
+    moment of the agent's last event.
     """
 
     def __init__(self, now: float) -> None:
         self.tools: dict[str, str] = {}
+        self.terminals: dict[str, str] = {}
         self.tasks: tuple[str, ...] = ()
         self.model = ""
         self.progressed_at = now
@@ -29,6 +31,11 @@ class Activity:
                     self.tools[tool] = title or name
             case ev.ToolResult(id=tool):
                 self.tools.pop(tool, None)
+            case ev.TerminalStarted(terminal=terminal, command=command):
+                if len(self.terminals) < MAX_TOOLS:
+                    self.terminals[terminal] = command
+            case ev.TerminalEnded(terminal=terminal):
+                self.terminals.pop(terminal, None)
             case ev.TasksChanged(tasks=tasks):
                 self.tasks = tuple(tasks)
             case ev.SystemInit(model=model) if model:
@@ -39,5 +46,6 @@ class Activity:
         self.tools.clear()
 
     def end_process(self) -> None:
-        """Note the end of the agent's process: no background task outlives it."""
+        """Note the end of the agent's process: no task and no terminal outlives it."""
         self.tasks = ()
+        self.terminals.clear()

@@ -11,7 +11,7 @@ from aegis.agents.sessions.metrics import Metrics
 from aegis.agents.sessions.rules import Session
 from aegis.agents.sessions.steps import Phase
 from aegis.clock import utc_text
-from aegis.protocol.agents import AgentInfo, AgentState, AgentUsage, Blocked
+from aegis.protocol.agents import AgentInfo, AgentState, AgentTerminal, AgentUsage, Blocked
 
 STALLED_S = 120.0
 """Seconds without progress after which a working agent is stalled."""
@@ -67,6 +67,10 @@ def agent_info(
         waiting=session.waiting,
         quiet_s=_quiet_s(session, now),
         tools=[each[:200] for each in session.activity.tools.values()][:16],
+        terminals=[
+            AgentTerminal(id=id_, command=command[:200])
+            for id_, command in session.activity.terminals.items()
+        ],
         blocked=blocked_by,
         limited_until=moment_text(limited_until) if is_limited and limited_until else None,
         conversation=session.conversation,
@@ -123,6 +127,7 @@ def reported(
         session.turns,
         session.waiting,
         tuple(session.activity.tools.values()),
+        tuple(session.activity.terminals),
         blocked_by,
         limited_until if limited_until is not None and now < limited_until else None,
         session.conversation,

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 OWN_PREFIX = "mcp__aegis__"
 """The beginning of the names that agents give to our tools."""
 
+OUTPUTS = ("terminal_output", "terminal_ended")
+"""The events with the output of an ACP terminal so far, and at its end."""
+
 RESULT_LINES = 12
 LINE_CHARS = 160
 INDENT = " " * 6
@@ -30,7 +33,7 @@ def transcript_lines(entries: Sequence[Mapping[str, Any]]) -> str:
     """Return the entries as lines, with the seq of each; some entries are nothing for people.
 
     A request that the profile answered is left out. A tool call is shown once, as the agent
-    described it last.
+    described it last, and the output of a terminal once, as it was last.
     """
     settled = {
         each["fields"].get("request")
@@ -40,9 +43,12 @@ def transcript_lines(entries: Sequence[Mapping[str, Any]]) -> str:
     calls = {
         event.get("id"): event for event in map(_event, entries) if event.get("type") == "tool_use"
     }
+    outputs = _last_outputs(entries)
     lines = []
     for entry in entries:
         event = _event(entry)
+        if event.get("type") in OUTPUTS and outputs[event.get("terminal")] is not event:
+            continue
         if event.get("type") == "request_opened" and event.get("id") in settled:
             continue
         if event.get("type") == "tool_use":
@@ -56,6 +62,12 @@ def transcript_lines(entries: Sequence[Mapping[str, Any]]) -> str:
 def _event(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     event: Mapping[str, Any] = entry["fields"].get("event") or {}
     return event if entry["kind"] == "event" else {}
+
+
+def _last_outputs(entries: Sequence[Mapping[str, Any]]) -> Mapping[Any, Mapping[str, Any]]:
+    """Return the last event with the output of each terminal."""
+    shown = [event for event in map(_event, entries) if event.get("type") in OUTPUTS]
+    return {event.get("terminal"): event for event in shown}
 
 
 def _is_allowed(fields: Mapping[str, Any]) -> bool:
@@ -95,6 +107,10 @@ def _event_text(event: Mapping[str, Any]) -> str:
             return f"⚙ {_call(event)}"
         case "tool_result":
             return f"↳ {'failed: ' if event.get('is_error') else ''}{_cut(event.get('text', ''))}"
+        case "terminal_started":
+            return _line(f"$ {event.get('command')}")
+        case "terminal_output" | "terminal_ended":
+            return "\n".join(filter(None, (_tail(str(event.get("output", ""))), _status(event))))
         case "request_opened":
             return f"? {event.get('kind')}: {_call(event)}"
         case "retrying":
@@ -116,6 +132,19 @@ def _cut(text: str) -> str:
     more = len(lines) - RESULT_LINES
     shown = [_line(each) for each in lines[:RESULT_LINES]]
     return "\n".join([*shown, f"[{more} lines more: --json]"] if more > 0 else shown)
+
+
+def _tail(text: str) -> str:
+    lines = text.rstrip("\n").split("\n")
+    more = len(lines) - RESULT_LINES
+    shown = [_line(each) for each in lines[-RESULT_LINES:]]
+    return "\n".join([f"[{more} lines before: --json]", *shown] if more > 0 else shown)
+
+
+def _status(event: Mapping[str, Any]) -> str:
+    if event.get("type") == "terminal_output":
+        return ""
+    return f"[{event.get('signal') or 'exit {}'.format(event.get('exit_code'))}]"
 
 
 def _line(text: str) -> str:

@@ -30,6 +30,7 @@ from aegis.protocol.agent_events import (
     TasksChanged,
     TerminalEnded,
     TerminalOutput,
+    TerminalStarted,
     ToolProgress,
     ToolResult,
     ToolUse,
@@ -71,6 +72,7 @@ SHOWN: list[tuple[AgentEvent, str]] = [
         TerminalEnded(terminal="t", command="yes", output="y\n", truncated=True, signal="SIGTERM"),
         "$ yes\n…\ny\n[SIGTERM]",
     ),
+    (TerminalStarted(terminal="t", command="make\n"), "$ make<U+000A>"),
     (TerminalOutput(terminal="t", output=LINES), "\n".join(LINES.split("\n")[-20:])),
     (TerminalEnded(terminal="t", command="true", output="", exit_code=0), "$ true\n[exit 0]"),
     (
@@ -164,6 +166,7 @@ def with_text(text: str) -> list[AgentEvent]:
         ToolUse(id=text, name=text, title=text + "!", input={text: [text]}),
         ToolProgress(id=text, text=text),
         ToolResult(id=text, text=text),
+        TerminalStarted(terminal=text, command=text),
         TerminalOutput(terminal=text, output=text),
         TerminalEnded(terminal=text, command=text, output=text, signal=text),
         Plan(steps=[PlanStep(text=text)]),

@@ -31,7 +31,7 @@ from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.names import shorten
 from aegis.path_text import text_of_path
 from aegis.processes.process_scan import ProcessScan
-from aegis.protocol.agent_events import AgentEvent, TerminalEnded, TerminalOutput
+from aegis.protocol.agent_events import AgentEvent, TerminalEnded, TerminalOutput, TerminalStarted
 
 log = structlog.get_logger("aegis.agents")
 
@@ -42,6 +42,8 @@ TERM_S = 1.0
 """Seconds between TERM and KILL. ``terminal/kill`` is answered within ``KILL_S``."""
 
 CLEANUP_S = 2.0
+
+MAX_TITLE_CHARS = 2000
 
 MAX_STORED_CHARS = 16 * 1024
 """The end of the output that is stored in the transcript at the release."""
@@ -153,6 +155,7 @@ class AgentTerminals:
         finally:
             if terminal.ref is None:
                 self._terminals.pop(id_, None)
+        self._emit(TerminalStarted(terminal=id_, command=_title(run)))
         return id_
 
     async def _start(self, id_: str, launch: Launch, run: Run) -> Ref[Any]:
@@ -211,7 +214,7 @@ class AgentTerminals:
         kept = look.output[-MAX_STORED_CHARS:]
         event = TerminalEnded(
             terminal=id_,
-            command=shorten(terminal.run.title, 2000),
+            command=_title(terminal.run),
             output=kept,
             truncated=look.truncated or len(kept) < len(look.output),
             exit_code=status.exit_code,
@@ -219,6 +222,10 @@ class AgentTerminals:
         )
         self._emit(event)
         return await self._ask(terminal.ref, "release")
+
+
+def _title(run: Run) -> str:
+    return shorten(run.title, MAX_TITLE_CHARS)
 
 
 def _directory(cwd: str, above: str) -> str:

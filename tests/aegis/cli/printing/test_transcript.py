@@ -47,6 +47,10 @@ def asked(seq: int) -> dict[str, Any]:
         (call(1, name="", title="Shell: ls", input={}), "⚙ Shell: ls"),
         (event(1, "tool_result", text="out\n"), "↳ out"),
         (event(1, "tool_result", text="no", is_error=True), "↳ failed: no"),
+        (event(1, "terminal_started", terminal="t", command="make"), "$ make"),
+        (event(1, "terminal_output", terminal="t", output="a\nb\n"), "a\n{}b"),
+        (event(1, "terminal_ended", terminal="t", output="a\n", exit_code=2), "a\n{}[exit 2]"),
+        (event(1, "terminal_ended", terminal="t", output="", signal="SIGTERM"), "[SIGTERM]"),
         (asked(1), '? permission: aegis_term_run {{"cmd": "ls"}}'),
         (event(1, "rate_limit", status="rejected"), "usage limit: rejected"),
         (event(1, "retrying", attempt=1, attempts=10), "retrying (1 of 10)"),
@@ -54,6 +58,26 @@ def asked(seq: int) -> dict[str, Any]:
 )
 def test_an_entry_has_its_seq_and_is_indented(one: dict[str, Any], shown: str) -> None:
     assert transcript_lines([one]) == f"    1 {shown.format(' ' * 6, ' ' * 6)}"
+
+
+def test_the_output_of_a_terminal_is_shown_once_as_it_was_last() -> None:
+    outputs = [
+        event(1, "terminal_output", terminal="t", output="a"),
+        event(2, "terminal_output", terminal="u", output="other"),
+        event(3, "terminal_output", terminal="t", output="a\nb"),
+    ]
+    assert transcript_lines(outputs) == "    2 other\n    3 a\n      b"
+    end = event(4, "terminal_ended", terminal="t", output="a\nb\nc", exit_code=0)
+    shown = "    2 other\n    4 a\n      b\n      c\n      [exit 0]"
+    assert transcript_lines([*outputs, end]) == shown
+
+
+def test_the_end_of_a_long_output_is_shown() -> None:
+    output = "\n".join(map(str, range(RESULT_LINES + 3)))
+    end = event(1, "terminal_ended", terminal="t", output=output, exit_code=0)
+    first, *rest = transcript_lines([end]).split("\n")
+    assert first == "    1 [3 lines before: --json]"
+    assert rest[-2:] == [f"      {RESULT_LINES + 2}", "      [exit 0]"]
 
 
 @pytest.mark.parametrize(
