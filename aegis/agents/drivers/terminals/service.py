@@ -54,6 +54,8 @@ PLAIN = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "MANPAGER": "cat"}
 MAX_SHOWN_CHARS = 2 * 1024
 """The end of the output that is stored each time while the command runs."""
 
+ENDING = f"{METHOD}: the agent's process is ending"
+
 QUESTIONS: Mapping[str, Question] = {
     "terminal/output": "output",
     "terminal/wait_for_exit": "wait",
@@ -120,20 +122,22 @@ class AgentTerminals:
     async def end(self) -> None:
         """Release every terminal. Idempotent."""
         self._is_over = True
-        open_ = [each for each in self._terminals.items() if each[1].ref is not None]
-        self._terminals.clear()
+        terminals, self._terminals = self._terminals, {}
         async with trio.open_nursery() as nursery:
-            for id_, terminal in open_:
-                nursery.start_soon(self._release, id_, terminal)
-        await self._stop_others()
-
-    async def _stop_others(self) -> None:
-        """Stop terminals whose creation or release was cancelled half-way."""
+            for id_, terminal in terminals.items():
+                if terminal.ref is not None:
+                    nursery.start_soon(self._release, id_, terminal)
+        # Also one that is being started, and one whose release was cancelled half-way.
         with suppress(ActorError):
             supervisor = self._system.supervisor(self._plan.supervisor)
-            for name in supervisor.names:
-                if name.startswith(self._name("")):
-                    await supervisor.stop_child(name)
+            left = [each for each in supervisor.names if each.startswith(self._name(""))]
+            async with trio.open_nursery() as nursery:
+                for name in {*terminals, *left}:
+                    nursery.start_soon(self._stop, name)
+
+    async def _stop(self, name: str) -> None:
+        with suppress(ActorError):  # the supervisor has ended, and its children before it
+            await self._system.supervisor(self._plan.supervisor).stop_child(name)
 
     def _name(self, number: object) -> str:
         return f"term_{self._plan.launch}_{number}"
@@ -155,12 +159,14 @@ class AgentTerminals:
         finally:
             if terminal.ref is None:
                 self._terminals.pop(id_, None)
+        if self._is_over:
+            raise Unavailable(ENDING)
         self._emit(TerminalStarted(terminal=id_, command=_title(run)))
         return id_
 
     async def _start(self, id_: str, launch: Launch, run: Run) -> Ref[Any]:
         if self._is_over:
-            raise Unavailable(f"{METHOD}: the agent's process is ending")
+            raise Unavailable(ENDING)
         show, scan = partial(self._show, id_), self._plan.scan
         spec = ChildSpec.of(id_, CommandTerminal, launch, run.limit, scan, show)
         spec = spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)

@@ -169,6 +169,8 @@ class CommandTerminal(Actor[Order]):
 
     async def _note_end(self, process: GuardedProcess) -> None:
         await process.ended.wait()
+        if process.lost_guard:  # nothing else ends the command, whose end is about to be reported
+            await process.end(self._scan, quickly=True)
         self._running.cancel()
 
     async def _read(self, pty: ErrorTerminal, process: GuardedProcess) -> None:
@@ -192,6 +194,8 @@ class CommandTerminal(Actor[Order]):
             began, taken = trio.current_time(), 0
             while taken < BURST_BYTES:
                 data = await pty.read()
+                if not data:  # no end of the stream is expected; do not read it again and again
+                    await trio.sleep_forever()
                 taken += len(data)
                 self._handle(Printed(data))
             await trio.sleep(min(0.5, PAUSE_SHARE * (trio.current_time() - began)))

@@ -288,8 +288,29 @@ async def test_a_killed_guard_is_the_end_of_the_command(tmp_path: Path) -> None:
         (guard,) = [each.pid for each in it.processes() if each.parent == os.getpid()]
         os.kill(guard, signal.SIGKILL)
         assert await it.wait(id_) == KILLED
-        await it.call("release", id_)
         assert it.processes() == []
+        await it.call("release", id_)
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_terminal_that_is_being_created_at_the_end_leaves_no_process(
+    tmp_path: Path, steps: int
+) -> None:
+    refused = []
+
+    async def create(it: World) -> None:
+        try:
+            await it.create("setsid sleep 1000 & sleep 1000")
+        except Unavailable as error:
+            refused.append(str(error))
+
+    async with terminals_in(tmp_path) as it, trio.open_nursery() as nursery:
+        nursery.start_soon(create, it)
+        await trio.sleep(0.004 * steps)
+        await it.terminals.end()
+        if steps % 2:
+            nursery.cancel_scope.cancel()
+    assert len(refused) <= 1
 
 
 async def test_no_terminal_is_created_after_the_end(tmp_path: Path) -> None:
