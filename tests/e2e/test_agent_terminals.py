@@ -81,12 +81,13 @@ def test_a_profile_that_only_reads_runs_nothing_and_nobody_is_asked(team: Team) 
 
 
 def test_a_command_has_the_environment_of_the_agent_without_its_keys(team: Team) -> None:
-    handle = team.spawn('TERM echo "[$PLAIN][$A_KEY][$AEGIS_HANDLE]"', profile="acp-full")
-    says(team, handle, "ended 0 None: [plain][][]")
+    handle = team.spawn('TERM echo "[$PLAIN][$A_KEY][${HOME:+home}]"', profile="acp-full")
+    says(team, handle, "ended 0 None: [plain][][home]")
 
 
-def test_a_command_acts_as_the_agent(team: Team) -> None:
-    handle = team.spawn(f"TERM {program(team.daemon, 'down')} 2>&1", profile="acp-full")
+@pytest.mark.parametrize("escape", ["", "setsid --wait env -u AEGIS_TERMINAL "])
+def test_a_command_acts_as_the_agent(team: Team, escape: str) -> None:
+    handle = team.spawn(f"TERM {escape}{program(team.daemon, 'down')} 2>&1", profile="acp-full")
     says(team, handle, "for the operator only")
 
 

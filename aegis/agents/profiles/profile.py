@@ -98,6 +98,12 @@ def find_profile(
     return f"there is no profile {shorten(name)!r}; {hint}"
 
 
+NO_SECRETS = frozenset(
+    {"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"}
+)
+"""Variables that are no secret, also if a profile takes them from the daemon."""
+
+
 def refuse_start(profile: Profile, variables: Mapping[str, str]) -> str | None:
     """Return why no session can be started from the profile, in one sentence; None if one can.
 
@@ -158,13 +164,13 @@ def process_variables(
 def secret_names(profile: Profile) -> frozenset[str]:
     """Return the variables of an agent that its commands must not have: keys and passwords.
 
-    A variable that the profile takes from the daemon by ``$NAME`` is a secret under both names.
+    A variable that the profile takes from the daemon by ``$NAME`` is a secret under both names,
+    unless every program needs it.
     """
     taken = references(profile.environment)
     provider = profile.provider
-    return frozenset(
-        (*taken, *taken.values(), *provider.password_variables, *provider.key_variables)
-    )
+    names = (*taken, *taken.values(), *provider.password_variables, *provider.key_variables)
+    return frozenset(names) - NO_SECRETS
 
 
 def references(environment: Mapping[str, str]) -> dict[str, str]:

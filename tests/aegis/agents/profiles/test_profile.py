@@ -13,6 +13,7 @@ from aegis.agents.profiles.profile import (
     process_variables,
     profile_of,
     refuse_start,
+    secret_names,
     variables_of,
 )
 from aegis.configuration.agents import AgentSection
@@ -55,6 +56,15 @@ def test_a_variable_that_is_only_preset_can_be_replaced() -> None:
     assert profile_of("c", made()).environment["ENABLE_TOOL_SEARCH"] == "false"
     changed = profile_of("c", made(env={"ENABLE_TOOL_SEARCH": "true"}))
     assert changed.environment["ENABLE_TOOL_SEARCH"] == "true"
+
+
+def test_keys_are_secret_from_the_commands_of_an_agent_and_what_every_program_needs_is_not() -> (
+    None
+):
+    env = {"MY_KEY": "$THEIR_KEY", "PATH": "$PATH", "PLAIN": "x"}
+    secrets = secret_names(profile_of("g", made(provider="gemini", env=env)))
+    assert secrets >= {"MY_KEY", "THEIR_KEY", "GEMINI_API_KEY"}
+    assert not secrets & {"PATH", "PLAIN"}
 
 
 def test_a_value_with_a_dollar_is_taken_from_the_daemon() -> None:

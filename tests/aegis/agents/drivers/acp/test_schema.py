@@ -10,6 +10,15 @@ import pytest
 from aegis.agents.drivers.acp.elicitation import CANCELLED, elicitation_request, elicitation_result
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.harness import Refused
+from aegis.agents.drivers.terminals.rules import (
+    Answer,
+    Asked,
+    Ended,
+    Gone,
+    Input,
+    Status,
+    TerminalRules,
+)
 from aegis.protocol.agent_events import ElicitationAnswer, PermissionAnswer
 from tests.aegis.agents.drivers.acp.player import Player, names
 from tests.aegis.agents.drivers.acp.summary import options_of
@@ -105,3 +114,26 @@ def test_a_misspelled_field_does_not_fit() -> None:
         assert_fits({"sessionId": "s", "modeID": "x", "modeId": "x"}, "SetSessionModeRequest")
     with pytest.raises(ValueError, match="modeId"):
         assert_fits({"sessionId": "s"}, "SetSessionModeRequest")
+
+
+@pytest.mark.parametrize(
+    ("steps", "model"),
+    [
+        ([Asked(1, "output")], "TerminalOutputResponse"),
+        ([Ended(Status(exit_code=3)), Asked(1, "output")], "TerminalOutputResponse"),
+        ([Ended(Status(signal="SIGTERM")), Asked(1, "output")], "TerminalOutputResponse"),
+        ([Ended(Status(exit_code=255)), Asked(1, "wait")], "WaitForTerminalExitResponse"),
+        ([Asked(1, "wait"), Asked(2, "release")], "WaitForTerminalExitResponse"),
+        ([Ended(Status(exit_code=0)), Asked(1, "kill")], "KillTerminalResponse"),
+        ([Asked(1, "release"), Gone()], "ReleaseTerminalResponse"),
+    ],
+)
+def test_the_answers_about_a_terminal_fit(steps: list[Input], model: str) -> None:
+    rules = TerminalRules(None)
+    outputs = [output for step in steps for output in rules.handle(step, 0.0)]
+    result = next(each.result for each in outputs if isinstance(each, Answer) and each.key == 1)
+    assert_fits(result, model)
+
+
+def test_the_answer_to_a_created_terminal_fits() -> None:
+    assert_fits({"terminalId": "term_1_1"}, "CreateTerminalResponse")
