@@ -226,7 +226,7 @@ class PtyMaster:
 
 
 class ErrorPty(PtyMaster):
-    """A PTY for the standard error of commands, at ``path``; it gets no input."""
+    """A PTY for output alone, at ``path``: of standard error, or of a command without input."""
 
     # The slave stays open here: else the PTY would end with the first command that uses it.
 
