@@ -45,9 +45,9 @@ class ModelServer(ThreadingHTTPServer):
         self._failures: dict[str, int] = {}
 
     def write(self, **line: object) -> None:
-        """Add a line to the record."""
+        """Add a line to the record, with the time of the machine's monotonic clock."""
         with self._lock, self._record.open("a") as record:
-            record.write(json.dumps(line) + "\n")
+            record.write(json.dumps({"at": time.monotonic(), **line}) + "\n")
 
     def book(self) -> Book:
         """Return the scripts for prompts in plain language."""
