@@ -69,7 +69,7 @@ def _asking(cli: Cli, name: str) -> str:
 
 
 async def play(stage: Stage, tui: Tui) -> None:
-    """A slow answer, a permission given after 9 s, one left with Esc, another turn, the end."""
+    """A slow answer, a permission given after 9 s, one left with Esc, a third turn, a resize."""
     for text, keys in tui.dialogs:
         await stage.waits("question", text, because="a dialog of the start is shown")
         await trio.sleep(2)
@@ -92,7 +92,9 @@ async def play(stage: Stage, tui: Tui) -> None:
     await trio.sleep(8)
     await _prompt(stage, ASKS_LAST)
     await stage.waits("idle", LAST_DONE, because="the turn is over")
-    await trio.sleep(8)
+    await trio.sleep(6)
+    stage.resize(30, 100)
+    await trio.sleep(7)
     *before, last = tui.leave
     for keys in before:
         await stage.keys(keys)

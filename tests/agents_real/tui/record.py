@@ -129,7 +129,7 @@ async def record_agent(name: str) -> Recording:
             await agents.play(stage, tui)
         stage.events += _model_events(model.lines(), stage.began)
         stage.events += _hook_events(hooks, stage.began)
-    version = await _version(command, env)
+        version = await _version(namespace.command(*command), env)
     how = agents.play.__doc__ or ""
     return _recording(stage, name, tui.cli, version, how, reports=reports)
 

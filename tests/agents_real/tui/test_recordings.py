@@ -134,13 +134,35 @@ def test_an_agent_thinks_for_more_than_six_seconds(agent: Recording) -> None:
     assert max(length for truth, length in spans(agent) if truth.state == "working") > 6
 
 
-def test_a_turn_is_over_only_after_the_model_has_answered(agent: Recording) -> None:
-    ended = [
+def ends(recording: Recording) -> list[float]:
+    """Return the times at which the model had given an answer."""
+    return [
         each.t
-        for each in agent.events
+        for each in recording.events
         if isinstance(each, ModelEvent) and each.event == "end" and each.outcome == "complete"
     ]
+
+
+def test_a_turn_is_over_only_after_the_model_has_answered(agent: Recording) -> None:
     over = [each.t for each in agent.truths() if each.because == "the turn is over"]
     assert len(over) == 2
     for moment in over:
-        assert any(-LATE_S < moment - each < 3 for each in ended)
+        assert any(-LATE_S < moment - each < 3 for each in ends(agent))
+
+
+def test_an_agent_asks_for_permission_only_after_the_model_has_called_a_tool(
+    agent: Recording,
+) -> None:
+    asked = [each.t for each in agent.truths() if each.kind == "permission"]
+    for moment in asked:
+        assert any(-LATE_S < moment - each < 3 for each in ends(agent))
+
+
+def test_the_asked_for_status_reports_come_only_where_the_query_was_answered() -> None:
+    answered, unanswered = (
+        b"".join(each.data for each in load(name).events if isinstance(each, Output))
+        for name in ("claude", "claude-unanswered")
+    )
+    assert b"]7501;state=blocked" in answered
+    assert b"]7501;?" in unanswered
+    assert b"]7501;state" not in unanswered
