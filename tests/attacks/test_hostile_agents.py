@@ -149,6 +149,8 @@ def test_requests_without_number_are_bounded_and_others_still_ask(team: Team, fr
     many = frames(*(permission(f"r{number}", "ls") for number in range(10_000)))
     eve = team.spawn(f"{many}\nHANG", handle="eve")
     until(lambda: len(team.entries(eve, "event")) > 900, "the frames were read")
+    # A request is listed once it is stored, a moment after its event.
+    until(lambda: len(team.call("request_list", limit=500)["requests"]) >= 64, "they are stored")
     assert len(team.call("request_list", limit=500)["requests"]) == 64
     bob = team.spawn("ASK touch x\nSAY done", handle="bob")
     team.is_in(bob, "blocked")
