@@ -90,7 +90,7 @@ class FaultPoint:
 
     async def reach(self, subject: str = "") -> None:
         """Pass the point where there is time to wait. No checkpoint unless a delay strikes."""
-        delay_s = self.delay(subject)
+        delay_s = 0.0 if self.plan is None else self.plan.strike(self, subject)
         if delay_s > 0:
             await trio.sleep(delay_s)
 

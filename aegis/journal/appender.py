@@ -34,7 +34,6 @@ import attrs
 import structlog
 import trio
 
-from actors.faults import FaultPoint
 from aegis.errors import StorageError
 from aegis.journal import faults
 from aegis.journal.disk import read_exactly, shown, storage_error, write_all
@@ -234,7 +233,7 @@ class Appender:
         self._is_syncing = self._is_wanted and epoch.error is None and epoch.written > epoch.synced
         self._is_wanted = False
         if self._is_syncing:
-            self._pass(faults.SYNC_BEFORE, partial(self._begin, epoch), epoch)
+            self._pass(faults.SYNC_BEFORE.delay, partial(self._begin, epoch), epoch)
 
     def _begin(self, epoch: _Epoch) -> None:
         if epoch.error is not None:
@@ -250,7 +249,7 @@ class Appender:
             self._forget = None
             judge = partial(self._judge, epoch, target, result)
             try:
-                self._pass(faults.SYNC_AFTER, judge, epoch)
+                self._pass(faults.SYNC_AFTER.delay, judge, epoch)
             except Exception as error:  # of ``on_outcome``: it is the owner's, not the flusher's
                 self._is_syncing = False
                 self._run_soon(_fail_with, error)
@@ -261,10 +260,12 @@ class Appender:
         except OSError as error:
             self._run_soon(self._refused, epoch, error)
 
-    def _pass(self, point: FaultPoint, proceed: Callable[[], None], epoch: _Epoch) -> None:
+    def _pass(
+        self, delay: Callable[[str], float], proceed: Callable[[], None], epoch: _Epoch
+    ) -> None:
         """Pass a fault point, where the disk may refuse, and proceed."""
         try:
-            delay_s = point.delay(self._name)
+            delay_s = delay(self._name)
         except Exception as error:
             self._run_soon(self._refused, epoch, error)
             return

@@ -44,8 +44,8 @@ OF_NODES = {"HostLink", "NodeKeeper", "NodeLink", "TerminalHost"}
 """Those that are there only where nodes are wanted."""
 
 
-OF_AGENTS = {"AgentSession", "Driver"}
-"""Those of agent sessions: ``test_agents`` makes them crash."""
+OF_AGENTS = {"AgentSession", "CommandTerminal", "Driver"}
+"""Those of agent sessions: ``test_agents`` and the tests of their terminals make them crash."""
 
 
 def crash_of(name: str) -> Callable[[Test], Test]:

@@ -294,7 +294,7 @@ class Shell(Actor[ShellMessage]):
     def _end(self, end: msg.WhyEnded) -> None:
         self._ending = end
         # Not while it crashes: the next incarnation is asked, and the output is recovered.
-        if self._running is None and self._cleaning is None and not self._is_over:
+        if not (self._running or self._cleaning) and (self._failure or not self._is_over):
             self._notify_ended(None, ())
         elif self._running is not None:
             self.context.start_soon(self._cleaner.end_processes, self._running)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from aegis.errors import InvalidRequest, NotFound, StorageError, Unavailable
 from aegis.inboxes import inbox
 from aegis.inboxes import router as inbox_router
 from aegis.inboxes.router import HandleSeen
-from aegis.journal.flusher import Flusher
+from aegis.journal.flusher import Done, Flusher, Forget, StartSoon
 from aegis.protocol.inboxes import Handoff, ReadInbox, WaitInbox
 from tests.aegis.inboxes.harness import open_inboxes, router, wake
 
@@ -202,13 +203,19 @@ async def test_many_senders_share_syncs_and_lose_nothing(tmp_path: Path) -> None
 def stalled_disk(monkeypatch: pytest.MonkeyPatch) -> trio.Event:
     """Nothing is synced until the event is set; opening a file is not held up."""
     moves_again = trio.Event()
-    fdatasync = Flusher.fdatasync
+    begin = Flusher.begin_fdatasync
 
-    async def stalled(flusher: Flusher, fd: int) -> None:
-        await moves_again.wait()
-        await fdatasync(flusher, fd)
+    def stalled(
+        flusher: Flusher, fd: int, began: Callable[[], object], done: Done, start_soon: StartSoon
+    ) -> Forget:
+        async def later() -> None:
+            await moves_again.wait()
+            begin(flusher, fd, began, done, start_soon)
 
-    monkeypatch.setattr(Flusher, "fdatasync", stalled)
+        start_soon(later)
+        return lambda: None
+
+    monkeypatch.setattr(Flusher, "begin_fdatasync", stalled)
     return moves_again
 
 
