@@ -14,11 +14,14 @@ _verbs:
     @{{ run }} just --list --unsorted
 
 # Style, format, types, and the import law.
-check:
+check: lint
+    {{ run }} pytest -q tests/test_architecture.py
+
+# Style, format and types.
+lint:
     {{ run }} ruff check
     {{ run }} ruff format --check
     {{ run }} mypy --strict
-    {{ run }} pytest -q tests/test_architecture.py
 
 # All tests but those that are marked `long` or `agents`; arguments go to pytest. -m '' adds the long ones.
 test *arguments:
