@@ -1,7 +1,8 @@
 """Durable files: ledgers, notes and raw logs.
 
 Owns: the format of ledgers (``ledger``, pure), appending with group commit (``appender``), opening
-(``opening``) and reading (``reader``) them, notes (``note``), the raw bytes of terminals
+(``opening``) and reading (``reader``, ``folding``) them, the lines of pure machines
+(``line_writer``), notes (``note``), the raw bytes of terminals
 (``raw_log``), deletion of directories (``purging``), syncs in threads (``flusher``), and the
 interface to the file system (``disk``).
 

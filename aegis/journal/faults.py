@@ -24,3 +24,11 @@ RENAME_AFTER = JOURNAL.point("ledger.rename.after")
 """The old file is renamed, which is synced; the new one is not renamed yet."""
 ROTATE_AFTER = JOURNAL.point("ledger.rotate.after")
 """The new file is the current one, which is synced; nothing is written to it yet."""
+EXCHANGE_WRITE = JOURNAL.point("exchange.write.before")
+"""The new content of a shared file will now be written beside it."""
+EXCHANGE_WRITTEN = JOURNAL.point("exchange.write.after")
+"""The new content is synced beside the file; the names will now be exchanged."""
+EXCHANGE_AFTER = JOURNAL.point("exchange.rename.after")
+"""The names are exchanged, which is not synced; the displaced file is not checked yet."""
+EXCHANGE_SYNCED = JOURNAL.point("exchange.sync.after")
+"""The exchange is synced; the displaced file is still beside the file."""

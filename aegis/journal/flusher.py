@@ -113,13 +113,18 @@ class SyncThreads:
             self._ended.append((waiting, refusal))
 
     def _work(self, wake: Callable[[], None]) -> None:
-        while True:
-            try:
-                waiting = self._queue.popleft()
-            except IndexError:
-                return
+        waiting = self._next()
+        while waiting is not None:
             self._ended.append((waiting, outcome.capture(self._sync_one, waiting)))
-            _unless_over(wake)
+            waiting = self._next()
+            if waiting is not None:  # otherwise the end of the thread wakes the event loop
+                _unless_over(wake)
+
+    def _next(self) -> Sync | None:
+        try:
+            return self._queue.popleft()
+        except IndexError:
+            return None
 
     def _sync_one(self, waiting: Sync) -> None:
         try:

@@ -68,12 +68,21 @@ class LedgerReader:
         self._disk: Disk = OsDisk() if disk is None else disk
         self._sealed_as = path if sealed_as is None else sealed_as
 
-    def last_n(self, n: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES) -> Reading:
+    def last_n(
+        self,
+        n: int,
+        *,
+        before: tuple[str, int] | None = None,
+        end: int | None = None,
+        max_bytes: int = MAX_READ_BYTES,
+    ) -> Reading:
         """Return the newest ``n`` lines (1 or more); if they are too long, the newest that fit.
 
-        A ledger that does not exist yet is empty. Raises ``StorageError``.
+        ``before`` is a field and a value: only lines whose field is lower count. The field is an
+        integer that increases from line to line. A ledger that does not exist yet is empty. Raises
+        ``StorageError``.
         """
-        return self._last_n(n, end, max_bytes, None)
+        return self._last_n(n, before, end, max_bytes, None)
 
     def since(
         self, field: str, value: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
@@ -97,10 +106,17 @@ class LedgerReader:
         return self._onward(start, end, max_bytes, None)
 
     async def last_n_async(
-        self, n: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
+        self,
+        n: int,
+        *,
+        before: tuple[str, int] | None = None,
+        end: int | None = None,
+        max_bytes: int = MAX_READ_BYTES,
     ) -> Reading:
         """Call ``last_n``, on the loop if it is quick, otherwise in a thread."""
-        return await _quick_or_in_thread(lambda budget: self._last_n(n, end, max_bytes, budget))
+        return await _quick_or_in_thread(
+            lambda budget: self._last_n(n, before, end, max_bytes, budget)
+        )
 
     async def since_async(
         self, field: str, value: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
@@ -116,7 +132,14 @@ class LedgerReader:
         """Call ``onward``, on the loop if it is quick, otherwise in a thread."""
         return await _quick_or_in_thread(lambda budget: self._onward(start, end, max_bytes, budget))
 
-    def _last_n(self, n: int, end: int | None, max_bytes: int, budget: int | None) -> Reading:
+    def _last_n(
+        self,
+        n: int,
+        before: tuple[str, int] | None,
+        end: int | None,
+        max_bytes: int,
+        budget: int | None,
+    ) -> Reading:
         if n < 1:
             raise ValueError(f"n must be 1 or more, not {n}")
         kept = _Kept(max_bytes)
@@ -124,6 +147,8 @@ class LedgerReader:
             for item in judged:
                 if isinstance(item, Damaged):
                     kept.report(item)
+                elif before is not None and not _is_before(item, *before):
+                    continue
                 elif not kept.add_if_it_fits(item) or len(kept.lines) == n:
                     break
         return kept.reading()
@@ -239,6 +264,11 @@ class _Kept:
     def _add(self, line: Line) -> None:
         self.lines.appendleft(line)
         self._bytes += line.end - line.start
+
+
+def _is_before(line: Line, field: str, value: int) -> bool:
+    number = line.fields.get(field)
+    return type(number) is int and number < value
 
 
 class _OverBudget(Exception):

@@ -1,0 +1,49 @@
+"""The text that the daemon prints when it serves: where it is, and how to use it. Pure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aegis.path_text import shell_word, text_of_path
+
+READY = """\
+aegis-actors is ready for {root}
+  at            {url}
+  from a shell  aegis-actors term spawn build
+                aegis-actors term run build 'echo hello'
+                aegis-actors term attach build    (Ctrl-\\ and d leave it)
+  Claude Code   claude mcp add aegis -- \\
+                  aegis-actors mcp --handle NAME --root {quoted}
+                or: claude mcp add --transport http aegis \\
+                  "$(aegis-actors session new --handle NAME)"
+  in a browser  aegis-actors web
+  stop it with  Ctrl-C, or aegis-actors down"""
+
+BEYOND_LOOPBACK = """\
+  WARNING       other machines can reach this address: a client with the token
+                or a session URL runs commands as you, and
+                nothing is encrypted; 127.0.0.1 behind ssh is safer"""
+
+
+NODES_BEYOND_LOOPBACK = """\
+  WARNING       other machines can reach the address of nodes: a host with
+                node.key runs commands as you, and nothing is encrypted;
+                127.0.0.1 behind ssh, or WireGuard, is safer"""
+
+
+def announcement(
+    root: Path, url: str, *, hosts: tuple[str, int] | None, is_open: bool, is_open_to_hosts: bool
+) -> str:
+    """Return the text for a daemon of ``root`` at ``url``.
+
+    ``hosts`` is the address at which hosts may join. ``is_open``, ``is_open_to_hosts``: other
+    machines can reach the address of clients, or of hosts.
+    """
+    text = READY.format(url=url, root=text_of_path(root), quoted=shell_word(root))
+    if hosts is not None:
+        text = f"{text}\n  hosts join    {hosts[0]} port {hosts[1]} (docs/nodes.md)"
+    if is_open:
+        text = f"{text}\n{BEYOND_LOOPBACK}"
+    if is_open_to_hosts:
+        text = f"{text}\n{NODES_BEYOND_LOOPBACK}"
+    return text
