@@ -1,0 +1,99 @@
+"""The inputs of the machine that no classifier makes, and its outputs. Pure."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+
+from aegis.lifecycle.hooks import Hook
+from aegis.lifecycle.keys import Keys
+from aegis.lifecycle.notices import Notice, Progress
+from aegis.lifecycle.reports import Report
+from aegis.lifecycle.screen_text import Change
+from aegis.lifecycle.states import Verdict
+from aegis.lifecycle.titles import Title
+from aegis.lifecycle.tty_facts import TtyFact
+
+
+@attrs.frozen
+class Started:
+    """A process was started, the first one or a new one after a restart."""
+
+
+@attrs.frozen
+class Output:
+    """Bytes of output were read; ``change`` is their effect on the text of the screen.
+
+    An output that only reports or sets the title has the effect ``none``.
+    """
+
+    change: Change = "unknown"
+
+
+@attrs.frozen
+class Resized:
+    """The size of the terminal has changed: the program repaints."""
+
+
+@attrs.frozen
+class PromptShown:
+    """A shell has begun a new prompt (OSC 133;A)."""
+
+
+@attrs.frozen
+class Reset:
+    """The program has reset the terminal (RIS, ``ESC c``)."""
+
+
+@attrs.frozen
+class Ended:
+    """The process has ended, with this exit code; None if a signal ended it."""
+
+    exit_code: int | None
+
+
+@attrs.frozen
+class Drained:
+    """All output was read, or as much as will be waited for."""
+
+
+@attrs.frozen
+class Due:
+    """The timer of ``Wake`` has run out."""
+
+
+Event: TypeAlias = (
+    Started
+    | Output
+    | Keys
+    | Resized
+    | Report
+    | Hook
+    | Title
+    | Notice
+    | Progress
+    | TtyFact
+    | PromptShown
+    | Reset
+    | Ended
+    | Drained
+    | Due
+)
+
+
+@attrs.frozen
+class Judged:
+    """The verdict has changed."""
+
+    verdict: Verdict
+
+
+@attrs.frozen
+class Wake:
+    """Start the timer, in place of the one before; report ``Due`` after ``after_s`` seconds."""
+
+    after_s: float
+
+
+Action: TypeAlias = Judged | Wake

@@ -1,0 +1,308 @@
+"""The machine of a terminal agent's life cycle: evidence in, verdicts out. Pure.
+
+    starting → running → needs_input → stale        any → exited, and starting again by a restart
+
+``handle(event, now)`` returns the actions to carry out. A program can change its verdict with each
+sequence that it writes: limit the rate at which verdicts are published. Rules:
+
+- The strongest claim in force decides (``claims``). Without one, the last activity does: a change
+  of the screen's text, output of unknown effect, or a key that answered a prompt. It means
+  ``running`` for the idle time, then ``needs_input``.
+- Echo of keys, and the repaint after a resize, are no output.
+- ``needs_input`` becomes ``stale`` after the stale time, counted from its begin. Another question
+  begins it anew. A claim that holds against output holds in ``stale`` too.
+- ``exited`` follows when the process has ended and its output is read; in between, the verdict
+  keeps. Only a restart ends it, with none of the old evidence.
+
+Moments are seconds of one clock that never goes back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from aegis.lifecycle import events as ev
+from aegis.lifecycle.claims import Claims
+from aegis.lifecycle.hooks import Hook, HookSession
+from aegis.lifecycle.keys import Keys
+from aegis.lifecycle.notices import Notice, Progress
+from aegis.lifecycle.reports import Records, Report
+from aegis.lifecycle.screen_text import Change
+from aegis.lifecycle.states import Need, Source, State, Verdict
+from aegis.lifecycle.titles import Title
+from aegis.lifecycle.tty_facts import TtyFact
+
+IDLE_S = 5.0
+STALE_S = 60.0
+
+_WAITING = (State.NEEDS_INPUT, State.STALE)
+_UNKNOWN_NEED = Need(kind="input")
+
+
+class LifeCycle:
+    """The life cycle of one agent; without a process, so ``exited``, until ``Started``.
+
+    ``idle_s`` and ``stale_s`` are the idle and the stale time. Readable: the ``verdict``, and the
+    ``records`` of the program and its children.
+    """
+
+    def __init__(self, *, idle_s: float = IDLE_S, stale_s: float = STALE_S) -> None:
+        self._idle_s, self._stale_s = idle_s, stale_s
+        self.records = Records()
+        self.verdict = Verdict(state=State.EXITED, since=0.0, source=Source.EXIT)
+        self._claims = Claims(idle_s)
+        self._wake_at = math.inf
+        self._begin(0.0)
+
+    def _begin(self, now: float) -> None:
+        self.records.clear()
+        self._claims.clear(now)
+        self._hooks = HookSession()
+        self._title = ""
+        self._percent: int | None = None
+        self._started_at = now
+        self._activity: tuple[float, Source] | None = None
+        self._settled_at = now
+        self._small_at = -math.inf
+        self._waits_since = now
+        self._ended: ev.Ended | None = None
+        self._is_drained = False
+
+    def handle(self, event: ev.Event, now: float) -> list[ev.Action]:
+        """Take ``event``; return the new verdict, if it has changed, and the next timer."""
+        if isinstance(event, ev.Due):
+            self._wake_at = math.inf
+        if isinstance(event, ev.Started):
+            self._begin(now)
+            verdict = Verdict(state=State.STARTING, since=now, source=Source.START)
+        elif self.verdict.state is State.EXITED:
+            return []
+        else:
+            self._take(event, now)
+            verdict = self._judge(now)
+        actions: list[ev.Action] = []
+        if verdict != self.verdict:
+            self.verdict = verdict
+            actions.append(ev.Judged(verdict))
+        return [*actions, *self._wake(now)]
+
+    # Evidence.
+
+    def _take(self, event: ev.Event, now: float) -> None:
+        match event:
+            case ev.Output(change=change):
+                self._take_output(change, now)
+            case Keys():
+                self._take_keys(event, now)
+            case ev.Resized():
+                self._settle(now)
+            case TtyFact():
+                self._take_fact(event, now)
+            case ev.Ended():
+                self._ended = event
+            case ev.Drained():
+                self._is_drained = True
+            case _:
+                self._take_statement(event, now)
+
+    def _take_statement(self, event: ev.Event, now: float) -> None:
+        """Take what the program or its shell says by a sequence or a hook."""
+        match event:
+            case Report():
+                self._take_report(event, now)
+            case Hook():
+                self._take_hook(event, now)
+            case Title():
+                self._take_title(event, now)
+            case Notice(text=text):
+                if text or now >= self._settled_at:  # else it is the bell that answers a key
+                    self._claims.put(Source.NOTICE, Need(kind="input", text=text), now)
+            case Progress():
+                self._take_progress(event, now)
+            case ev.PromptShown():
+                self.records.end_work()
+                self._drop_program()
+            case ev.Reset():
+                self.records.clear()
+                self._drop_program()
+
+    def _take_output(self, change: Change, now: float) -> None:
+        if now < self._settled_at:
+            return
+        self._claims.painted_at = now
+        if change == "unknown":
+            self._claims.text_changed(now, is_certain=False)
+            self._activity = (now, Source.OUTPUT)
+        elif change == "text" or (change == "small" and self._is_repeated(now)):
+            self._claims.text_changed(now, is_certain=True)
+            self._activity = (now, Source.SCREEN)
+            if change == "text":
+                self._small_at = -math.inf
+        elif self._activity is None:
+            self._activity = (now, Source.OUTPUT)
+
+    def _is_repeated(self, now: float) -> bool:
+        """Return whether a small change follows another one, so that it may be a counter's."""
+        since = now - self._small_at
+        # One repaint can arrive in several pieces.
+        if self._claims.settle_s / 2 <= since:
+            self._small_at = now
+        return self._claims.settle_s / 2 <= since <= self._idle_s
+
+    def _take_keys(self, keys: Keys, now: float) -> None:
+        self._settle(now)
+        if self._claims.answer(keys, now) and self.verdict.state is not State.STARTING:
+            self._activity = (now, Source.KEYS)
+
+    def _take_fact(self, fact: TtyFact, now: float) -> None:
+        if fact.need is not None or fact.is_busy:
+            self._claims.put(Source.TTY, fact.need, now)
+        elif self._claims.of(Source.TTY) is not None:
+            # It has got what it read, or has just stopped to compute.
+            self._claims.drop(Source.TTY)
+            self._activity = (now, Source.TTY)
+
+    def _settle(self, now: float) -> None:
+        self._settled_at = now + self._claims.settle_s
+
+    def _take_report(self, report: Report, now: float) -> None:
+        self.records.apply(report)
+        if self.records.root is None:
+            self._claims.drop(Source.REPORT)
+        elif not report.id:  # a child never changes the state of its parent
+            self._claims.put(Source.REPORT, _need_of(report), now)
+
+    def _take_hook(self, hook: Hook, now: float) -> None:
+        if not self._hooks.accepts(hook) or hook.kind == "other":
+            return
+        claim = self._claims.of(Source.HOOK)
+        if hook.kind == "ends":
+            self._claims.drop(Source.HOOK)
+        elif claim is None or claim.need is None or not _leaves_open(hook, claim.need):
+            self._claims.put(Source.HOOK, hook.need, now)
+
+    def _take_title(self, title: Title, now: float) -> None:
+        self._title = title.text
+        match title.kind:
+            case None:
+                self._claims.drop(Source.TITLE)
+            case "working":
+                self._claims.put(Source.TITLE, None, now)
+            case "ready":
+                self._claims.put(Source.TITLE, Need(kind="ready"), now)
+            case "blocked":
+                self._claims.put(Source.TITLE, Need(kind="input", text=title.text), now)
+
+    def _take_progress(self, progress: Progress, now: float) -> None:
+        self._percent = progress.percent
+        if progress.in_progress:
+            self._claims.drop(Source.NOTICE)
+            self._claims.put(Source.PROGRESS, None, now)
+        else:
+            self._claims.drop(Source.PROGRESS)
+
+    def _drop_program(self) -> None:
+        """Drop what the program in front has claimed, except the records that remain."""
+        if self.records.root is None:
+            self._claims.drop(Source.REPORT)
+        self._claims.drop(Source.HOOK, Source.TITLE, Source.NOTICE, Source.PROGRESS)
+        self._percent = None
+
+    # Verdict.
+
+    def _judge(self, now: float) -> Verdict:
+        if self._ended is not None:
+            return self._exited(self._ended, now) if self._is_drained else self.verdict
+        claim = self._claims.deciding(now)
+        if claim is not None:
+            state = State.RUNNING if claim.need is None else State.NEEDS_INPUT
+            return self._verdict(state, claim.source, claim.need, now)
+        if self._activity is None and now < self._started_at + self._idle_s:
+            return self._verdict(State.STARTING, Source.START, None, now)
+        if self._activity is not None and now < self._activity[0] + self._idle_s:
+            return self._verdict(State.RUNNING, self._activity[1], None, now)
+        return self._verdict(State.NEEDS_INPUT, Source.SILENCE, _UNKNOWN_NEED, now)
+
+    def _verdict(self, state: State, source: Source, need: Need | None, now: float) -> Verdict:
+        if need is not None:
+            if self.verdict.state not in _WAITING or _asks_anew(self.verdict.need, need):
+                self._waits_since = now
+            if now >= self._waits_since + self._stale_s:
+                state = State.STALE
+        is_same = state is self.verdict.state and (need is None or self._waits_since < now)
+        root = self.records.root
+        return Verdict(
+            state=state,
+            since=self.verdict.since if is_same else now,
+            source=source,
+            need=need,
+            progress=self._percent if root is None or root.progress is None else root.progress,
+            app="" if root is None else root.app,
+            title=self._title if root is None or not root.title else root.title,
+        )
+
+    def _exited(self, ended: ev.Ended, now: float) -> Verdict:
+        return Verdict(
+            state=State.EXITED,
+            since=now,
+            source=Source.EXIT,
+            exit_code=ended.exit_code,
+            outcome="completed" if ended.exit_code == 0 else "errored",
+            app=self.verdict.app,
+            title=self.verdict.title,
+        )
+
+    # Time.
+
+    def due(self, now: float) -> float | None:
+        """Return the next moment at which the verdict may change without an event."""
+        return min((each for each in self._moments(now) if each > now), default=None)
+
+    def _moments(self, now: float) -> Iterator[float]:
+        if self.verdict.state is State.EXITED or self._ended is not None:
+            return
+        yield from self._claims.changes(now)
+        yield (self._started_at if self._activity is None else self._activity[0]) + self._idle_s
+        if self.verdict.state is State.NEEDS_INPUT:
+            yield self._waits_since + self._stale_s
+
+    def _wake(self, now: float) -> Iterator[ev.Wake]:
+        """Yield the timer, if none runs that ends early enough: output does not move it."""
+        due = self.due(now)
+        if due is not None and due < self._wake_at:
+            self._wake_at = due
+            yield ev.Wake(due - now)
+
+
+def _need_of(report: Report) -> Need | None:
+    match report.state:
+        case "working":
+            return None
+        case "blocked":
+            return Need(kind=report.kind or "input", text=report.msg)
+        case "error":
+            return Need(kind="failed", text=report.msg)
+        case _:
+            return Need(kind="ready", text=report.msg)
+
+
+def _leaves_open(hook: Hook, need: Need) -> bool:
+    """Return whether ``hook`` leaves a request of an earlier hook for a tool unanswered.
+
+    Another tool may run beside it, and a reminder says less than the request.
+    """
+    if not need.tool:
+        return False
+    is_other_tool = hook.kind == "working" and hook.tool not in ("", need.tool)
+    is_less = hook.kind == "reminds" and hook.need is not None and hook.need.kind != "ready"
+    return is_other_tool or is_less
+
+
+def _asks_anew(old: Need | None, new: Need) -> bool:
+    """Return whether ``new`` is another question than ``old``, not a fuller or shorter form."""
+    # Where the question is unknown, the old one may still be asked.
+    if old is None or new == _UNKNOWN_NEED:
+        return old is None
+    is_other_text = old.text != new.text and "" not in (old.text, new.text)
+    return old == _UNKNOWN_NEED or old.kind != new.kind or is_other_text

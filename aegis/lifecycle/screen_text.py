@@ -1,0 +1,74 @@
+"""Changes of the text on the screen, other than blinking cells and spinners. Pure.
+
+Agents repaint while they wait for an answer: a dot blinks, a spinner turns. So a row has changed
+only if
+
+- its text differs after spinner glyphs and bullets are taken as blanks,
+- the new text is not empty, and none of the row's last few, to which a blinking word returns.
+
+A single row that is rewritten in place is a ``small`` change: a counter of an agent at work, or a
+clock or a tip beside one that waits. Only their times differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+Change = Literal["text", "small", "none", "unknown"]
+"""``unknown``: the output was not classified."""
+
+MAX_VERSIONS = 4
+"""Texts of a row that are remembered; a longer cycle of texts counts as change."""
+
+_GLYPHS = (
+    *range(0x2800, 0x2900),  # braille dots
+    *range(0x25D0, 0x25D4),  # half circles
+    *range(0x25F4, 0x25F8),  # circles with a quadrant
+    *map(ord, "✢✳✶✻✽✦✧◇◆"),  # stars
+    *map(ord, "·•●○◉◎⏺"),  # bullets
+)
+# Spinners of other glyphs, such as Kimi's moons, count as text: no agent was seen to turn one while
+# it waits. The ASCII spinner becomes no blank: a line of dashes that grows is a change.
+_PLAIN = {**dict.fromkeys(_GLYPHS, " "), **dict.fromkeys(map(ord, "/-\\"), "|")}
+
+
+class ScreenText:
+    """The text of one screen, as last seen."""
+
+    def __init__(self) -> None:
+        self._rows: list[str] = []
+        self._versions: list[list[int]] = []
+
+    def update(self, rows: Sequence[str]) -> Change:
+        """Return what has changed on the screen, which now has these ``rows``."""
+        old = [*self._rows, *[""] * len(rows)][: len(rows)]
+        self._versions = [*self._versions, *([hash("")] for _ in rows)][: len(rows)]
+        self._rows = list(rows)
+        changed = [
+            index
+            for index, row in enumerate(rows)
+            if row != old[index] and _remember(self._versions[index], plain_row(row))
+        ]
+        if not changed:
+            return "none"
+        first = changed[0]
+        before, after = plain_row(old[first]), plain_row(rows[first])
+        is_rewritten = before != "" and not after.startswith(before)
+        return "small" if len(changed) == 1 and is_rewritten else "text"
+
+
+def _remember(versions: list[int], row: str) -> bool:
+    """Add ``row`` to the last texts of a row; return whether it is a new text."""
+    version = hash(row)
+    is_new = row != "" and version not in versions
+    if version in versions:
+        versions.remove(version)
+    versions.append(version)
+    del versions[:-MAX_VERSIONS]
+    return is_new
+
+
+def plain_row(row: str) -> str:
+    """Return the text of a row without the glyphs that blink or turn."""
+    return row.translate(_PLAIN).rstrip()
