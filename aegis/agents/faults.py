@@ -13,6 +13,10 @@ START_BEFORE = AGENTS.point("agent.start.before", may_wait=True)
 """The agent's process will now be started; no process of an earlier one is left."""
 START_AFTER = AGENTS.point("agent.start.after", may_wait=True)
 """Its driver runs; the session does not know it yet."""
+LAUNCH_BEFORE = AGENTS.point("agent.launch.before", may_wait=True)
+"""The terminal of a terminal agent is open; its program will now be run."""
+LAUNCH_AFTER = AGENTS.point("agent.launch.after", may_wait=True)
+"""The program runs; the agent's actor does not know it yet."""
 ACKNOWLEDGE_BEFORE = AGENTS.point("turn.acknowledge.before")
 """A turn is synced as ended; its messages will now be marked as read."""
 SEND_BEFORE = AGENTS.point("turn.send.before")

@@ -1,21 +1,23 @@
-"""The accounting of many sessions: open ones report it, of closed ones it is in the transcript."""
+"""The accounting of many sessions: open ones report it, of closed ones it is in the transcript.
+
+The sums are those of the listed sessions; the size of a context is never summed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from actors import Ref
 from aegis.agents.directory.all_sessions import info_of
-from aegis.agents.directory.message_rights import root_of
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.sessions.status import usage_of
 from aegis.agents.sessions.transcript import TRANSCRIPT
 from aegis.agents.sessions.transcript_files import fold, shown_of_closed
 from aegis.errors import StorageError
 from aegis.journal.flusher import Flusher
-from aegis.protocol.agents import AgentUsage, ReadUsage, SessionUsage, UsageList
+from aegis.protocol.agents import AgentUsage, ReadUsage, SessionUsage, TreeUsage, UsageList
 
 
 def counted(request: ReadUsage, roster: Roster) -> list[Member]:
@@ -43,18 +45,58 @@ async def accounting(
         SessionUsage(
             id=member.id,
             handle=member.handle,
-            root=roster.by_id[root_of(roster, member)].handle,
+            root=[member, *roster.ancestors(member.id)][-1].handle,
             is_closed=member.is_closed,
             usage=await _usage(member, sessions.get(member.id), directory, flusher),
         )
         for member in members
     ]
-    return UsageList(result=sorted(found, key=_rank))
+    return usage_list(found)
 
 
-def _rank(each: SessionUsage) -> tuple[float, str]:
-    cost = None if each.usage is None else each.usage.cost_usd
-    return -(cost or 0.0), each.handle
+def usage_list(found: Sequence[SessionUsage]) -> UsageList:
+    """Return the accounting of sessions with the sums of their trees, the costliest first. Pure."""
+    trees: dict[str, list[SessionUsage]] = {}
+    for each in found:
+        trees.setdefault(each.root, []).append(each)
+    return UsageList(
+        result=sorted(found, key=lambda each: _rank(each.usage, each.handle)),
+        trees=sorted(
+            (
+                TreeUsage(root=root, sessions=len(listed), usage=summed(listed))
+                for root, listed in trees.items()
+            ),
+            key=lambda each: _rank(each.usage, each.root),
+        ),
+        total=summed(found),
+    )
+
+
+def summed(sessions: Iterable[SessionUsage]) -> AgentUsage:
+    """Return the sums of the figures that are known; None where no session reports one. Pure."""
+    known = [each.usage for each in sessions if each.usage is not None]
+    given = _sum([each.input_tokens for each in known])
+    cached = _sum([each.cached_tokens for each in known])
+    costs = [each.cost_usd for each in known if each.cost_usd is not None]
+    return AgentUsage(
+        turns=sum(each.turns for each in known),
+        input_tokens=given,
+        cached_tokens=cached,
+        cached_percent=None if cached is None or not given else round(100 * cached / given, 1),
+        output_tokens=_sum([each.output_tokens for each in known]),
+        cost_usd=round(sum(costs), 6) if costs else None,
+        turns_s=round(sum(each.turns_s for each in known), 3),
+    )
+
+
+def _sum(figures: Sequence[int | None]) -> int | None:
+    known = [each for each in figures if each is not None]
+    return sum(known) if known else None
+
+
+def _rank(usage: AgentUsage | None, name: str) -> tuple[float, str]:
+    cost = None if usage is None else usage.cost_usd
+    return -(cost or 0.0), name
 
 
 async def _usage(

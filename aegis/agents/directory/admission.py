@@ -1,13 +1,16 @@
-"""The rules of a spawn: the rights of the spawner, and the limits. Pure."""
+"""The rules of a spawn and a launch: the rights of the spawner, and the limits. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from aegis.agents.directory.message_rights import root_of
-from aegis.agents.directory.roster import MAX_SESSIONS, Member, Roster
+from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import refuse_profile
-from aegis.errors import Forbidden, Unavailable
+from aegis.errors import AlreadyExists, Forbidden, Unavailable
+from aegis.protocol.naming import name_key
 
 
 def check_spawn(
@@ -21,8 +24,6 @@ def check_spawn(
 
     ``by`` is the spawning session with its profile; None: a person or another client.
     """
-    if len(roster.by_id) >= MAX_SESSIONS:
-        raise Unavailable(f"{MAX_SESSIONS} sessions were spawned in this root, the limit")
     sessions = len(roster.open)
     if by is None:
         refusal = counters.refuse_session(sessions)
@@ -39,3 +40,28 @@ def check_spawn(
         refusal = counters.refuse_spawn(root_of(roster, spawner), depth, sessions, now)
     if refusal is not None:
         raise Unavailable(f"aegis_spawn: {refusal}")
+
+
+def check_launch(workspace: str | None, roster: Roster, counters: Counters) -> None:
+    """Raise ``AlreadyExists`` or ``Unavailable`` if no terminal agent may be launched.
+
+    A workspace has one.
+    """
+    agent = None if workspace is None else roster.workspace_agents.get(name_key(workspace))
+    if agent is not None:
+        raise AlreadyExists(
+            f"workspace {workspace!r} has the agent {agent!r} already: restart it with agent "
+            "restart, or end it first with agent stop"
+        )
+    refusal = counters.refuse_session(len(roster.open))
+    if refusal is not None:
+        raise Unavailable(f"agent launch: {refusal}")
+
+
+def check_terminal(handle: str | None, terminals: Iterable[str]) -> None:
+    """Raise ``AlreadyExists`` if the agent ``handle`` would find its terminal in use."""
+    if handle is not None and name_key(handle) in {name_key(each) for each in terminals}:
+        raise AlreadyExists(
+            f"agent launch: there is a terminal {handle!r}, the name that the agent's terminal "
+            "would have; choose another handle"
+        )

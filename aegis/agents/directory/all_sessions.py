@@ -11,17 +11,19 @@ from typing import Any
 import structlog
 import trio
 
-from actors import ActorError, Ref
-from aegis.agents.directory.programs import Programs
+from actors import ActorError, Ref, Registry
+from aegis.agents.directory.programs import Keys, Programs
 from aegis.agents.directory.replies import closed_info
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.sessions.changes import ResumeAgent
+from aegis.errors import AegisError
 from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.journal.purging import delete, delete_left_over, take_name
 from aegis.processes.reaper import end_processes
 from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent
+from aegis.protocol.inboxes import ReleaseInbox
 
 log = structlog.get_logger("aegis.agents")
 
@@ -57,6 +59,16 @@ async def close_all(sessions: Sequence[tuple[Member, Ref[Any]]]) -> None:
             nursery.start_soon(close, member, session)
     if failed:
         raise failed[0]
+
+
+async def release(address: str, keys: Keys, registry: Registry) -> None:
+    """Void the URL of a closed session, and let its inbox stop."""
+    with contextlib.suppress(AegisError):
+        await keys.revoke(address)
+    inboxes = registry.find("service", "inboxes")
+    if inboxes is not None:
+        with contextlib.suppress(ActorError):  # it is being restarted, or has much to do
+            inboxes.tell(ReleaseInbox(handle=address))
 
 
 async def delete_left(roster: Roster, directory: Path, flusher: Flusher) -> None:

@@ -14,6 +14,7 @@ from actors import Reply
 from aegis.errors import Busy
 from aegis.protocol.agents import AgentInfo
 from aegis.protocol.feeds import AgentsNews, AgentsPlace
+from aegis.protocol.terminals import AgentCommand
 
 MAX_FOLLOWERS = 256
 """Streams that may wait for changes."""
@@ -59,6 +60,16 @@ class Board:
             self._closed[info.id] = self._count
             self._drop_closed()
         self._waiting = [each for each in self._waiting if not self._is_answered(each)]
+
+    @property
+    def commands(self) -> list[AgentCommand]:
+        """The commands that agents have their sessions run, by agent."""
+        infos = sorted((info for _, info in self._infos.values()), key=lambda info: info.handle)
+        return [
+            AgentCommand(agent=info.handle, id=each.id, command=each.command)
+            for info in infos
+            for each in info.terminals
+        ]
 
     def take(self, place: AgentsPlace | None, sees: Sees, reply: Reply[AgentsNews]) -> None:
         """Answer now, or once there is a change. Raises ``Busy``."""

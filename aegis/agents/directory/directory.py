@@ -14,14 +14,7 @@ from typing import Any, cast
 
 import structlog
 
-from actors import (
-    Actor,
-    ActorError,
-    Down,
-    Ref,
-    Reply,
-    Request,
-)
+from actors import Actor, ActorError, Down, Ref, Reply, Request
 from actors.errors import root_cause
 from aegis.agents.directory.accounting import accounting, counted
 from aegis.agents.directory.all_sessions import (
@@ -29,34 +22,38 @@ from aegis.agents.directory.all_sessions import (
     delete_left,
     end_leftovers,
     info_of,
+    release,
     resume_all,
 )
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.differences import answer_difference
-from aegis.agents.directory.following import follow_ended, read_ended, visible_to
-from aegis.agents.directory.message_rights import count_spawns, root_of
+from aegis.agents.directory.following import (
+    follow_ended,
+    read_ended,
+    ref_of_command,
+    visible_to,
+)
+from aegis.agents.directory.message_rights import count_spawns
+from aegis.agents.directory.openings import Openings
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.renaming import rename, show_renamed
 from aegis.agents.directory.replies import (
     Asked,
     changed_member,
+    check_reach,
     closed_info,
     reply_to,
     settings_of,
 )
 from aegis.agents.directory.roster import Member, set_line
 from aegis.agents.directory.roster_ledger import RosterLedger
-from aegis.agents.directory.spawning import Spawning
+from aegis.agents.directory.spawning import Opening, Spawning
 from aegis.agents.directory.subtree import session_subtree
 from aegis.agents.drivers.harness import Permission
-from aegis.agents.profiles.profile import Profile
-from aegis.agents.profiles.rights import refuse_reach
 from aegis.agents.sessions.changes import ChangeSettings
-from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.state_reports import SessionClosed
 from aegis.errors import (
     AegisError,
-    Forbidden,
     InvalidRequest,
     NotFound,
     StorageError,
@@ -64,7 +61,7 @@ from aegis.errors import (
 )
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
-from aegis.protocol.feeds import FollowAgents, FollowSession
+from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
 from aegis.protocol.meta import GetMeta
 from aegis.protocol.requests import FindAnswerer
 
@@ -72,20 +69,17 @@ log = structlog.get_logger("aegis.agents")
 
 OnSession = api.CloseAgent | api.InterruptAgent | api.RestartAgent | api.ShowAgent | api.ReadSession
 
-Opening = api.SpawnAgent | api.ForkAgent | api.ResumeSession | api.PurgeAgent
-
-Reaching = OnSession | FollowSession | api.RenameAgent
+Reaching = OnSession | FollowSession | FollowAgentCommand | api.RenameAgent
 
 DirectoryMessage = (
-    api.SpawnAgent
-    | api.ForkAgent
-    | api.ResumeSession
+    Opening
     | api.ReadUsage
     | api.DiffAgent
-    | api.PurgeAgent
     | api.ListSessions
     | api.SetAgent
     | api.CloseWorkspaceAgents
+    | api.ListWorkspaceAgents
+    | api.ListAgentCommands
     | api.CloseAgent
     | api.InterruptAgent
     | api.RestartAgent
@@ -94,6 +88,7 @@ DirectoryMessage = (
     | api.RenameAgent
     | FollowAgents
     | FollowSession
+    | FollowAgentCommand
     | Asked
     | SessionClosed
     | api.ToolsListed
@@ -131,6 +126,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._flusher = flusher
         self._refs: dict[str, Ref[Any]] = {}
         self._counters = programs.counters
+        self._openings = Openings()
         self._is_loaded = False
 
     async def setup(self) -> None:
@@ -163,8 +159,13 @@ class AgentDirectory(Actor[DirectoryMessage]):
             return
         await self._load()
         match message:
-            case api.SpawnAgent() | api.ForkAgent() | api.ResumeSession() | api.PurgeAgent():
+            case _ if isinstance(message, Opening):
+                self._openings.begin(message)
                 self.context.start_soon(self._spawn, message, self.defer(message))
+            case api.CloseAgent() | api.ShowAgent() if message.handle in self._openings:
+                self.context.start_soon(
+                    self._openings.pass_on, message, self.defer(message), self.context.ref
+                )
             case api.ListSessions(closed=closed):
                 self.context.start_soon(self._list, closed, self.defer(message))
             case api.ReadUsage():
@@ -179,6 +180,10 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self.reply(message, reply_to(message, roster, programs, known))
             case api.SetAgent():
                 self.context.start_soon(self._set, message, self.defer(message))
+            case api.ListWorkspaceAgents():
+                self.reply(message, self._ledger.roster.workspace_agents)
+            case api.ListAgentCommands():
+                self.reply(message, self._board.commands)
             case SessionClosed(id=id_):
                 await self._session_closed(id_)
             case api.CloseWorkspaceAgents():
@@ -188,7 +193,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case FollowAgents():
                 sees = visible_to(self._caller(message), self._ledger.roster)
                 self._board.take(message.place, sees, self.defer(message))
-            case FollowSession():
+            case FollowSession() | FollowAgentCommand():
                 self._follow(message)
             case Down():
                 self._session_ended(message)
@@ -224,15 +229,23 @@ class AgentDirectory(Actor[DirectoryMessage]):
             reply.fail(cause if isinstance(cause, AegisError) else Unavailable(str(error)))
         else:
             reply.send(info)
+        finally:
+            self._openings.end(request)
 
     async def _opened(self, request: Opening) -> api.AgentInfo:
         """Open, continue or purge a session. Raises ``AegisError``, ``ActorError``."""
+        if isinstance(request, api.SpawnMember) and request.session in self._ledger.roster.by_id:
+            member = self._ledger.roster.by_id[request.session]  # the caller was restarted
+            return await info_of(member, None if member.is_closed else await self._session(member))
         if isinstance(request, api.SpawnAgent):
             return await self._spawning.spawn(request, self._caller(request))
+        if isinstance(request, api.LaunchAgent):
+            return await self._spawning.launch(request, self._caller(request))
         roster = self._ledger.roster
         if isinstance(request, api.PurgeAgent):
             member = roster.find(request.handle) or roster.get(request.handle)
             files = self._directory / member.id
+            await self._spawning.wait_started(member.id)
             return await self._spawning.purge(member, self._refs.get(member.id), files)
         member = roster.get(request.handle)
         if isinstance(request, api.ForkAgent):
@@ -245,6 +258,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     async def _session(self, member: Member) -> Ref[Any]:
         """Return the actor of a session, started if it is not running. Raises ``ActorError``."""
+        await self._spawning.wait_started(member.id)
         ref = self._refs.get(member.id)
         return await self._start(member) if ref is None or ref.is_stopped else ref
 
@@ -254,15 +268,13 @@ class AgentDirectory(Actor[DirectoryMessage]):
         return None if handle is None else self._ledger.roster.find(handle)
 
     async def _start(self, member: Member) -> Ref[Any]:
-        """Start the actors of a session. Raises ``ActorError``."""
-        profile = self._programs.profile_of(member)
-        self._programs.rights.open(member.id, member.address, profile)
+        """Start the actors of a session. Raises ``ActorError``, ``NotFound``."""
         subtree = session_subtree(
             member,
+            self._ledger.roster,
+            self._programs,
             directory=self._directory / member.id,
             above=self._supervisor,
-            settings=self._settings(member, profile),
-            programs=self._programs,
             flusher=self._flusher,
             on_change=self._board.put,
         )
@@ -294,8 +306,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
     async def _session_closed(self, id_: str) -> None:
         with contextlib.suppress(StorageError):  # the next start finds it closed, and writes again
             await self._ledger.write({"kind": "closed", "id": id_})
-        with contextlib.suppress(AegisError):
-            await self._programs.keys.revoke(self._ledger.roster.by_id[id_].address)
+        address = self._ledger.roster.by_id[id_].address
+        await release(address, self._programs.keys, self.context.system.registry)
 
     # Commands on sessions.
 
@@ -307,6 +319,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
             self.pass_on(cast("Request[Any]", message), ref)
         elif not member.is_closed:
             self.context.start_soon(self._revive, member, message, self.defer(message))
+        elif isinstance(message, api.RestartAgent) and member.cmd is not None:
+            again = api.ResumeSession(handle=member.handle, from_handle=message.from_handle)
+            self.context.start_soon(self._spawn, again, self.defer(message))
         elif isinstance(message, api.ShowAgent | api.CloseAgent):
             self.reply(cast("Request[Any]", message), closed_info(member))
         elif isinstance(message, api.ReadSession):
@@ -387,7 +402,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         ref = self._refs.get(member.id)
         if ref is None:
             return None
-        settings = self._settings(member, profile)
+        settings = settings_of(member, profile, self._counters, self._ledger.roster)
         change = ChangeSettings(settings=settings, model=model, permission=permission)
         try:
             refusal: str | None = await ref.ask(change)
@@ -395,30 +410,21 @@ class AgentDirectory(Actor[DirectoryMessage]):
             return None  # it is started again, with the settings of the roster
         return refusal
 
-    def _settings(self, member: Member, profile: Profile) -> Settings:
-        tree = root_of(self._ledger.roster, member)
-        return settings_of(member, profile, self._counters, tree)
-
-    def _follow(self, message: FollowSession) -> None:
+    def _follow(self, message: FollowSession | FollowAgentCommand) -> None:
         member = self._ledger.roster.get(message.handle)
         self._check_reach(message, member)
-        if (ref := self._refs.get(member.id)) is not None:
+        if isinstance(message, FollowAgentCommand):
+            path = f"{self._supervisor}/{member.id}"
+            self.pass_on(message, ref_of_command(self.context.system, path, member, message))
+        elif (ref := self._refs.get(member.id)) is not None:
             self.pass_on(message, ref)
-            return
-        files, reply = self._directory / member.id, self.defer(message)
-        self.context.start_soon(follow_ended, member, files, self._flusher, message, reply)
+        else:
+            files, reply = self._directory / member.id, self.defer(message)
+            self.context.start_soon(follow_ended, member, files, self._flusher, message, reply)
 
     def _check_reach(self, message: Reaching, member: Member) -> None:
         """Raise ``Forbidden`` if the calling session may not do this to ``member``."""
-        caller = self._caller(message)
-        if caller is None or isinstance(message, api.ShowAgent):
-            return
-        if caller.id == member.id and isinstance(message, api.ReadSession | FollowSession):
-            return
-        verb = _VERBS[type(message)]
-        refusal = refuse_reach(verb, caller.handle, member.handle, self._ledger.roster.parents())
-        if refusal is not None:
-            raise Forbidden(refusal)
+        check_reach(message, self._caller(message), member, self._ledger.roster)
 
     async def _rename(self, message: api.RenameAgent, reply: Reply[api.AgentInfo]) -> None:
         # A spawn or another rename could take the handle while the line is being synced.
@@ -438,13 +444,3 @@ class AgentDirectory(Actor[DirectoryMessage]):
         members = [each for each in self._ledger.roster.kept if closed or not each.is_closed]
         shown = [await info_of(each, self._refs.get(each.id)) for each in members]
         reply.send(api.AgentList(result=sorted(shown, key=lambda each: each.handle)))
-
-
-_VERBS = {
-    api.CloseAgent: "aegis_close",
-    api.InterruptAgent: "aegis_interrupt",
-    api.RestartAgent: "agent restart",
-    api.ReadSession: "aegis_session_read",
-    api.RenameAgent: "aegis_rename",
-    FollowSession: "the stream 'session'",
-}

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from actors import Reply
+from actors import ActorStopped, Ref, Reply, System
 from aegis.agents.directory.board import Sees
+from aegis.agents.directory.programs import TERMINALS
 from aegis.agents.directory.replies import closed_info
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.sessions.followers import follow_closed
 from aegis.agents.sessions.transcript import TRANSCRIPT
 from aegis.agents.sessions.transcript_reading import read_closed
-from aegis.errors import AegisError, Unavailable
+from aegis.errors import AegisError, NotFound, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol.agents import ReadSession, Transcript
-from aegis.protocol.feeds import FollowSession, SessionNews
+from aegis.protocol.feeds import FollowAgentCommand, FollowSession, SessionNews
 
 
 def visible_to(caller: Member | None, roster: Roster) -> Sees:
@@ -48,6 +50,23 @@ async def follow_ended(
         reply.fail(Unavailable(closed_info(member).reason))
     else:
         reply.send(news)
+
+
+def ref_of_command(
+    system: System, subtree: str, member: Member, request: FollowAgentCommand
+) -> Ref[Any]:
+    """Return the address of an open command, an ACP terminal. Raises ``NotFound``.
+
+    ``subtree`` is the path of the session's supervisor.
+    """
+    command = request.command
+    try:
+        return system.ref(f"{subtree}/{TERMINALS}/{command}")
+    except ActorStopped:
+        raise NotFound(
+            f"agent {member.address!r} has no open command {command!r}; if it was released, its "
+            f"transcript has the end of its output: aegis-actors agent read {member.address}"
+        ) from None
 
 
 async def read_ended(

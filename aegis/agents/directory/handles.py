@@ -6,7 +6,7 @@ stay taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Container
 
 from aegis.errors import AlreadyExists, InvalidRequest
 from aegis.names import shorten
@@ -41,29 +41,28 @@ ADJECTIVES = tuple(_ADJECTIVES.split())
 SURNAMES = tuple(_SURNAMES.split())
 
 
-def new_handle(taken: Collection[str], choose: Choose) -> str:
-    """Return an ``adjective-surname`` that is none of ``taken``, ignoring case.
+def new_handle(taken: Container[str], choose: Choose) -> str:
+    """Return an ``adjective-surname`` that is not in ``taken``, which ignores case.
 
     Once all pairs are taken, a number is added.
     """
-    keys = {name_key(each) for each in taken}
     count = len(ADJECTIVES) * len(SURNAMES)
     for _ in range(TRIES):
         handle = _pair(choose(count))
-        if handle not in keys:
+        if handle not in taken:
             return handle
     first = choose(count)
     for number in range(count):
         handle = _pair((first + number) % count)
-        if handle not in keys:
+        if handle not in taken:
             return handle
     number = 2
-    while f"{_pair(first)}-{number}" in keys:
+    while f"{_pair(first)}-{number}" in taken:
         number += 1
     return f"{_pair(first)}-{number}"
 
 
-def refuse_handle(handle: str, taken: Collection[str]) -> str | None:
+def refuse_handle(handle: str, taken: Container[str]) -> str | None:
     """Return why a session cannot have this handle, in one sentence; None if it can."""
     shown = repr(shorten(handle))
     if not is_name(handle):
@@ -71,17 +70,17 @@ def refuse_handle(handle: str, taken: Collection[str]) -> str | None:
     key = name_key(handle)
     if key in RESERVED_HANDLES:
         return f"handle {shown} is reserved: choose another one"
-    if any(name_key(each) == key for each in taken):
+    if handle in taken:
         return f"handle {shown} is or was used, and no handle is given twice: choose another one"
     return None
 
 
-def check_handle(tool: str, wanted: str, taken: Collection[str]) -> str:
+def check_handle(tool: str, wanted: str, taken: Container[str]) -> str:
     """Return the handle ``wanted``. Raises ``AlreadyExists``, ``InvalidRequest``."""
     refusal = refuse_handle(wanted, taken)
     if refusal is None:
         return wanted
-    is_taken = name_key(wanted) in {name_key(each) for each in taken} - RESERVED_HANDLES
+    is_taken = is_name(wanted) and name_key(wanted) not in RESERVED_HANDLES
     form = AlreadyExists if is_taken else InvalidRequest
     raise form(f"{tool}: {refusal}")
 

@@ -8,26 +8,45 @@ from datetime import datetime
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.profiles.limits import HOUR_S, Counters
 from aegis.agents.profiles.profile import Profile
-from aegis.agents.profiles.rights import refuse_message, refuse_reach
+from aegis.agents.profiles.rights import refuse_message, refuse_profile, refuse_reach
 from aegis.errors import AegisError, Forbidden, NotFound, Unavailable
+from aegis.protocol.naming import name_key
 
 
 class MessageRights:
     """The sessions of a root as senders and receivers; the directory sets ``roster``.
 
-    ``profile_of`` returns the profile of a session, or raises ``NotFound``. Messages of an agent
+    ``profile_of`` returns the profile of a session, ``profile_named`` that of a name; they raise
+    ``NotFound``. Messages of an agent
     that is no session are not counted, like those of a person: it belongs to no tree.
     """
 
-    def __init__(self, profile_of: Callable[[Member], Profile], counters: Counters) -> None:
+    def __init__(
+        self,
+        profile_of: Callable[[Member], Profile],
+        profile_named: Callable[[str], Profile],
+        counters: Counters,
+    ) -> None:
         self.roster: Roster | None = None
+        self._profile_named = profile_named
         self._profile_of = profile_of
         self._counters = counters
 
     def session_of(self, handle: str) -> str | None:
-        """Return the id of the open session with this handle; None if there is none."""
+        """Return the id of the open session with this handle; None if there is none.
+
+        A terminal agent takes no turns: it reads its inbox like any other client.
+        """
         member = self._member(handle)
-        return None if member is None else member.id
+        return None if member is None or member.cmd is not None else member.id
+
+    def has(self, handle: str) -> bool:
+        """Return whether a session has or had this handle."""
+        return self.roster is not None and handle in self.roster.taken
+
+    def was_dropped(self, handle: str) -> bool:
+        """Return whether a session had this handle that is not kept any more."""
+        return self.roster is not None and self.roster.was_dropped(handle)
 
     def refuse_handoff(
         self, sender: str, target: str, *, interrupts: bool, now: float
@@ -51,6 +70,48 @@ class MessageRights:
         self._counters.note_message(tree, now)
         return None
 
+    def refuse_work(self, sender: str | None, agent: str) -> AegisError | None:
+        """Return why the agent ``sender``, None for a person, may give no work to a profile."""
+        if self.roster is None:
+            return Unavailable("the sessions are not read yet; try again")
+        by = None if sender is None else self.roster.find(sender)
+        if by is not None and by.cmd is None and by.is_closed:
+            # A process or a workflow of it may have outlived it.
+            return Forbidden(f"session {by.handle!r} is closed")
+        try:
+            wanted = self._profile_named(agent)
+            if by is None or by.cmd is not None:
+                return None  # a person, or a client with its own URL: neither has a profile
+            own = self._profile_of(by)
+        except NotFound as error:
+            return error
+        refusal = refuse_profile(
+            own.name, own.permission, own.may_spawn, wanted.name, wanted.permission
+        )
+        return None if refusal is None else Forbidden(refusal)
+
+    def refuse_messages(self, sender: str, number: int, now: float) -> AegisError | None:
+        """Return why the agent ``sender`` may not send so many messages now, else count them."""
+        by = self._member(sender)
+        if by is None or self.roster is None:
+            return None
+        tree = root_of(self.roster, by)
+        limit = self._counters.refuse_message(tree, now)
+        if limit is not None:
+            return Unavailable(limit)
+        for _ in range(number):
+            self._counters.note_message(tree, now)
+        return None
+
+    def commands(self, caller: str, owner: str) -> bool:
+        """Return whether the agent ``caller`` is ``owner``, or a session that spawned it."""
+        if self.roster is None:
+            return name_key(caller) == name_key(owner)
+        by, to = self.roster.find(caller), self.roster.find(owner)
+        if by is None or to is None:
+            return name_key(caller) == name_key(owner)
+        return by.id == to.id or by.id in [each.id for each in self.roster.ancestors(to.id)]
+
     def _refuse_by_profile(self, sender: str, by: Member | None, to: Member | None) -> str | None:
         if to is None:
             return None
@@ -64,6 +125,7 @@ class MessageRights:
             profile.accepts_from,
             sender if by is None else by.handle,
             None if by is None else by.profile,
+            () if by is None else by.aliases,
         )
 
     def _member(self, handle: str) -> Member | None:

@@ -82,7 +82,8 @@ class Programs:
     )
     messages: MessageRights = attrs.field(
         default=attrs.Factory(
-            lambda self: MessageRights(self.profile_of, self.counters), takes_self=True
+            lambda self: MessageRights(self.profile_of, self.profile, self.counters),
+            takes_self=True,
         )
     )
     names: SessionNames = attrs.field(factory=SessionNames)
@@ -98,8 +99,10 @@ class Programs:
     def profile_of(self, member: Member) -> Profile:
         """Return the profile of a session, with the changes that a person has made.
 
-        Raises ``NotFound``.
+        Raises ``NotFound``; a terminal agent has none.
         """
+        if member.cmd is not None:
+            raise NotFound(f"{member.handle!r} is a terminal agent: it has no profile")
         profile = self.profile(member.profile)
         changed = {name: new for name in SET if (new := getattr(member, name)) is not None}
         return attrs.evolve(profile, **changed)

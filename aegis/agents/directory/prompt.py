@@ -11,7 +11,7 @@ from aegis.protocol.inboxes import Deliver
 
 
 async def deliver_prompt(
-    member: Member, prompt: str, registry: Registry, *, is_first: bool
+    member: Member, prompt: str, registry: Registry, *, is_first: bool, task: str | None = None
 ) -> None:
     """Put the spawner's first message, or one of a person, into the inbox; durable on return."""
     service = registry.find("service", "inboxes")
@@ -21,8 +21,9 @@ async def deliver_prompt(
         Deliver(
             handle=member.address,
             id=f"spawn:{member.id}" if is_first else f"resume:{uuid.uuid4().hex}",
-            sender="human" if by == "human" else f"agent:{by}",
+            sender=by if by == "human" or by.startswith("queue:") else f"agent:{by}",
             body=prompt,
             timestamp=utc_now(),
+            task_id=task,
         )
     )

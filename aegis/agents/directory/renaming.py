@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
+
 from actors import ActorError, Reply, System
 from aegis.agents.directory.handles import check_handle
 from aegis.agents.directory.roster import Member, renamed_line
@@ -32,7 +34,8 @@ async def rename(
         member = ledger.roster.get(request.old_handle)
         check_reach(request, member)
         own = {name_key(each) for each in (member.handle, *member.aliases)}
-        check_handle("aegis_rename", request.new_handle, ledger.taken(inboxes) - own)
+        taken = attrs.evolve(ledger.taken(inboxes), but=own)
+        check_handle("aegis_rename", request.new_handle, taken)
         if request.new_handle != member.handle:
             await ledger.write(renamed_line(member, request.new_handle))
     except AegisError as error:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import attrs
 
+from aegis.agents.directory.message_rights import root_of
 from aegis.agents.directory.meta import meta_of
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import SET, Member, Roster
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.policy import decide
 from aegis.agents.profiles.profile import Profile, every_profile, login_command, refuse_start
-from aegis.agents.profiles.rights import LOGIN_PREFIX
+from aegis.agents.profiles.rights import LOGIN_PREFIX, refuse_reach
 from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.steps import LogIn
-from aegis.errors import NotFound
+from aegis.errors import Forbidden, NotFound
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
+from aegis.protocol.feeds import FollowAgentCommand, FollowSession
 from aegis.protocol.meta import GetMeta
 from aegis.protocol.requests import Answerer, FindAnswerer
 
@@ -74,7 +76,7 @@ def policy_of(profile: Profile, request: RequestOpened) -> tuple[RequestAnswer, 
 def answerer(handle: str, roster: Roster, programs: Programs) -> Answerer:
     """Return the rights of ``handle`` to answer requests."""
     member = roster.find(handle)
-    if member is None or member.is_closed:
+    if member is None or member.is_closed or member.cmd is not None:
         return Answerer(handle=handle)
     profile = programs.profile_of(member)
     return Answerer(
@@ -90,10 +92,12 @@ def login_terminal(handle: str) -> str:
     return f"{LOGIN_PREFIX}{handle}"[:MAX_NAME]
 
 
-def settings_of(member: Member, profile: Profile, counters: Counters, tree: str) -> Settings:
-    """Return the settings of a session; ``tree`` is the id of the tree's first session."""
+def settings_of(member: Member, profile: Profile, counters: Counters, roster: Roster) -> Settings:
+    """Return the settings of a session."""
+    tree = root_of(roster, member)
     return Settings(
         session=member.id,
+        name=partial(roster.names.shown, member.address),
         policy=partial(policy_of, profile),
         max_runtime_s=profile.max_runtime_s,
         budget_usd=profile.budget_usd,
@@ -137,3 +141,30 @@ def closed_info(member: Member) -> api.AgentInfo:
         limited_until=None,
         conversation=None,
     )
+
+
+VERBS: Mapping[type[Any], str] = {
+    api.CloseAgent: "aegis_close",
+    api.InterruptAgent: "aegis_interrupt",
+    api.RestartAgent: "agent restart",
+    api.ReadSession: "aegis_session_read",
+    api.RenameAgent: "aegis_rename",
+    FollowSession: "the stream 'session'",
+    FollowAgentCommand: "the stream 'agent_command'",
+}
+"""The names of the commands that reach into another session, by their classes."""
+
+OWN = (api.ReadSession, FollowSession, FollowAgentCommand)
+"""The commands that a session may have carried out on itself."""
+
+
+def check_reach(message: object, caller: Member | None, member: Member, roster: Roster) -> None:
+    """Raise ``Forbidden`` if ``caller``, a session or None, may not do this to ``member``."""
+    if caller is None or isinstance(message, api.ShowAgent):
+        return
+    if caller.id == member.id and isinstance(message, OWN):
+        return
+    verb = VERBS[type(message)]
+    refusal = refuse_reach(verb, caller.handle, member.handle, roster.parents())
+    if refusal is not None:
+        raise Forbidden(refusal)

@@ -3,7 +3,7 @@
 The lines of its ledger, each with its ``kind``:
 
     opened   id, handle, profile, provider, cwd, spawned_by, parent, at, workspace, head; of a fork
-             fork_of, forked_from and the fields of set
+             fork_of, forked_from and the fields of set; of a terminal agent cmd
     renamed  id, handle
     set      id, model, permission, budget_usd
     closed   id
@@ -11,11 +11,15 @@ The lines of its ledger, each with its ``kind``:
     purged   id
 
 ``id`` is immutable. A handle is never given twice: not after a rename, and not after a close.
+
+Of sessions that are closed only the newest are kept. An older one is dropped: its handles stay
+taken, and its files stay where they are.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,6 +28,7 @@ import attrs
 from actors.codec import structure, unstructure
 from actors.errors import CodecError
 from aegis.agents.directory.session_names import SessionNames
+from aegis.agents.directory.taken_handles import TakenHandles
 from aegis.agents.drivers.harness import Permission
 from aegis.errors import NotFound
 from aegis.names import nearest
@@ -32,8 +37,8 @@ from aegis.protocol.naming import name_key
 SET = ("model", "permission", "budget_usd")
 """The fields of a session that a person has set; None: the profile's."""
 
-MAX_SESSIONS = 4_096
-"""Sessions of a root, closed ones included."""
+MAX_CLOSED = 4_096
+"""Closed sessions that are kept, beside the spawners of open ones."""
 
 
 @attrs.frozen(kw_only=True)
@@ -44,7 +49,8 @@ class Member:
     conversation that it began with a copy of, and ``forked_from`` the session of that one.
     ``reopened`` counts how often it was opened again after a close. ``head`` is the commit that was
     checked out in its directory when it began; None: there was none. ``is_purged``: its files are
-    deleted, and only its handles are kept.
+    deleted, and only its handles are kept. ``cmd`` is the program of a terminal agent, which runs
+    in the terminal ``address``; None: a driven session.
     """
 
     id: str
@@ -60,6 +66,7 @@ class Member:
     forked_from: str | None = None
     reopened: int = 0
     head: str | None = None
+    cmd: str | None = None
     model: str | None = None
     permission: Permission | None = None
     budget_usd: float | None = None
@@ -79,16 +86,24 @@ class Roster:
 
     by_id: dict[str, Member] = attrs.field(factory=dict)
     names: SessionNames = attrs.field(factory=SessionNames)
+    taken: TakenHandles = attrs.field(factory=TakenHandles)
+    """Every handle that is or was used by a session."""
+    skipped: int = 0
     _ids: dict[str, str] = attrs.field(factory=dict)
+    _open: dict[str, None] = attrs.field(factory=dict)
+    _closed: dict[str, None] = attrs.field(factory=dict)
 
-    def take(self, line: Mapping[str, Any]) -> None:
-        """Take the next line; one of an unknown kind, or of another form, is ignored."""
+    def apply(self, line: Mapping[str, Any]) -> None:
+        """Apply the next line; one of an unknown kind, or of another form, is ignored."""
         match line:
             case {"kind": "opened", **fields}:
                 try:
-                    self._add(structure(Member, {**fields, "aliases": [], "is_closed": False}))
+                    member = structure(Member, {**fields, "aliases": [], "is_closed": False})
                 except CodecError:
-                    return
+                    self.skipped += 1
+                else:
+                    self._add(member)
+                    self._open[member.id] = None
             case {"kind": "renamed", "id": str(id_), "handle": str(handle)} if id_ in self.by_id:
                 member = self.by_id[id_]
                 aliases = tuple(dict.fromkeys((*member.aliases, member.handle)))
@@ -96,15 +111,22 @@ class Roster:
             case {"kind": "set", "id": str(id_), **changed} if id_ in self.by_id:
                 self._set(self.by_id[id_], changed)
             case {"kind": "closed", "id": str(id_)} if id_ in self.by_id:
-                self.by_id[id_] = attrs.evolve(self.by_id[id_], is_closed=True)
+                self._close(attrs.evolve(self.by_id[id_], is_closed=True))
             case {"kind": "purged", "id": str(id_)} if id_ in self.by_id:
-                member = self.by_id[id_]
-                self.by_id[id_] = attrs.evolve(member, is_closed=True, is_purged=True)
+                self._close(attrs.evolve(self.by_id[id_], is_closed=True, is_purged=True))
             case {"kind": "reopened", "id": str(id_)} if id_ in self.by_id:
                 member = self.by_id[id_]
                 if not member.is_purged:
                     count = member.reopened + 1
                     self.by_id[id_] = attrs.evolve(member, is_closed=False, reopened=count)
+                    self._closed.pop(id_, None)
+                    self._open[id_] = None
+
+    def take_over(self, read: Roster) -> None:
+        """Take over all of another roster; this one and its names are known to others."""
+        self.by_id, self.taken, self.skipped = read.by_id, read.taken, read.skipped
+        self._ids, self._open, self._closed = read._ids, read._open, read._closed
+        self.names.replace(read.names)
 
     def _set(self, member: Member, changed: Mapping[str, Any]) -> None:
         fields = {name: changed.get(name) for name in SET}
@@ -115,6 +137,33 @@ class Roster:
         self.by_id[member.id] = member
         self._ids[name_key(member.handle)] = member.id
         self.names.put(member.address, member.handle)
+        self.taken.add(member.handle)
+
+    def _close(self, member: Member) -> None:
+        """Note a session that is closed, and drop the oldest such ones beyond the limit."""
+        self.by_id[member.id] = member
+        self._open.pop(member.id, None)
+        self._closed.pop(member.id, None)
+        self._closed[member.id] = None
+        if len(self._closed) <= MAX_CLOSED:
+            return
+        # An open session has the rights and limits of those above it.
+        spawners = {above.id for each in self.open for above in self.ancestors(each.id)}
+        over = len(self._closed) - len(spawners & self._closed.keys()) - MAX_CLOSED
+        oldest = (each for each in self._closed if each not in spawners)
+        for id_ in [*itertools.islice(oldest, max(0, over))]:
+            self._drop(id_)
+
+    def _drop(self, id_: str) -> None:
+        del self._closed[id_]
+        member = self.by_id.pop(id_)
+        for handle in (member.handle, *member.aliases):
+            self._ids.pop(name_key(handle), None)
+        self.names.drop(member.address, (member.handle, *member.aliases))
+
+    def was_dropped(self, handle: str) -> bool:
+        """Return whether a session had this handle that is not kept any more."""
+        return handle in self.taken and self.find(handle) is None
 
     @property
     def kept(self) -> list[Member]:
@@ -123,8 +172,8 @@ class Roster:
 
     @property
     def open(self) -> list[Member]:
-        """The sessions that are not closed, in the order of their spawning."""
-        return [each for each in self.by_id.values() if not each.is_closed]
+        """The sessions that are not closed, in the order in which they were opened."""
+        return [self.by_id[each] for each in self._open]
 
     def of_workspace(self, workspace: str) -> list[Member]:
         """Return the open sessions that were spawned in this workspace."""
@@ -132,9 +181,13 @@ class Roster:
         return [each for each in self.open if each.workspace and name_key(each.workspace) == key]
 
     @property
-    def taken(self) -> list[str]:
-        """Every handle that is or was used by a session."""
-        return [each for member in self.by_id.values() for each in (member.handle, *member.aliases)]
+    def workspace_agents(self) -> dict[str, str]:
+        """The handle of the terminal agent of each workspace that has one, by its key."""
+        return {
+            name_key(each.workspace): each.handle
+            for each in self.open
+            if each.workspace is not None and each.cmd is not None
+        }
 
     def find(self, handle: str) -> Member | None:
         """Return the session with this handle or alias, ignoring case."""
@@ -146,6 +199,11 @@ class Roster:
         member = self.find(handle) or self.by_id.get(handle)
         if member is not None and member.is_purged:
             raise NotFound(f"the session {member.handle!r} was purged; its files are deleted")
+        if member is None and handle in self.taken:
+            raise NotFound(
+                f"the session {handle!r} is closed, and so many after it that it is not kept any "
+                "more; its transcript is still in the directory of agents"
+            )
         if member is None:
             known = [each.handle for each in self.open]
             close = nearest(handle, known)
@@ -192,7 +250,7 @@ def reopened_line(member: Member) -> dict[str, Any]:
 def opened_line(member: Member) -> dict[str, Any]:
     """Return the line of a new session; a fork has the changes that a person made to its origin."""
     fields = unstructure(member)
-    unset = [name for name in SET if fields[name] is None]
+    unset = [name for name in (*SET, "cmd") if fields[name] is None]
     for name in ("aliases", "is_closed", "is_purged", "reopened", *unset):
         del fields[name]
     return {"kind": "opened", **fields}

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import trio
 
-from aegis.agents.directory.roster import MAX_SESSIONS, Roster
+from aegis.agents.directory.roster import Roster
 from aegis.agents.directory.session_names import SessionNames
+from aegis.agents.directory.taken_handles import TakenHandles
 from aegis.errors import StorageError
 from aegis.journal.appender import Appender
 from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
+from aegis.journal.folding import load
 from aegis.journal.ledger import encode_line
-from aegis.journal.reader import LedgerReader
 from aegis.protocol.naming import name_key
 
+
+@attrs.frozen
+class Taken:
+    """The handles of sessions, and those with the keys ``inboxes``, without those of ``but``."""
+
+    sessions: TakenHandles
+    inboxes: Collection[str]
+    but: Collection[str] = ()
+
+    def __contains__(self, handle: object) -> bool:
+        key = name_key(str(handle))
+        return key not in self.but and (key in self.inboxes or key in self.sessions)
+
+
 NAME = "sessions.jsonl"
-
-LINES_OF_EACH = 32
-"""The lines that a session may have on average: it is changed, closed and opened again."""
-
-MAX_BYTES = 64 * 1024 * 1024
-"""The largest roster that is read."""
 
 
 class RosterLedger:
@@ -63,13 +73,23 @@ class RosterLedger:
             except StorageError:
                 raise
             except Exception:
-                self.roster.take(line)  # it may be in the file: no handle is given twice
+                await self._read_again(line)
                 raise
-            self.roster.take(line)
+            self.roster.apply(line)
 
-    def taken(self, inboxes: Path) -> set[str]:
-        """Return every handle in use, as ``name_key``: of sessions and of files in ``inboxes``."""
-        return {name_key(each) for each in (*self.inboxes(inboxes), *self.roster.taken)}
+    async def _read_again(self, line: dict[str, Any]) -> None:
+        """Open the file anew after an error in a write: only it shows whether the line is there."""
+        if self._appender is not None:
+            self._appender.close()
+        self._appender = None
+        try:
+            await self._open()
+        except StorageError:
+            self.roster.apply(line)  # it may be there: no handle is given twice
+
+    def taken(self, inboxes: Path) -> Taken:
+        """Return every handle in use: of sessions, and of files in ``inboxes``."""
+        return Taken(self.roster.taken, {name_key(each) for each in self.inboxes(inboxes)})
 
     def inboxes(self, directory: Path) -> list[str]:
         """Return the handles that have an inbox in ``directory``."""
@@ -94,16 +114,14 @@ class RosterLedger:
     async def _open(self) -> Appender:
         path = self._directory / NAME
         appender = await Appender.open(path, self.flusher)
-        reader = LedgerReader(path, disk=self.flusher.disk)
-        most = LINES_OF_EACH * MAX_SESSIONS
-        read = partial(reader.last_n, most, end=appender.synced, max_bytes=MAX_BYTES)
         try:
-            found = await self.flusher.look(read)
+            found = await self.flusher.look(
+                partial(load, self.flusher.disk, path, appender.synced, Roster())
+            )
         except BaseException:
             appender.close()
             raise
-        for line in found.records:
-            self.roster.take(line)
+        self.roster.take_over(found)
         appender.start(self._start_soon)
         self._appender = appender
         return appender

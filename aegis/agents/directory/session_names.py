@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from aegis.protocol.naming import name_key
 
 
@@ -21,6 +23,16 @@ class SessionNames:
         """Note that the session at ``address`` is now called ``handle``."""
         self._addresses[name_key(handle)] = address
         self._shown[name_key(address)] = handle
+
+    def drop(self, address: str, handles: Iterable[str]) -> None:
+        """Forget a session and its ``handles``."""
+        self._shown.pop(name_key(address), None)
+        for handle in handles:
+            self._addresses.pop(name_key(handle), None)
+
+    def replace(self, names: SessionNames) -> None:
+        """Take over all of ``names`` in place of these."""
+        self._addresses, self._shown = names._addresses, names._shown
 
     def address_of(self, handle: str) -> str:
         """Return the address of the session with this handle or alias; else ``handle`` itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from aegis.agents.profiles.profile import Profile
-from aegis.agents.profiles.rights import refuse_call, refuse_terminals, verdict
+from aegis.agents.profiles.rights import refuse_call, refuse_program, refuse_terminals, verdict
 from aegis.protocol.naming import name_key
 from aegis.protocol.tool_sets import Offer
 
@@ -16,11 +16,16 @@ class SessionRights:
     def __init__(self) -> None:
         self._profiles: dict[str, Profile] = {}
         self._sessions: dict[str, tuple[str, Profile]] = {}
+        self._programs: set[str] = set()
 
     def open(self, session: str, handle: str, profile: Profile) -> None:
         """Note the handle and the profile of the session with the id ``session``."""
         self._sessions[session] = handle, profile
         self._profiles[name_key(handle)] = profile
+
+    def note_program(self, terminal: str) -> None:
+        """Note the terminal of a terminal agent: other sessions may only read it."""
+        self._programs.add(name_key(terminal))
 
     def handle_of(self, session: str) -> str | None:
         """Return the handle of the session with this id; None if it is not known."""
@@ -45,9 +50,13 @@ class SessionRights:
         A handle that is no session may call everything else that its key permits. A closed session
         keeps its rights: a process of it that outlived it gains nothing.
         """
-        refusal = refuse_terminals(terminals)
+        names = list(terminals)
+        refusal = refuse_terminals(names)
         profile = self._profiles.get(name_key(handle))
         if refusal is not None or profile is None:
+            return refusal
+        refusal = refuse_program(command, names, self._programs)
+        if refusal is not None:
             return refusal
         needs_person = verdict(command, profile.permission) == "ask"
         if needs_person and not profile.provider.asks_for_our_tools:

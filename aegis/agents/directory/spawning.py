@@ -14,8 +14,8 @@ from typing import Any
 import attrs
 import trio
 
-from actors import ActorCrashed, Ref, System
-from aegis.agents.directory.admission import check_spawn
+from actors import ActorCrashed, ActorError, Ref, System
+from aegis.agents.directory.admission import check_launch, check_spawn, check_terminal
 from aegis.agents.directory.all_sessions import delete_files
 from aegis.agents.directory.checkout import head_of
 from aegis.agents.directory.handles import check_handle, new_handle
@@ -29,13 +29,29 @@ from aegis.agents.directory.working_directory import directory_of
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.sessions.changes import ResumeAgent
 from aegis.clock import utc_now
-from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.errors import AegisError, AlreadyExists, InvalidRequest, Unavailable
 from aegis.journal.disk import storage_error
 from aegis.path_text import path_of_text
 from aegis.protocol import agents as api
+from aegis.protocol.terminals import ListTerminals
+
+LAUNCH_S = 240.0
+"""Seconds that the terminal and the program of a terminal agent may take to start."""
 
 CLOSE_S = 60.0
 """Seconds that the close of a session may take before its files are deleted."""
+
+Opening = (
+    api.SpawnAgent
+    | api.SpawnWorker
+    | api.SpawnForWorkflow
+    | api.SpawnMember
+    | api.LaunchAgent
+    | api.ForkAgent
+    | api.ResumeSession
+    | api.PurgeAgent
+)
+"""The requests that open a session, or end one for good."""
 
 Start = Callable[[Member], Awaitable[Ref[Any]]]
 """Starts the actors of a session. Raises ``ActorError``."""
@@ -56,26 +72,88 @@ class Spawning:
     root: str
     start: Start
     lock: trio.Lock = attrs.field(factory=trio.Lock)
+    _starting: dict[str, trio.Event] = attrs.field(factory=dict, init=False)
+
+    async def wait_started(self, id_: str) -> None:
+        """Wait until the actors of a new session run, or could not be started."""
+        while id_ in self._starting:
+            await self._starting[id_].wait()
+
+    async def _started(self, member: Member) -> Ref[Any]:
+        """Start the actors of a session that is in the roster. Raises ``ActorError``."""
+        started = self._starting[member.id] = trio.Event()
+        try:
+            return await self.start(member)
+        finally:
+            del self._starting[member.id]
+            started.set()
 
     async def spawn(self, request: api.SpawnAgent, spawner: Member | None) -> api.AgentInfo:
         """Open a session of a profile. Raises ``AegisError``, ``ActorError``."""
         profile = self.programs.profile(request.profile)
         cwd = await directory_of(request.workspace, self.system) or self.root
         member = Member(
-            id=uuid.uuid4().hex,
+            id=request.session if isinstance(request, api.SpawnMember) else uuid.uuid4().hex,
             handle=request.handle or "",
             profile=profile.name,
             provider=profile.provider.name,
             cwd=cwd,
             workspace=request.workspace,
-            spawned_by=self.programs.names.shown(request.from_handle or "human"),
+            spawned_by=self._spawner(request),
             parent=None if spawner is None else spawner.id,
             at=utc_now(),
         )
-        return await self._open(member, profile, spawner, request.prompt)
+        task = request.task_id if isinstance(request, api.SpawnWorker) else None
+        return await self._open(member, profile, spawner, request.prompt, task)
+
+    def _spawner(self, request: api.SpawnAgent) -> str:
+        if isinstance(request, api.SpawnWorker):
+            return f"queue:{request.queue}"
+        if isinstance(request, api.SpawnForWorkflow):
+            return f"workflow:{request.workflow}"
+        return self.programs.names.shown(request.from_handle or "human")
+
+    async def launch(self, request: api.LaunchAgent, spawner: Member | None) -> api.AgentInfo:
+        """Open a terminal agent and start its program; on failure nothing is left open.
+
+        Raises ``AegisError``, ``ActorError``.
+        """
+        if not request.cmd.strip():
+            raise InvalidRequest("agent launch: the command is empty; give a program")
+        check_terminal(request.handle, await self._terminals())
+        cwd = await directory_of(request.workspace, self.system) or self.root
+        member = Member(
+            id=uuid.uuid4().hex,
+            handle=request.handle or "",
+            profile="",
+            provider="terminal",
+            cwd=cwd,
+            workspace=request.workspace,
+            spawned_by=self.programs.names.shown(request.from_handle or "human"),
+            parent=None if spawner is None else spawner.id,
+            at=utc_now(),
+            cmd=request.cmd,
+        )
+        roster, counters = self.ledger.roster, self.programs.counters
+        check = partial(check_launch, request.workspace, roster, counters)
+        member = await self._added(member, spawner, check)
+        session = await self._started(member)
+        try:
+            info: api.AgentInfo = await session.ask(
+                api.RestartAgent(handle=member.handle), timeout=LAUNCH_S
+            )
+        except (AegisError, ActorError):
+            with contextlib.suppress(AegisError, ActorError):
+                await session.ask(api.CloseAgent(handle=member.handle), timeout=CLOSE_S)
+            raise
+        return info
 
     async def fork(self, request: api.ForkAgent, of: Member, session: Ref[Any]) -> api.AgentInfo:
         """Open a session with a copy of another's conversation. Raises ``AegisError``."""
+        if of.cmd is not None:
+            raise InvalidRequest(
+                f"agent fork: {of.handle!r} is a terminal agent, whose conversation is not known"
+            )
         info: api.AgentInfo = await session.ask(api.ShowAgent(handle=of.handle))
         if info.conversation is None:
             raise InvalidRequest(
@@ -97,7 +175,8 @@ class Spawning:
 
     async def reopen(self, member: Member) -> Member:
         """Open a closed session again, durably. Raises ``AegisError``."""
-        self.programs.check(self.programs.profile_of(member))
+        if member.cmd is None:
+            self.programs.check(self.programs.profile_of(member))
         roster = self.ledger.roster
         async with self.lock:
             if roster.get(member.id).is_closed:  # and not purged, or opened by another, meanwhile
@@ -129,34 +208,52 @@ class Spawning:
             raise storage_error("delete", files, error) from error
         return closed_info(attrs.evolve(member, is_closed=True))
 
-    async def wake(
-        self, member: Member, session: Ref[Any], prompt: str | None, *, is_first: bool = False
-    ) -> api.AgentInfo:
+    async def wake(self, member: Member, session: Ref[Any], prompt: str | None) -> api.AgentInfo:
         """Start the agent of a session, with a message if there is one; return its state.
 
         The agent takes longest: it starts while its message is being stored.
         """
+        if prompt is not None and member.cmd is not None:
+            raise InvalidRequest(
+                f"{member.handle!r} is a terminal agent and takes no prompt: type into its terminal"
+            )
         session.tell(ResumeAgent())
         if prompt is not None:
-            await deliver_prompt(member, prompt, self.system.registry, is_first=is_first)
+            await deliver_prompt(member, prompt, self.system.registry, is_first=False)
         return await self._info(member, session)
 
     async def _open(
-        self, member: Member, profile: Profile, spawner: Member | None, prompt: str | None
+        self,
+        member: Member,
+        profile: Profile,
+        spawner: Member | None,
+        prompt: str | None,
+        task: str | None = None,
     ) -> api.AgentInfo:
         self.programs.check(profile)
+        member = await self._added(member, spawner, partial(self._check, profile, spawner))
+        session = await self._started(member)
+        if prompt is not None:
+            session.tell(ResumeAgent())  # it takes longest: it starts while its message is stored
+            registry = self.system.registry
+            await deliver_prompt(member, prompt, registry, is_first=True, task=task)
+        return await self._info(member, session)
+
+    async def _added(
+        self, member: Member, spawner: Member | None, check: Callable[[], None]
+    ) -> Member:
+        """Add a session to the roster, durably, unless ``check`` raises; return it."""
         head = await trio.to_thread.run_sync(head_of, path_of_text(member.cwd))
         async with self.lock:
-            self._check(profile, spawner)
+            if member.id in self.ledger.roster.by_id:
+                raise AlreadyExists(f"aegis_group_spawn: session {member.id} exists; try again")
+            check()
             member = attrs.evolve(member, handle=self._handle(member.handle), head=head)
             await self.ledger.write(opened_line(member))
             if spawner is not None:
                 root = root_of(self.ledger.roster, spawner)
                 self.programs.counters.note_spawn(root, time.time())
-        session = await self.start(member)
-        if prompt is not None:
-            return await self.wake(member, session, prompt, is_first=True)
-        return await self._info(member, session)
+        return member
 
     async def _info(self, member: Member, session: Ref[Any]) -> api.AgentInfo:
         while True:
@@ -166,9 +263,17 @@ class Spawning:
                 continue  # it is spawned; its supervisor limits its restarts
             return info
 
+    async def _terminals(self) -> list[str]:
+        """Return the names of the open terminals. Raises ``AegisError``, ``ActorError``."""
+        owner = self.system.registry.find("service", "terminals")
+        if owner is None:
+            raise Unavailable("agent launch: terminals are not available now; try again")
+        return [each.name for each in (await owner.ask(ListTerminals())).result]
+
     def _check(self, profile: Profile, spawner: Member | None) -> None:
         """Raise ``Forbidden`` or ``Unavailable`` if the profile may not be spawned."""
-        by = None if spawner is None else (spawner, self.programs.profile_of(spawner))
+        is_session = spawner is not None and spawner.cmd is None
+        by = (spawner, self.programs.profile_of(spawner)) if spawner and is_session else None
         check_spawn(profile, by, self.ledger.roster, self.programs.counters, time.time())
 
     def _handle(self, wanted: str) -> str:

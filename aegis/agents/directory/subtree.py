@@ -7,9 +7,10 @@ from pathlib import Path
 
 from actors import AutoShutdown, ChildSpec, MailboxSpec, Restart, SupervisorSpec
 from aegis.agents.directory.programs import TERMINALS, Programs
-from aegis.agents.directory.roster import Member
+from aegis.agents.directory.replies import settings_of
+from aegis.agents.directory.roster import Member, Roster
+from aegis.agents.interactive.agent import TerminalAgent
 from aegis.agents.sessions.session import AgentSession
-from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.status import Identity
 from aegis.journal.flusher import Flusher
 from aegis.protocol.agents import AgentInfo
@@ -19,47 +20,72 @@ MAILBOX = MailboxSpec(capacity=4_096)
 
 def session_subtree(
     member: Member,
+    roster: Roster,
+    programs: Programs,
     *,
     directory: Path,
     above: str,
-    settings: Settings,
-    programs: Programs,
     flusher: Flusher,
     on_change: Callable[[AgentInfo], None],
 ) -> SupervisorSpec:
     """Return the subtree of a session; its supervisor is a child of ``above``, a path.
 
     ``directory`` is the session's own. The subtree ends with the session; one that gave up is
-    started again by the next command. The session's actor is at ``above/ID/session``.
+    started again by the next command. The session's actor is at ``above/ID/session``. Raises
+    ``NotFound`` if its profile is no longer configured.
     """
+    identity = Identity(
+        id=member.id,
+        address=member.address,
+        name_of=programs.names.shown,
+        address_of=programs.names.address_of,
+        profile=member.profile,
+        provider=member.provider,
+        cwd=member.cwd,
+        spawned_by=member.spawned_by,
+    )
+    if member.cmd is not None:
+        programs.rights.note_program(member.address)
+        session = ChildSpec.of(
+            "session",
+            TerminalAgent,
+            identity=identity,
+            cmd=member.cmd,
+            terminal=member.address,
+            directory=directory,
+            lifecycle=programs.configuration.lifecycle,
+            on_change=on_change,
+        )
+        return _ending_with(session, member)
+    profile = programs.profile_of(member)
+    programs.rights.open(member.id, member.address, profile)
     session = ChildSpec.of(
         "session",
         AgentSession,
-        identity=Identity(
-            id=member.id,
-            address=member.address,
-            name_of=programs.names.shown,
-            profile=member.profile,
-            provider=member.provider,
-            cwd=member.cwd,
-            spawned_by=member.spawned_by,
-        ),
+        identity=identity,
         directory=directory,
-        settings=settings,
+        settings=settings_of(member, profile, programs.counters, roster),
         make_driver=programs.driver_of(member, directory),
         processes=f"{above}/{member.id}/processes",
         flusher=flusher,
         on_change=on_change,
         transcript_bytes=programs.configuration.limits.transcript_bytes,
-    ).with_options(restart=Restart.TRANSIENT, significant=True, mailbox=MAILBOX)
+    )
+    # Stopped in reverse: a driver releases the terminals of its agent.
+    below = (
+        SupervisorSpec(name=TERMINALS, dynamic=True),
+        SupervisorSpec(name="processes", dynamic=True),
+    )
+    return _ending_with(session, member, below)
+
+
+def _ending_with(
+    session: ChildSpec, member: Member, below: tuple[SupervisorSpec, ...] = ()
+) -> SupervisorSpec:
+    lasting = session.with_options(restart=Restart.TRANSIENT, significant=True, mailbox=MAILBOX)
     return SupervisorSpec(
         name=member.id,
-        # Stopped in reverse: a driver releases the terminals of its agent.
-        children=(
-            SupervisorSpec(name=TERMINALS, dynamic=True),
-            SupervisorSpec(name="processes", dynamic=True),
-            session,
-        ),
+        children=(*below, lasting),
         auto_shutdown=AutoShutdown.ANY_SIGNIFICANT,
         restart=Restart.TEMPORARY,
     )

@@ -10,7 +10,7 @@ is ended after a time limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -30,9 +30,9 @@ from aegis.agents.drivers.harness import (
     Refused,
     Serve,
     Setting,
+    StopServing,
     Write,
 )
-from aegis.agents.drivers.line_process import LineProcess, ProcessFailed, start_process
 from aegis.agents.drivers.plan import DriverPlan
 from aegis.agents.drivers.reporter import Reporter
 from aegis.agents.messages import (
@@ -48,6 +48,7 @@ from aegis.agents.messages import (
     SetPermission,
 )
 from aegis.errors import AegisError, Unavailable
+from aegis.processes.guarded.line_process import LineProcess, ProcessFailed, start_process
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.agent_events import AgentEvent
 
@@ -60,6 +61,10 @@ TOGETHER = 256
 """The number of frames that are handled between two checkpoints."""
 
 
+Service = Callable[[], Awaitable[Mapping[str, Any]]]
+"""Waits for the result of a request to the client. Raises ``AegisError``."""
+
+
 class ClientPort(Protocol):
     """The services of an ACP client: files, terminals."""
 
@@ -67,8 +72,12 @@ class ClientPort(Protocol):
         """Serve an agent of this system; ``emit`` reports an event to its session."""
         ...
 
-    async def serve(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the result of one of ACP's client methods. Raises ``AegisError``."""
+    def serve(self, method: str, params: Mapping[str, Any]) -> Service:
+        """Begin one of ACP's client methods; return the function that waits for its result.
+
+        An agent may send a request before it has the answer to another: they begin in the order of
+        these calls. Both functions raise ``AegisError``.
+        """
         ...
 
     async def end(self) -> None:
@@ -110,7 +119,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
         self._end_reason: str | None = None
         self._is_ordered = False
         self._is_gone = trio.Event()
-        self._serving = 0
+        self._serving: dict[str, trio.CancelScope] = {}
         self._changing: dict[Setting, Reply[str | None]] = {}
 
     async def setup(self) -> None:
@@ -350,6 +359,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
                     self._fail(output)
                 case Serve():
                     self._serve(output)
+                case StopServing(id=serve):
+                    self._stop_serving(serve)
                 case Refused(reason):
                     refusal = reason
                 case Changed():
@@ -399,21 +410,37 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
     def _serve(self, serve: Serve) -> None:
         if self._client is None:
             self._served(serve.id, None, f"{serve.method} is not served here")
-        elif self._serving >= MAX_SERVED:
+        elif len(self._serving) >= MAX_SERVED:
             self._served(serve.id, None, f"{MAX_SERVED} requests are in progress already")
         else:
-            self._serving += 1
-            self.context.start_soon(self._serve_by, self._client, serve)
+            self._begin_service(self._client, serve)
 
-    async def _serve_by(self, client: ClientPort, serve: Serve) -> None:
+    def _begin_service(self, client: ClientPort, serve: Serve) -> None:
         try:
-            result = await client.serve(serve.method, serve.params)
+            service = client.serve(serve.method, serve.params)
         except AegisError as error:
             self._served(serve.id, None, str(error), error.code)
         else:
-            self._served(serve.id, result, "")
+            self._serving[serve.id] = scope = trio.CancelScope()
+            self.context.start_soon(self._serve_by, service, serve, scope)
+
+    async def _serve_by(self, service: Service, serve: Serve, scope: trio.CancelScope) -> None:
+        try:
+            result = None
+            with scope:
+                result = await service()
+        except AegisError as error:
+            self._served(serve.id, None, str(error), error.code)
+        else:
+            if result is not None:
+                self._served(serve.id, result, "")
         finally:
-            self._serving -= 1
+            del self._serving[serve.id]
+
+    def _stop_serving(self, serve: str) -> None:
+        scope = self._serving.get(serve)
+        if scope is not None:
+            scope.cancel()
 
     def _served(
         self, serve: str, result: Mapping[str, Any] | None, error: str, code: str = ""

@@ -16,9 +16,6 @@ from aegis.protocol.agent_events import AgentEvent, RequestAnswer
 Frame = dict[str, Any]
 """One JSON object of the agent's protocol."""
 
-MAX_FRAME_BYTES = 16 * 1024 * 1024
-"""The largest line that an agent may send."""
-
 OWN_PREFIX = "mcp__aegis__"
 """The beginning of our own tools' names in events and requests."""
 
@@ -128,6 +125,13 @@ class Serve:
 
 
 @attrs.frozen
+class StopServing:
+    """The agent no longer waits for the ``Serve`` with this id, which gets no answer."""
+
+    id: str
+
+
+@attrs.frozen
 class Refused:
     """The order cannot be carried out; ``reason`` is one sentence."""
 
@@ -149,7 +153,7 @@ class Changed:
     refusal: str | None = None
 
 
-Output = Write | Emit | Ready | Failed | Serve | Refused | Changed
+Output = Write | Emit | Ready | Failed | Serve | StopServing | Refused | Changed
 """One output of a machine; outputs are carried out in order."""
 
 

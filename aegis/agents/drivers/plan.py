@@ -9,11 +9,11 @@ from typing import Protocol
 import attrs
 
 from aegis.agents.drivers.environment import agent_environment
-from aegis.agents.drivers.guarded_process import Launch
 from aegis.agents.drivers.harness import Beginning, Harness
-from aegis.agents.drivers.line_process import LineSettings
 from aegis.agents.drivers.secret_file import SecretFile
 from aegis.path_text import path_of_text
+from aegis.processes.guarded.guarded_process import Launch
+from aegis.processes.guarded.line_process import LineSettings
 
 
 class MakeHarness(Protocol):

@@ -135,11 +135,36 @@ def refuse_start(profile: Profile, variables: Mapping[str, str]) -> str | None:
 
 
 def login_command(profile: Profile) -> str:
-    """Return the command that logs in to the agent of a profile, for a shell; empty: none."""
+    """Return the command that logs in to the agent of a profile, for a shell; empty: none.
+
+    It sets the variables of the profile, which may choose the account. The shell expands the
+    daemon's variables: their values are not part of the command, nor of any argument.
+    """
     words = profile.provider.login_command
-    if words and profile.provider.family == "claude":
+    if not words:
+        return ""
+    if profile.provider.family == "claude":
         words = (*profile.command, *words[1:])
-    return shlex.join(words)
+    settings = [f"{name}={_for_shell(value)}" for name, value in _login_variables(profile).items()]
+    return " ".join([*settings, shlex.join(words)])
+
+
+def _login_variables(profile: Profile) -> dict[str, str]:
+    """Return the variables that the profile sets itself, but keys: a login replaces them."""
+    provider = profile.provider
+    others = {
+        *(*provider.environment, *provider.with_project, *provider.without_project),
+        *(provider.password_variables + provider.key_variables),
+    }
+    return {
+        name: value
+        for name, value in profile.environment.items()
+        if name not in others and provider.preset.get(name) != value
+    }
+
+
+def _for_shell(value: str) -> str:
+    return f'"{value}"' if FROM_DAEMON.fullmatch(value) else shlex.quote(value)
 
 
 def variables_of(profile: Profile, variables: Mapping[str, str]) -> dict[str, str]:

@@ -25,6 +25,7 @@ CLASSES: Mapping[str, CommandClass] = {
             *("term_run", "term_keys", "term_signal", "term_spawn", "term_broadcast"),
             *("workspace_exec", "shell_open", "shell_read", "shell_write", "shell_signal"),
             "shell_close",
+            "run_workflow",
             # They end the commands of others, as a signal does.
             *("term_close", "workspace_delete"),
         ),
@@ -53,10 +54,22 @@ CLASSES: Mapping[str, CommandClass] = {
                 "agent_usage",
                 "agent_purge",
                 "agent_diff",
+                "agent_launch",
                 "agent_resume",
                 "agent_fork",
             ),
+            # Workers have the rights of their own profile, which `refuse_profile` is asked for.
+            *("enqueue", "delegate", "cancel", "task_status", "task_list", "queue_list"),
+            *("canvas_read", "canvas_list", "canvas_history"),
+            *("canvas_subscribe", "canvas_unsubscribe"),
+            # Only its starter may cancel a workflow.
+            *("workflow_status", "workflow_cancel", "workflow_list"),
+            # So have members of groups; the desk of groups asks whose group it is.
+            *("group_spawn", "group_spawn_mixed", "group_broadcast", "group_wait_all"),
+            *("group_wait_any", "group_status", "group_list", "group_rename", "group_dissolve"),
             # For the operator only: no session may call them.
+            *("task_retry", "queue_pause", "queue_resume"),
+            *("workflow_resume", "workflow_retry", "workflow_trust"),
             *("status", "tree", "node_forget", "session_new", "session_list", "session_revoke"),
             *("token_rotate", "down"),
         ),
@@ -121,6 +134,22 @@ def refuse_terminals(terminals: Iterable[str]) -> str | None:
     return None
 
 
+def refuse_program(command: str, terminals: Iterable[str], programs: Collection[str]) -> str | None:
+    """Return why a session may not call a command on terminals of terminal agents, ``programs``.
+
+    A session that types there could answer the permission prompts of that agent.
+    """
+    if command_class(command) != "execute":
+        return None
+    for name in terminals:
+        if name_key(name) in programs:
+            return (
+                f"terminal {shorten(name)!r} is that of a terminal agent, in which only people "
+                "type; read it, or write to the agent with aegis_handoff"
+            )
+    return None
+
+
 def refuse_profile(
     own: str, permission: Permission, may_spawn: Collection[str], wanted: str, needed: Permission
 ) -> str | None:
@@ -176,8 +205,11 @@ def refuse_message(
     accepts_from: Collection[str],
     sender: str,
     sender_profile: str | None,
+    former: Collection[str] = (),
 ) -> str | None:
     """Return why the session ``target`` does not take a message of the agent ``sender``.
+
+    ``former`` are the sender's former handles: a renamed session is the one that was listed.
 
     A session with the permission ``full`` takes messages only from the profiles in its
     ``accepts_from``, and from the handles there that are written ``agent:HANDLE``.
@@ -186,7 +218,8 @@ def refuse_message(
         return None
     handles = {name_key(each) for each in accepts_from if each.startswith(_BY_AGENT)}
     profiles = {each for each in accepts_from if not each.startswith(_BY_AGENT)}
-    if name_key(_BY_AGENT + sender) in handles or sender_profile in profiles:
+    senders = {name_key(_BY_AGENT + each) for each in (sender, *former)}
+    if senders & handles or sender_profile in profiles:
         return None
     return (
         f"session {shorten(target)!r} does not take messages of {shorten(sender)!r}: its profile "

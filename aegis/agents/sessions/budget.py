@@ -33,12 +33,12 @@ class Budget:
         next_one = (
             "no further turn opens" if mark == "reached" else "at 100 % no further turn opens"
         )
-        session = self.settings.session
+        session, name = self.settings.session, self.settings.name()
         return [
             Notify(
                 id=f"session:{session}/budget:{budget:g}/{mark}",
                 handle=self.settings.supervisor,
-                body=f"the session {session} cost {after:.2f} of its {budget:.2f} USD; {next_one}: "
+                body=f"the agent {name!r} cost {after:.2f} of its {budget:.2f} USD; {next_one}: "
                 f"{REMEDY}",
             )
         ]

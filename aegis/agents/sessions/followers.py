@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from aegis.agents.sessions.transcript_files import Shown, next_entries, shown_of
 from aegis.errors import AegisError, Busy, InvalidRequest
 from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
-from aegis.protocol.agents import TranscriptEntry, transcript_of
+from aegis.protocol.agents import TranscriptEntry, entry_of, transcript_of
 from aegis.protocol.feeds import FollowSession, SessionNews, SessionPlace
 
 MAX_FOLLOWERS = 256
@@ -48,8 +49,7 @@ class _Line:
     def shown(self) -> TranscriptEntry:
         """Return the entry of the line, which is made once."""
         if self.entry is None:
-            record = {**self.stored, "seq": self.seq}
-            [self.entry] = transcript_of([record], more=False).result
+            self.entry = entry_of({**self.stored, "seq": self.seq})
         return self.entry
 
 
@@ -86,12 +86,13 @@ class Tail:
         """Return the entries after ``place``; None if some of them are not kept here."""
         if self._after is None or place.seq < self._after:
             return None
-        lines = [each for each in self._lines if place.seq < each.seq <= shown.seq]
+        newer = takewhile(lambda line: line.seq > place.seq, reversed(self._lines))
+        lines = [each for each in newer if each.seq <= shown.seq]  # newest first
         if not lines:
             return None
-        last = lines[-1]
+        last = lines[0]
         return _news(
-            [each.shown() for each in lines],
+            [each.shown() for each in reversed(lines)],
             place,
             SessionPlace(seq=last.seq, offset=last.end, file=shown.file),
             shown,
@@ -111,7 +112,7 @@ class Followers:
         self._transcript = transcript
         self._start_soon = start_soon
         self._tail = Tail()
-        self._file = transcript.shown.file
+        self._file = transcript.file
         self._asked_at = 0.0
         self._waiting: list[_Follower] = []
         transcript.on_line = self._keep
@@ -146,17 +147,20 @@ class Followers:
         self._waiting.clear()
 
     def _keep(self, seq: int, stored: Mapping[str, Any], size: int, end: int) -> None:
-        self._shown()
+        self._drop_lost()
         if not self._waiting and trio.current_time() > self._asked_at + TAIL_S:
             self._tail.end()
         self._tail.add(seq, stored, size, end)
 
     def _shown(self) -> Shown:
-        shown = self._transcript.shown
-        if shown.file != self._file:  # another file, or the disk has lost entries that are kept
+        self._drop_lost()
+        return self._transcript.shown
+
+    def _drop_lost(self) -> None:
+        """Keep nothing of another file, or of entries that the disk has lost."""
+        if self._transcript.file != self._file:
             self._tail.end()
-            self._file = shown.file
-        return shown
+            self._file = self._transcript.file
 
     def _is_served(self, follower: _Follower, shown: Shown) -> bool:
         """Answer a stream, or begin to read for it, if there are entries."""

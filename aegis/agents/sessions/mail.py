@@ -6,6 +6,7 @@ message until the session has acknowledged it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import attrs
@@ -72,11 +73,16 @@ class Owner(Protocol):
 
 
 class Mail:
-    """The inbox of ``handle``, for its session."""
+    """The inbox of ``handle``, for its session.
 
-    def __init__(self, owner: Owner, handle: str) -> None:
+    ``address_of`` returns the handle whose inbox has the messages to a handle: senders are known by
+    the handles that they were shown with, which may be later ones than that of their inbox.
+    """
+
+    def __init__(self, owner: Owner, handle: str, address_of: Callable[[str], str] = str) -> None:
         self._owner = owner
         self._handle = handle
+        self._address_of = address_of
         self._read: str | None = None
 
     def start(self) -> None:
@@ -101,7 +107,7 @@ class Mail:
             if news.missed:
                 await self._fetch(self._read)
             if news.messages:
-                await self._owner.ref.send(News(tuple(news.messages)))
+                self._owner.ref.tell(News(tuple(news.messages)))
 
     async def _place(self) -> InboxPlace:
         news = await self._ask(FollowInbox(handle=self._handle))
@@ -114,12 +120,12 @@ class Mail:
         request = ReadInbox(from_handle=self._handle, after=after, limit=FETCHED)
         found = await self._ask(request)
         if found.messages:
-            await self._owner.ref.send(News(tuple(found.messages)))
+            self._owner.ref.tell(News(tuple(found.messages)))
 
     async def _deliver(self, notification: Notify) -> None:
         await self._ask(
             Deliver(
-                handle=notification.handle,
+                handle=self._address_of(notification.handle),
                 id=notification.id,
                 sender="substrate",
                 body=notification.body,
@@ -127,7 +133,7 @@ class Mail:
                 status="error",
             )
         )
-        await self._owner.ref.send(Notified(notification.id))
+        self._owner.ref.tell(Notified(notification.id))
 
     async def _ask(self, request: Any) -> Any:
         """Return the inbox's answer; ask again as long as there is none."""

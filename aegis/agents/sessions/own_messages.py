@@ -13,7 +13,7 @@ from aegis.agents.sessions.requests_out import NotShown
 from aegis.agents.sessions.state_reports import LookAgain
 from aegis.protocol import agents as api
 from aegis.protocol.feeds import FollowSession
-from aegis.protocol.inboxes import FindMessage
+from aegis.protocol.inboxes import FindMessage, WithdrawMessage
 from aegis.protocol.requests import ApplyAnswer
 
 
@@ -58,6 +58,7 @@ SessionMessage = (
     | api.ReadSession
     | ApplyAnswer
     | FindMessage
+    | WithdrawMessage
     | FollowSession
     | ResumeAgent
     | ChangeSettings

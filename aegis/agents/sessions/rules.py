@@ -7,8 +7,7 @@
   notified.
 - A turn that was sent and has no outcome when the process or the daemon ends is ``interrupted``: it
   is not sent again. One that was opened and certainly not sent is sent once the agent is ready.
-- Messages that arrive during a turn become the next turn together; one that ``is_alone`` becomes a
-  turn of its own.
+- Messages that arrive during a turn become the next one together; an ``is_alone`` one stays alone.
 - Only a ``Result`` that names the turn's uuid ends it, or the agent's report that it cancelled it.
 - A process is started when there is something to do, on the rungs of ``ladder``. A session whose
   start failed is in ``error`` until a message, a restart or a resume tries again.
@@ -66,7 +65,7 @@ class Session:
         self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
         self._waiting = Waiting()
         self._entries = Entries()
-        self._reports = Reports(settings.session)
+        self._reports = Reports(settings.session, settings.name)
         self.has_process = self._is_wanted = self._is_failed = self._is_finished = False
         self._out: list[Output] = []
         self._now = now
@@ -146,7 +145,7 @@ class Session:
                 self._due(timer)
             case steps.Notified(id=notification):
                 self._note_reported(self._reports.confirm(notification))
-            case steps.Interrupt() | steps.Close() | steps.Restart() | steps.Resume():
+            case _ if isinstance(step, steps.Order):
                 self._ordered(step)
             case _:
                 self._driver(step)
@@ -173,9 +172,8 @@ class Session:
     def _advance_end(self) -> None:
         if self._turn is not None and self._turn.is_stored:
             self._finish("cancelled", self.reason)
-        is_noted = self._entries.are_stored and self._reports.are_done
-        is_over = is_noted and not self.has_process and self._turn is None
-        if is_over and not self._is_finished:
+        is_over = self._entries.are_stored and self._reports.are_done and not self.has_process
+        if is_over and self._turn is None and not self._is_finished:
             self._is_finished = True
             self._put(steps.Finished())
 
@@ -381,8 +379,7 @@ class Session:
     def _request_opened(self, request: ev.RequestOpened) -> None:
         if self.requests.is_open(request.id):
             return
-        decided = self.requests.decide(request)
-        if decided is None:
+        if (decided := self.requests.decide(request)) is None:
             self._put(steps.OpenRequest(event=request, turn=self.turn))
             return
         answer, why = decided
@@ -391,8 +388,8 @@ class Session:
 
     def _ordered(self, step: Input) -> None:
         match step:
-            case steps.Interrupt(by=by, message=message):
-                if message is None or message not in self._past.known:
+            case steps.Interrupt(by=by) | steps.Withdraw(by=by):
+                if self._waiting.interrupts(step, self._turn, self._past.known):
                     self._interrupt(by)
             case steps.Close(by=by):
                 self._close(by)

@@ -36,7 +36,7 @@ from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
 from aegis.protocol.feeds import FollowSession
-from aegis.protocol.inboxes import FindMessage
+from aegis.protocol.inboxes import FindMessage, WithdrawMessage
 from aegis.protocol.requests import AnswerReceived, ApplyAnswer
 
 log = structlog.get_logger("aegis.agents")
@@ -106,7 +106,7 @@ class AgentSession(Actor[own.SessionMessage]):
         self._requests = RequestsOut(
             self.context, self.context.path, self._identity, self._report_change
         )
-        self._mail = Mail(self.context, self._identity.address)
+        self._mail = Mail(self.context, self._identity.address, self._identity.address_of)
         self._launch = transcript.past.launches
         with contextlib.suppress(ActorError):  # the driver of an earlier incarnation
             await self.context.system.supervisor(self._processes).stop_child(DRIVER)
@@ -125,17 +125,16 @@ class AgentSession(Actor[own.SessionMessage]):
     async def receive(self, message: own.SessionMessage) -> None:
         """Pass a message to the machine, carry out its outputs, and show what has changed."""
         await self._take(message)
-        if not self._is_busy:
+        assert self._transcript is not None
+        # No entry is shown before an awaited one, whose outcome is the next message: to gather from
+        # here on would show a turn in the moment in which its end is to be stored.
+        if self._transcript.is_awaited:
+            return
+        if self._session.phase is not steps.Phase.WORKING:
             self._followers.look()
         if not self._shows_soon:
             self._shows_soon = True
             self.context.start_soon(self._show_soon)
-
-    @property
-    def _is_busy(self) -> bool:
-        """Whether the agent works, or the beginning or the end of a turn is being stored."""
-        assert self._transcript is not None
-        return self._session.phase is steps.Phase.WORKING or self._transcript.is_awaited
 
     async def _show_soon(self) -> None:
         # Each of these takes as long as to store several entries, and would delay a turn.
@@ -171,6 +170,9 @@ class AgentSession(Actor[own.SessionMessage]):
                 if by is not None:
                     await self._handle(steps.Interrupt(by, message=wanted))
                 self._places.take(message, self.defer(message), self._session)
+            case WithdrawMessage(message=wanted, by=by):
+                await self._handle(steps.Withdraw(wanted, by))
+                self.reply(message, None)
             case LookAgain():
                 self._reports.look_again()
             case _:

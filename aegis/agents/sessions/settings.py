@@ -24,18 +24,20 @@ LIMIT_S = 300.0
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """``session`` is the id. ``max_runtime_s`` limits one turn; None: no limit.
+    """``session`` is the id; ``name`` returns its current handle.
 
-    ``budget_usd`` is the cost at which no further turn opens. ``note_cost`` counts a cost for the
-    session's tree at a moment; ``refuse_work`` returns why the tree may not begin a turn at a
-    moment, None if it may. ``supervisor`` is the handle that is warned of the budget. ``login`` is
-    the order by which a person logs in to the agent. ``reopened`` counts how often a person opened
-    the session again after a close; ``forked_from`` is the session whose conversation it copied.
+    ``max_runtime_s`` limits one turn; None: no limit. ``budget_usd`` is the cost at which no
+    further turn opens. ``note_cost`` counts a cost for the session's tree at a moment;
+    ``refuse_work`` returns why the tree may not begin a turn at a moment, None if it may.
+    ``supervisor`` is the handle that is warned of the budget. ``login`` is the order by which a
+    person logs in to the agent. ``reopened`` counts how often a person opened the session again
+    after a close; ``forked_from`` is the session whose conversation it copied.
     ``permission`` and ``model`` are shown only: the driver and the policy have theirs.
     """
 
     session: str
     policy: Policy
+    name: Callable[[], str]
     max_runtime_s: float | None = None
     budget_usd: float | None = None
     supervisor: str = "human"

@@ -24,12 +24,14 @@ Reported = tuple[object, ...]
 class Identity:
     """The parts of a session that its machine does not know.
 
-    ``address`` is the first handle, and ``name_of`` returns the current one for it.
+    ``address`` is the first handle. ``name_of`` returns the current handle of a session for its
+    address, and ``address_of`` the address for any of its handles.
     """
 
     id: str
     address: str
     name_of: Callable[[str], str] = attrs.field(default=str, eq=False)
+    address_of: Callable[[str], str] = attrs.field(default=str, eq=False)
     profile: str
     provider: str
     cwd: str

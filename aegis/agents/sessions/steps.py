@@ -154,6 +154,17 @@ class Interrupt:
 
 
 @attrs.frozen
+class Withdraw:
+    """A request to end the turn of this message, or not to send it if it has not begun.
+
+    The message must be one that is a turn of its own.
+    """
+
+    message: str
+    by: str
+
+
+@attrs.frozen
 class Close:
     """A request to end the session for good."""
 
@@ -179,6 +190,9 @@ class Due:
     timer: TimerName
 
 
+Order = Interrupt | Withdraw | Close | Restart | Resume
+"""The requests of clients and other primitives."""
+
 Input = (
     Arrived
     | Stored
@@ -192,10 +206,7 @@ Input = (
     | NotShown
     | Notified
     | Changed
-    | Interrupt
-    | Close
-    | Restart
-    | Resume
+    | Order
     | Due
 )
 

@@ -12,11 +12,11 @@ session is restored from the current file alone.
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import structlog
 import trio
@@ -80,7 +80,7 @@ class Transcript:
         self._unfolded: list[Mapping[str, Any]] = []
         self._seq, self._after = folded.seq, folded.after
         self._end = appender.synced
-        self._file, self._earlier = uuid4().hex, uuid4().hex
+        self._file, self._earlier = uuid.uuid4().hex, uuid.uuid4().hex
         self._limit = limit_bytes
         self._full_at = folded.head_bytes + limit_bytes // 2
         self._last: Position | None = None
@@ -151,6 +151,11 @@ class Transcript:
         return self._appender.path
 
     @property
+    def file(self) -> str:
+        """The name under which offsets are valid, as ``Shown.file``."""
+        return self._file
+
+    @property
     def newest(self) -> int:
         """The seq of the newest entry."""
         return self._seq
@@ -206,7 +211,7 @@ class Transcript:
 
     def _settle(self) -> None:
         if self._appender.failed:  # the lines that were not durable are gone
-            self._end, self._file = self._appender.synced, uuid4().hex
+            self._end, self._file = self._appender.synced, uuid.uuid4().hex
             self._fold = self._last = None
             self._unfolded.clear()
         awaited, self._awaited = self._awaited, []
@@ -263,7 +268,7 @@ class Transcript:
         appender.start(self._start_soon)
         appender.on_outcome = self._settle
         self._after, self._last = self._seq, None
-        self._earlier, self._file = self._file, uuid4().hex
+        self._earlier, self._file = self._file, uuid.uuid4().hex
         self._end = appender.synced
         self._full_at = self._end + self._limit // 2
 

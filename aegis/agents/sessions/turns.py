@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -50,6 +50,10 @@ class Turn:
         self.final = (self.final + chunk.text if is_same else chunk.text)[-MAX_RESULT_CHARS:]
         self.final_message = chunk.message
 
+    def has(self, message: str) -> bool:
+        """Return whether the message of this id is one of its messages."""
+        return any(id_ == message for id_, _ in self.opened.messages)
+
     def entry(self) -> dict[str, Any]:
         """Return the fields of ``turn_opened``."""
         return {
@@ -90,13 +94,19 @@ def ended_entry(turn: OpenTurn, outcome: Outcome, reason: str, text: str) -> dic
     }
 
 
-def notifications(session: str, turn: OpenTurn, outcome: str, reason: str) -> Iterator[Notify]:
-    """Yield the notifications of a turn's loss, one for each sender that can read one."""
+def notifications(
+    session: str, name: str, turn: OpenTurn, outcome: str, reason: str
+) -> Iterator[Notify]:
+    """Yield the notifications of a turn's loss, one for each sender that can read one.
+
+    ``name`` is the current handle of the session.
+    """
+    lost = f"turn {turn.number} of {name!r}, which your message began, {_LOSS[outcome]}"
     for handle in dict.fromkeys(filter(None, (_handle_of(sender) for _, sender in turn.messages))):
         yield Notify(
             id=f"session:{session}/turn:{turn.number}/{handle}",
             handle=handle,
-            body=f"turn {turn.number}, which your message began, {_LOSS[outcome]}: {reason}",
+            body=f"{lost}: {reason}",
         )
 
 
@@ -115,10 +125,14 @@ def _handle_of(sender: str) -> str:
 
 
 class Reports:
-    """The notifications of the session ``session`` that no inbox has confirmed yet."""
+    """The notifications of the session ``session`` that no inbox has confirmed yet.
 
-    def __init__(self, session: str) -> None:
+    ``name`` returns its current handle.
+    """
+
+    def __init__(self, session: str, name: Callable[[], str]) -> None:
         self._session = session
+        self._name = name
         self._waiting: dict[int, set[str]] = {}
 
     @property
@@ -128,7 +142,7 @@ class Reports:
 
     def open(self, turn: OpenTurn, outcome: str, reason: str) -> list[Notify]:
         """Return the notifications of a lost turn."""
-        sent = [*notifications(self._session, turn, outcome, reason)]
+        sent = [*notifications(self._session, self._name(), turn, outcome, reason)]
         self._waiting[turn.number] = {each.id for each in sent}
         return sent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from aegis.agents.sessions.steps import Incoming
+from aegis.agents.sessions.steps import Incoming, Interrupt, Withdraw
 from aegis.agents.sessions.turns import Turn, next_turn
 
 MAX_WAITING = 1_000
@@ -16,6 +16,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self._messages: list[Incoming] = []
+        self._withdrawn: dict[str, None] = {}
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -30,8 +31,28 @@ class Waiting:
     def open_turn(self, session: str, number: int) -> Turn:
         """Remove the messages of the next turn, and return it. Requires a message."""
         turn, taken = next_turn(session, number, self._messages)
+        turn.is_interrupted = all(each.id in self._withdrawn for each in self._messages[:taken])
+        for each in self._messages[:taken]:
+            self._withdrawn.pop(each.id, None)
         del self._messages[:taken]
         return turn
+
+    def interrupts(
+        self, order: Interrupt | Withdraw, current: Turn | None, known: Collection[str]
+    ) -> bool:
+        """Return whether the ``current`` turn is to be interrupted.
+
+        A message that is withdrawn and not ``known`` yet will have its turn end before it is sent:
+        that of several messages only if all of them are withdrawn.
+        """
+        message = order.message
+        if isinstance(order, Interrupt):
+            return message is None or message not in known
+        if message not in known:
+            self._withdrawn[order.message] = None
+        if len(self._withdrawn) > MAX_WAITING:
+            del self._withdrawn[next(iter(self._withdrawn))]
+        return current is not None and current.has(order.message)
 
     def place_of(self, message: str) -> int | None:
         """Return the number of messages before this one; None if it does not wait."""

@@ -38,8 +38,8 @@ class Tui:
     """Its program below the directory of the package, if it is not that of the CLI."""
     is_script: bool | None = None
     arguments: tuple[str, ...] = ()
-    prepare: Callable[[], dict[str, str]] = dict
-    """Write further configuration; return further environment."""
+    prepare: Callable[[Path, Path], object] = lambda home, work: None
+    """Write further configuration below a home, for work in a directory."""
     dialogs: tuple[tuple[str, str], ...] = ()
     """Dialogs of the start, and the keys that answer them."""
 
@@ -108,29 +108,26 @@ async def _prompt(stage: Stage, text: str) -> None:
     await stage.keys("\r", works="the prompt was sent")
 
 
-def _claude() -> dict[str, str]:
+def _claude(home: Path, work: Path) -> None:
     known = {
         "hasCompletedOnboarding": True,
         "theme": "dark",
         "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []},
-        "projects": {str(WORK): {"hasTrustDialogAccepted": True}},
+        "projects": {str(work): {"hasTrustDialogAccepted": True}},
     }
-    (HOME / ".claude.json").write_text(json.dumps(known))
-    return {}
+    (home / ".claude.json").write_text(json.dumps(known))
 
 
-def _opencode() -> dict[str, str]:
-    file = HOME / ".config" / "opencode" / "opencode.json"
+def _opencode(home: Path, work: Path) -> None:
+    file = home / ".config" / "opencode" / "opencode.json"
     settings = {**json.loads(file.read_text()), "permission": {"bash": "ask", "edit": "ask"}}
     file.write_text(json.dumps(settings))
-    return {}
 
 
-def _codex() -> dict[str, str]:
-    file = HOME / ".codex" / "config.toml"
-    trusted = f'\n[projects."{WORK}"]\ntrust_level = "trusted"\n'
+def _codex(home: Path, work: Path) -> None:
+    file = home / ".codex" / "config.toml"
+    trusted = f'\n[projects."{work}"]\ntrust_level = "trusted"\n'
     file.write_text(f'approval_policy = "on-request"\n{file.read_text()}{trusted}')
-    return {}
 
 
 PROMPT_SIGN = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"

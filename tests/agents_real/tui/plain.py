@@ -1,4 +1,4 @@
-"""Recordings of programs that are no agents: a shell, a REPL, an editor, a slow build."""
+"""Recordings of programs that are no agents: a shell, a REPL, an editor, a build, a download."""
 
 from __future__ import annotations
 
@@ -17,12 +17,22 @@ for number, seconds in enumerate((3, 8, 6, 4), 1):
 time.sleep(7)
 print("[5/5] linked; build finished", flush=True)
 """
+DOWNLOAD = """\
+import time
+for percent in range(0, 101, 2):
+    print(f"\\rdownloading [{'#' * (percent // 5):20}] {percent:3} %", end="", flush=True)
+    time.sleep(0.25)
+print("\\nverifying", flush=True)
+exec(open("quiet.py").read())
+print("the download is complete", flush=True)
+"""
 QUIET = "import time\nend = time.monotonic() + 7\nwhile time.monotonic() < end: sum(range(9999))\n"
 
 
 def prepare(home: Path) -> None:
     """Write the files that the scripts use."""
     (home / "build.py").write_text(BUILD)
+    (home / "download.py").write_text(DOWNLOAD)
     (home / "quiet.py").write_text(QUIET)
     (home / "notes.txt").write_text("first line\nsecond line\n")
     (home / ".bashrc").write_text("PS1='w$ '\n")
@@ -103,3 +113,8 @@ async def vim(stage: Stage) -> None:
 async def build(stage: Stage) -> None:
     """A build that prints a line every 3 to 8 s and asks for nothing."""
     await stage.shows("build finished")
+
+
+async def download(stage: Stage) -> None:
+    """A download that redraws one line, and then computes for 7 s without output."""
+    await stage.shows("the download is complete")

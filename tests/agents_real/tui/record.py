@@ -57,6 +57,7 @@ PLAIN: dict[str, tuple[tuple[str, ...], Callable[[Stage], Awaitable[None]]]] = {
     "python": (("/usr/bin/python3", "-q"), plain.python),
     "vim": (("/usr/bin/vim", "-u", "NONE", "-N", "notes.txt"), plain.vim),
     "build": (("/usr/bin/python3", "build.py"), plain.build),
+    "download": (("/usr/bin/python3", "download.py"), plain.download),
 }
 UNANSWERED = "claude-unanswered"
 """Claude Code on a terminal that does not know OSC 7501."""
@@ -99,7 +100,7 @@ async def record_plain(name: str) -> Recording:
     env |= {"LANG": "C.UTF-8", "PYTHON_HISTORY": "/dev/null"}
     async with on_stage(argv, cwd=str(HOME), env=env) as stage:
         await script(stage)
-    version = "" if name == "build" else await _version([argv[0]], env)
+    version = "" if name in ("build", "download") else await _version([argv[0]], env)
     return _recording(stage, name, Path(argv[0]).name, version, script.__doc__ or "")
 
 
@@ -119,7 +120,8 @@ async def record_agent(name: str) -> Recording:
         end_inside(namespace),
         scripted_model(namespace, directory) as model,
     ):
-        env = {**cli.environment(HOME, model.url), "TERM": "xterm-256color"} | tui.prepare()
+        env = {**cli.environment(HOME, model.url), "TERM": "xterm-256color"}
+        tui.prepare(HOME, WORK)
         agents.teach(model, cli)
         hooks = directory / "hooks.jsonl"
         words = [*command, *tui.arguments, *_hook_settings(name, hooks)]

@@ -27,7 +27,7 @@ from tests.agents_real.tui.recording import (
 )
 from tests.recordings.private import private_words
 
-AGENTS = [name for name in names() if name not in ("bash", "python", "vim", "build")]
+AGENTS = [name for name in names() if name not in ("bash", "python", "vim", "build", "download")]
 LATE_S = 0.25
 """The model's server and the recorder see the same moment in different processes."""
 

@@ -33,7 +33,14 @@ from aegis.agents.drivers.acp.frames import (
 )
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.acp.permissions import permission_request, permission_result
-from aegis.agents.drivers.acp.requests import KINDS, Asked, Kind, OpenRequests, cancelled
+from aegis.agents.drivers.acp.requests import (
+    CANCELLABLE,
+    KINDS,
+    Asked,
+    Kind,
+    OpenRequests,
+    cancelled,
+)
 from aegis.agents.drivers.acp.runs import Runs, run_request
 from aegis.agents.drivers.acp.turn import Turn, prompt_blocks
 from aegis.agents.drivers.acp.updates import REPLAYED, Updates, is_failure, is_notice
@@ -52,6 +59,7 @@ from aegis.agents.drivers.harness import (
     Ready,
     Refused,
     Serve,
+    StopServing,
     Write,
 )
 from aegis.errors import InvalidRequest, NotFound
@@ -119,9 +127,18 @@ class Acp:
         if method == "session/update":
             return self._updated(params)
         asked = self._requests.with_id(request_id(params.get("requestId")))
-        if method == "$/cancel_request" and asked is not None and asked.opened is not None:
-            return self._withdraw(asked, "the agent withdrew it")
+        if method == "$/cancel_request" and asked is not None:
+            return self._cancelled(asked)
         return [Emit(Unknown(kind=method[:MAX_NAME_CHARS], raw=params))]
+
+    def _cancelled(self, asked: Asked) -> list[Output]:
+        """Take the agent's cancellation of a request of its own."""
+        if asked.opened is not None:
+            return self._withdraw(asked, "the agent withdrew it", is_by_agent=True)
+        if asked.method not in CANCELLABLE:
+            return []  # it is about to be answered, and its effect cannot be undone
+        self._requests.close(asked)
+        return [Write(cancelled(asked.id, asked.kind, is_by_agent=True)), StopServing(asked.key)]
 
     def _updated(self, params: dict[str, Any]) -> list[Output]:
         session, update = thread_of(params)
@@ -260,10 +277,11 @@ class Acp:
             self._updates.own_terminal(string(result.get("terminalId")))
         return [Write(response(asked.id, result))]
 
-    def _withdraw(self, asked: Asked, reason: str) -> list[Output]:
+    def _withdraw(self, asked: Asked, reason: str, *, is_by_agent: bool = False) -> list[Output]:
         self._requests.close(asked)
         withdrawn = RequestWithdrawn(id=asked.key, reason=reason)
-        return [Write(cancelled(asked.id, asked.kind)), Emit(withdrawn)]
+        answer = cancelled(asked.id, asked.kind, is_by_agent=is_by_agent)
+        return [Write(answer), Emit(withdrawn)]
 
     def _withdraw_all(self, reason: str) -> list[Output]:
         return [

@@ -7,7 +7,13 @@ from typing import Any, Literal
 import attrs
 
 from aegis.agents.drivers.acp import elicitation, permissions
-from aegis.agents.drivers.acp.frames import INTERNAL_ERROR, Id, error_response, response
+from aegis.agents.drivers.acp.frames import (
+    INTERNAL_ERROR,
+    REQUEST_CANCELLED,
+    Id,
+    error_response,
+    response,
+)
 from aegis.agents.drivers.harness import Frame
 from aegis.protocol.agent_events import RequestOpened
 
@@ -28,6 +34,9 @@ KINDS: dict[str, Kind] = {
     "terminal/release": "serve",
 }
 """The methods of a client, by what answers them."""
+
+CANCELLABLE = frozenset({"terminal/wait_for_exit"})
+"""The served methods that can take long, and that change nothing."""
 
 _CANCELLED: dict[Kind, dict[str, Any]] = {
     "permission": permissions.CANCELLED,
@@ -51,8 +60,13 @@ class Asked:
     params: dict[str, Any] = attrs.field(factory=dict, repr=False)
 
 
-def cancelled(id_: Id, kind: Kind) -> Frame:
-    """Return the response to a request that nobody answers any more."""
+def cancelled(id_: Id, kind: Kind, *, is_by_agent: bool = False) -> Frame:
+    """Return the response to a request that nobody answers any more.
+
+    ``is_by_agent``: the agent has cancelled it.
+    """
+    if is_by_agent and kind not in _CANCELLED:
+        return error_response(id_, REQUEST_CANCELLED, "the request was cancelled")
     if kind == "serve":
         return error_response(id_, INTERNAL_ERROR, "not served: too many requests are open")
     if kind == "write":

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from actors import System
 from aegis.agents.drivers.client.files import SessionFiles
+from aegis.agents.drivers.driver import Service
 from aegis.agents.drivers.terminals.service import AgentTerminals
 from aegis.protocol.agent_events import AgentEvent
 
@@ -22,11 +24,11 @@ class ClientServices:
         """Serve an agent of this system; ``emit`` reports an event to its session."""
         self._terminals.begin(system, emit)
 
-    async def serve(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the result of a method. Raises ``AegisError``."""
+    def serve(self, method: str, params: Mapping[str, Any]) -> Service:
+        """Begin a method; see ``ClientPort``."""
         if method.startswith("terminal/"):
-            return await self._terminals.serve(method, params)
-        return await self._files.serve(method, params)
+            return self._terminals.serve(method, params)
+        return partial(self._files.serve, method, params)
 
     async def end(self) -> None:
         """Release what the agent has left. Idempotent."""

@@ -2,7 +2,8 @@
 
 Owns: the parameters of ``terminal/create`` (``run``), the rules of one terminal (``rules``) and its
 bounded output (``tail``), all pure; the actor of one terminal (``terminal``), which runs a command
-below a guard of its own; and the terminals of one agent process by id (``service``).
+below a guard of its own, with the followers of its output (``followers``); and the terminals of one
+agent process by id (``service``).
 
 The machine of the protocol asks a person before a command is run; nothing here does.
 """

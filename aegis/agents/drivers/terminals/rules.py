@@ -2,8 +2,8 @@
 
 ``handle(input, now)`` returns the outputs in order. Rules:
 
-- Every question gets exactly one answer. ``output`` is answered at once. ``wait`` is answered at
-  the command's end, or at the release.
+- Every question gets exactly one answer, unless it is withdrawn. ``output`` is answered at once.
+  ``wait`` is answered at the command's end, or at the release.
 - ``kill`` is answered once the command has ended, at most ``KILL_S`` later; the terminal stays.
 - ``release`` answers what is open, ends every process, and is answered after that, at most
   ``RELEASE_S`` later. Nothing is answered after it.
@@ -80,6 +80,13 @@ class Asked:
 
 
 @attrs.frozen
+class Withdrawn:
+    """The agent no longer waits for the answer with this key."""
+
+    key: int
+
+
+@attrs.frozen
 class Gone:
     """The processes that ``Stop(at_once=True)`` was to end are gone."""
 
@@ -89,7 +96,7 @@ class Due:
     """The time of an ``Alarm`` has come."""
 
 
-Input = Printed | Ended | Asked | Gone | Due
+Input = Printed | Ended | Asked | Withdrawn | Gone | Due
 
 
 # Outputs.
@@ -156,6 +163,15 @@ class TerminalRules:
         """Return the output so far, and whether its beginning was dropped."""
         return self._tail.shown(self._cleaner.pending)
 
+    def since(self, cursor: int, most: int) -> tuple[int, str]:
+        """Return finished text from ``cursor`` on; see ``Tail.since``."""
+        return self._tail.since(cursor, most)
+
+    @property
+    def line(self) -> str:
+        """The last line, which is not finished: a program may still change it."""
+        return self._cleaner.pending
+
     def handle(self, step: Input, now: float) -> list[Output]:
         """Take an input at the moment ``now``, in seconds; return the outputs."""
         match step:
@@ -166,6 +182,8 @@ class TerminalRules:
                 return self._ended(status)
             case Asked(key, question):
                 return self._asked(key, question, now)
+            case Withdrawn(key):
+                return self._withdrawn(key)
             case Gone():
                 return self._finish()
             case Due():
@@ -202,6 +220,11 @@ class TerminalRules:
         if self.status is not None:
             return [Answer(key, self.status.fields())]
         self._waits.append(key)
+        return []
+
+    def _withdrawn(self, key: int) -> list[Output]:
+        self._waits = [each for each in self._waits if each != key]
+        self._kills.pop(key, None)
         return []
 
     def _kill(self, key: int, now: float) -> list[Output]:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import attrs
 import structlog
 import trio
 
-from actors import ActorError, ChildSpec, Ref, Restart, System
+from actors import ActorError, ChildSpec, Ref, Reply, Restart, System
 from actors.errors import root_cause
 from aegis.agents.drivers.environment import agent_environment
-from aegis.agents.drivers.guarded_process import Launch
 from aegis.agents.drivers.terminals.rules import KILL_S, KILLED, Question
 from aegis.agents.drivers.terminals.run import METHOD, Run, read_run
 from aegis.agents.drivers.terminals.terminal import (
@@ -30,6 +28,7 @@ from aegis.agents.drivers.terminals.terminal import (
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.names import shorten
 from aegis.path_text import text_of_path
+from aegis.processes.guarded.guarded_process import Launch
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.agent_events import AgentEvent, TerminalEnded, TerminalOutput, TerminalStarted
 
@@ -45,8 +44,11 @@ CLEANUP_S = 2.0
 
 MAX_TITLE_CHARS = 2000
 
-MAX_STORED_CHARS = 16 * 1024
-"""The end of the output that is stored in the transcript at the release."""
+MAX_STORED_CHARS = 64 * 1024
+"""The end of the output that is stored in the transcript at the release.
+
+It is more than agents keep: kimi asks for 50,000 bytes.
+"""
 
 PLAIN = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "MANPAGER": "cat"}
 """Nobody can draw on such a terminal, or leave a pager."""
@@ -62,6 +64,10 @@ QUESTIONS: Mapping[str, Question] = {
     "terminal/kill": "kill",
     "terminal/release": "release",
 }
+
+
+Answering = Callable[[], Awaitable[Mapping[str, Any]]]
+"""Waits for the answer to a request of the agent. Raises ``AegisError``."""
 
 
 @attrs.frozen(kw_only=True)
@@ -102,10 +108,14 @@ class AgentTerminals:
         self._system = system
         self._emit = emit
 
-    async def serve(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the result of a method. Raises ``AegisError``."""
+    def serve(self, method: str, params: Mapping[str, Any]) -> Answering:
+        """Begin a method; return the function that waits for its result.
+
+        Questions reach a terminal in the order of these calls: a wait before a release is answered.
+        Both functions raise ``AegisError``.
+        """
         if method == METHOD:
-            return {"terminalId": await self._create(read_run(params))}
+            return partial(self._create, read_run(params))
         id_ = params.get("terminalId")
         found = self._terminals.get(id_) if isinstance(id_, str) else None
         if found is None or found.ref is None:
@@ -116,8 +126,8 @@ class AgentTerminals:
         assert isinstance(id_, str)
         if method == "terminal/release":
             del self._terminals[id_]
-            return await self._release(id_, found)
-        return await self._ask(found.ref, QUESTIONS[method])
+            return self._release(id_, found)
+        return self._ask(found.ref, QUESTIONS[method])
 
     async def end(self) -> None:
         """Release every terminal. Idempotent."""
@@ -126,7 +136,7 @@ class AgentTerminals:
         async with trio.open_nursery() as nursery:
             for id_, terminal in terminals.items():
                 if terminal.ref is not None:
-                    nursery.start_soon(self._release, id_, terminal)
+                    nursery.start_soon(self._release(id_, terminal))
         # Also one that is being started, and one whose release was cancelled half-way.
         with suppress(ActorError):
             supervisor = self._system.supervisor(self._plan.supervisor)
@@ -144,7 +154,7 @@ class AgentTerminals:
 
     # Creation.
 
-    async def _create(self, run: Run) -> str:
+    async def _create(self, run: Run) -> dict[str, Any]:
         if len(self._terminals) >= MAX_TERMINALS:
             raise Unavailable(
                 f"{METHOD}: {MAX_TERMINALS} terminals are open, the limit of a session: release "
@@ -162,7 +172,7 @@ class AgentTerminals:
         if self._is_over:
             raise Unavailable(ENDING)
         self._emit(TerminalStarted(terminal=id_, command=_title(run)))
-        return id_
+        return {"terminalId": id_}
 
     async def _start(self, id_: str, launch: Launch, run: Run) -> Ref[Any]:
         if self._is_over:
@@ -196,9 +206,22 @@ class AgentTerminals:
 
     # Questions.
 
-    async def _ask(self, ref: Ref[Any], question: Question) -> dict[str, Any]:
+    def _ask(self, ref: Ref[Any], question: Question) -> Answering:
+        """Ask a terminal; return the function that waits for its answer."""
+        asked: Reply[dict[str, Any]] | ActorError
         try:
-            return cast("dict[str, Any]", await ref.ask(AskTerminal(question), timeout=math.inf))
+            asked = ref.send_request(AskTerminal(question))
+        except ActorError as error:
+            asked = error
+        return partial(self._answer, ref, question, asked)
+
+    async def _answer(
+        self, ref: Ref[Any], question: Question, asked: Reply[dict[str, Any]] | ActorError
+    ) -> dict[str, Any]:
+        try:
+            if isinstance(asked, ActorError):
+                raise asked
+            return await asked.wait()
         except AegisError:  # a refusal, which is an ActorError too
             raise
         except ActorError as error:
@@ -211,23 +234,34 @@ class AgentTerminals:
                 return KILLED.fields()
         return {}
 
-    async def _release(self, id_: str, terminal: _Terminal) -> dict[str, Any]:
+    def _release(self, id_: str, terminal: _Terminal) -> Answering:
         assert terminal.ref is not None
-        look = Look(output="", truncated=True, status=KILLED)
+        look: Reply[Look] | None = None
         with suppress(ActorError):
-            look = await terminal.ref.ask(LookAtTerminal(), timeout=KILL_S)
+            look = terminal.ref.send_request(LookAtTerminal())
+        released = self._ask(terminal.ref, "release")
+        return partial(self._report_end, id_, terminal.run, look, released)
+
+    async def _report_end(
+        self, id_: str, run: Run, looked: Reply[Look] | None, released: Answering
+    ) -> Mapping[str, Any]:
+        """Report the end of a terminal that is being released; then return the answer."""
+        look = Look(output="", truncated=True, status=KILLED)
+        if looked is not None:
+            with suppress(ActorError), trio.move_on_after(KILL_S):
+                look = await looked.wait()
         status = look.status or KILLED
         kept = look.output[-MAX_STORED_CHARS:]
         event = TerminalEnded(
             terminal=id_,
-            command=_title(terminal.run),
+            command=_title(run),
             output=kept,
             truncated=look.truncated or len(kept) < len(look.output),
             exit_code=status.exit_code,
             signal=status.signal,
         )
         self._emit(event)
-        return await self._ask(terminal.ref, "release")
+        return await released()
 
 
 def _title(run: Run) -> str:

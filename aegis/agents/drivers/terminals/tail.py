@@ -33,6 +33,20 @@ class Tail:
         kept = (bytes(self._data[-self._limit :]) + ending)[-self._limit :] if self._limit else b""
         return _from_whole_character(kept).decode(), True
 
+    def since(self, cursor: int, most: int) -> tuple[int, str]:
+        """Return the text from ``cursor`` on, at most ``most`` bytes, and the offset of its begin.
+
+        Offsets count the bytes that were written. The begin is later than ``cursor`` if the text
+        there is no longer kept, and never after the end.
+        """
+        kept = bytes(self._data[-self._limit :]) if self._limit else b""
+        kept_from = self._total - len(kept)
+        begin = min(max(cursor, kept_from), self._total)
+        left = kept[begin - kept_from :]
+        whole = _from_whole_character(left)
+        begin += len(left) - len(whole)
+        return begin, whole[:most].decode(errors="ignore")  # ignores half of a character
+
 
 def _from_whole_character(data: bytes) -> bytes:
     begin = 0

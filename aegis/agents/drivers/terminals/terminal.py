@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import attrs
@@ -17,7 +18,7 @@ import trio
 
 from actors import Actor, Reply
 from actors.messages import Request
-from aegis.agents.drivers.guarded_process import GuardedProcess, Launch, start_guarded
+from aegis.agents.drivers.terminals.followers import OutputFollowers
 from aegis.agents.drivers.terminals.rules import (
     KILLED,
     Alarm,
@@ -35,10 +36,13 @@ from aegis.agents.drivers.terminals.rules import (
     Status,
     Stop,
     TerminalRules,
+    Withdrawn,
 )
 from aegis.errors import Unavailable
+from aegis.processes.guarded.guarded_process import GuardedProcess, Launch, start_guarded
 from aegis.processes.process_host import ErrorTerminal
 from aegis.processes.process_scan import ProcessScan
+from aegis.protocol.feeds import FollowAgentCommand
 
 ROWS, COLS = 30, 120
 
@@ -89,7 +93,7 @@ def status_of(code: int | None) -> Status:
         return Status(signal=f"SIG{-code}")
 
 
-Order = AskTerminal | LookAtTerminal | Due
+Order = AskTerminal | LookAtTerminal | FollowAgentCommand | Due
 
 
 class CommandTerminal(Actor[Order]):
@@ -109,6 +113,7 @@ class CommandTerminal(Actor[Order]):
         self._launch = launch
         self._scan = scan
         self._rules = TerminalRules(limit)
+        self._followers = OutputFollowers(self._rules)
         self._replies: dict[int, Reply[dict[str, Any]]] = {}
         self._asked = 0
         self._pty: ErrorTerminal | None = None
@@ -135,15 +140,28 @@ class CommandTerminal(Actor[Order]):
     async def receive(self, message: Order) -> None:
         match message:
             case AskTerminal(question=question):
-                self._asked += 1
-                self._replies[self._asked] = self.defer(message)
-                self._handle(Asked(self._asked, question))
+                self._take_question(self.defer(message), question)
             case LookAtTerminal():
                 output, truncated = self._rules.shown()
                 status = self._rules.status
                 self.reply(message, Look(output=output, truncated=truncated, status=status))
+            case FollowAgentCommand():
+                self._followers.take(message, self.defer(message))
             case Due():
                 self._handle(message)
+
+    def _take_question(self, reply: Reply[dict[str, Any]], question: Question) -> None:
+        self._asked += 1
+        key = self._asked
+        self._replies[key] = reply
+        self._handle(Asked(key, question))
+        # The release is carried out all the same, and its answer is dropped.
+        if question in ("wait", "kill"):
+            reply.on_abandon(partial(self._withdraw, key))
+
+    def _withdraw(self, key: int) -> None:
+        if self._replies.pop(key, None) is not None:
+            self._handle(Withdrawn(key))
 
     def _handle(self, step: Input) -> None:
         for output in self._rules.handle(step, trio.current_time()):
@@ -160,6 +178,8 @@ class CommandTerminal(Actor[Order]):
                     self._show(*self._rules.shown())
                 case Finish():
                     self.context.finish()
+        if isinstance(step, Printed | Ended):
+            self._followers.notify()
 
     async def _stop(self, at_once: bool) -> None:
         assert self._process is not None

@@ -15,6 +15,7 @@ from aegis.agents.directory.handles import (
     new_handle,
     refuse_handle,
 )
+from aegis.agents.directory.taken_handles import TakenHandles
 from aegis.protocol.naming import NAME_RULE
 
 PAIRS = [f"{adjective}-{surname}" for adjective in ADJECTIVES for surname in SURNAMES]
@@ -37,7 +38,7 @@ def test_a_generated_handle_is_accepted_as_a_chosen_one(seed: int) -> None:
 def test_a_generated_handle_is_none_of_the_taken_ones_in_any_case(
     taken: set[str], seed: int
 ) -> None:
-    upper = [each.upper() for each in taken]
+    upper = TakenHandles(each.upper() for each in taken)
     assert new_handle(upper, random.Random(seed).randrange) not in taken
 
 
@@ -87,5 +88,5 @@ def test_chance_is_asked_a_bounded_number_of_times() -> None:
     ],
 )
 def test_a_chosen_handle_is_checked(handle: str, taken: list[str], refusal: str | None) -> None:
-    found = refuse_handle(handle, taken)
+    found = refuse_handle(handle, TakenHandles(taken))
     assert found == refusal or (refusal is not None and found is not None and refusal in found)

@@ -28,6 +28,10 @@ def profile(of: Member) -> Profile:
     return profile_of(of.profile, PROFILES[of.profile])
 
 
+def profile_named(name: str) -> Profile:
+    return profile_of(name, PROFILES[name])
+
+
 def member(handle: str, profile_name: str, parent: str | None = None) -> Member:
     return Member(
         id=f"id-{handle}",
@@ -41,6 +45,23 @@ def member(handle: str, profile_name: str, parent: str | None = None) -> Member:
     )
 
 
+@pytest.mark.parametrize("handles", [("bob", "rob"), ("tim", "bob"), ("bob", "rob", "tim")])
+def test_a_session_is_accepted_under_its_current_and_its_former_handles(
+    handles: tuple[str, ...],
+) -> None:
+    """``lead`` accepts ``agent:bob``: the session, whatever it is called now."""
+    found = rights()
+    assert found.roster is not None
+    renamed = member(handles[0], "alone")
+    found.roster.apply(opened_line(renamed))
+    for handle in handles[1:]:
+        found.roster.apply({"kind": "renamed", "id": renamed.id, "handle": handle})
+    for sender in handles:
+        refused = found.refuse_handoff(sender, "lead", interrupts=False, now=NOON)
+        assert refused is None, sender
+    assert found.refuse_handoff("gone", "lead", interrupts=False, now=NOON) is not None
+
+
 def team() -> Roster:
     roster = Roster()
     for each in (
@@ -52,12 +73,12 @@ def team() -> Roster:
         member("alone", "alone"),
         member("gone", "removed"),
     ):
-        roster.take(opened_line(each))
+        roster.apply(opened_line(each))
     return roster
 
 
 def rights(counters: Counters | None = None) -> MessageRights:
-    found = MessageRights(profile, counters or Counters(LimitsSection()))
+    found = MessageRights(profile, profile_named, counters or Counters(LimitsSection()))
     found.roster = team()
     return found
 
@@ -125,7 +146,7 @@ def test_a_refused_message_is_not_counted() -> None:
 
 
 def test_before_the_roster_is_read_no_agent_sends() -> None:
-    found = MessageRights(profile, Counters(LimitsSection()))
+    found = MessageRights(profile, profile_named, Counters(LimitsSection()))
     assert isinstance(found.refuse_handoff("pm", "x", interrupts=False, now=NOON), Unavailable)
     assert found.session_of("root") is None
 
@@ -134,7 +155,7 @@ def test_a_closed_session_is_none() -> None:
     found = rights()
     assert found.session_of("ALONE") == "id-alone"
     assert found.roster is not None
-    found.roster.take({"kind": "closed", "id": "id-alone"})
+    found.roster.apply({"kind": "closed", "id": "id-alone"})
     assert found.session_of("alone") is None
     assert found.refuse_handoff("root", "alone", interrupts=False, now=NOON) is None
 
@@ -147,3 +168,47 @@ def test_spawns_of_the_last_hour_count_after_a_restart() -> None:
     late = Counters(LimitsSection(spawns_per_hour=2))
     count_spawns(team(), late, NOON + 3600)
     assert late.refuse_spawn("id-root", 1, 0, NOON + 3600) is None
+
+
+@pytest.mark.parametrize(
+    ("caller", "owner", "may"),
+    [
+        ("root", "root", True),
+        ("ROOT", "grandchild", True),
+        ("child", "grandchild", True),
+        ("grandchild", "child", False),
+        ("other", "child", False),
+        ("pm", "PM", True),
+        ("pm", "root", False),
+        ("root", "pm", False),
+    ],
+)
+def test_a_group_is_commanded_by_its_creator_and_the_sessions_above(
+    caller: str, owner: str, may: bool
+) -> None:
+    assert rights().commands(caller, owner) is may
+
+
+def test_a_renamed_creator_still_commands_its_group() -> None:
+    found = rights()
+    assert found.roster is not None
+    found.roster.apply({"kind": "renamed", "id": "id-root", "handle": "boss"})
+    assert found.commands("boss", "root")
+    assert found.commands("root", "boss")
+
+
+def test_a_broadcast_counts_once_for_each_member() -> None:
+    found = rights(Counters(LimitsSection(messages_per_hour=5)))
+    assert found.refuse_messages("root", 3, NOON) is None
+    assert found.refuse_messages("child", 3, NOON) is None, "below the limit before it"
+    refused = found.refuse_messages("grandchild", 1, NOON)
+    assert isinstance(refused, Unavailable)
+    assert "limits.messages_per_hour" in str(refused)
+    assert found.refuse_messages("pm", 100, NOON) is None, "it belongs to no tree"
+    assert found.refuse_messages("other", 1, NOON) is None
+
+
+def test_a_person_gives_work_to_every_profile_that_exists() -> None:
+    assert rights().refuse_work(None, "lead") is None
+    assert rights().refuse_work("pm", "lead") is None
+    assert isinstance(rights().refuse_work("root", "lead"), Forbidden)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import attrs
 import pytest
 import trio
 
+from aegis.agents.drivers.driver import Service
 from aegis.agents.messages import (
     AnswerRequest,
     CloseDriver,
@@ -290,7 +292,10 @@ class Client(PlainClient):
 
     go: trio.Event
 
-    async def serve(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def serve(self, method: str, params: Mapping[str, Any]) -> Service:
+        return partial(self.answer, method)
+
+    async def answer(self, method: str) -> Mapping[str, Any]:
         await self.go.wait()
         if method != "Bash":
             raise Unavailable("no")
@@ -315,7 +320,7 @@ async def test_requests_are_refused_without_a_client(tmp_path: Path) -> None:
 
 async def test_a_crash_of_the_driver_ends_the_agent(tmp_path: Path) -> None:
     class Broken(PlainClient):
-        async def serve(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        def serve(self, method: str, params: Mapping[str, Any]) -> Service:
             raise KeyError(method)
 
     async with driven(plan_for(tmp_path), Broken()) as it:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aegis.agents.drivers import guard
 from aegis.agents.drivers.cookie import DriverCookies, cookie_of_driver
 from aegis.agents.drivers.environment import agent_environment
+from aegis.processes.guarded import guard
 from aegis.processes.process_table import COOKIE_VARIABLE, CookiesOf
 
 

@@ -10,6 +10,7 @@ from aegis.agents.drivers.providers import BUILT_IN, BY_NAME
 from aegis.agents.profiles.profile import (
     every_profile,
     find_profile,
+    login_command,
     process_variables,
     profile_of,
     refuse_start,
@@ -179,3 +180,26 @@ def test_the_settings_of_a_directory_are_used_only_if_the_profile_says_so() -> N
     assert "GEMINI_CLI_TRUST_WORKSPACE" not in plain.environment
     trusting = profile_of("p", AgentSection(provider="gemini", project_settings=True))
     assert trusting.environment["GEMINI_CLI_TRUST_WORKSPACE"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("section", "command"),
+    [
+        (AgentSection(provider="claude"), "claude auth login"),
+        (
+            AgentSection(provider="claude", command=("/opt/my claude",)),
+            "'/opt/my claude' auth login",
+        ),
+        (
+            AgentSection(provider="codex", env={"CODEX_HOME": "$WORK", "HTTPS_PROXY": "a b"}),
+            "CODEX_HOME=\"$WORK\" HTTPS_PROXY='a b' codex login",
+        ),
+        (AgentSection(provider="codex", env={"OPENAI_API_KEY": "$KEY"}), "codex login"),
+        (AgentSection(provider="opencode", env={"EMPTY": ""}), "EMPTY='' opencode auth login"),
+        (AgentSection(provider="acp", command=("own",), env={"A": "b"}), ""),
+    ],
+)
+def test_a_login_has_the_variables_of_the_profile_but_keys(
+    section: AgentSection, command: str
+) -> None:
+    assert login_command(profile_of("p", section)) == command

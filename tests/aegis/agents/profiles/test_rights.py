@@ -33,8 +33,11 @@ def test_a_command_without_a_class_counts_as_the_highest() -> None:
     assert command_class("no_such_command") == "execute"
 
 
-WITH_A_RULE = {"agent_restart", "close", "interrupt", "rename", "request_answer"}
-"""Commands that a rule of their own holds: ``refuse_reach``, ``answers_requests``."""
+WITH_A_RULE = {
+    *("agent_restart", "cancel", "close", "interrupt", "rename", "request_answer"),
+    *("workflow_cancel", "group_wait_any", "group_dissolve"),
+}
+"""Commands with a rule of their own: ``refuse_reach``, ``answers_requests``, senders, owners."""
 
 
 def test_a_command_that_destroys_is_not_for_reading() -> None:

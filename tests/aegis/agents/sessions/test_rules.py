@@ -13,7 +13,7 @@ from aegis.agents.sessions.open_requests import MAX_OPEN
 from aegis.agents.sessions.past import Past
 from aegis.agents.sessions.rules import Session
 from aegis.agents.sessions.settings import LIMIT_S, START_AGAIN_S
-from aegis.agents.sessions.steps import Input, Output, Phase
+from aegis.agents.sessions.steps import Incoming, Input, Output, Phase
 from aegis.protocol import agent_events as ev
 from tests.aegis.agents.sessions.world import message, settings
 
@@ -586,3 +586,40 @@ def test_a_turn_that_a_restart_ends_is_cancelled_also_if_the_agent_reports_a_fai
     case.result(ok=False, reason="aborted")
     assert case.outcome() == "cancelled"
     assert case.of(steps.Notify) == []
+
+
+def group_message(number: int) -> Incoming:
+    return message(number, sender="group:g/broadcast:1")
+
+
+def test_a_withdrawn_message_interrupts_its_turn_and_no_other() -> None:
+    case = Case().working().give(steps.Withdraw("m7", "group:g"))
+    assert case.of(steps.InterruptTurn) == []
+    case.give(steps.Withdraw("m1", "group:g"))
+    assert case.of(steps.InterruptTurn) == [steps.InterruptTurn()]
+    case.result(ok=False).give(steps.Withdraw("m1", "group:g"))
+    case.give(steps.Arrived((message(2),)))
+    assert [each.text for each in case.of(steps.SendTurn)] == ["do 1", "do 2"]
+    assert case.outcome() == "cancelled"
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+def test_a_message_that_is_withdrawn_before_its_turn_is_never_sent(is_early: bool) -> None:
+    case = Case().working()
+    steps_taken: list[Input] = [
+        steps.Arrived((group_message(2), message(3))),
+        steps.Withdraw("m2", "group:g"),
+    ]
+    for step in reversed(steps_taken) if is_early else steps_taken:
+        case.give(step)
+    case.result()
+    case.result()
+    assert [each.text for each in case.of(steps.SendTurn)] == ["do 1", "do 3"]
+    ended = [(each["turn"], each["outcome"]) for each in case.kinds("turn_ended")]
+    assert ended == [(1, "completed"), (2, "cancelled"), (3, "completed")]
+
+
+def test_a_turn_of_several_messages_is_sent_if_one_of_them_is_not_withdrawn() -> None:
+    case = Case().working().give(steps.Withdraw("m2", "group:g"))
+    case.give(steps.Arrived((message(2), message(3)))).result()
+    assert [each.text for each in case.of(steps.SendTurn)] == ["do 1", "do 2\n\ndo 3"]

@@ -18,7 +18,7 @@ SENDERS = ("agent:pm", "human", "agent:builder", "term:build", "group:g/broadcas
 
 
 def settings(**fields: Any) -> Settings:
-    return Settings(**{"session": "s1", "policy": lambda _: None, **fields})
+    return Settings(**{"session": "s1", "name": lambda: "ann", "policy": lambda _: None, **fields})
 
 
 def message(number: int, sender: str = "agent:pm") -> Incoming:

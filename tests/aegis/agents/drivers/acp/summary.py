@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from aegis.agents.drivers.acp.options import AcpOptions
-from aegis.agents.drivers.harness import Changed, Emit, Failed, Output, Ready, Refused, Serve, Write
+from aegis.agents.drivers.harness import (
+    Changed,
+    Emit,
+    Failed,
+    Output,
+    Ready,
+    Refused,
+    Serve,
+    StopServing,
+    Write,
+)
 from aegis.protocol.agent_events import (
     AgentEvent,
     RequestOpened,
@@ -57,6 +67,8 @@ def _line(output: Output) -> str:
             return f"{setting} changed" if refusal is None else f"{setting} not changed: {refusal}"
         case Serve(method=method):
             return f"serve {method}"
+        case StopServing(id=serve):
+            return f"stop serving {serve}"
         case Write(frame):
             return _frame_line(frame)
 

@@ -8,7 +8,7 @@ import pytest
 
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.acp.requests import MAX_OPEN
-from aegis.agents.drivers.harness import Changed, Emit, Harness, Serve
+from aegis.agents.drivers.harness import Changed, Emit, Harness, Serve, StopServing
 from aegis.protocol.agent_events import (
     ElicitationAnswer,
     PermissionAnswer,
@@ -293,6 +293,24 @@ def test_a_withdrawn_request_is_answered_by_the_withdrawal_only() -> None:
     assert refusals(wire.machine.answer(request.id, PermissionAnswer(kind="allow_once")))
     again = wire.receive(method="$/cancel_request", params={"requestId": 3})
     assert [each.tag for each in events(again)] == ["unknown"]
+
+
+def test_a_wait_for_a_command_is_cancelled_and_other_services_are_finished() -> None:
+    wire = ready()
+    wire.turn()
+    cancel = {"method": "$/cancel_request", "params": {"requestId": 3}}
+    for method in METHODS:
+        (serve,) = wire.receive(id=3, method=method, params={"sessionId": "ses"})
+        assert isinstance(serve, Serve)
+        outputs = wire.receive(**cancel)
+        if method == "terminal/wait_for_exit":
+            (answer,) = frames(outputs)
+            assert (answer["id"], answer["error"]["code"]) == (3, -32800)
+            assert outputs[1:] == [StopServing(serve.id)]
+            assert refusals(wire.machine.served(serve.id, {}, "")) != []
+        else:
+            assert outputs == []
+            assert frames(wire.machine.served(serve.id, {}, ""))[0]["id"] == 3
 
 
 @pytest.mark.parametrize("params", [{}, {"requestId": None}, {"requestId": []}, {"requestId": 9}])

@@ -30,6 +30,7 @@ from aegis.agents.drivers.terminals.rules import (
     Status,
     Stop,
     TerminalRules,
+    Withdrawn,
 )
 from aegis.agents.drivers.terminals.tail import Tail
 from aegis.agents.drivers.terminals.terminal import status_of
@@ -84,6 +85,10 @@ def shown(text: str, *, truncated: bool = False, status: Status | None = None) -
         ([Asked(1, "release"), Ended(DONE)], []),
         ([Asked(1, "release"), Asked(2, "output")], [Refuse(2, "the terminal was released")]),
         ([Asked(1, "release"), Asked(2, "release")], [Refuse(2, "the terminal was released")]),
+        ([Asked(1, "wait"), Withdrawn(1), Ended(DONE)], []),
+        ([Asked(1, "kill"), Withdrawn(1), (KILL_S, Due())], []),
+        ([Asked(1, "wait"), Asked(2, "wait"), Withdrawn(1), Ended(DONE)], [Answer(2, ENDED)]),
+        ([Withdrawn(1)], []),
         ([Printed(b"a")], [Alarm(SHOW_S)]),
         ([Printed(b"a"), Printed(b"b")], []),
         ([Printed(b"a"), (SHOW_S, Due())], [Show()]),
@@ -107,6 +112,11 @@ def test_the_questions_that_wait_are_limited_and_an_output_is_always_answered() 
     for each in outputs[-3:-1]:
         assert isinstance(each[0], Refuse)
     assert outputs[-1] == [Answer(52, shown(""))]
+
+
+def test_questions_that_are_withdrawn_leave_room_for_others() -> None:
+    rounds = [each for key in range(3 * MAX_WAITS) for each in (Asked(key, "wait"), Withdrawn(key))]
+    assert played(*rounds, Asked(99, "wait"), Ended(DONE))[-1] == [Answer(99, ENDED)]
 
 
 def test_a_command_that_prints_for_an_hour_is_shown_less_and_less_often() -> None:
@@ -182,6 +192,27 @@ def test_a_tail_is_the_end_of_the_text_at_random(seed: int) -> None:
             assert size + len(before.encode()) > limit
 
 
+@pytest.mark.parametrize("seed", range(50))
+def test_the_pieces_of_a_tail_are_the_text_unless_some_is_dropped(seed: int) -> None:
+    chance = random.Random(seed)
+    tail, whole, read, cursor, dropped = Tail(chance.choice([0, 7, 1000, 10**6])), "", "", 0, 0
+    for _ in range(chance.randrange(1, 40)):
+        text = chance.choice(["é", "a", "😀", "\n"]) * chance.randrange(0, 2000)
+        tail.write(text)
+        whole += text
+        begin, piece = tail.since(cursor, chance.choice([5, 1000]))
+        assert begin >= cursor
+        assert whole.encode()[begin:].startswith(piece.encode())
+        dropped += begin - cursor
+        cursor, read = begin + len(piece.encode()), read + piece
+    while cursor < len(whole.encode()):
+        begin, piece = tail.since(cursor, 1000)
+        dropped += begin - cursor
+        cursor, read = begin + len(piece.encode()), read + piece
+    assert len(read.encode()) + dropped == len(whole.encode())
+    assert dropped or read == whole
+
+
 class Model:
     """What an agent and the processes may see: each question is answered once, and in time."""
 
@@ -202,7 +233,7 @@ class Model:
         while self.alarms and min(self.alarms) <= self.now:
             self.alarms.remove(min(self.alarms))
             self.check(Due())
-        do = self.chance.choice(["print", "ask", "ask", "ask", "end", "nothing"])
+        do = self.chance.choice(["print", "ask", "ask", "ask", "withdraw", "end", "nothing"])
         if do == "print":
             self.text += "line\n" if not self.is_released else ""
             self.check(Printed(b"line\r\n"))
@@ -212,12 +243,19 @@ class Model:
             question = self.chance.choice([*names, *names, *names, "release"])
             self.open[self.keys] = question, self.now
             self.check(Asked(self.keys, question))
+        elif do == "withdraw" and (waiting := self.waiting()):
+            key = self.chance.choice(waiting)
+            del self.open[key]
+            self.check(Withdrawn(key))
         elif do == "end" and self.chance.random() < 0.1:
             self.end(status_of(self.chance.choice([0, 3, -9])))
         elif self.is_stopped is False and self.chance.random() < 0.1:
             self.end(status_of(-15))
         elif self.is_stopped and self.chance.random() < 0.3:
             self.check(Gone())
+
+    def waiting(self) -> list[int]:
+        return [key for key, (question, _) in self.open.items() if question in ("wait", "kill")]
 
     def end(self, status: Status) -> None:
         if self.status is None:

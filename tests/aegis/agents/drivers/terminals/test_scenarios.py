@@ -91,4 +91,4 @@ async def test_the_last_output_is_stored_at_the_release(tmp_path: Path) -> None:
         (end,) = it.ends
         assert (end.command, end.exit_code, end.truncated) == ("seq 1 20000", 0, True)
         assert end.output.endswith("\n20000\n")
-        assert len(end.output) == 16 * 1024
+        assert len(end.output) == 64 * 1024

@@ -7,14 +7,17 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio.testing
 
+from aegis.agents.drivers.terminals.followers import MAX_FOLLOWERS
 from aegis.agents.drivers.terminals.rules import KILL_S, MAX_LIMIT, MAX_WAITS, TerminalRules
 from aegis.agents.drivers.terminals.service import MAX_TERMINALS
-from aegis.errors import InvalidRequest, NotFound, Unavailable
+from aegis.errors import Busy, InvalidRequest, NotFound, Unavailable
 from aegis.processes.process_table import COOKIE_VARIABLE
+from aegis.protocol.feeds import AgentCommandNews, FollowAgentCommand
 from tests.aegis.agents.drivers.terminals.world import GUARD_S, KILLED, World, terminals_in
 
 pytestmark = pytest.mark.real
@@ -72,6 +75,34 @@ async def test_a_command_is_a_program_or_a_shell_line(
     program.chmod(0o755)
     async with terminals_in(tmp_path) as it:
         assert (await it.run(command, args=args))[1] == output
+
+
+async def test_the_followers_of_a_command_are_limited(tmp_path: Path) -> None:
+    async with terminals_in(tmp_path) as it:
+        id_ = await it.create("echo begun; sleep 1000")
+        await it.printed(id_, "begun")
+        ref = it.system.ref(f"root/terminals/{id_}")
+        first = FollowAgentCommand(handle="a", command=id_)
+        seen: AgentCommandNews = await ref.ask(first, timeout=GUARD_S)
+        assert (seen.text, seen.cursor, seen.has_ended) == ("begun\n", 6, False)
+        again = attrs.evolve(first, cursor=seen.cursor, seen=seen)
+        waiting = [ref.send_request(again) for _ in range(MAX_FOLLOWERS)]
+        with pytest.raises(Busy, match="follow command 'term_1_1' already"):
+            await ref.ask(again, timeout=GUARD_S)
+        await it.call("kill", id_)
+        for each in waiting:
+            assert (await each.wait()).signal == "SIGTERM"
+
+
+async def test_a_wait_that_was_given_up_leaves_room_for_others(tmp_path: Path) -> None:
+    async with terminals_in(tmp_path) as it:
+        id_ = await it.create("sleep 1000")
+        for _ in range(2 * MAX_WAITS):
+            with trio.move_on_after(0):
+                await it.wait(id_)
+        with trio.move_on_after(0.05) as timer:
+            await it.wait(id_)
+        assert timer.cancelled_caught
 
 
 async def test_a_command_runs_in_the_requested_directory(tmp_path: Path) -> None:

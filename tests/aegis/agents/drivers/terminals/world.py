@@ -37,7 +37,7 @@ class World:
 
     async def create(self, command: str, **params: Any) -> str:
         """Create a terminal; return its id."""
-        result = await self.terminals.serve("terminal/create", {"command": command, **params})
+        result = await self.terminals.serve("terminal/create", {"command": command, **params})()
         (id_,) = result.values()
         assert isinstance(id_, str)
         return id_
@@ -45,7 +45,7 @@ class World:
     async def call(self, name: str, id_: str) -> Mapping[str, Any]:
         """Call one of the other methods."""
         with trio.fail_after(GUARD_S):
-            return await self.terminals.serve(f"terminal/{name}", {"terminalId": id_})
+            return await self.terminals.serve(f"terminal/{name}", {"terminalId": id_})()
 
     async def wait(self, id_: str) -> Mapping[str, Any]:
         return await self.call("wait_for_exit", id_)

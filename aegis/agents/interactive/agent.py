@@ -1,0 +1,346 @@
+"""``TerminalAgent``: the actor of an agent that is its terminal.
+
+One helper task follows the current process: its verdicts, then its record. Orders (launch, restart,
+close) are carried out one at a time, each by a helper task of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import structlog
+import trio
+
+from actors import Actor, ActorError, Reply, describe
+from actors.errors import root_cause
+from aegis.agents import faults
+from aegis.agents.interactive import standing as st
+from aegis.agents.interactive.hooks import (
+    hook_socket,
+    next_hook,
+    takes_hooks,
+    with_hooks,
+    write_settings,
+)
+from aegis.agents.interactive.terminal import FAILURES, ProgramTerminal
+from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
+from aegis.agents.sessions.state_reports import SessionClosed
+from aegis.agents.sessions.status import Identity, moment_text
+from aegis.configuration.lifecycle import LifecycleSection
+from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.lifecycle.states import State
+from aegis.protocol import agents as api
+from aegis.protocol.feeds import FollowSession
+from aegis.protocol.terminals import CommandRecord
+
+log = structlog.get_logger("aegis.agents")
+
+GRACE_S = 3.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+KILL_S = 2.0
+"""Seconds that a killed program may take to be gone."""
+
+PAUSE_S = 0.05
+"""The shortest time between two verdicts: a program can change its state with each byte."""
+
+AGAIN_S = 0.5
+"""Seconds after which a terminal is asked again that did not answer."""
+
+TRIES = 20
+"""The most tries in a row to read the record of a process that has ended."""
+
+TerminalAgentMessage = (
+    api.ShowAgent
+    | api.CloseAgent
+    | api.InterruptAgent
+    | api.RestartAgent
+    | api.ReadSession
+    | api.ToolsListed
+    | FollowSession
+    | ResumeAgent
+    | ChangeSettings
+)
+
+
+class TerminalAgent(Actor[TerminalAgentMessage]):
+    """The agent ``identity``, whose program is ``cmd`` in ``terminal``.
+
+    ``directory`` is its own, for the files of hooks. ``on_change`` is called with each change of
+    its state. ``is_new``: it has never run.
+    """
+
+    def __init__(
+        self,
+        *,
+        identity: Identity,
+        cmd: str,
+        terminal: str,
+        directory: Path,
+        lifecycle: LifecycleSection,
+        on_change: Callable[[api.AgentInfo], None],
+    ) -> None:
+        self._identity = identity
+        self._cmd = cmd
+        self._name = terminal
+        self._directory = directory
+        self._lifecycle = lifecycle
+        self._on_change = on_change
+        self._is_closed = False
+
+    async def setup(self) -> None:
+        """Continue with the process of an earlier incarnation, if it still runs."""
+        name = f"{self._identity.id}/{self.context.incarnation}/{time.time_ns()}"
+        self._standing = st.Standing(terminal=self._name, life=name, since=time.time())
+        self._terminal = ProgramTerminal(
+            system=self.context.system,
+            name=self._name,
+            identity=self._identity,
+            idle_s=self._lifecycle.idle_s,
+            stale_s=self._lifecycle.stale_s,
+        )
+        self._one_at_a_time = trio.Lock()
+        self._ended = trio.Event()
+        self.context.register("session", self._identity.id)
+        self._on_change(self._info())
+        if takes_hooks(self._cmd, self._directory):
+            self.context.start_soon(self._take_hooks)
+        if self.context.incarnation > 1:
+            self.context.start_soon(self._continue)
+
+    async def receive(self, message: TerminalAgentMessage) -> None:
+        match message:
+            case api.ShowAgent():
+                self.reply(message, self._info())
+            case ResumeAgent():
+                self.context.start_soon(self._order, self._launch, None)
+            case api.RestartAgent():
+                self.context.start_soon(self._order, self._restart, self.defer(message))
+            case api.CloseAgent():
+                self.context.start_soon(self._order, self._close, self.defer(message))
+            case api.InterruptAgent():
+                self.context.start_soon(self._order, self._interrupt, self.defer(message))
+            case ChangeSettings():
+                self.reply(message, f"{self._identity.handle!r} is a terminal agent")
+            case api.ToolsListed():
+                pass
+            case _:
+                raise InvalidRequest(
+                    f"{self._identity.handle!r} is a terminal agent and has no transcript; read "
+                    f"its terminal: aegis_term_screen or aegis_term_output, name {self._name!r}"
+                )
+
+    # The state.
+
+    def _take(self, event: st.Event) -> None:
+        for action in self._standing.handle(event, time.time()):
+            match action:
+                case st.Report():
+                    self._on_change(self._info())
+                case st.WakePeople(key=key, body=body):
+                    self.context.start_soon(self._wake, key, body)
+
+    async def _wake(self, key: str, body: str) -> None:
+        try:
+            await self._terminal.wake(key, body)
+        except FAILURES as error:
+            log.warning("nobody woken", agent=self._identity.handle, why=describe(error))
+
+    def _info(self) -> api.AgentInfo:
+        identity, now = self._identity, self._standing
+        return api.AgentInfo(
+            id=identity.id,
+            handle=identity.handle,
+            profile=identity.profile,
+            provider=identity.provider,
+            state=now.state,
+            since=moment_text(now.since),
+            reason=now.reason,
+            cwd=identity.cwd,
+            spawned_by=identity.spawned_by,
+            model="",
+            turn=0,
+            waiting=0,
+            quiet_s=0.0,
+            tools=[],
+            blocked=None,
+            limited_until=None,
+            conversation=None,
+            program=_program(now, self._cmd),
+        )
+
+    # Orders.
+
+    async def _order(
+        self, order: Callable[[], Awaitable[None]], reply: Reply[api.AgentInfo] | None
+    ) -> None:
+        failure: Exception | None = None
+        try:
+            async with self._one_at_a_time:
+                await order()
+        except FAILURES as error:
+            cause = root_cause(error) if isinstance(error, ActorError) else error
+            failure = cause if isinstance(cause, AegisError) else Unavailable(describe(error))
+        if reply is None:
+            pass
+        elif failure is None:
+            reply.send(self._info())
+        else:
+            reply.fail(failure)
+        if self._is_closed:
+            self._finish()
+
+    async def _launch(self) -> None:
+        """Start a process, unless there is one. Raises ``FAILURES``."""
+        if self._standing.runs or self._is_closed:
+            return
+        is_first, exit_code = self._standing.launches == 0, self._standing.exit_code
+        self._take(st.Launching())
+        try:
+            record = await self._run(exit_code, is_first=is_first)
+        except FAILURES as error:
+            self._take(st.NotLaunched(f"it could not be started: {describe(error)}"))
+            raise
+        self._launched(record)
+
+    async def _run(self, exit_code: int | None, *, is_first: bool) -> CommandRecord:
+        is_new = await self._terminal.open()
+        if is_first:
+            await self._terminal.introduce()
+        if not is_new:
+            await self._terminal.separate(exit_code)
+        await faults.LAUNCH_BEFORE.reach(self._identity.handle)
+        record = await self._terminal.run(with_hooks(self._cmd, self._directory))
+        await faults.LAUNCH_AFTER.reach(self._identity.handle)
+        return record
+
+    def _launched(self, record: CommandRecord) -> None:
+        self._ended = trio.Event()
+        self._take(st.Launched(seq=record.seq, raw_start=record.raw_start))
+        self.context.start_soon(self._follow, record.seq, record.raw_start)
+
+    async def _restart(self) -> None:
+        await self._stop()
+        await self._launch()
+
+    async def _stop(self) -> None:
+        """End the process. Raises ``Unavailable`` if it does not end."""
+        for signal, patience_s in (("TERM", GRACE_S), ("KILL", KILL_S)):
+            seq = self._standing.seq
+            if seq is None:
+                return
+            self._take(st.Stopping())
+            try:
+                await self._terminal.signal(signal, seq)
+            except FAILURES as error:  # it has just ended, or a job control has put it aside
+                log.info("not signalled", agent=self._identity.handle, why=describe(error))
+            with trio.move_on_after(patience_s):
+                await self._ended.wait()
+        if self._standing.runs:
+            raise Unavailable(
+                f"the program of {self._identity.handle!r} does not end: it may be stopped by job "
+                f"control; look at it with aegis-actors term attach {self._name}, or stop the agent"
+            )
+
+    async def _close(self) -> None:
+        try:
+            await self._stop()
+        except Unavailable as error:
+            log.warning("closing the terminal of a program that runs", why=str(error))
+        left = await self._terminal.close()
+        if left:
+            log.warning("processes of an agent not ended", agent=self._identity.handle, left=left)
+        self._is_closed = True
+        self._take(st.Closed())
+
+    def _finish(self) -> None:
+        directory = self.context.system.registry.find("service", "agents")
+        if directory is not None:
+            directory.tell(SessionClosed(self._identity.id))
+        self.context.finish()
+
+    async def _interrupt(self) -> None:
+        if not self._standing.runs:
+            raise Unavailable(f"{self._identity.handle!r} has no process; agent restart starts one")
+        await self._terminal.interrupt()
+
+    # The process.
+
+    async def _continue(self) -> None:
+        """Find the process that an earlier incarnation has started."""
+        async with self._one_at_a_time:
+            try:
+                record = await self._terminal.running()
+            except FAILURES:
+                return
+            if record is not None and record.cmd == with_hooks(self._cmd, self._directory):
+                self._take(st.Launching())
+                self._launched(record)
+
+    async def _follow(self, seq: int, raw_start: int) -> None:
+        """Take the verdicts about a process, and then its record."""
+        failed = 0
+        while failed < TRIES:
+            try:
+                with contextlib.suppress(*FAILURES):  # it is closed, or its actor has crashed
+                    await self._judge(raw_start)
+                record = await self._terminal.final_record(seq)
+            except FAILURES as error:
+                log.info("terminal asked again", agent=self._identity.handle, why=describe(error))
+                record = None
+                failed += 1
+                await trio.sleep(AGAIN_S)
+            if record is not None:
+                self._end(st.Ended(seq=seq, exit_code=record.exit, end=record.end))
+                return
+        self._end(st.Ended(seq=seq, exit_code=None, end="lost"))
+
+    async def _judge(self, raw_start: int) -> None:
+        """Take verdicts until the process has ended. Raises ``FAILURES``, then it may have."""
+        after = None
+        while True:
+            news = await self._terminal.news(after)
+            after, verdict = news.number, news.verdict
+            if verdict is None or news.raw_start != raw_start or verdict.state is State.EXITED:
+                return
+            since = time.time() - (trio.current_time() - verdict.since)
+            self._take(st.Judged(raw_start=raw_start, verdict=verdict, since=since))
+            await trio.sleep(PAUSE_S)
+
+    def _end(self, event: st.Ended) -> None:
+        self._take(event)
+        self._ended.set()
+
+    async def _take_hooks(self) -> None:
+        """Pass the events of Claude Code's hooks on, for as long as this actor runs."""
+        try:
+            await trio.to_thread.run_sync(write_settings, self._directory)
+            with hook_socket(self._directory) as receiver:
+                while True:
+                    hook = await next_hook(receiver)
+                    with contextlib.suppress(*FAILURES):  # the program has just ended
+                        await self._terminal.take_hook(hook)
+        except OSError as error:
+            log.warning("no hooks", agent=self._identity.handle, why=describe(error))
+
+
+def _program(now: st.Standing, cmd: str) -> api.AgentProgram:
+    verdict = now.verdict
+    need = None if verdict is None else verdict.need
+    return api.AgentProgram(
+        terminal=now.terminal,
+        command=cmd,
+        source="" if verdict is None else verdict.source.value,
+        need=None
+        if need is None
+        else api.AgentNeed(
+            kind=need.kind, text=need.text, tool=need.tool, tool_input=need.tool_input
+        ),
+        launches=now.launches,
+        exit_code=now.exit_code,
+        progress=None if verdict is None else verdict.progress,
+        title="" if verdict is None else verdict.title,
+    )
