@@ -14,7 +14,13 @@ import os
 import platform
 from collections.abc import Sequence
 
-from aegis.processes.input_wait import Foreground, is_terminal, may_read_terminal, reads_descriptor
+from aegis.processes.input_wait import (
+    Foreground,
+    is_busy,
+    is_terminal,
+    may_read_terminal,
+    reads_descriptor,
+)
 from aegis.processes.line_discipline import LineDiscipline
 from aegis.processes.process_host import Program, ProgramImage, ShellProcess
 from aegis.processes.process_scan import GroupScan
@@ -50,10 +56,14 @@ async def _read_group(group: int, tty: LineDiscipline, groups: GroupScan) -> For
     leader = program_of(group, tty.name)
     reader = leader if leader is not None and leader.reads else None
     hidden = leader is not None and leader.reads is None
+    busy = False
     if reader is None and not hidden:
-        members = [pid for pid in await groups.members(group) if pid != group][:MAX_MEMBERS]
-        programs = [found for pid in members if (found := program_of(pid, tty.name)) is not None]
+        members = [pid for pid in await groups.members(group) if pid != group]
+        shown = members[:MAX_MEMBERS]
+        programs = [found for pid in shown if (found := program_of(pid, tty.name)) is not None]
         reader = next((each for each in programs if each.reads), None)
+        group_of_all = programs if leader is None else [leader, *programs]
+        busy = len(shown) == len(members) and all(each.is_busy for each in group_of_all)
         leader = leader or next(iter(programs), None)
     return Foreground(
         group=group,
@@ -62,6 +72,7 @@ async def _read_group(group: int, tty: LineDiscipline, groups: GroupScan) -> For
         program="" if leader is None else leader.name,
         reader=None if reader is None else reader.name,
         is_hidden=hidden,
+        is_busy=busy,
     )
 
 
@@ -81,25 +92,35 @@ def program_of(pid: int, terminal: str) -> Program | None:
     name = _read(f"/proc/{pid}/comm")
     if name is None:
         return None
-    return Program(name=name.decode(errors="replace").strip(), reads=_reads(pid, terminal))
+    reads, is_waiting = _state(pid, terminal)
+    is_free = reads is False and not is_waiting
+    return Program(name=name.decode(errors="replace").strip(), reads=reads, is_busy=is_free)
 
 
-def _reads(pid: int, terminal: str) -> bool | None:
-    """Return whether a thread of this process sleeps in a read of the terminal; None: unknown."""
-    is_known = False
-    for thread in _threads(pid):
+def _state(pid: int, terminal: str) -> tuple[bool | None, bool]:
+    """Return whether a thread sleeps in a read of the terminal, and whether one may wait for it.
+
+    The first one is None if it is unknown.
+    """
+    is_known = may_wait = False
+    threads = _threads(pid)
+    for thread in threads:
         syscall = _read(f"/proc/{pid}/task/{thread}/syscall")
         wchan = _read(f"/proc/{pid}/task/{thread}/wchan") if syscall is None else None
         if syscall is not None:
             is_known = True
-            descriptor = reads_descriptor(syscall.decode(errors="replace"), _MACHINE)
+            text = syscall.decode(errors="replace")
+            descriptor = reads_descriptor(text, _MACHINE)
             if descriptor is not None and is_terminal(_file(pid, descriptor), terminal):
-                return True
+                return True, True
+            # A read of a pipe or a file waits for no key.
+            may_wait |= descriptor is None and not is_busy(text, _MACHINE)
         elif wchan not in (None, b"0", b""):
-            is_known = True
+            is_known = may_wait = True
             if may_read_terminal(wchan.decode(errors="replace"), _files(pid), terminal):
-                return True
-    return False if is_known else None
+                return True, True
+    may_wait |= len(threads) == MAX_THREADS  # there may be more, which were not looked at
+    return (False if is_known else None), may_wait
 
 
 def _threads(pid: int) -> Sequence[str]:

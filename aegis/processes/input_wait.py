@@ -4,7 +4,7 @@
 |---|---|---|
 | lines (canonical), echo on | reads the terminal | input |
 | lines, echo off | reads the terminal, or hides its state (sudo, su) | a secret |
-| single keys (not canonical) | anything, quiet for a second | input |
+| single keys (not canonical) | anything, quiet for a second, but a busy shell | input |
 | anything else | computes, sleeps, reads a pipe or a file, waits for a child | nothing |
 
 Whether a thread reads the terminal is known from ``/proc/<pid>/task/<tid>/syscall`` (proc(5)): the
@@ -27,6 +27,9 @@ KEYS_QUIET_S = 1.0
 CHECK_AFTER_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0)
 """Seconds of silence at which a command is checked; then every ``CHECK_EVERY_S``."""
 
+_ROUNDING_S = 0.001
+"""A check can come so much early, because moments are rounded."""
+
 # Polled, because no event reports that a program begins to read.
 CHECK_EVERY_S = 5.0
 
@@ -38,7 +41,8 @@ class Foreground:
     """The foreground process group, and the modes of its tty.
 
     ``program`` is the name of its leader, ``reader`` that of a member that sleeps in a read of the
-    terminal. ``is_hidden``: the state of the leader may not be read.
+    terminal. ``is_hidden``: the state of the leader may not be read. ``is_busy``: every thread of
+    the group computes, sleeps or waits for a child, so no key would be read now.
     """
 
     group: int
@@ -47,6 +51,7 @@ class Foreground:
     program: str
     reader: str | None
     is_hidden: bool = False
+    is_busy: bool = False
 
     @property
     def edits_line(self) -> bool:
@@ -60,12 +65,20 @@ def needs_input(front: Foreground | None, quiet_s: float) -> NeedsInput | None:
         return None
     program = front.reader or front.program
     if not front.is_canonical:
-        if quiet_s < KEYS_QUIET_S:
+        # A shell that got a line, and does not run yet because others use all processors, has still
+        # the modes of its line editor.
+        is_late = front.edits_line and front.is_busy and front.program in _WITH_LINE_EDITOR
+        if is_late or not is_quiet_enough(quiet_s):
             return None
         return NeedsInput(kind="input", program=program)
     if front.reader is None and not (front.is_hidden and not front.echoes):
         return None
     return NeedsInput(kind="input" if front.echoes else "secret", program=program)
+
+
+def is_quiet_enough(quiet_s: float) -> bool:
+    """Return whether a program that reads single keys is taken to wait for one."""
+    return quiet_s >= KEYS_QUIET_S - _ROUNDING_S
 
 
 def is_at_prompt(shell: str, front: Foreground, *, pastes: bool) -> bool:
@@ -85,25 +98,38 @@ def is_at_prompt(shell: str, front: Foreground, *, pastes: bool) -> bool:
 def next_check_after(quiet_s: float) -> float:
     """Return the seconds until the next check of a command that was quiet for ``quiet_s``."""
     for moment in CHECK_AFTER_S:
-        if moment > quiet_s + 0.001:
+        if moment > quiet_s + _ROUNDING_S:
             return moment - quiet_s
     return CHECK_EVERY_S
 
 
 @attrs.frozen(kw_only=True)
 class SystemCalls:
-    """The numbers of the system calls that read a descriptor, and that select descriptors."""
+    """The numbers of the system calls that read a descriptor, that select descriptors, and of all
+    others that sleep until a descriptor is ready."""
 
     reads: frozenset[int]
     selects: frozenset[int]
+    polls: frozenset[int]
 
 
+_GENERIC = SystemCalls(
+    reads=frozenset({63, 65}),
+    selects=frozenset({72}),
+    polls=frozenset({22, 67, 69, 73, 243, 286, 426, 441}),
+)
 SYSTEM_CALLS: Mapping[str, SystemCalls] = {
-    "x86_64": SystemCalls(reads=frozenset({0, 19}), selects=frozenset({23, 270})),
-    "aarch64": SystemCalls(reads=frozenset({63, 65}), selects=frozenset({72})),
-    "riscv64": SystemCalls(reads=frozenset({63, 65}), selects=frozenset({72})),
+    "x86_64": SystemCalls(
+        reads=frozenset({0, 19}),
+        selects=frozenset({23, 270}),
+        polls=frozenset({7, 17, 232, 271, 281, 295, 299, 327, 426, 441}),
+    ),
+    "aarch64": _GENERIC,
+    "riscv64": _GENERIC,
 }
-"""``read`` and ``readv``, ``select`` and ``pselect6``, by the machine of ``uname -m``."""
+"""``read`` and ``readv``; ``select`` and ``pselect6``; ``poll``, ``ppoll``, ``epoll_wait``,
+``epoll_pwait``, ``epoll_pwait2``, ``pread64``, ``preadv``, ``preadv2``, ``recvmmsg`` and
+``io_uring_enter``; by the machine of ``uname -m``."""
 
 _TTY_SLEEPS = frozenset({"n_tty_read", "wait_woken"})
 """Kernel functions that sleep in a read of a terminal; the second also in one of a socket."""
@@ -125,6 +151,22 @@ def reads_descriptor(syscall: str, machine: str) -> int | None:
     if call in numbers.selects and first == 1 and second:
         return 0
     return None
+
+
+def is_busy(syscall: str, machine: str) -> bool:
+    """Return whether a thread sleeps for no descriptor, or does not sleep; False if unknown.
+
+    The arguments are those of ``reads_descriptor``.
+    """
+    numbers, words = SYSTEM_CALLS.get(machine), syscall.split()
+    if numbers is None or not words:
+        return False
+    if words[0] == "running":
+        return True
+    # -1: it sleeps outside of any system call. Another word is unknown.
+    if not words[0].isdigit():
+        return words[0] == "-1"
+    return int(words[0]) not in numbers.reads | numbers.selects | numbers.polls
 
 
 def may_read_terminal(wchan: str, descriptors: Mapping[int, str], terminal: str) -> bool:

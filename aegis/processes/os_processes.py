@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import select
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -202,7 +203,7 @@ def _after_exec(pids: Sequence[int]) -> dict[int, bytes]:
     ranges = {pid: found_at for pid in pids if (found_at := _range(pid)) is not None}
     deadline = time.monotonic() + EXEC_S
     while ranges and time.monotonic() < deadline:
-        time.sleep(EXEC_POLL_S)
+        select.select([], [], [], EXEC_POLL_S)  # time.sleep fails under libfaketime
         earlier, ranges = ranges, {}
         for pid, before in earlier.items():
             if shown := environment_of(pid):

@@ -32,10 +32,14 @@ class ProgramImage:
 
 @attrs.frozen(kw_only=True)
 class Program:
-    """A process by name; ``reads``: it is reading the terminal (None: unknown)."""
+    """A process by name; ``reads``: it is reading the terminal (None: unknown).
+
+    ``is_busy``: none of its threads waits for any descriptor, as far as the system shows.
+    """
 
     name: str
     reads: bool | None
+    is_busy: bool = False
 
 
 class ShellProcess(Protocol):

@@ -135,6 +135,36 @@ async def test_who_does_not_read_the_terminal_waits_for_nothing(
         assert front is not None
         assert needs_input(front, 60.0) is None
         await trio.sleep(0.01)
+    busy = await look_until(process, lambda front: front.is_busy, "nobody waits for a key")
+    assert busy.reader is None
+
+
+POLLS = "import select, sys; open('ready', 'w').write('x')\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "select.select([0, 1], [], [])",
+        "p = select.poll(); p.register(0, select.POLLIN); p.poll()",
+        "p = select.epoll(); p.register(0, select.POLLIN); p.poll()",
+        "import threading, time; threading.Thread(target=time.sleep, args=[600]).start(); "
+        "p = select.epoll(); p.register(0, select.POLLIN); p.poll()",
+    ],
+)
+async def test_a_program_that_waits_for_descriptors_is_not_called_busy(
+    open_pty: Open, tmp_path: Path, code: str
+) -> None:
+    process = await open_pty(sys.executable, "-c", POLLS + code)
+    await until((tmp_path / "ready").exists)
+    # It computes until it waits.
+    await look_until(process, lambda front: not front.is_busy, "it waits")
+    groups = GroupScan(OsProcessHost())
+    for _ in range(20):
+        front = await read_foreground(process, groups)
+        assert front is not None
+        assert not front.is_busy
+        await trio.sleep(0.01)
 
 
 async def test_a_shell_that_reads_its_next_command_by_the_time_it_is_looked_at_is_not_seen_to_wait(

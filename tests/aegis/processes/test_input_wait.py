@@ -29,6 +29,7 @@ def front(
     lines: bool = True,
     echo: bool = True,
     hidden: bool = False,
+    busy: bool = False,
 ) -> Foreground:
     return Foreground(
         group=9,
@@ -37,6 +38,7 @@ def front(
         program=program,
         reader=reader,
         is_hidden=hidden,
+        is_busy=busy,
     )
 
 
@@ -52,6 +54,9 @@ def front(
         (front("sleep", echo=False), 60.0, None),  # it was only told to be silent
         (front("vim", "vim", lines=False, echo=False), 0.3, None),  # it may be drawing
         (front("vim", "vim", lines=False, echo=False), 1.0, ("input", "vim")),
+        (front("vim", "vim", lines=False, echo=False), 0.9999999, ("input", "vim")),  # rounded
+        (front("bash", lines=False, echo=False, busy=True), 60.0, None),  # it has got a line
+        (front("watch", lines=False, echo=False, busy=True), 1.0, ("input", "watch")),
         (front("htop", lines=False, echo=False), 1.0, ("input", "htop")),
         (front("git", "less", lines=False, echo=False), 1.0, ("input", "less")),
         (front("bash", "bash", lines=False), 1.0, ("input", "bash")),  # read -n 1
