@@ -1,0 +1,144 @@
+"""New tasks: the rules of a request, its refusals, and the task that it results in. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Protocol
+
+from aegis.errors import AegisError, InvalidRequest, NotFound, StorageError, Unavailable
+from aegis.names import nearest
+from aegis.path_text import is_utf8
+from aegis.protocol.queues import MAX_AFTER, Delegate, Enqueue, TaskInfo
+from aegis.queues.events import Enqueuing
+from aegis.queues.store import TaskStore
+from aegis.queues.tasks import QueueSettings, Task
+
+MAX_LIVE = 10_000
+"""Tasks of one queue that have not ended."""
+
+MAX_LIVE_CHARS = 64 * 1024 * 1024
+"""The size of their payloads together."""
+
+
+def unknown_queue(name: str, known: list[str]) -> NotFound:
+    """Return the error for a queue that does not exist."""
+    if not known:
+        return NotFound(
+            f"there is no queue {name!r}: none is configured; add the section queues to .aegis.yaml"
+        )
+    close = nearest(name, known)
+    hint = (
+        f"did you mean {' or '.join(map(repr, close))}?" if close else f"{', '.join(known)} exist"
+    )
+    return NotFound(f"there is no queue {name!r}; {hint}")
+
+
+def waits_in_vain(queue: str) -> InvalidRequest:
+    """Return the error for a worker that would wait for the place that it takes itself."""
+    return InvalidRequest(
+        f"every place of queue {queue!r} is taken by tasks that would wait for this one; use "
+        "aegis_enqueue, and end your turn"
+    )
+
+
+def not_ended_badly(task: TaskInfo) -> AegisError:
+    """Return the error for the retry of a task that cannot be retried, or not yet."""
+    if task.status in ("failed", "cancelled"):
+        return Unavailable(f"the session of task {task.task_id} is still being ended; try again")
+    return InvalidRequest(
+        f"task {task.task_id} is {task.status}; only one that has failed or was cancelled can be "
+        "retried"
+    )
+
+
+def lost_blocker(task_id: str, outcome: str) -> str:
+    """Return why a task fails with another one that it waits for."""
+    has = "was cancelled" if outcome == "cancelled" else "has failed"
+    return f"task {task_id}, which it waits for, {has}"
+
+
+def other_payload(task_id: str, key: str | None) -> InvalidRequest:
+    """Return the error for a key that was given with another payload before."""
+    return InvalidRequest(
+        f"the key {key!r} belongs to task {task_id}, which has another payload; choose another key"
+    )
+
+
+class Load(Protocol):
+    """A queue, ``live`` tasks of which have not ended, with payloads of ``chars`` together."""
+
+    settings: QueueSettings
+    problem: str
+    live: int
+    chars: int
+
+
+def refusal_of(request: Enqueue | Delegate, queue: Load, tasks: TaskStore) -> AegisError | None:
+    """Return why a task cannot be enqueued."""
+    name = queue.settings.name
+    if queue.problem:
+        return StorageError(queue.problem)
+    if not queue.settings.agent:
+        return InvalidRequest(f"queue {name!r} is not in .aegis.yaml any more")
+    if not request.payload.strip():
+        return InvalidRequest("the payload is empty; describe the task")
+    texts = (request.payload, request.key or "", *_after(request))
+    if not all(map(is_utf8, texts)):
+        return InvalidRequest("a text of the task is not valid Unicode; send it without surrogates")
+    if queue.live >= MAX_LIVE or queue.chars + len(request.payload) > MAX_LIVE_CHARS:
+        return Unavailable(
+            f"queue {name!r} has {queue.live} tasks that have not ended, with payloads of "
+            f"{queue.chars} characters, which is the limit; enqueue again when some have"
+        )
+    return _refusal_of_order(request, tasks)
+
+
+def _refusal_of_order(request: Enqueue | Delegate, tasks: TaskStore) -> AegisError | None:
+    after = _after(request)
+    if len(after) > MAX_AFTER:
+        return InvalidRequest(f"a task waits for at most {MAX_AFTER} others, not {len(after)}")
+    for each in after:
+        if not tasks.is_known(each):
+            return NotFound(f"there is no task {each[:40]!r}, which `after` names")
+    if isinstance(request, Enqueue) and request.not_before is not None:
+        try:
+            _moment(request.not_before)
+        except (ValueError, OverflowError):
+            return InvalidRequest(
+                f"not_before must be a time such as 2026-05-22T14:00:00Z, not "
+                f"{request.not_before!r}"
+            )
+    return None
+
+
+def new_task(event: Enqueuing, queue: QueueSettings, number: int, now: str) -> Task:
+    """Return the task of a request that is not refused."""
+    request = event.request
+    only = request if isinstance(request, Enqueue) else None
+    attempts = (only and only.max_attempts) or queue.max_attempts
+    return Task(
+        id=event.id,
+        queue=queue.name,
+        number=number,
+        payload=request.payload,
+        sender=event.sender,
+        callback=only is None or only.callback,
+        key=request.key,
+        after=tuple(dict.fromkeys(_after(request))),
+        priority=0 if only is None else only.priority,
+        not_before=_moment(only.not_before) if only and only.not_before else None,
+        attempts=attempts,
+        max_attempts=attempts,
+        max_runtime_s=(only and only.max_runtime_s) or queue.max_runtime_s,
+        enqueued=now,
+    )
+
+
+def _after(request: Enqueue | Delegate) -> list[str]:
+    return request.after if isinstance(request, Enqueue) else []
+
+
+def _moment(text: str) -> float:
+    """Return a time in seconds since 1970; one without a zone is UTC. Raises ``ValueError``."""
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
