@@ -1,0 +1,130 @@
+"""The parts of the supervision tree that are queues, canvases, groups and workflows."""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import partial
+
+import attrs
+
+from actors import ChildSpec, SupervisorSpec
+from aegis.agents.directory.programs import Programs
+from aegis.canvases.desk import CanvasDesk
+from aegis.canvases.watcher import CanvasWatcher
+from aegis.configuration.sections import Configuration
+from aegis.groups.desk import GroupDesk
+from aegis.journal.flusher import Flusher
+from aegis.path_text import path_of_text, text_of_path
+from aegis.queues.desk import QueueDesk
+from aegis.queues.tasks import QueueSettings
+from aegis.settings import DaemonSettings
+from aegis.state.root import State
+from aegis.trust import trust_programs
+from aegis.workflows.desk import WorkflowDesk, WorkflowSettings
+
+
+def queue_settings(configuration: Configuration) -> dict[str, QueueSettings]:
+    """Return the settings of the configured queues, by name."""
+    found = {}
+    for name, section in configuration.queues.items():
+        agent = section.agent or configuration.default_agent or ""
+        account = configuration.agents[agent].provider if agent in configuration.agents else agent
+        values = {**attrs.asdict(section), "agent": agent}
+        found[name] = QueueSettings(name=name, account=account, **values)
+    return found
+
+
+def canvas_children(
+    state: State, *, flusher: Flusher, configuration: Configuration
+) -> tuple[SupervisorSpec | ChildSpec, ...]:
+    """Return the children for canvases. The desk is the last: it starts canvases."""
+    root = os.path.realpath(state.root)
+    directories = configuration.canvases.directories
+    return (
+        SupervisorSpec(name="canvases", dynamic=True),
+        ChildSpec.of("canvas-watcher", CanvasWatcher, flusher=flusher),
+        ChildSpec.of(
+            "canvas-desk",
+            CanvasDesk,
+            root=root,
+            directory=state.canvases,
+            directories=tuple(resolved(each, root) for each in directories),
+            supervisor="root/canvases",
+            flusher=flusher,
+        ),
+    )
+
+
+def resolved(directory: str, root: str) -> str:
+    """Return the path of a configured directory, relative to ``root``, without links."""
+    path = os.path.expanduser(path_of_text(directory))  # noqa: PTH111
+    return os.path.realpath(os.path.join(root, path))  # noqa: PTH118
+
+
+def coordination_children(
+    state: State, flusher: Flusher, programs: Programs, settings: WorkflowSettings | None
+) -> tuple[SupervisorSpec | ChildSpec, ...]:
+    """Return the children of queues, canvases, groups and, with ``settings``, of workflows."""
+    queues = ChildSpec.of(
+        "queues",
+        QueueDesk,
+        directory=state.queues,
+        settings=queue_settings(programs.configuration),
+        flusher=flusher,
+        rights=programs.messages,
+    )
+    groups = ChildSpec.of(
+        "groups",
+        GroupDesk,
+        directory=state.groups,
+        presets=programs.configuration.groups.presets,
+        flusher=flusher,
+        rights=programs.messages,
+        shown=programs.names.shown,
+    )
+    canvases = canvas_children(state, flusher=flusher, configuration=programs.configuration)
+    if settings is None:
+        return (queues, groups, *canvases)
+    return (
+        queues,
+        groups,
+        *canvases,
+        SupervisorSpec(name="workflow-processes", dynamic=True),
+        ChildSpec.of(
+            "workflows",
+            WorkflowDesk,
+            directory=state.workflows,
+            settings=settings,
+            supervisor="root/workflow-processes",
+            flusher=flusher,
+            scan=programs.scan,
+            messages=programs.messages,
+            refuse=programs.rights.refuse,
+        ),
+    )
+
+
+def workflow_settings(
+    settings: DaemonSettings,
+    state: State,
+    configuration: Configuration,
+) -> WorkflowSettings:
+    """Return what workflows can be, from the configuration and the trusted plugins."""
+    return WorkflowSettings(
+        root=text_of_path(state.root),
+        directories=configuration.plugin_dirs,
+        trusted=settings.plugins,
+        digest=settings.digest,
+        config={
+            "root": text_of_path(state.root),
+            "agents": [*configuration.agents],
+            "default_agent": configuration.default_agent,
+            "queues": {
+                each.name: {"agent": each.agent, "max_parallel": each.max_parallel}
+                for each in queue_settings(configuration).values()
+            },
+        },
+        host=socket.gethostname(),
+        remember=partial(trust_programs, state),
+    )
