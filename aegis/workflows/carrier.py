@@ -1,0 +1,386 @@
+"""``Carrier``: the engine calls that the daemon carries out, on behalf of a workflow's starter.
+
+What its starter may not do, a workflow may not do either: each call is made under the starter's
+handle. A call has the same ids in each replay, so done again it has no second effect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import attrs
+import trio
+
+from actors import AskError
+from aegis.clock import utc_now
+from aegis.errors import AegisError, Forbidden, NotFound, Unavailable
+from aegis.protocol.agents import AgentInfo, CloseAgent, ResumeSession, SpawnForWorkflow
+from aegis.protocol.command import MAX_TIMEOUT_S
+from aegis.protocol.feeds import SessionPlace
+from aegis.protocol.groups import (
+    BroadcastToGroup,
+    DissolveGroup,
+    ShowGroup,
+    SpawnMixedGroup,
+    WaitForAll,
+)
+from aegis.protocol.inboxes import MAX_BODY_CHARS, Deliver
+from aegis.protocol.naming import name_key
+from aegis.protocol.queues import Delegate, Enqueue
+from aegis.protocol.requests import OpenRequest, WithdrawRequests
+from aegis.protocol.terminals import CommandRecord, RunCommand
+from aegis.turns.services import AGAIN_S, Services
+from aegis.turns.sessions import Sessions
+from aegis.workflows.calls import Outcome, failure, value
+from aegis.workflows.events import Perform
+from aegis.workflows.records import Workflow
+
+OWNER = "service:workflows"
+"""The owner of questions, in the registry of actors."""
+
+SPAWN_S = 120.0
+CLOSE_S = 60.0
+ENQUEUE_S = 30.0
+REQUEST_S = 30.0
+WAIT_S = 3_600.0
+"""Seconds that one call of a service may take before it is repeated."""
+
+TERMINAL_GRACE_S = 30.0
+"""Seconds beyond its own time limit that a terminal has to answer."""
+
+DRAIN_S = 60.0
+"""Seconds that a session of an ended workflow has to end its turn."""
+
+MAX_QUESTION_CHARS = 8_000
+
+Refuse = Callable[[str, str, Sequence[str]], str | None]
+"""Returns why a handle may not call a command on terminals; None if it may."""
+
+
+class MessageRights(Protocol):
+    """The rights of sessions to send messages."""
+
+    def refuse_handoff(
+        self, sender: str, target: str, *, interrupts: bool, now: float
+    ) -> AegisError | None:
+        """Return why the target does not take a message of the agent ``sender``, else count it."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Carrier:
+    """The calls of all workflows, through the services of the daemon."""
+
+    services: Services
+    messages: MessageRights
+    refuse: Refuse
+
+    @property
+    def _sessions(self) -> Sessions:
+        return Sessions(self.services)
+
+    async def carry_out(self, call: Perform) -> Outcome | None:
+        """Carry out a call; return its outcome, None for a question, which a person answers."""
+        try:
+            return await self._carry_out(call)
+        except AegisError as error:
+            return failure("CallFailed", str(error), code=error.code)
+        except AskError as error:
+            return failure("CallFailed", f"{call.name}: {error}", code="unavailable")
+
+    async def _carry_out(self, call: Perform) -> Outcome | None:
+        workflow, given = call.workflow, call.arguments
+        match call.name:
+            case "spawn":
+                handle = workflow.handle_of(call.position)
+                await self._spawn(workflow, handle, given["profile"], given["workspace"])
+                return value(handle)
+            case "send":
+                return await self._send(workflow, call)
+            case "drain":
+                await self._drain(given["handle"])
+                return value(None)
+            case "close":
+                command = CloseAgent(handle=given["handle"], from_handle=workflow.starter)
+                await self.services.answer("agents", command, CLOSE_S)
+                return value(None)
+            case "delegate":
+                return await self._delegate(workflow, call)
+            case "group":
+                name = workflow.handle_of(call.position)
+                await self._gather(workflow, name, given["profiles"], given["preset"])
+                return value(name)
+            case "broadcast":
+                return value(await self._broadcast(workflow, call.position, given))
+            case "terminal":
+                return value(await self._run(workflow, given))
+            case "ask_human":
+                return await self._ask(workflow, call)
+        raise Unavailable(f"this daemon has no engine call {call.name!r}")
+
+    # Sessions.
+
+    async def _spawn(
+        self, workflow: Workflow, handle: str, profile: str, workspace: str | None
+    ) -> None:
+        """Open a session, unless it is open. Raises ``AegisError``."""
+        request = SpawnForWorkflow(
+            profile=profile,
+            handle=handle,
+            workspace=workspace,
+            from_handle=workflow.starter,
+            workflow=workflow.name,
+        )
+        while not await self._is_open(handle):
+            try:
+                await self.services.ask("agents", request, SPAWN_S)
+            except AskError:
+                continue  # whether it is open is looked up
+
+    async def _is_open(self, handle: str) -> bool:
+        """Return whether there is a session of the workflow; a closed one is opened again."""
+        try:
+            info = await self._sessions.show(handle)
+        except NotFound:
+            return False
+        if info.state == "closed":
+            await self.services.answer("agents", ResumeSession(handle=handle), SPAWN_S)
+        return True
+
+    async def _send(self, workflow: Workflow, call: Perform) -> Outcome:
+        handle, text = call.arguments["handle"], call.arguments["text"]
+        if call.is_new:  # a replay sends nothing
+            self._check_message(workflow, handle)
+        if not text.strip():
+            return failure("CallFailed", "the message is empty", code="invalid_request")
+        if len(text) > MAX_BODY_CHARS:
+            return failure(
+                "CallFailed",
+                f"a message has at most {MAX_BODY_CHARS} characters, not {len(text)}: write it to "
+                "a file, and send the path",
+                code="invalid_request",
+            )
+        if handle in workflow.spawned:
+            await self._is_open(handle)
+        message = Deliver(
+            handle=handle,
+            id=workflow.call_id(call.position),
+            sender=f"workflow:{workflow.name}",
+            body=text,
+            timestamp=utc_now(),
+        )
+        outcome = await self._sessions.outcome(message)
+        if outcome.end == "completed":
+            return value(outcome.text)
+        reason = outcome.reason or f"its turn was {outcome.end}"
+        return failure("CallFailed", f"{handle!r} did not answer: {reason}", code="unavailable")
+
+    def _check_message(self, workflow: Workflow, handle: str) -> None:
+        """Raise ``Forbidden`` or ``Unavailable`` if the starter may not write to a session."""
+        if workflow.starter is None or handle in workflow.spawned:
+            return
+        refusal = self.messages.refuse_handoff(
+            workflow.starter, handle, interrupts=False, now=time.time()
+        )
+        if refusal is not None:
+            raise refusal
+
+    async def _drain(self, handle: str) -> None:
+        """Wait until a session has no unread message and no open turn. Raises ``NotFound``."""
+        place = SessionPlace(seq=await self._sessions.newest(handle))
+        while not _is_idle(await self._sessions.show(handle)):
+            news = await self._sessions.news(handle, place)
+            if news is None or news.is_over:
+                return
+            place = news.place
+
+    # Groups.
+
+    async def _gather(
+        self, workflow: Workflow, name: str, profiles: list[str], preset: str | None
+    ) -> None:
+        """Create a group, unless it is there. Raises ``AegisError``."""
+        request = SpawnMixedGroup(
+            group=name, profiles=profiles, preset=preset, from_handle=workflow.starter
+        )
+        while not await self._is_gathered(name):
+            try:
+                await self.services.ask("groups", request, SPAWN_S)
+            except AskError:
+                continue  # whether it is there is looked up
+
+    async def _is_gathered(self, name: str) -> bool:
+        """Return whether there is a group with all its members, which may still be starting."""
+        while True:
+            try:
+                info = await self.services.answer("groups", ShowGroup(group=name), REQUEST_S)
+            except NotFound:
+                return False
+            if info.state != "open":
+                raise Unavailable(f"its group {name!r} was dissolved; run the workflow again")
+            if not info.forming:
+                return True
+            await trio.sleep(AGAIN_S)
+
+    async def _broadcast(
+        self, workflow: Workflow, position: str, given: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Give an order to a group, once, and return the replies of all its members."""
+        by, key = workflow.starter, workflow.call_id(position)
+        parts = {name: text for name, text in given.items() if name != "reducer"}
+        order = BroadcastToGroup(**parts, key=key, callback=False, from_handle=by)
+        sent = await self.services.answer("groups", order, REQUEST_S)
+        while True:
+            wait = WaitForAll(
+                group=given["group"],
+                broadcast_id=sent.broadcast_id,
+                reducer=given["reducer"],
+                timeout=WAIT_S,
+                from_handle=by,
+            )
+            replies = await self.services.answer("groups", wait, WAIT_S + REQUEST_S)
+            if replies.metadata.is_over or not replies.metadata.timed_out:
+                members = replies.metadata.members.items()
+                return {
+                    "replies": replies.by_member,
+                    "reduced": replies.reduced,
+                    "order": replies.order,
+                    "missing": {
+                        handle: f"{each.status}: {each.reason}"
+                        for handle, each in members
+                        if each.status != "replied"
+                    },
+                }
+
+    # Queues, terminals, people.
+
+    async def _delegate(self, workflow: Workflow, call: Perform) -> Outcome:
+        named: dict[str, Any] = {
+            "queue": call.arguments["queue"],
+            "payload": call.arguments["payload"],
+            "key": workflow.call_id(call.position),
+            "from_handle": workflow.starter,
+        }
+        await self.services.answer("queues", Enqueue(**named, callback=False), ENQUEUE_S)
+        while True:
+            wait = Delegate(**named, timeout=WAIT_S)
+            task = await self.services.answer("queues", wait, WAIT_S + ENQUEUE_S)
+            if task.status == "completed":
+                return value(task.result or "")
+            if task.ended is not None:
+                ended = "was cancelled" if task.status == "cancelled" else "has failed"
+                return failure("TaskFailed", f"task {task.task_id} {ended}: {task.error}")
+
+    async def _run(self, workflow: Workflow, given: dict[str, Any]) -> dict[str, Any]:
+        name, starter = given["terminal"], workflow.starter
+        refusal = None if starter is None else self.refuse(starter, "term_run", (name,))
+        if refusal is not None:
+            raise Forbidden(refusal)
+        timeout = MAX_TIMEOUT_S if given["timeout"] is None else given["timeout"]
+        command = RunCommand(name=name, cmd=given["cmd"], timeout=timeout, from_handle=starter)
+        registry = self.services.system.registry
+        owner = registry.find("terminal", name_key(name)) or registry.find("service", "terminals")
+        if owner is None:
+            raise Unavailable("the terminals are not available now; try again")
+        record: CommandRecord = await owner.ask(command, timeout=timeout + TERMINAL_GRACE_S)
+        return {
+            "seq": record.seq,
+            "exit": record.exit,
+            "stdout": record.stdout,
+            "needs_input": record.needs_input is not None,
+            "timed_out": record.timed_out,
+            "truncated": record.truncated,
+        }
+
+    async def _ask(self, workflow: Workflow, call: Perform) -> Outcome | None:
+        """Open the question, which is opened once. Its answer comes to the desk."""
+        question, options = call.arguments["question"], call.arguments["options"] or []
+        if len(question) > MAX_QUESTION_CHARS or not question.strip():
+            return failure(
+                "CallFailed",
+                f"a question has 1 to {MAX_QUESTION_CHARS} characters",
+                code="invalid_request",
+            )
+        labels = [{"label": each} for each in options]
+        request = OpenRequest(
+            owner=OWNER,
+            handle=workflow.starter or "human",
+            key=workflow.call_id(call.position),
+            kind="question",
+            workflow=workflow.id,
+            tool="ask_human",
+            title=f"{workflow.name} asks: {question}",
+            input={"questions": [{"question": question, "options": labels, "multiSelect": False}]},
+            needs_person=True,
+        )
+        await self.services.answer("requests", request, REQUEST_S)
+        return None
+
+    # The end of a workflow.
+
+    async def settle(self, workflow: Workflow) -> None:
+        """Withdraw an ended workflow's questions; drain its sessions, and close those it spawned.
+
+        The sessions of a cancelled one are closed at once.
+        """
+        reason = f"its workflow is {workflow.phase}"
+        withdraw = WithdrawRequests(reason=reason, workflow=workflow.id)
+        await self.services.answer("requests", withdraw, REQUEST_S)
+        limit_s = 0.0 if workflow.phase == "cancelled" else DRAIN_S
+        handles = dict.fromkeys((*workflow.touched, *workflow.spawned))
+        async with trio.open_nursery() as nursery:
+            for each in handles:
+                nursery.start_soon(self._release, each, limit_s, each in workflow.spawned)
+            for each in workflow.groups:
+                nursery.start_soon(self._dissolve, each)
+
+    async def _release(self, handle: str, limit_s: float, is_own: bool) -> None:
+        try:
+            with trio.move_on_after(limit_s):
+                await self._drain(handle)
+            if is_own:
+                await self._sessions.close(handle)
+        except AegisError:
+            return  # there is no such session, or no longer
+
+    async def _dissolve(self, group: str) -> None:
+        with contextlib.suppress(AegisError):  # there is no such group, or no longer
+            await self.services.answer("groups", DissolveGroup(group=group), CLOSE_S)
+
+
+def _is_idle(info: AgentInfo) -> bool:
+    """Return whether a session has nothing to do, or cannot do it."""
+    if info.state in ("closed", "error") or info.program is not None:
+        return True
+    return info.state in ("idle", "dormant") and not info.waiting
+
+
+def end_message(workflow: Workflow) -> Deliver:
+    """Return the message about the end of a workflow to its starter."""
+    body = _plain(workflow.result)
+    if workflow.phase != "completed":
+        ended = "was cancelled" if workflow.phase == "cancelled" else "has failed"
+        body = (
+            f"the workflow {ended}: {workflow.error}\n(its log: aegis-actors workflow status "
+            f"{workflow.id})"
+        )
+    return Deliver(
+        handle=workflow.starter or "human",
+        id=workflow.end_id,
+        sender=f"workflow:{workflow.name}",
+        body=body[:MAX_BODY_CHARS],
+        timestamp=utc_now(),
+        task_id=workflow.id,
+        status="ok" if workflow.phase == "completed" else "error",
+    )
+
+
+def _plain(result: str | None) -> str:
+    """Return the text of a result: a text itself, anything else as JSON."""
+    import json
+
+    found = None if result is None else json.loads(result)
+    return found if isinstance(found, str) else (result or "")

@@ -1,0 +1,33 @@
+"""The fault points of workflows.
+
+The subject of a line is its kind, that of a call its name, that of the others a workflow's name.
+"""
+
+from __future__ import annotations
+
+from actors.faults import FaultTable
+
+WORKFLOWS = FaultTable()
+
+META_BEFORE = WORKFLOWS.point("workflow.meta.before")
+"""The meta of a workflow, new or ended, will now be written."""
+META_AFTER = WORKFLOWS.point("workflow.meta.after")
+"""The meta is synced, and nothing has followed from it."""
+APPEND_BEFORE = WORKFLOWS.point("workflow.append.before")
+"""A line will now be written."""
+APPEND_AFTER = WORKFLOWS.point("workflow.append.after")
+"""The line is written, not synced, and nothing has followed from it."""
+LAUNCH_BEFORE = WORKFLOWS.point("workflow.launch.before")
+"""The process of a run will now be started."""
+LAUNCH_AFTER = WORKFLOWS.point("workflow.launch.after")
+"""The process has its journal, and runs."""
+CALL_BEFORE = WORKFLOWS.point("workflow.call.before")
+"""``begun`` is synced, and the daemon will now carry out the call."""
+CALL_AFTER = WORKFLOWS.point("workflow.call.after")
+"""The call is carried out, and its outcome is not written yet."""
+NOTIFY_BEFORE = WORKFLOWS.point("workflow.notify.before")
+"""``returned`` is synced, and the starter will now be notified."""
+NOTIFY_AFTER = WORKFLOWS.point("workflow.notify.after")
+"""The starter's inbox has the message, which is not noted yet."""
+SETTLE_AFTER = WORKFLOWS.point("workflow.settle.after")
+"""The sessions of an ended workflow are drained and closed, which is not noted yet."""
