@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from actors import Actor, Down
-from aegis.protocol.feeds import DrawScreen, FollowOutput, TypeBytes
+from aegis.lifecycle.feed import FollowProgram, TakeHook
+from aegis.protocol.feeds import ClaimSize, DrawScreen, FollowOutput, ReleaseSize, TypeBytes
 from aegis.protocol.output import FollowCommand
 from aegis.protocol.table import TerminalCommand
 from aegis.terminals import messages as msg
 from aegis.terminals.open_commands import ReadOpenCommands
 
-ClientRequest = TerminalCommand | FollowCommand | FollowOutput | DrawScreen | TypeBytes
+ClientRequest = (
+    TerminalCommand
+    | FollowCommand
+    | FollowOutput
+    | DrawScreen
+    | TypeBytes
+    | ClaimSize
+    | ReleaseSize
+)
 """The requests of the servers to a terminal: commands, and those of streams."""
 
 FrontMessage = (
     ClientRequest
+    | FollowProgram
+    | TakeHook
     | msg.Describe
     | ReadOpenCommands
     | msg.AwaitPrompt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from aegis.journal.ledger import Damaged
 from aegis.journal.reader import LedgerReader, Reading
 from aegis.names import shorten
 from aegis.protocol.command import MAX_REPLY_BYTES
-from aegis.protocol.terminals import CommandRecord, ReadRecords, RecordList
+from aegis.protocol.terminals import CommandHeader, CommandRecord, ReadRecords, RecordList
 from aegis.terminals.record import record_in
 
 DEFAULT_LAST_N = 5
@@ -44,7 +44,10 @@ class Stretch:
 
 
 class History:
-    """The ledger of one terminal, for reading; ``end`` is the end of the acknowledged part."""
+    """The ledger of one terminal, for reading; ``end`` is the end of the acknowledged part.
+
+    ``running`` returns the newest command without a record.
+    """
 
     def __init__(self, ledger: Path, *, disk: Disk | None = None) -> None:
         self._ledger = ledger
@@ -52,6 +55,7 @@ class History:
         self._reported: dict[int | str, None] = {}  # an empty set takes 0.2 KiB
         self._gaps: dict[int, None] = {}
         self.end: int | None = None
+        self.running: Callable[[], CommandHeader | None] = lambda: None
 
     def last(self) -> tuple[CommandRecord | None, int]:
         """Return the newest record, and the highest number that may be in use; -1 if none is."""
@@ -74,11 +78,17 @@ class History:
                 "seq", request.since_seq, end=self.end, max_bytes=MAX_REPLY_BYTES
             )
         else:
+            before = None if request.before_seq is None else ("seq", request.before_seq)
             reading = await self._reader.last_n_async(
-                request.last_n or DEFAULT_LAST_N, end=self.end, max_bytes=MAX_REPLY_BYTES
+                request.last_n or DEFAULT_LAST_N,
+                before=before,
+                end=self.end,
+                max_bytes=MAX_REPLY_BYTES,
             )
         records = self._records(reading)
         damaged = reading.damaged_count + len(reading.records) - len(records)
+        if not request.output:
+            records = [attrs.evolve(record, stdout="", stderr="") for record in records]
         return RecordList(result=records, more=reading.more, damaged=damaged)
 
     async def stretch(self, since_seq: int, start: int | None, max_bytes: int) -> Stretch:
@@ -109,7 +119,7 @@ class History:
     async def answer(self, request: ReadRecords, reply: Reply[RecordList]) -> None:
         """Answer ``request``; a helper task of an actor."""
         try:
-            reply.send(await self.read(request))
+            reply.send(attrs.evolve(await self.read(request), running=self.running()))
         except AegisError as error:
             reply.fail(error)
 

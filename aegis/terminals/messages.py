@@ -13,6 +13,7 @@ import attrs
 
 from actors.messages import Request
 from aegis.processes.capture import CapturedOutput
+from aegis.protocol.feeds import OwnedSize
 from aegis.protocol.output import OutputChunk, Progress
 from aegis.protocol.terminals import (
     CommandRecord,
@@ -68,10 +69,11 @@ class SendSignal(Request[Done]):
 
 @attrs.frozen(kw_only=True)
 class SetSize:
-    """Set the size of the window, for fresh shells too."""
+    """Set the size of the window, for fresh shells too; ``owner`` owns the size from now on."""
 
     rows: int
     cols: int
+    owner: OwnedSize | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -12,10 +12,14 @@ from aegis.terminals.record import InFlight
 
 @attrs.frozen
 class OpenCommand:
-    """The writer's tag and the start of a command, as in its record."""
+    """The writer's tag, the start and the end of a command, as in its record.
+
+    ``ended_at`` is None while it runs.
+    """
 
     writer: str
     started_at: str
+    ended_at: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -35,7 +35,7 @@ from aegis.terminals.directory.broadcast import broadcast
 from aegis.terminals.directory.hosting import HostIsUp, Subtrees
 from aegis.terminals.directory.inactive import FailedTerminal, unanswered_info
 from aegis.terminals.directory.life_cycle import LifeCycle
-from aegis.terminals.directory.listing import known_terminals, open_terminals
+from aegis.terminals.directory.listing import commands_of_agents, known_terminals, open_terminals
 from aegis.terminals.directory.moving import Move
 from aegis.terminals.directory.placed_subtrees import PlacedSubtrees
 from aegis.terminals.directory.spawning import check_descriptors
@@ -262,7 +262,9 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             nursery.start_soon(self._remote.refresh)
             here = await open_terminals(self._terminals, self._busy)
         infos = self._remote.merged_with(here)
-        reply.send(api.TerminalList(result=[infos[key] for key in sorted(infos)]))
+        result = [infos[key] for key in sorted(infos)]
+        commands = await commands_of_agents(self.context.system)
+        reply.send(api.TerminalList(result=result, of_agents=commands))
 
     async def _name_known(self, reply: Reply[node_api.TerminalNames]) -> None:
         try:

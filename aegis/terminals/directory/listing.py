@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Container
 from typing import Any
 
 import structlog
 import trio
 
-from actors import AskError, Ref
+from actors import AskError, Ref, System
+from aegis.protocol.agents import ListAgentCommands
 from aegis.protocol.naming import name_key
 from aegis.protocol.nodes import TerminalNames
-from aegis.protocol.terminals import TerminalInfo
+from aegis.protocol.terminals import AgentCommand, TerminalInfo
 from aegis.terminals.directory.inactive import unanswered_info
 from aegis.terminals.directory.life_cycle import LifeCycle
 from aegis.terminals.messages import Describe
@@ -47,6 +49,16 @@ async def open_terminals(terminals: LifeCycle, busy: Container[str]) -> dict[str
                     nursery.start_soon(describe_one, key, front)
     infos = {key: info for key, info in infos.items() if key in terminals.open}
     return infos | {key: failed.info() for key, failed in terminals.failed.items()}
+
+
+async def commands_of_agents(system: System) -> list[AgentCommand]:
+    """Return the commands that agents have their sessions run, as far as they are known."""
+    agents = system.registry.find("service", "agents")
+    commands: list[AgentCommand] = []
+    with contextlib.suppress(AskError):
+        if agents is not None:
+            commands = await agents.ask(ListAgentCommands(), timeout=DESCRIBE_TIMEOUT_S)
+    return commands
 
 
 async def known_terminals(terminals: LifeCycle, busy: Container[str]) -> TerminalNames:

@@ -6,14 +6,18 @@ Until the first client subscribes there is no event hub: a check costs one look-
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from actors import System
-from aegis.names import shorten
-from aegis.protocol.streams import MAX_EVENT_CMD_CHARS, CommandHeader, CommandItem, TerminalItem
-from aegis.protocol.terminals import CommandRecord, TerminalInfo
+from aegis.protocol.streams import (
+    CommandItem,
+    TerminalItem,
+)
+from aegis.protocol.terminals import CommandHeader, CommandRecord, TerminalInfo
 from aegis.publishing import events_service, publish_terminal
 from aegis.terminals.front.flight import Flight
 from aegis.terminals.front.standing import Standing
+from aegis.terminals.header import header_of_record, header_of_unrecorded
 from aegis.terminals.record import InFlight
 from aegis.terminals.wakes.wakes import Wakes
 
@@ -65,6 +69,7 @@ class TerminalEvents:
             standing.integration,
             standing.shells,
             standing.typing,
+            standing.needs_input,
             self._wakes.subscribers,
         )
         if seen != self._seen:
@@ -76,34 +81,37 @@ class TerminalEvents:
 
     def started(self, command: InFlight | None) -> None:
         """Publish that a command started."""
-        hub = events_service(self._system)
-        if hub is not None and command is not None:
-            header = self._header(command.seq, command.cmd, command.writer)
-            hub.tell(CommandItem(event="command_started", command=header))
+        self._publish("command_started", command)
+
+    def changed(self, command: InFlight | None) -> None:
+        """Publish that the current command waits for other input than before."""
+        self._publish("command_changed", command)
 
     def finished(self, record: CommandRecord) -> None:
         """Publish that a command finished: its record is in the ledger."""
         hub = events_service(self._system)
         if hub is not None:
-            header = self._header(
-                record.seq, record.cmd, record.writer, record.exit, record.duration_s
-            )
+            header = header_of_record(self._standing.settings.name, record)
             hub.tell(CommandItem(event="command_finished", command=header))
             self._seen = None  # the description has a new newest exit
 
-    def _header(
-        self,
-        seq: int,
-        cmd: str | None,
-        writer: str,
-        exit_code: int | None = None,
-        duration_s: float | None = None,
-    ) -> CommandHeader:
-        return CommandHeader(
-            name=self._standing.settings.name,
-            seq=seq,
-            cmd=None if cmd is None else shorten(cmd, MAX_EVENT_CMD_CHARS),
-            writer=writer,
-            exit=exit_code,
-            duration_s=duration_s,
-        )
+    def running(self) -> CommandHeader | None:
+        """Return the header of the command that runs."""
+        command = self._flight.command
+        return None if command is None or command.began_at is None else self._header(command)
+
+    def newest_unrecorded(self) -> CommandHeader | None:
+        """Return the header of the newest command without a record."""
+        newest = self._flight.unrecorded()[-1:]
+        return self._header(newest[0]) if newest else None
+
+    def _publish(
+        self, event: Literal["command_started", "command_changed"], command: InFlight | None
+    ) -> None:
+        hub = events_service(self._system)
+        if hub is not None and command is not None:
+            hub.tell(CommandItem(event=event, command=self._header(command)))
+
+    def _header(self, command: InFlight) -> CommandHeader:
+        standing = self._standing
+        return header_of_unrecorded(standing.settings.name, command, standing.needs_input)

@@ -52,7 +52,7 @@ class Recorder:
     def __init__(
         self,
         writer: Ref[AppendRecord | ReportSynced],
-        retry_soon: Callable[[], None],
+        retry_soon: Callable[[], object],
         is_shown: Callable[[int], bool],
         is_early: Callable[[int], bool],
     ) -> None:

@@ -86,11 +86,16 @@ class Standing:
         self.state = "starting" if news.end is None else "closed"
 
     def info(
-        self, last: api.CommandRecord | None, subscribers: list[str], *, is_free: bool
+        self,
+        last: api.CommandRecord | None,
+        subscribers: list[str],
+        running: api.CommandHeader | None,
+        *,
+        is_free: bool,
     ) -> api.TerminalInfo:
         """Return the description for clients; ``last`` is the newest record.
 
-        ``is_free``: there is no current command.
+        ``running`` is the command that has begun, ``is_free``: none is submitted either.
         """
         # Idle as soon as there is no current command: the prompt comes a moment after the end mark.
         at_work = self.state in ("idle", "running")
@@ -111,6 +116,7 @@ class Standing:
             node=self.node,
             stderr=self.settings.stderr,
             typing=self.typing,
+            running=running,
         )
 
     def _directory(self) -> str | None:

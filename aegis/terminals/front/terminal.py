@@ -24,7 +24,7 @@ from aegis.processes.process_host import ProcessHost
 from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
-from aegis.protocol.feeds import TypeBytes
+from aegis.protocol.feeds import ClaimSize, ReleaseSize, TypeBytes
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE
 from aegis.protocol.resources import Ledger
@@ -79,12 +79,11 @@ class Terminal(Front):
         self._files = files
         self._history = History(files.ledger, disk=flusher.disk)
         self._wakes = Wakes(settings, files, self._history, flusher, inboxes)
-        self._last_call = 0
         self._standing = Standing(settings, host, cwd=settings.cwd, node=node)
         self._prompt_waiters = PromptWaiters()
         self._ending_waiters: list[Reply[msg.Ended]] = []
         self._leftover: tuple[str, ...] = ()
-        self._shell_life = 0
+        self._last_call = self._shell_life = 0
         self._last_record: api.CommandRecord | None = None
         self._recovering = True
         self._early: list[Callable[[], None]] = []
@@ -104,8 +103,9 @@ class Terminal(Front):
         for lacking in self._flight.unrecorded()[:1]:
             self._wakes.expect(lacking.seq)
         shown, early = self._flight.is_shown, self._flight.holds_back
-        self._recorder = Recorder(self._writer, self._retry_soon, shown, early)
         name, soon, after = self._settings.name, self.context.start_soon, self.context.after
+        retry_soon = partial(after, RETRY_APPEND_S, msg.RetryAppends())
+        self._recorder = Recorder(self._writer, retry_soon, shown, early)
         self._runs = Runs(
             name, self._flight, self._standing, self._shell, after=after, start_soon=soon
         )
@@ -118,14 +118,14 @@ class Terminal(Front):
         self._progress = ProgressRequests(self._flight, self._standing, self._shell)
         system, standing = self.context.system, self._standing
         self._events = TerminalEvents(system, standing, self._flight, self._wakes, self._info)
+        self._history.running = self._events.newest_unrecorded
         changed = self._events.check_changed
         self._resizing = Resizing(
             standing, self._shell, self._files, self._flusher, self._info, changed
         )
         await self._resizing.read_size()
         self._shell.tell(msg.Introduce())
-        find_inbox = partial(system.registry.find, "inbox")
-        self._wakes.start(self.context.start_soon, find_inbox)
+        self._wakes.start(soon, partial(system.registry.find, "inbox"))
         publish_change(system, Ledger(self._settings.name))
         if self.context.incarnation == 1:
             self._events.opened()
@@ -149,7 +149,7 @@ class Terminal(Front):
             case _ if isinstance(message, ForShell):
                 request: Request[Any] = message
                 self.pass_on(request, self._shell)
-            case control.ResizeTerminal():
+            case control.ResizeTerminal() | ClaimSize() | ReleaseSize():
                 self._check_serving()
                 self.context.start_soon(self._resizing.resize, message, self.defer(message))
             case api.ReadRecords():
@@ -207,6 +207,7 @@ class Terminal(Front):
             case msg.NeedsInputChanged(needs_input=needs):
                 self._runs.needs_input(needs)
                 self._waits.needs_input(needs)
+                self._events.changed(self._flight.command)
             case msg.IntegrationChanged(integration=integration):
                 self._standing.integration = integration
             case msg.OutputSoFar():
@@ -234,10 +235,11 @@ class Terminal(Front):
             return
         is_first = self._shell_life == 0
         self._shell_life = news.life
+        self._resizing.taken_over()
         lost = self._flight.lost_with(news.shells)
         commands, end = [command for command, _ in lost], news.first_cursor
-        directory, disk = self._files.directory, self._flusher.disk
-        records = await recovered_records(disk, directory, commands, end)
+        disk = self._flusher.disk
+        records = await recovered_records(disk, self._files.directory, commands, end)
         for record, (_, call) in zip(records, lost, strict=True):
             self._flight.recovered(record)
             self._recorder.append(record, call)
@@ -400,9 +402,6 @@ class Terminal(Front):
         reply = self.defer(request)
         self._once_recovered(lambda: self._requests.read(request, reply))
 
-    def _retry_soon(self) -> None:
-        self.context.after(RETRY_APPEND_S, msg.RetryAppends())
-
     def _sibling_down(self, down: Down) -> None:
         """Send records again to a writer that crashed; a restarted shell introduces itself."""
         if down.path == self._writer.path:
@@ -445,6 +444,7 @@ class Terminal(Front):
             self._ending_waiters.pop().send(msg.Ended(leftover=self._leftover))
 
     def _info(self) -> api.TerminalInfo:
+        is_free, running = self._flight.is_free, self._events.running()
         return self._standing.info(
-            self._last_record, self._wakes.subscribers, is_free=self._flight.is_free
+            self._last_record, self._wakes.subscribers, running, is_free=is_free
         )

@@ -7,24 +7,37 @@ from typing import Any
 
 from actors import Reply
 from aegis.journal.raw_log import RawLog
+from aegis.lifecycle.feed import FollowProgram, TakeHook
 from aegis.protocol.feeds import DrawScreen, FollowOutput, View
 from aegis.protocol.screens import GetScreen
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted
 from aegis.terminals.output.command_progress import CommandProgress
+from aegis.terminals.output.program_watch import ProgramWatch
 from aegis.terminals.output.readers import OutputReaders, TrackedShell
 from aegis.terminals.output.shell_output import OutputObserver
 from aegis.terminals.output.watchers import Watchers
+from aegis.terminals.output.window import Window
 from aegis.terminals.screen.live import LiveScreen
 
-OutputRequest = FetchOutput | FetchLine | FetchPrinted | FollowOutput | GetScreen | DrawScreen
+OutputRequest = (
+    FetchOutput
+    | FetchLine
+    | FetchPrinted
+    | FollowOutput
+    | FollowProgram
+    | TakeHook
+    | GetScreen
+    | DrawScreen
+)
 
 
 class OutputObservers:
     """All observers of the terminal ``name``, whose shell's actor has the path ``source``.
 
     ``flush`` writes the raw log's buffer to its file, and closes that file after a while.
-    ``tracker`` and ``view`` return the shell's state, ``progress_of`` the progress of a command.
+    ``tracker`` and ``view`` return the shell's state, ``progress_of`` the progress of a command;
+    ``window`` is the terminal's window.
     ``start_soon`` starts helper tasks.
     """
 
@@ -38,11 +51,16 @@ class OutputObservers:
         flush: Callable[[], None],
         tracker: Callable[[], TrackedShell | None],
         view: Callable[[], View],
+        window: Window,
         progress_of: Callable[[CommandKey, int | None], CommandProgress],
         start_soon: Callable[..., object],
     ) -> None:
         self._screen = screen
         self._flush = flush
+        self._view = view
+        self._window = window
+        self._size = _size(view())
+        self.program = ProgramWatch(screen, start_soon)
         self._readers = OutputReaders(
             name,
             raw_log,
@@ -56,6 +74,7 @@ class OutputObservers:
             source,
             raw_log,
             view=view,
+            sizes=window.sizes,
             is_alternate=lambda: screen.shows_alternate,
             flush=flush,
             start_soon=start_soon,
@@ -64,18 +83,23 @@ class OutputObservers:
     @property
     def observers(self) -> tuple[OutputObserver, ...]:
         """The receivers of every byte, in the order of their calls: the screen first."""
-        return self._screen, self._readers, self._watchers
+        # The window comes before the watchers, who are sent its title.
+        return self._screen, self._readers, self._window, self._watchers, self.program
 
     def take(self, request: OutputRequest, reply: Reply[Any]) -> None:
         """Answer ``request``, now or later. Raises ``AegisError``."""
         match request:
             case FollowOutput():
                 self._watchers.take(request, reply)
+            case FollowProgram():
+                self.program.follow(request, reply)
+            case TakeHook():
+                self.program.take_hook(request, reply)
             case GetScreen():
                 self._screen.request(reply)
                 self._flush()  # the raw log was opened for reading: flush closes it again later
-            case DrawScreen():
-                self._screen.request_redraw(reply)
+            case DrawScreen(scrollback=scrollback):
+                self._screen.request_redraw(reply, scrollback)
                 self._flush()
             case _:
                 self._readers.take(request, reply)
@@ -84,10 +108,14 @@ class OutputObservers:
         """Take a message that was sent to the front, about a command or the shell."""
         self._readers.handle_news(news)
         self._watchers.changed()
+        self.program.handle_news(news)
 
     def view_changed(self) -> None:
         """Check the watchers: the window or the state may have changed."""
         self._watchers.changed()
+        if _size(self._view()) != self._size:
+            self._size = _size(self._view())
+            self.program.resized()
 
     def end(self) -> None:
         """Answer all: no more output will come."""
@@ -98,3 +126,7 @@ class OutputObservers:
         """Stop all use of the raw log, before it is closed."""
         self._readers.close()
         self._screen.close()
+
+
+def _size(view: View) -> tuple[int, int]:
+    return view.rows, view.cols

@@ -17,6 +17,7 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.feeds import FollowOutput, OutputNews, View
 from aegis.protocol.streams import MAX_CHUNK_BYTES
 from aegis.terminals.output.reading import check_cursor
+from aegis.terminals.output.window_sizes import WindowSizes
 
 MAX_WATCHERS = 1024
 """Limit of streams that wait for output of one terminal."""
@@ -36,8 +37,9 @@ class _Watcher:
 class Watchers:
     """The watchers of the terminal ``name``, whose shell's actor has the path ``source``.
 
-    An ``OutputObserver``. ``view`` and ``is_alternate`` return the terminal's state. ``flush``
-    writes the raw log's buffer to its file: output that was sent survives a kill.
+    An ``OutputObserver``. ``view`` and ``is_alternate`` return the terminal's state, ``sizes`` are
+    those of its window. ``flush`` writes the raw log's buffer to its file: output that was sent
+    survives a kill.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Watchers:
         raw_log: RawLog,
         *,
         view: Callable[[], View],
+        sizes: WindowSizes,
         is_alternate: Callable[[], bool],
         flush: Callable[[], None],
         start_soon: Callable[..., object],
@@ -55,6 +58,7 @@ class Watchers:
         self._source = source
         self._raw_log = raw_log
         self._view = view
+        self._sizes = sizes
         self._is_alternate = is_alternate
         self._flush = flush
         self._start_soon = start_soon
@@ -134,6 +138,7 @@ class Watchers:
             data=data,
             cursor=begin,
             dropped=begin - watcher.cursor,
+            sizes=self._sizes.within(begin, begin + len(data)),
             view=self._view(),
             alternate=self._is_alternate(),
             source=self._source,

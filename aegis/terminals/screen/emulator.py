@@ -37,7 +37,8 @@ class Screenshot:
 
     ``cursor`` is its row and column, both from 0, within the screen also behind a full line.
     ``lines`` are ``rows`` texts without trailing blanks. ``alternate``: the alternate screen is
-    shown. ``partial``: some text may be missing or misplaced.
+    shown, and ``beneath`` has the lines of the main screen. ``partial``: some text may be missing
+    or misplaced.
     """
 
     rows: int
@@ -48,6 +49,7 @@ class Screenshot:
     alternate: bool
     partial: bool
     lines: tuple[str, ...]
+    beneath: tuple[str, ...] = ()
 
 
 class Emulator(Protocol):
@@ -281,8 +283,13 @@ class ScreenEmulator:
             title=self._title,
             alternate=self._alternate,
             partial=self._partial[self._alternate],
-            lines=tuple(line.rstrip() for line in self._grid.lines()),
+            lines=_texts(self._grid),
+            beneath=_texts(self._grids[False]) if self._alternate else (),
         )
+
+
+def _texts(grid: Grid) -> tuple[str, ...]:
+    return tuple(line.rstrip() for line in grid.lines())
 
 
 def _letter(on: bool) -> str:

@@ -17,14 +17,16 @@ import trio
 from actors import Reply
 from aegis.errors import StorageError
 from aegis.journal.raw_log import RawLog
+from aegis.protocol.output_streams import Redraw
 from aegis.protocol.screens import Screen, ScreenCursor
-from aegis.protocol.streams import Redraw
 from aegis.terminals.screen.alternate import AlternateWatch
 from aegis.terminals.screen.choice import new_emulator
 from aegis.terminals.screen.emulator import Emulator, Screenshot
 from aegis.terminals.screen.feeding import SLICE_BYTES, Feed, Feeding, Resize, Skip, safe_start
 from aegis.terminals.screen.modes import ModeWatch
+from aegis.terminals.screen.painter import Painter
 from aegis.terminals.screen.redraw import UNFINISHED_BYTES, redrawn, unfinished_bytes
+from aegis.terminals.screen.replay import MainStretches
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -65,6 +67,7 @@ class LiveScreen:
     def reset(self) -> None:
         """Start with an empty screen, for a new shell."""
         self._feeding = Feeding(self._raw_log.position)
+        self._stretches = MainStretches(self._raw_log.position)
         self._watch = AlternateWatch()
         self._modes = ModeWatch()
         self._emulator: Emulator | None = None
@@ -82,6 +85,7 @@ class LiveScreen:
         self._modes.feed(data)
         for offset, alternate in self._watch.feed(data, cursor):
             self._feeding.switched(offset, alternate=alternate)
+            self._stretches.switched(offset, alternate=alternate)
         self._feeding.output(cursor + len(data))
         if self._feeding.must_reach > self._feeding.fed:
             self._follow()
@@ -93,13 +97,17 @@ class LiveScreen:
 
     def request(self, reply: Reply[Screen]) -> None:
         """Answer with the screen as it is now, once the emulator has reached the end."""
-        self._add(lambda shot: reply.send(as_reply(shot)))
+        self.look(lambda shot: reply.send(as_reply(shot)))
 
-    def request_redraw(self, reply: Reply[Redraw]) -> None:
-        """Answer with text that draws the screen, and the cursor of the bytes that follow."""
-        self._add(lambda shot: reply.send(self._redrawn(shot)))
+    def request_redraw(self, reply: Reply[Redraw], scrollback: int) -> None:
+        """Answer with text that draws the screen, and the cursor of the bytes that follow.
 
-    def _add(self, answer: Callable[[Screenshot], None]) -> None:
+        ``scrollback`` is the number of lines above the main screen that it draws first.
+        """
+        self.look(lambda shot: self._start_drawing(shot, reply, scrollback))
+
+    def look(self, answer: Callable[[Screenshot], None]) -> None:
+        """Call ``answer`` with the screen as it is now, once the emulator has reached the end."""
         self._requests.append(_Request(self._raw_log.position, answer))
         if self._asked is not None:
             self._asked.set()
@@ -168,16 +176,20 @@ class LiveScreen:
             for request in reached:
                 request.answer(shot)
 
-    def _redrawn(self, shot: Screenshot) -> Redraw:
+    def _start_drawing(self, shot: Screenshot, reply: Reply[Redraw], scrollback: int) -> None:
         # The modes are those at the end of the output, perhaps later than the fed bytes: the bytes
         # that follow repeat the switches.
-        fed = self._feeding.fed
+        fed, modes = self._feeding.fed, self._modes.sequences()
         newest, _ = self._read(max(fed - UNFINISHED_BYTES, 0), fed)
-        return Redraw(
-            redraw=redrawn(shot, self._modes.sequences()),
-            cursor=fed - unfinished_bytes(newest),
-            partial=shot.partial,
-        )
+        end = fed - unfinished_bytes(newest)
+        painter = Painter(shot, self._stretches, lambda start, stop: self._read(start, stop)[0])
+
+        async def draw() -> None:
+            drawing = await painter.draw(end, scrollback)
+            redraw = redrawn(drawing, shot, modes)
+            reply.send(Redraw(redraw=redraw, cursor=end, partial=shot.partial))
+
+        self._start_soon(draw)
 
     def _advance(self, target: int) -> bool:
         """Do one step towards ``target``; return False if it was reached."""

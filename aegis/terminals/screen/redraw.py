@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import attrs
+
 from aegis.terminals.screen.emulator import Screenshot
 from aegis.terminals.screen.modes import KEPT
 
@@ -12,6 +14,8 @@ _GIVE_UP = "\x18"  # CAN aborts an incomplete sequence
 _RESET = "\x1b[!p\x1b[0m\x1b(B\x0f\x1b[r\x1b[?6l\x1b[?7h\x1b[4l\x1b>" + "".join(
     f"\x1b[?{mode}l" for mode in sorted(KEPT)
 )
+
+_BLANK = f"{_RESET}\x1b[H\x1b[2J"
 
 _UNFINISHED = re.compile(
     rb"\x1b(?:\[[\x20-\x3f]*|[\x20-\x2f]*|[\]PX^_k][^\x07\x18\x1a\x1b]*\x1b?)?\Z"
@@ -24,19 +28,38 @@ UNFINISHED_BYTES = 4096
 """Limit of an incomplete sequence at the end of the output."""
 
 
-def redrawn(shot: Screenshot, modes: str) -> str:
-    """Return text that draws ``shot`` on a terminal of its size; ``modes`` are appended.
+@attrs.frozen(kw_only=True)
+class Drawing:
+    """The parts of a drawing: text that draws the screens from blank ones.
 
-    Each line is placed on its row, so nothing scrolls. The text has no colours: the emulator does
-    not store them.
+    ``main`` draws the main screen, ``alternate`` the alternate one if that is shown.
     """
-    screen = "\x1b[?1049h" if shot.alternate else "\x1b[?1049l"
-    lines = "".join(f"\x1b[{row};1H{line}" for row, line in enumerate(shot.lines, 1) if line)
+
+    main: str
+    alternate: str | None
+
+
+def plain_drawing(shot: Screenshot) -> Drawing:
+    """Return the text of the screens, each line on its row, so that nothing scrolls; no colours."""
     row, col = shot.cursor
-    cursor = f"\x1b[{row + 1};{col + 1}H\x1b[?25{'h' if shot.cursor_visible else 'l'}"
+    shown = f"{_placed(shot.lines)}\x1b[{row + 1};{col + 1}H"
+    if not shot.alternate:
+        return Drawing(main=shown, alternate=None)
+    return Drawing(main=_placed(shot.beneath), alternate=shown)
+
+
+def redrawn(drawing: Drawing, shot: Screenshot, modes: str) -> str:
+    """Return text that draws ``shot`` on a terminal of its size; ``modes`` are appended."""
     # The switch comes first: leaving the alternate screen restores the saved cursor and modes.
-    blank = f"{_GIVE_UP}{screen}{_RESET}\x1b[H\x1b[2J"
-    return f"{blank}{lines}\x1b]2;{shot.title}\x1b\\{modes}{cursor}"
+    text = f"{_GIVE_UP}\x1b[?1049l{_BLANK}{drawing.main}"
+    if drawing.alternate is not None:
+        text += f"\x1b[?1049h{_BLANK}{drawing.alternate}"
+    visible = "h" if shot.cursor_visible else "l"
+    return f"{text}\x1b]2;{shot.title}\x1b\\{modes}\x1b[?25{visible}"
+
+
+def _placed(lines: tuple[str, ...]) -> str:
+    return "".join(f"\x1b[{row};1H{line}" for row, line in enumerate(lines, 1) if line)
 
 
 def unfinished_bytes(newest: bytes) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from aegis.lifecycle.feed import FollowProgram, TakeHook
 from aegis.protocol.feeds import DrawScreen, FollowOutput
 from aegis.protocol.table import ShellCommand
 from aegis.terminals import messages as msg
@@ -35,9 +36,14 @@ class LookAtTty:
     shell: str
 
 
-ShellTimer = FlushRawLog | RestRawLog | LookAgain | LookAtTty
+@attrs.frozen(kw_only=True)
+class LookAtTypist:
+    """Check whether the writer who typed last has paused."""
 
-ForShell = ShellCommand | FollowOutput | DrawScreen
+
+ShellTimer = FlushRawLog | RestRawLog | LookAgain | LookAtTty | LookAtTypist
+
+ForShell = ShellCommand | FollowOutput | FollowProgram | TakeHook | DrawScreen
 """The requests that the front of the terminal passes on as they are."""
 
 ShellMessage = (

@@ -6,11 +6,9 @@ notifies the front, and starts the next one. The end of a shell is no crash of t
 
 from __future__ import annotations
 
-import contextlib
 from functools import partial
 from typing import Any
 
-import structlog
 import trio
 
 from actors import Actor
@@ -21,7 +19,7 @@ from aegis.journal.raw_log import RawLog
 from aegis.processes.process_host import ProcessHost, ShellProcess
 from aegis.processes.process_scan import GroupScan, ProcessScan
 from aegis.processes.working_directory import REMOVED, existing_directory
-from aegis.protocol.feeds import View
+from aegis.protocol.feeds import OwnedSize, View
 from aegis.protocol.terminals import Done
 from aegis.terminals import messages as msg
 from aegis.terminals.front_port import Front
@@ -29,11 +27,13 @@ from aegis.terminals.hooks.adapter import ShellAdapter
 from aegis.terminals.meta import saved_settings
 from aegis.terminals.output.observers import OutputObservers
 from aegis.terminals.output.reading import open_raw_log
+from aegis.terminals.output.window import Window
 from aegis.terminals.screen.live import LiveScreen
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import messages as timers
 from aegis.terminals.shell.cleanup import Cleaner
+from aegis.terminals.shell.log_flusher import LogFlusher
 from aegis.terminals.shell.messages import ShellMessage
 from aegis.terminals.shell.notifications import MAX_KEPT, NotificationLog
 from aegis.terminals.shell.rearming import Rearming
@@ -43,14 +43,6 @@ from aegis.terminals.shell.signalling import signal_front
 from aegis.terminals.shell.starting import Starter
 from aegis.terminals.shell.tracker import Tracker
 from aegis.terminals.shell.tty_watch import TtyWatch
-
-log = structlog.get_logger("aegis.terminals")
-
-FLUSH_S = 0.1
-"""The longest time that raw bytes are buffered in memory, in seconds."""
-
-REST_S = 1.0
-"""Seconds without output after which the raw log's file is closed until there is more."""
 
 FRESH_SHELL_DELAYS_S = (0.0, 0.2, 1.0)
 """Seconds before each fresh shell, while shells end without a prompt; then none is started."""
@@ -74,32 +66,30 @@ class Shell(Actor[ShellMessage]):
         scan: ProcessScan,
         groups: GroupScan,
     ) -> None:
-        self._settings = settings
-        self._files = files
+        self._settings, self._files = settings, files
         self._disk = disk
         self._raw_log_bytes = raw_log_bytes
         self._cleaner = Cleaner(settings=settings, files=files, disk=disk, scan=scan)
-        cleaner = self._cleaner
         self._starter = Starter(
             settings=settings,
             files=files,
             disk=disk,
             file_limit=file_limit,
-            cleaner=cleaner,
+            cleaner=self._cleaner,
             host=host,
         )
         self._host, self._groups = host, groups
-        self._rows, self._cols = settings.rows, settings.cols
         self._running: RunningShell | None = None
         self._cleaning: RunningShell | None = None
         self._raw_log: RawLog | None = None
+        self._flusher: LogFlusher | None = None
         self._screen: LiveScreen | None = None
         self._observers: OutputObservers | None = None
         self._cwd = settings.cwd
         self._notifications = NotificationLog()
         self._shells: list[str] = []
         self._first_cursor = self._promptless = 0
-        self._is_over = self._flush_is_due = False
+        self._is_over = False
         self._failure = ""
         self._ending: msg.WhyEnded | None = None
 
@@ -109,12 +99,14 @@ class Shell(Actor[ShellMessage]):
         self._front = self.context.sibling("terminal", Front)
         if self.context.incarnation > 1:
             self._settings = saved_settings(disk, self._files, self._settings)
-            self._rows, self._cols = self._settings.rows, self._settings.cols
         await self._cleaner.end_earlier(self.context.incarnation)
         self._raw_log = open_raw_log(disk, self._files, self._raw_log_bytes)
+        self._flusher = LogFlusher(self._settings.name, self._raw_log, self.context.after)
         self._first_cursor = self._raw_log.position
-        self._screen = LiveScreen(self._raw_log, self._rows, self._cols, self.context.start_soon)
-        self._observers = self._new_observers(self._raw_log, self._screen)
+        rows, cols = self._settings.rows, self._settings.cols
+        self._window = Window(rows, cols, self._first_cursor, look_after=self._look_after)
+        self._screen = LiveScreen(self._raw_log, rows, cols, self.context.start_soon)
+        self._observers = self._new_observers(self._raw_log, self._screen, self._flusher)
         self._running = await self._start()
         self._running.tracker.greeting.send()
         self._introduce()
@@ -125,10 +117,8 @@ class Shell(Actor[ShellMessage]):
         await self._end_last_shell()
         if self._observers is not None:
             self._observers.close()
-        if self._raw_log is not None:
-            self._flush()
-            with contextlib.suppress(StorageError):  # ``_flush`` has logged it
-                self._raw_log.close()
+        if self._flusher is not None:
+            self._flusher.close()
 
     async def receive(self, message: ShellMessage) -> None:  # noqa: C901 - one line per message
         match message:
@@ -143,8 +133,8 @@ class Shell(Actor[ShellMessage]):
                 self._type_keys(message)
             case msg.SendSignal():
                 self._send_signal(message)
-            case msg.SetSize(rows=rows, cols=cols):
-                self._set_size(rows, cols)
+            case msg.SetSize(rows=rows, cols=cols, owner=owner):
+                self._set_size(rows, cols, owner)
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)
@@ -153,7 +143,11 @@ class Shell(Actor[ShellMessage]):
             case msg.EndShell(end=end):
                 self._end(end)
             case (
-                timers.FlushRawLog() | timers.RestRawLog() | timers.LookAgain() | timers.LookAtTty()
+                timers.FlushRawLog()
+                | timers.RestRawLog()
+                | timers.LookAgain()
+                | timers.LookAtTty()
+                | timers.LookAtTypist()
             ):
                 self._on_timer(message)
             case _:
@@ -161,15 +155,12 @@ class Shell(Actor[ShellMessage]):
                 self._observers.take(message, self.defer(message))
 
     def _on_timer(self, message: timers.ShellTimer) -> None:
-        assert self._raw_log is not None
+        assert self._flusher is not None
         match message:
             case timers.FlushRawLog():
-                self._flush_is_due = False
-                self._flush()
-                self.context.after(REST_S, timers.RestRawLog(position=self._raw_log.position))
+                self._flusher.flush_now()
             case timers.RestRawLog(position=position):
-                if position == self._raw_log.position:
-                    self._raw_log.rest()
+                self._flusher.rest(position)
             case timers.LookAgain():
                 if self._running is not None:
                     self._running.tracker.look_again()
@@ -177,26 +168,30 @@ class Shell(Actor[ShellMessage]):
             case timers.LookAtTty(shell=name):
                 if self._running is not None and self._running.name == name:
                     self._running.watch.on_timer()
+            case timers.LookAtTypist():
+                self._window.look_at_typist()
+                self._view_changed()
 
     # Live output.
 
-    def _new_observers(self, raw_log: RawLog, screen: LiveScreen) -> OutputObservers:
+    def _new_observers(
+        self, raw_log: RawLog, screen: LiveScreen, flusher: LogFlusher
+    ) -> OutputObservers:
         return OutputObservers(
             self._settings.name,
             self.context.path,
             raw_log,
             screen,
-            flush=self._flush_for_reader,
+            flush=flusher.flush_for_reader,
             tracker=lambda: None if self._running is None else self._running.tracker,
             view=self._view,
+            window=self._window,
             progress_of=self._notifications.progress_of,
             start_soon=self.context.start_soon,
         )
 
-    def _flush_for_reader(self) -> None:
-        """Flush before output is read: output that a reader has seen survives a kill."""
-        self._flush()
-        self._flush_soon()
+    def _look_after(self, seconds: float) -> None:
+        self.context.after(seconds, timers.LookAtTypist())
 
     # ``ShellPort``, for the tracker.
 
@@ -255,8 +250,12 @@ class Shell(Actor[ShellMessage]):
 
     def _view(self) -> View:
         """Return the view of the terminal that watchers get with the output."""
-        state = state_of(self._running, self._failure, self._ending)
-        return View(cols=self._cols, rows=self._rows, state=state)
+        running = self._running
+        return self._window.view(
+            state_of(running, self._failure, self._ending),
+            None if running is None else running.watch.needs_input,
+            None if running is None else running.tracker.typing,
+        )
 
     def _view_changed(self) -> None:
         if self._observers is not None:
@@ -270,7 +269,9 @@ class Shell(Actor[ShellMessage]):
             )
         running.check_keys(self._settings.name, request.keys)
         running.tracker.keys(request.writer, request.keys)
-        running.watch.on_activity()
+        running.watch.on_keys(request.keys)
+        self._window.typed(request.writer)
+        self._view_changed()
         self.reply(request, Done())
 
     def _send_signal(self, request: msg.SendSignal) -> None:
@@ -283,8 +284,14 @@ class Shell(Actor[ShellMessage]):
         )
         running.tracker.signal(request.writer, send, is_interrupt=request.signal == "INT")
 
-    def _set_size(self, rows: int, cols: int) -> None:
-        self._rows, self._cols = rows, cols
+    def _set_size(self, rows: int, cols: int, owner: OwnedSize | None) -> None:
+        window, log = self._window, self._raw_log
+        window.owner = owner
+        is_resized = (rows, cols) != (window.rows, window.cols)
+        window.resize(rows, cols, self._first_cursor if log is None else log.position)
+        if not is_resized:
+            self._view_changed()
+            return
         if self._screen is not None:
             self._screen.resize(rows, cols)
         if self._running is not None:
@@ -316,8 +323,9 @@ class Shell(Actor[ShellMessage]):
                 await self._end_last_shell()
 
     async def _run_shells(self) -> None:
+        assert self._flusher is not None
         while (running := self._running) is not None:
-            status = await running.run(self._flush_soon, self.context.start_soon)
+            status = await running.run(self._flusher.flush_soon, self.context.start_soon)
             if self._is_over:
                 return  # ended by the teardown: the current command counts as killed
             ended, self._running = running, None
@@ -328,13 +336,13 @@ class Shell(Actor[ShellMessage]):
             if self._ending is None:
                 self._running = await self._start_fresh(ended)
                 self._notify_started()
-                if self._running is not None:
-                    self._running.tracker.greeting.send()
 
     async def _start(self) -> RunningShell:
         """Start a shell. Raises ``AegisError``: then none of its processes is left."""
         self._cwd = existing_directory(self._cwd, self._settings.root)
-        running = await self._starter.start(self._cwd, self._rows, self._cols, self._follow)
+        running = await self._starter.start(
+            self._cwd, self._window.rows, self._window.cols, self._follow
+        )
         self._shells = [*self._shells, running.name][-MAX_KEPT:]
         self._failure = ""
         return running
@@ -351,12 +359,15 @@ class Shell(Actor[ShellMessage]):
         tracker = Tracker(name, adapter, self._raw_log, self, self._notify, observers)
         directory = self._host.startup_directory(self._files.directory)
         rearming = Rearming(self._host, process, tracker, directory)
-        return tracker, TtyWatch(name, process, rearming, self._groups, self.context, self._notify)
+        program = self._observers.program
+        return tracker, TtyWatch(
+            name, process, rearming, self._groups, self.context, self._notify, program
+        )
 
     def _responder(self) -> Responder:
         assert self._screen is not None
         return Responder(
-            size=lambda: (self._rows, self._cols),
+            size=lambda: (self._window.rows, self._window.cols),
             cursor_at=self._screen.cursor_position,
             send=self._answer,
             moved=self._moved,
@@ -370,11 +381,6 @@ class Shell(Actor[ShellMessage]):
     def _moved(self, directory: str) -> None:
         if self._running is not None:
             self._running.tracker.reports.newest = directory
-
-    def _flush_soon(self) -> None:
-        if not self._flush_is_due:
-            self._flush_is_due = True
-            self.context.after(FLUSH_S, timers.FlushRawLog())
 
     async def _start_fresh(self, ended: RunningShell) -> RunningShell | None:
         """Start the next shell; None if too many ended before a first prompt, or on an error.
@@ -421,6 +427,7 @@ class Shell(Actor[ShellMessage]):
                     first_cursor=self._raw_log.position,
                 )
             )
+            running.tracker.greeting.send()
 
     def _notify_ended(
         self, status: int | None, leftover: tuple[str, ...], ended: RunningShell | None = None
@@ -441,10 +448,3 @@ class Shell(Actor[ShellMessage]):
                 end=self._ending,
             )
         )
-
-    def _flush(self) -> None:
-        try:
-            if self._raw_log is not None:
-                self._raw_log.flush()
-        except StorageError as error:
-            log.warning("raw log not written", terminal=self._settings.name, error=str(error))

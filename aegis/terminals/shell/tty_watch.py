@@ -18,6 +18,7 @@ from aegis.processes.process_host import ShellProcess
 from aegis.processes.process_scan import GroupScan
 from aegis.protocol.terminals import NeedsInput
 from aegis.terminals import messages as msg
+from aegis.terminals.output.program_watch import ProgramWatch
 from aegis.terminals.shell.messages import LookAtTty
 from aegis.terminals.shell.rearming import Rearming
 
@@ -29,7 +30,7 @@ class TtyWatch:
     """The watch over one shell; ``notify`` is called with each ``NeedsInputChanged``.
 
     ``rearming`` restores the shell's hook. ``name`` is the shell's; ``context`` is that of its
-    actor, which calls ``on_timer`` for each ``LookAtTty``.
+    actor, which calls ``on_timer`` for each ``LookAtTty``. ``program`` gets checks and keys.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class TtyWatch:
         groups: GroupScan,
         context: Context,
         notify: Callable[[Any], None],
+        program: ProgramWatch,
     ) -> None:
         self._name = name
         self._process = process
@@ -48,6 +50,7 @@ class TtyWatch:
         self._groups = groups
         self._context = context
         self._notify = notify
+        self._program = program
         self._is_due = False
         self._was_active = False
         self._quiet_s = 0.0
@@ -60,6 +63,11 @@ class TtyWatch:
         if self.needs_input is not None:
             self._set_needs_input(None)
         self.check_again()
+
+    def on_keys(self, keys: bytes) -> None:
+        """Note keys of a client."""
+        self.on_activity()
+        self._program.typed(keys)
 
     def check_again(self) -> None:
         """Start the timer if a command runs: the tracker may have released its start mark."""
@@ -100,6 +108,7 @@ class TtyWatch:
         elif self.rearming.look(front):
             self._was_active = True
         else:
+            self._program.checked(front, self._quiet_s)
             self._set_needs_input(needs_input(front, self._quiet_s))
         self._continue()
 

@@ -44,6 +44,37 @@ def test_lines_that_cannot_be_read_are_counted_in_the_reply(
     assert found["damaged"] == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({"before_seq": 4}, [0, 1, 2, 3]),
+        ({"before_seq": 4, "last_n": 2}, [2, 3]),
+        ({"before_seq": 2, "last_n": 9}, [0, 1]),
+        ({"before_seq": 0}, []),
+        ({"before_seq": 99, "last_n": 1}, [5]),
+    ],
+)
+def test_records_are_read_backwards_from_a_seq(
+    ledger: Path, arguments: dict[str, int], found: list[int]
+) -> None:
+    ledger.write_bytes(b"".join(map(line, range(6))))
+    assert [each["seq"] for each in read(ledger, **arguments)["result"]] == found
+
+
+def test_reading_backwards_says_how_many_lines_on_the_way_cannot_be_read(ledger: Path) -> None:
+    ledger.write_bytes(line(0) + line(1).replace(b"seq", b"SEQ") + line(2) + line(3))
+    found = read(ledger, before_seq=3, last_n=2)
+    assert [each["seq"] for each in found["result"]] == [0, 2]
+    assert found["damaged"] == 1
+
+
+def test_records_without_output_keep_all_other_fields(ledger: Path) -> None:
+    ledger.write_bytes(line(0, stdout="a lot", output_bytes=5))
+    [record] = read(ledger, output=False)["result"]
+    assert record == {**read(ledger)["result"][0], "stdout": "", "stderr": ""}
+    assert record["output_bytes"] == 5
+
+
 def test_a_ledger_without_such_lines_says_nothing_of_them(ledger: Path) -> None:
     ledger.write_bytes(line(0))
     assert "damaged" not in read(ledger)

@@ -16,6 +16,7 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.feeds import FollowOutput, OutputNews, View
 from aegis.protocol.streams import MAX_CHUNK_BYTES
 from aegis.terminals.output.watchers import MAX_WATCHERS, Watchers
+from aegis.terminals.output.window_sizes import WindowSizes
 
 SEEN = View(cols=80, rows=24, state="idle")
 
@@ -26,6 +27,7 @@ class Output:
     def __init__(self, directory: Path, nursery: trio.Nursery) -> None:
         self.log = RawLog.open(directory, limit_bytes=200_000)
         self.view = SEEN
+        self.sizes = WindowSizes(0, 80, 24)
         self.alternate = False
         self.flushed = 0
         self.watchers = Watchers(
@@ -33,6 +35,7 @@ class Output:
             "root/terminals/build/shell",
             self.log,
             view=lambda: self.view,
+            sizes=self.sizes,
             is_alternate=lambda: self.alternate,
             flush=self._flush,
             start_soon=nursery.start_soon,
@@ -177,3 +180,16 @@ async def test_a_disk_that_refuses_fails_the_one_who_asked(
     output.prints(b"hello")
     with pytest.raises(StorageError):
         await waiting.wait()
+
+
+async def test_output_comes_with_the_sizes_of_the_window_at_their_offsets(
+    tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    output = Output(tmp_path, nursery)
+    output.prints(b"narrow")
+    output.sizes.resized(6, 100, 30)
+    output.prints(b"wide")
+    news = await output.asks(2).wait()
+    assert news.data == b"rrowwide"
+    sizes = [(size.cursor, size.cols, size.rows) for size in news.sizes]
+    assert sizes == [(2, 80, 24), (6, 100, 30)]

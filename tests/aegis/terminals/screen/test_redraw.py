@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from aegis.terminals.screen.choice import new_emulator
 from aegis.terminals.screen.emulator import Screenshot
-from aegis.terminals.screen.redraw import redrawn, unfinished_bytes
+from aegis.terminals.screen.redraw import plain_drawing, redrawn, unfinished_bytes
 
 ROWS, COLS = 6, 20
 PIECES = st.sampled_from(
@@ -42,12 +42,14 @@ def shot_of(text: str, before: str = "") -> Screenshot:
 @given(st.lists(PIECES, max_size=12).map("".join), st.lists(PIECES, max_size=6).map("".join))
 def test_what_is_drawn_on_any_screen_looks_the_same(text: str, other: str) -> None:
     shot = shot_of(text)
-    assert shot_of(redrawn(shot, ""), before=other) == shot
+    drawn = redrawn(plain_drawing(shot), shot, "")
+    assert shot_of(drawn, before=other) == shot
 
 
-def test_modes_come_before_the_cursor() -> None:
-    text = redrawn(shot_of("hello"), "\x1b[?2004h")
-    assert text.endswith("\x1b[?2004h\x1b[1;6H\x1b[?25h")
+def test_modes_come_after_the_lines_and_the_reset() -> None:
+    shot = shot_of("hello")
+    text = redrawn(plain_drawing(shot), shot, "\x1b[?2004h")
+    assert text.endswith("\x1b[1;1Hhello\x1b[1;6H\x1b]2;\x1b\\\x1b[?2004h\x1b[?25h")
     assert text.index("\x1b[?2004l") < text.index("\x1b[?2004h")
 
 
@@ -86,7 +88,7 @@ def test_bytes_that_go_on_where_the_drawing_says_give_the_screen_of_all(
     cut = draw.draw(st.integers(0, len(data)))
     first = new_emulator(ROWS, COLS)
     first.feed(data[:cut])
-    text = redrawn(first.screen(), "")
+    text = redrawn(plain_drawing(first.screen()), first.screen(), "")
     on = new_emulator(ROWS, COLS)
     on.feed(text.encode() + data[cut - unfinished_bytes(data[:cut]) : cut])
     drawn = on.screen()

@@ -40,7 +40,7 @@ def around() -> Surroundings:
 @pytest.fixture
 def watch(around: Surroundings) -> TtyWatch:
     there: Any = around
-    return TtyWatch("1", there, there, there, there, lambda _: None)
+    return TtyWatch("1", there, there, there, there, lambda _: None, there)
 
 
 FIRST_LOOK = (next_check_after(0.0), LookAtTty(shell="1"))
@@ -97,11 +97,12 @@ async def test_who_reads_behind_a_prompt_that_was_not_read_yet_is_not_said_to_wa
     there: Any = Surroundings(is_at_work=True)
     shell: Any = Reading(pipe)
     told: list[object] = []
-    watch = TtyWatch("1", shell, there, shell, there, told.append)
+    watch = TtyWatch("1", shell, there, shell, there, told.append, there)
     try:
         async with trio.open_nursery() as nursery:
             there.start_soon = nursery.start_soon
             there.look = lambda front: False
+            there.checked = lambda front, quiet_s: None
             nursery.start_soon(take_in, source, watch)
             await trio.testing.wait_all_tasks_blocked()
             watch.check_again()

@@ -1,0 +1,159 @@
+"""Screens drawn from the output that drew them: colours, lines above, the screen beneath."""
+
+from __future__ import annotations
+
+import attrs
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aegis.terminals.screen.alternate import AlternateWatch
+from aegis.terminals.screen.choice import new_emulator
+from aegis.terminals.screen.emulator import Screenshot
+from aegis.terminals.screen.painter import Painter
+from aegis.terminals.screen.redraw import redrawn
+from aegis.terminals.screen.replay import (
+    MAX_REPLAY_BYTES,
+    MAX_STRETCHES,
+    MainStretches,
+    replayed,
+    start_of_lines,
+)
+
+ROWS, COLS = 6, 20
+ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
+PIECES = st.sampled_from(
+    [
+        *("word ", "\x1b[31mred\x1b[0m", "é漢字", "\r\n", "\n\n\n\n", "x" * 45, "\b\b", "\t"),
+        *(
+            "\x1b[3;5H",
+            "\x1b[2J\x1b[H",
+            "\x1b[K",
+            "\x1b[2L",
+            "\x1b[2;4r",
+            "\x1b[r",
+            "\x1b7",
+            "\x1b8",
+        ),
+        *(ENTER, LEAVE, "\x1b[?47h", "\x1b[?47l", "\x1b[?25l", "\x1b[?7l", "\x1bc"),
+        *("\x07", "\x1b]2;a title\x07", "\x1b[6n", "\x1b]133;A\x1b\\", "\x1bPq\x1b\\"),
+    ]
+)
+
+
+@attrs.frozen
+class Drawn:
+    shot: Screenshot
+    text: str
+
+
+def drawing_of(text: str, scrollback: int = 0) -> Drawn:
+    data = text.encode()
+    emulator = new_emulator(ROWS, COLS)
+    emulator.feed(data)
+    stretches = MainStretches(0)
+    for offset, alternate in AlternateWatch().feed(data, 0):
+        stretches.switched(offset, alternate=alternate)
+    shot = emulator.screen()
+    painter = Painter(shot, stretches, lambda start, stop: data[start:stop])
+    return Drawn(shot, redrawn(trio.run(painter.draw, len(data), scrollback), shot, ""))
+
+
+def seen(text: str) -> Screenshot:
+    emulator = new_emulator(ROWS, COLS)
+    emulator.feed(text.encode())
+    return emulator.screen()
+
+
+def test_a_screen_keeps_its_colours() -> None:
+    assert "\x1b[31mred\x1b[0m plain" in drawing_of("\x1b[31mred\x1b[0m plain").text
+
+
+def test_the_colour_that_is_on_stays_on() -> None:
+    assert drawing_of("one\r\n\x1b[31mred").text.rpartition("red")[0].endswith("\x1b[31m")
+
+
+def test_the_lines_above_the_screen_come_first() -> None:
+    text = "".join(f"\x1b[32mline {number}\x1b[0m\r\n" for number in range(50))
+    drawn = drawing_of(text, scrollback=10).text
+    shown = [number for number in range(50) if f"line {number}\x1b" in drawn]
+    assert shown == list(range(50 - ROWS + 1 - 10, 50))
+    assert "line 44" not in drawing_of(text).text
+    assert "line 45" in drawing_of(text).text
+
+
+def test_the_main_screen_is_beneath_a_full_screen_program() -> None:
+    drawn = drawing_of(f"$ \x1b[1mls\x1b[0m\r\na  b\r\n$ htop\r\n{ENTER}\x1b[42mCPU\x1b[0m")
+    assert "\x1b[42mCPU" in drawn.text
+    after = seen(drawn.text + LEAVE)
+    assert after.lines[:3] == ("$ ls", "a  b", "$ htop")
+    assert after.cursor == (3, 0)
+
+
+def test_the_screen_of_a_program_that_ended_is_no_part_of_the_lines_above() -> None:
+    text = f"one\r\ntwo\r\n{ENTER}SECRET\r\n{LEAVE}three\r\n"
+    drawn = drawing_of(text, scrollback=100)
+    assert "SECRET" not in drawn.text
+    assert seen(drawn.text).lines[:3] == ("one", "two", "three")
+
+
+def test_nothing_happens_a_second_time() -> None:
+    drawn = drawing_of(
+        "\x07\x1b]2;old\x07\x1b]52;c;eA==\x07\x1b[6n\x1b[c\x1b[?1000h\x1b]2;new\x07ok"
+    )
+    assert "\x07" not in drawn.text
+    assert drawn.text.count("\x1b]") == 1
+    assert "\x1b]2;new\x1b\\" in drawn.text
+    assert not any(query in drawn.text for query in ("[6n", "[c", "[?1000h", "]52"))
+
+
+def test_a_screen_drawn_long_ago_is_drawn_as_plain_text() -> None:
+    spins = "\r\x1b[33m/\x1b[0m" * (MAX_REPLAY_BYTES // 10)
+    drawn = drawing_of(f"\x1b[31mhead\x1b[0m\r\n{spins}", scrollback=50)
+    assert drawn.shot.lines[:2] == ("head", "/")
+    assert seen(drawn.text).lines == drawn.shot.lines
+    assert len(drawn.text) < 1000
+
+
+@given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from([0, 3, 100]))
+def test_any_screen_looks_the_same_and_so_does_the_one_beneath(text: str, scrollback: int) -> None:
+    drawn = drawing_of(text, scrollback)
+    shown = seen(drawn.text)
+    assert (shown.lines, shown.cursor, shown.cursor_visible, shown.title, shown.alternate) == (
+        drawn.shot.lines,
+        drawn.shot.cursor,
+        drawn.shot.cursor_visible,
+        drawn.shot.title,
+        drawn.shot.alternate,
+    )
+    assert shown.beneath == drawn.shot.beneath
+
+
+@given(st.lists(PIECES, max_size=25).map("".join))
+def test_what_is_replayed_has_only_text_and_movements(text: str) -> None:
+    kept = replayed(text.encode())
+    assert replayed(kept.encode()) == kept
+    assert "\x07" not in kept
+    assert "\x1b]" not in kept
+
+
+def test_lines_are_counted_from_the_end() -> None:
+    assert start_of_lines(b"a\nb\nc", 0) == 4
+    assert start_of_lines(b"a\nb\nc", 1) == 2
+    assert start_of_lines(b"a\nb\nc", 2) == 0
+    assert start_of_lines(b"", 5) == 0
+
+
+def test_the_parts_of_the_main_screen_are_limited_in_number_and_size() -> None:
+    stretches = MainStretches(0)
+    for number in range(3 * MAX_STRETCHES):
+        stretches.switched(10 * number + 5, alternate=True)
+        stretches.switched(10 * number + 10, alternate=False)
+    parts = stretches.before(30 * MAX_STRETCHES + 3)
+    assert len(parts) <= MAX_STRETCHES
+    assert parts[-2:] == [
+        (30 * MAX_STRETCHES - 10, 30 * MAX_STRETCHES - 5),
+        (30 * MAX_STRETCHES, 30 * MAX_STRETCHES + 3),
+    ]
+    [(start, stop)] = MainStretches(7).before(10 * MAX_REPLAY_BYTES)
+    assert stop - start == MAX_REPLAY_BYTES
