@@ -11,6 +11,8 @@ from aegis.protocol.command import Command, between, described, matching
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 from aegis.protocol.output import MAX_CURSOR
 
+COMMAND_PATTERN = "term_[0-9]{1,9}_[0-9]{1,9}"
+
 
 @attrs.frozen(kw_only=True)
 class StreamAgents(Command[Any]):
@@ -64,6 +66,39 @@ class StreamSession(Command[Any]):
     def __attrs_post_init__(self) -> None:
         if self.since is not None and self.last_n is not None:
             raise ValueError("give since or last_n, not both")
+
+
+@attrs.frozen(kw_only=True)
+class StreamAgentCommand(Command[Any]):
+    """The output of a command that an agent has its session run, as it is printed.
+
+    It begins with the output that is kept. Text is without escape sequences, and of a line that is
+    redrawn only the last state counts; text that is no longer kept is a gap, in bytes. The stream
+    ends with ``closed`` when the agent releases the command. It can lack what was printed just
+    before; the transcript has it. ``aegis_term_list`` has the ids. A session may follow its own
+    commands, and those of sessions that it spawned.
+    """
+
+    handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)
+    command: str = attrs.field(
+        validator=matching(COMMAND_PATTERN, "an id of `of_agents` in aegis_term_list"),
+        metadata=described("The id of the command."),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class CommandOutputItem:
+    """The next ``text``, of whole lines, and the last ``line`` so far, which is not finished.
+
+    A later item has a line again, changed or in its text. ``exit_code`` or ``signal`` is set once
+    the command ``has_ended``; a process that it left behind may print afterwards.
+    """
+
+    text: str
+    line: str = ""
+    has_ended: bool = False
+    exit_code: int | None = None
+    signal: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""Agent sessions: their commands and states."""
+"""Agent sessions: their commands, accounts and transcripts."""
 
 from __future__ import annotations
 
@@ -9,110 +9,27 @@ from typing import Any, Literal
 import attrs
 
 from actors.messages import Request
+from aegis.protocol.agent_states import AgentInfo as AgentInfo
+from aegis.protocol.agent_states import AgentList as AgentList
+from aegis.protocol.agent_states import AgentNeed as AgentNeed
+from aegis.protocol.agent_states import AgentProgram as AgentProgram
+from aegis.protocol.agent_states import AgentState as AgentState
+from aegis.protocol.agent_states import AgentTerminal as AgentTerminal
+from aegis.protocol.agent_states import AgentUsage as AgentUsage
+from aegis.protocol.agent_states import Blocked as Blocked
+from aegis.protocol.agent_states import BlockedKind as BlockedKind
 from aegis.protocol.command import Command, at_most_chars, between, described, matching
 from aegis.protocol.inboxes import MAX_BODY_CHARS
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
-
-AgentState = Literal[
-    "dormant", "starting", "idle", "working", "blocked", "limited", "error", "closed"
-]
-
-BlockedKind = Literal["permission", "question", "elicitation", "login", "limit"]
-"""The kind of a request, or ``limit``."""
+from aegis.protocol.terminals import AgentCommand
 
 Permission = Literal["read", "ask", "write", "full"]
+
+MAX_PROGRAM_CHARS = 16_384
 
 HANDLE = described(
     f"The agent's handle: {NAME_RULE}.", "The agent's handle.", pattern=f"^{NAME_PATTERN}$"
 )
-
-
-@attrs.frozen(kw_only=True)
-class Blocked:
-    """The oldest open request of an agent; ``since`` is UTC, ISO 8601 with ``Z``.
-
-    ``limit``: messages wait because a limit on the cost is reached. It has no request: ``title``
-    says which limit, and how to continue.
-    """
-
-    kind: BlockedKind
-    request_id: str
-    title: str
-    since: str
-
-
-@attrs.frozen(kw_only=True)
-class AgentUsage:
-    """The agent's own accounting of a session; None: the agent does not report it.
-
-    ``turns`` are those that the agent ended, its own included. ``input_tokens`` include
-    ``cached_tokens``; both and ``output_tokens`` are sums, as is ``cost_usd``, over all turns and
-    processes. ``context_tokens`` is the size of the last request's prompt, ``context_limit`` the
-    model's limit. ``turns_s`` are the seconds in turns, ``last_turn_s`` those of the last one.
-    """
-
-    turns: int = 0
-    input_tokens: int | None = None
-    cached_tokens: int | None = None
-    cached_percent: float | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    context_tokens: int | None = None
-    context_limit: int | None = None
-    context_percent: float | None = None
-    turns_s: float = 0.0
-    last_turn_s: float | None = None
-
-
-@attrs.frozen(kw_only=True)
-class AgentTerminal:
-    """A terminal in which an agent has its session run a command, until it releases it."""
-
-    id: str
-    command: str
-
-
-@attrs.frozen(kw_only=True)
-class AgentInfo:
-    """The state of an agent session.
-
-    ``id`` never changes, ``handle`` may be renamed; ``spawned_by`` is the handle of the spawner, or
-    ``human``. ``reason`` explains an error or an end. ``since`` is the moment of the last change of
-    state, ``quiet_s`` the seconds without progress while the agent works and no tool runs.
-    ``waiting`` messages wait for the next turn. ``conversation`` is the agent's own id, with which
-    its own program can continue. ``usage`` is None if the session has no actor: it is closed.
-    ``permission`` and ``budget_usd`` are those that hold now, from the profile or ``agent set``; a
-    closed session has none. ``terminals`` are those in which it has its session run commands.
-    """
-
-    id: str
-    handle: str
-    profile: str
-    provider: str
-    state: AgentState
-    since: str
-    reason: str
-    cwd: str
-    spawned_by: str
-    model: str
-    turn: int
-    waiting: int
-    quiet_s: float
-    tools: list[str]
-    blocked: Blocked | None
-    limited_until: str | None
-    conversation: str | None
-    usage: AgentUsage | None = None
-    permission: str = ""
-    budget_usd: float | None = None
-    terminals: list[AgentTerminal] = attrs.field(factory=list)
-
-
-@attrs.frozen(kw_only=True)
-class AgentList:
-    """Agent sessions, in the order of their handles."""
-
-    result: list[AgentInfo]
 
 
 @attrs.frozen(kw_only=True)
@@ -146,6 +63,60 @@ class SpawnAgent(Command[AgentInfo]):
         validator=matching(NAME_PATTERN, NAME_RULE),
         metadata=described(
             "The workspace whose directory it works in; default: the root.",
+            pattern=f"^{NAME_PATTERN}$",
+        ),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class SpawnWorker(SpawnAgent):
+    """Start a session for the task ``task_id`` of a queue. Used inside the daemon only."""
+
+    queue: str
+    task_id: str
+
+
+@attrs.frozen(kw_only=True)
+class SpawnForWorkflow(SpawnAgent):
+    """Start a session for the workflow called ``workflow``. Used inside the daemon only."""
+
+    workflow: str
+
+
+@attrs.frozen(kw_only=True)
+class SpawnMember(SpawnAgent):
+    """Start the session ``session``, an id, as a member of a group. Used inside the daemon only.
+
+    A repeated request with the same id returns the same session.
+    """
+
+    session: str
+
+
+@attrs.frozen(kw_only=True)
+class LaunchAgent(Command[AgentInfo]):
+    """Launch an interactive program as an agent that is its terminal, and watch its state.
+
+    It runs as a command of a new terminal with the name of its handle, where people answer it. The
+    subscribers of that terminal, the caller among them, get a message when it needs input.
+    """
+
+    cmd: str = attrs.field(
+        validator=at_most_chars(MAX_PROGRAM_CHARS),
+        metadata=described("The program, as you would type it, such as `claude --model opus`."),
+    )
+    handle: str | None = attrs.field(
+        default=None,
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(
+            "A new handle for it; default: a generated one.", pattern=f"^{NAME_PATTERN}$"
+        ),
+    )
+    workspace: str | None = attrs.field(
+        default=None,
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(
+            "The workspace that it is the agent of; default: it works in the root.",
             pattern=f"^{NAME_PATTERN}$",
         ),
     )
@@ -264,6 +235,19 @@ class CloseWorkspaceAgents(Request[list[str]]):
 
 
 @attrs.frozen(kw_only=True)
+class ListWorkspaceAgents(Request[dict[str, str]]):
+    """Return the handle of the terminal agent of each workspace that has one, by its key.
+
+    Used inside the daemon only.
+    """
+
+
+@attrs.frozen(kw_only=True)
+class ListAgentCommands(Request[list[AgentCommand]]):
+    """Return the commands that agents have their sessions run. Used inside the daemon only."""
+
+
+@attrs.frozen(kw_only=True)
 class ShowAgent(OnAgent):
     """Return the state of one agent session."""
 
@@ -314,10 +298,24 @@ class SessionUsage:
 
 
 @attrs.frozen(kw_only=True)
+class TreeUsage:
+    """The sums over the listed sessions of one tree: ``root`` and those that it spawned."""
+
+    root: str
+    sessions: int
+    usage: AgentUsage
+
+
+@attrs.frozen(kw_only=True)
 class UsageList:
-    """The accounting of sessions, the costliest first."""
+    """The accounting of sessions, of their trees, and of all listed sessions together.
+
+    The costliest sessions and trees are first. Figures that no session reports are None in a sum.
+    """
 
     result: list[SessionUsage]
+    trees: list[TreeUsage]
+    total: AgentUsage
 
 
 @attrs.frozen(kw_only=True)
@@ -405,10 +403,11 @@ def transcript_of(
     records: Sequence[Mapping[str, Any]], *, more: bool, missed: int = 0
 ) -> Transcript:
     """Return the lines of a transcript as a reply."""
-    return Transcript(result=[_entry(each) for each in records], more=more, missed=missed)
+    return Transcript(result=[entry_of(each) for each in records], more=more, missed=missed)
 
 
-def _entry(record: Mapping[str, Any]) -> TranscriptEntry:
+def entry_of(record: Mapping[str, Any]) -> TranscriptEntry:
+    """Return one line of a transcript as its entry."""
     fields = {key: value for key, value in record.items() if key not in ("seq", "kind", "at")}
     moment = record.get("at")
     at = datetime.fromtimestamp(moment, UTC) if isinstance(moment, int | float) else EPOCH

@@ -25,6 +25,10 @@ class Owner(enum.Enum):
     WORKSPACES = ("workspaces", "the directory of workspaces", "")
     AGENTS = ("agents", "the directory of agents", "aegis_")
     REQUESTS = ("requests", "the desk of requests", "aegis_")
+    QUEUES = ("queues", "the desk of queues", "aegis_")
+    CANVASES = ("canvases", "the desk of canvases", "aegis_")
+    WORKFLOWS = ("workflows", "the desk of workflows", "aegis_")
+    GROUPS = ("groups", "the desk of groups", "aegis_")
     DAEMON = ("daemon", "the daemon", "aegis_")
 
     def __init__(self, service: str, subject: str, prefix: str) -> None:

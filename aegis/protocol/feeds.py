@@ -9,30 +9,59 @@ import attrs
 
 from actors.messages import Request
 from aegis.protocol.agents import AgentInfo, TranscriptEntry
+from aegis.protocol.canvases import CanvasInfo
+from aegis.protocol.groups import GroupInfo
 from aegis.protocol.inboxes import Message
-from aegis.protocol.streams import Redraw
-from aegis.protocol.terminals import Done, State
+from aegis.protocol.output_streams import Redraw
+from aegis.protocol.queues import QueueInfo
+from aegis.protocol.terminals import Done, NeedsInput, State, Typing
+from aegis.protocol.workflows import WorkflowInfo
+
+
+@attrs.frozen(kw_only=True)
+class OwnedSize:
+    """The owner of a terminal's size: its ``token``, the writer, and the time of the claim."""
+
+    token: str
+    writer: str
+    since: str
 
 
 @attrs.frozen(kw_only=True)
 class View:
-    """The size of a terminal's window, and its state."""
+    """What watchers see of a terminal beside its output: as in the items of the stream."""
 
     cols: int
     rows: int
     state: State
+    needs_input: NeedsInput | None = None
+    title: str = ""
+    bells: int = 0
+    typing: Typing | None = None
+    size_owner: OwnedSize | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SizeAt:
+    """The size of the window from the byte ``cursor`` on."""
+
+    cursor: int
+    cols: int
+    rows: int
 
 
 @attrs.frozen(kw_only=True)
 class OutputNews:
     """``data`` begins at ``cursor``; ``dropped`` bytes before it are no longer kept.
 
+    ``sizes`` are those of the window at ``cursor`` and, in order, up to the end of ``data``.
     ``source`` is the path of the actor to ask for more. ``is_over``: ``data`` ends the output.
     """
 
     data: bytes
     cursor: int
     dropped: int
+    sizes: tuple[SizeAt, ...]
     view: View
     alternate: bool
     source: str
@@ -56,9 +85,10 @@ class FollowOutput(Request[OutputNews]):
 
 @attrs.frozen(kw_only=True)
 class DrawScreen(Request[Redraw]):
-    """Draw the current screen of terminal ``name``."""
+    """Draw the current screen of terminal ``name``, behind ``scrollback`` lines above it."""
 
     name: str
+    scrollback: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -91,6 +121,29 @@ class TypeBytes(Request[Done]):
     name: str
     keys: bytes
     from_handle: str | None
+
+
+@attrs.frozen(kw_only=True)
+class ClaimSize(Request[Done]):
+    """Make the stream ``token`` the owner of the size of terminal ``name``, and resize it.
+
+    Refused if another stream owns the size, unless ``take``. ``from_handle`` None: ``human``.
+    """
+
+    name: str
+    token: str
+    cols: int
+    rows: int
+    take: bool
+    from_handle: str | None
+
+
+@attrs.frozen(kw_only=True)
+class ReleaseSize(Request[Done]):
+    """End the ownership of the stream ``token``, if it owns the size of terminal ``name``."""
+
+    name: str
+    token: str
 
 
 @attrs.frozen(kw_only=True)
@@ -172,6 +225,37 @@ class FollowSession(Request[SessionNews]):
 
 
 @attrs.frozen(kw_only=True)
+class AgentCommandNews:
+    """The output of a command of an agent: ``text`` from the offset ``begin`` up to ``cursor``.
+
+    ``line`` is the last line so far, which is not finished. ``exit_code`` and ``signal`` are set
+    once the command has ended.
+    """
+
+    begin: int
+    cursor: int
+    text: str
+    line: str = ""
+    has_ended: bool = False
+    exit_code: int | None = None
+    signal: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class FollowAgentCommand(Request[AgentCommandNews]):
+    """Return the output of a command of an agent from ``cursor`` on, once it differs from ``seen``.
+
+    Without ``seen`` it is answered at once. ``command`` is the id of its ACP terminal.
+    """
+
+    handle: str
+    command: str
+    from_handle: str | None = None
+    cursor: int = 0
+    seen: AgentCommandNews | None = None
+
+
+@attrs.frozen(kw_only=True)
 class AgentsPlace:
     """A reader's position in the changes of sessions, which ``board`` has counted."""
 
@@ -200,3 +284,87 @@ class FollowAgents(Request[AgentsNews]):
 
     from_handle: str | None = None
     place: AgentsPlace | None = None
+
+
+@attrs.frozen(kw_only=True)
+class StatesPlace:
+    """A reader's position in the changes of things by name, as ``desk`` has counted them."""
+
+    desk: str
+    change: int
+
+
+@attrs.frozen(kw_only=True)
+class QueuesNews:
+    """The queues that have changed after the requested place; ``is_all``: these are all."""
+
+    queues: list[QueueInfo]
+    place: StatesPlace
+    is_all: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class FollowQueues(Request[QueuesNews]):
+    """Return the queues that have changed after ``place``, once there are any.
+
+    Without a place, or if changes after it are not known, all queues at once.
+    """
+
+    place: StatesPlace | None = None
+
+
+@attrs.frozen(kw_only=True)
+class CanvasesNews:
+    """The canvases that have changed after the requested place; ``is_all``: these are all."""
+
+    canvases: list[CanvasInfo]
+    place: StatesPlace
+    is_all: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class FollowCanvases(Request[CanvasesNews]):
+    """Return the canvases that have changed after ``place``, once there are any.
+
+    Without a place, or if changes after it are not known, all canvases at once.
+    """
+
+    place: StatesPlace | None = None
+
+
+@attrs.frozen(kw_only=True)
+class WorkflowsNews:
+    """The workflows that have changed after the requested place; ``is_all``: all that run."""
+
+    workflows: list[WorkflowInfo]
+    place: StatesPlace
+    is_all: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class FollowWorkflows(Request[WorkflowsNews]):
+    """Return the workflows that have changed after ``place``, once there are any.
+
+    Without a place, or if changes after it are not known, all that run at once.
+    """
+
+    place: StatesPlace | None = None
+
+
+@attrs.frozen(kw_only=True)
+class GroupsNews:
+    """The groups that have changed after the requested place; ``is_all``: these are all."""
+
+    groups: list[GroupInfo]
+    place: StatesPlace
+    is_all: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class FollowGroups(Request[GroupsNews]):
+    """Return the groups that have changed after ``place``, once there are any.
+
+    Without a place, or if changes after it are not known, all groups at once.
+    """
+
+    place: StatesPlace | None = None

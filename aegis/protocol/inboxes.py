@@ -94,6 +94,13 @@ class Place:
 
 
 @attrs.frozen(kw_only=True)
+class ReleaseInbox:
+    """The session ``handle`` is closed: its inbox stops until the next request for it."""
+
+    handle: str
+
+
+@attrs.frozen(kw_only=True)
 class FindMessage(Request["Place | None"]):
     """Ask a session for the place of a message that its inbox has; not a command of clients.
 
@@ -104,6 +111,18 @@ class FindMessage(Request["Place | None"]):
 
     message: str
     interrupt_by: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class WithdrawMessage(Request[None]):
+    """Have a session not work on a message any more, which is a turn of its own.
+
+    Its turn is interrupted; one that has not begun will end before it is sent. Not a command of
+    clients. ``by`` is named as the reason.
+    """
+
+    message: str
+    by: str
 
 
 @attrs.frozen

@@ -11,9 +11,13 @@ from aegis.protocol.naming import NAME_PATTERN, name_key
 
 LEDGER_TEMPLATE = "aegis://terminals/{name}/ledger"
 INBOX_TEMPLATE = "aegis://inbox/{handle}"
+CANVAS_TEMPLATE = "aegis://canvases/{name}"
+QUEUE_TEMPLATE = "aegis://queues/{name}"
 
 _LEDGER = re.compile(rf"aegis://terminals/({NAME_PATTERN})/ledger")
 _INBOX = re.compile(rf"aegis://inbox/({NAME_PATTERN})")
+_CANVAS = re.compile(rf"aegis://canvases/({NAME_PATTERN})")
+_QUEUE = re.compile(rf"aegis://queues/({NAME_PATTERN})")
 _SHOWN_CHARS = 80
 
 
@@ -58,7 +62,41 @@ class Inbox:
         return Inbox(name_key(self.handle)).uri
 
 
-Resource = Ledger | Inbox
+@attrs.frozen
+class CanvasResource:
+    """The sections of the canvas ``name``."""
+
+    name: str
+
+    @property
+    def uri(self) -> str:
+        """The URI of the resource."""
+        return f"aegis://canvases/{self.name}"
+
+    @property
+    def key(self) -> str:
+        """The URI in lower case, the same for every spelling of the name."""
+        return CanvasResource(name_key(self.name)).uri
+
+
+@attrs.frozen
+class QueueResource:
+    """The tasks of the queue ``name``."""
+
+    name: str
+
+    @property
+    def uri(self) -> str:
+        """The URI of the resource."""
+        return f"aegis://queues/{self.name}"
+
+    @property
+    def key(self) -> str:
+        """The URI in lower case, the same for every spelling of the name."""
+        return QueueResource(name_key(self.name)).uri
+
+
+Resource = Ledger | Inbox | CanvasResource | QueueResource
 
 
 def resource_at(uri: str) -> Resource:
@@ -67,7 +105,12 @@ def resource_at(uri: str) -> Resource:
         return Ledger(found[1])
     if (found := _INBOX.fullmatch(uri)) is not None:
         return Inbox(found[1])
+    if (found := _CANVAS.fullmatch(uri)) is not None:
+        return CanvasResource(found[1])
+    if (found := _QUEUE.fullmatch(uri)) is not None:
+        return QueueResource(found[1])
     shown = uri if len(uri) <= _SHOWN_CHARS else f"{uri[: _SHOWN_CHARS - 1]}…"
     raise NotFound(
-        f"there is no resource {shown!r}; there are {LEDGER_TEMPLATE} and {INBOX_TEMPLATE}"
+        f"there is no resource {shown!r}; there are {LEDGER_TEMPLATE}, {INBOX_TEMPLATE}, "
+        f"{CANVAS_TEMPLATE} and {QUEUE_TEMPLATE}"
     )

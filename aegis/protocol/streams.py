@@ -18,9 +18,11 @@ import attrs
 from aegis.errors import InvalidRequest
 from aegis.protocol.command import Command, at_most_chars, between, described
 from aegis.protocol.daemon import TreeNode
-from aegis.protocol.output import MAX_CURSOR
 from aegis.protocol.requests import RequestInfo
-from aegis.protocol.terminals import OnTerminal, State, TerminalInfo
+from aegis.protocol.terminals import (
+    CommandHeader,
+    TerminalInfo,
+)
 
 RequestId = int | str
 
@@ -35,9 +37,6 @@ MAX_CHUNK_BYTES = 64 * 1024
 
 MAX_KEYS_BYTES = 64 * 1024
 """Bytes of keys in one binary message."""
-
-MAX_EVENT_CMD_CHARS = 4096
-"""Maximum length of a command's text in an event."""
 
 _OUTPUT_HEAD = struct.Struct(">IQ")
 _KEYS_HEAD = struct.Struct(">I")
@@ -71,6 +70,29 @@ class Close:
     """End a stream. An unknown id is ignored: the stream may have just ended."""
 
     tag: ClassVar[str] = "close"
+    id: RequestId
+
+
+@attrs.frozen(kw_only=True)
+class Claim:
+    """Become the owner of the terminal's size, or stay it, and set the size of its window.
+
+    Only the owner may resize. If another stream owns the size, ``take`` makes this one the owner;
+    without it the claim is refused. Ownership ends with the stream.
+    """
+
+    tag: ClassVar[str] = "claim"
+    id: RequestId
+    cols: int = attrs.field(validator=between(2, 1000, "columns"))
+    rows: int = attrs.field(validator=between(1, 1000, "rows"))
+    take: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Release:
+    """Give up the ownership of the terminal's size; the size stays as it is."""
+
+    tag: ClassVar[str] = "release"
     id: RequestId
 
 
@@ -125,110 +147,8 @@ class Ended:
     message: str | None
 
 
-CLIENT_FRAMES: tuple[type, ...] = (Open, Credit, Close)
+CLIENT_FRAMES: tuple[type, ...] = (Open, Credit, Close, Claim, Release)
 SERVER_FRAMES: tuple[type, ...] = (Opened, Item, Gap, Ended)
-
-
-# Output of a terminal.
-
-
-@attrs.frozen(kw_only=True)
-class StreamOutput(OnTerminal[Any]):
-    """Output of a terminal as bytes, and keys to type there.
-
-    Bytes are sent as binary messages; items report its size and state. Bytes that are no longer
-    kept when there is credit for them become a gap, after which the newest output follows. A
-    restart of the shell does not end the stream; it ends with ``closed``, after the last byte, when
-    the terminal closes.
-    """
-
-    cursor: int | None = attrs.field(
-        default=None,
-        validator=between(0, MAX_CURSOR, "(a cursor)"),
-        metadata=described(
-            "Where to begin; default: now. Bytes no longer kept are a gap.", minimum=0
-        ),
-    )
-    screen: bool = attrs.field(
-        default=False,
-        metadata=described(
-            "Begin with an item that draws the current screen; the bytes continue from there. Not "
-            "together with cursor."
-        ),
-    )
-
-    def __attrs_post_init__(self) -> None:
-        if self.screen and self.cursor is not None:
-            raise ValueError("give cursor or screen, not both")
-
-
-@attrs.frozen(kw_only=True)
-class OutputStart:
-    """The cursor of the first byte, the window's size, the terminal's state, the shown screen."""
-
-    cursor: int
-    cols: int
-    rows: int
-    state: State
-    alternate: bool
-
-
-@attrs.frozen(kw_only=True)
-class Redraw:
-    """``redraw`` is text with escape sequences that draws the screen as of ``cursor``.
-
-    It begins with a reset. Characters are drawn without colours. The cursor, the title, the
-    alternate screen, and the modes of keys, paste and mouse are as the program set them.
-    ``partial``: lines from before a flood of output may be missing.
-    """
-
-    redraw: str
-    cursor: int
-    partial: bool
-
-
-@attrs.frozen(kw_only=True)
-class ScreenItem:
-    """The screen; the first item, if it was requested."""
-
-    screen: Redraw
-
-
-@attrs.frozen(kw_only=True)
-class WindowSize:
-    """Columns and rows of a window."""
-
-    cols: int
-    rows: int
-
-
-@attrs.frozen(kw_only=True)
-class ResizedItem:
-    """The new size of the window."""
-
-    resized: WindowSize
-
-
-@attrs.frozen(kw_only=True)
-class StateItem:
-    """The new state of the terminal."""
-
-    state: State
-
-
-@attrs.frozen(kw_only=True)
-class Refused:
-    """The reason of a refusal: a stable code and one sentence."""
-
-    code: str
-    message: str
-
-
-@attrs.frozen(kw_only=True)
-class KeysRefusedItem:
-    """Keys of one binary message were not typed."""
-
-    keys_refused: Refused
 
 
 # The tree.
@@ -316,10 +236,18 @@ class RequestItem:
 
 @attrs.frozen(kw_only=True)
 class StreamEvents(Command[Any]):
-    """Events of all terminals: they open, change and close, commands start and finish.
+    """All open terminals, then events: they open, change and close, commands start and finish.
 
-    A client that is 1,024 events behind gets a gap and then the newest ones.
+    A client that is 1,024 events behind gets a gap, all open terminals again, and the newest
+    events.
     """
+
+
+@attrs.frozen(kw_only=True)
+class TerminalsItem:
+    """All open terminals. An event that is sent later may be older: it is followed by the newer."""
+
+    terminals: list[TerminalInfo]
 
 
 @attrs.frozen(kw_only=True)
@@ -331,25 +259,10 @@ class TerminalItem:
 
 
 @attrs.frozen(kw_only=True)
-class CommandHeader:
-    """The head of a record, without output; ``cmd`` is truncated to 4,096 characters.
-
-    ``exit`` and ``duration_s`` (seconds) are null while the command runs.
-    """
-
-    name: str
-    seq: int
-    cmd: str | None
-    writer: str
-    exit: int | None
-    duration_s: float | None
-
-
-@attrs.frozen(kw_only=True)
 class CommandItem:
-    """A command has begun, or its record is in the ledger."""
+    """A command has begun or waits for other input than before, or its record is in the ledger."""
 
-    event: Literal["command_started", "command_finished"]
+    event: Literal["command_started", "command_changed", "command_finished"]
     command: CommandHeader
 
 

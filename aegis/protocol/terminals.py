@@ -27,6 +27,8 @@ MAX_VARIABLE_BYTES = 131_070
 MAX_ENV_BYTES = 1024 * 1024
 """All variables of one terminal. With the daemon's own they must fit Linux's total limit."""
 DEFAULT_RUN_TIMEOUT_S = 50.0
+MAX_HEADER_CMD_CHARS = 4096
+"""Maximum length of a command's text in a header."""
 DEFAULT_COLS = 80
 DEFAULT_ROWS = 24
 
@@ -88,12 +90,35 @@ class Typing:
 
 
 @attrs.frozen(kw_only=True)
+class CommandHeader:
+    """The head of a record, without output; ``cmd`` is truncated to 4,096 characters.
+
+    The fields are those of the record. ``exit``, ``duration_s`` (seconds), ``raw_end`` and ``end``
+    are null while the command runs. The output of a command begins at the byte ``raw_start``.
+    """
+
+    name: str
+    seq: int
+    cmd: str | None
+    writer: str
+    exit: int | None
+    duration_s: float | None
+    started_at: str
+    cwd: str | None
+    raw_start: int
+    raw_end: int | None = None
+    end: End | None = None
+    needs_input: NeedsInput | None = None
+
+
+@attrs.frozen(kw_only=True)
 class TerminalInfo:
     """A terminal as it is now. ``restarts`` counts the shells after the first one.
 
     ``typing`` is null when no line at the prompt is unfinished. ``stderr`` says whether standard
     error of commands is recorded separately. ``node`` is the name of the node it runs on;
     ``unreachable``: the connection to the node is lost, and the fields are the last known ones.
+    ``running`` is the command that runs.
     """
 
     name: str
@@ -112,25 +137,41 @@ class TerminalInfo:
     node: str
     stderr: StandardError = "merged"
     typing: Typing | None = None
+    running: CommandHeader | None = None
+
+
+@attrs.frozen(kw_only=True)
+class AgentCommand:
+    """A command that the agent ``agent`` has its session run, in a terminal ``id`` of its own.
+
+    Nobody types there; the agent's transcript has its output.
+    """
+
+    agent: str
+    id: str
+    command: str
 
 
 @attrs.frozen(kw_only=True)
 class TerminalList:
-    """``result`` lists the open terminals by name."""
+    """``result`` lists the open terminals by name, ``of_agents`` those of agents' commands."""
 
     result: list[TerminalInfo]
+    of_agents: list[AgentCommand] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)
 class RecordList:
     """``result`` has records, oldest first; ``more``: there were too many for one reply.
 
-    ``damaged`` is the number of unreadable lines of the ledger that were skipped.
+    ``damaged`` is the number of unreadable lines of the ledger that were skipped. ``running`` is
+    the newest command without a record: it runs, or its record is being written.
     """
 
     result: list[CommandRecord]
     more: bool = False
     damaged: int = 0
+    running: CommandHeader | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -337,10 +378,27 @@ class ReadRecords(OnTerminal[RecordList]):
             "Only records with a greater seq; -1 for all. Not together with last_n.", minimum=-1
         ),
     )
+    before_seq: int | None = attrs.field(
+        default=None,
+        validator=between(0, 2**53, "(a seq)"),
+        metadata=described(
+            "The newest records with a lower seq: to read backwards. Not together with since_seq.",
+            "Only records with a lower seq.",
+            minimum=0,
+        ),
+    )
+    output: bool = attrs.field(
+        default=True,
+        metadata=described(
+            "false: leave stdout and stderr empty.", "false: leave out stdout and stderr."
+        ),
+    )
 
     def __attrs_post_init__(self) -> None:
         if self.last_n is not None and self.since_seq is not None:
             raise ValueError("give last_n or since_seq, not both")
+        if self.before_seq is not None and self.since_seq is not None:
+            raise ValueError("give before_seq or since_seq, not both")
 
 
 @attrs.frozen(kw_only=True)

@@ -17,7 +17,7 @@ from aegis.protocol.table import COMMANDS
 CORE = (
     *("term_spawn", "term_list", "term_run", "term_keys", "term_read", "term_screen"),
     *("term_output", "term_wait", "term_subscribe", "term_close"),
-    *("handoff", "inbox_wait", "meta", "list_sessions"),
+    *("handoff", "enqueue", "task_status", "inbox_wait", "meta", "list_sessions"),
 )
 """The commands of the set ``core``."""
 

@@ -65,11 +65,15 @@ class ShellInfo:
 
 @attrs.frozen(kw_only=True)
 class WorkspaceInfo:
-    """A workspace: its ``directory``, and its shells in the order in which they were opened."""
+    """A workspace: its ``directory``, and its shells in the order in which they were opened.
+
+    ``agent`` is the handle of its terminal agent, and so the name of that one's terminal.
+    """
 
     workspace_id: str
     directory: str
     shells: list[ShellInfo]
+    agent: str | None = None
 
 
 @attrs.frozen(kw_only=True)

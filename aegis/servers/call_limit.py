@@ -28,6 +28,9 @@ ADVICE = {
     "term_broadcast": "the commands keep running: wait for each with aegis_term_wait",
     "term_wait": "call aegis_term_wait again to wait on",
     "inbox_wait": "call aegis_inbox_wait again to wait on",
+    "delegate": "the task continues: look with aegis_task_status; its end comes to your inbox",
+    "group_wait_all": "the members continue: call aegis_group_wait_all again to wait on",
+    "group_wait_any": "the members continue: call aegis_group_wait_any again to wait on",
     "workspace_exec": "the command was ended: run longer ones with aegis_term_run",
 }
 """The next call, by the command whose ``timeout`` has passed."""
@@ -72,5 +75,9 @@ def _has_timed_out(reply: Mapping[str, Any]) -> bool:
     outcomes = reply.get("result")
     if isinstance(outcomes, list):
         return any((each.get("record") or {}).get("timed_out") for each in outcomes)
+    if "task_id" in reply:
+        return reply.get("ended") is None
+    if "broadcast_id" in reply:
+        return bool(reply["metadata"]["timed_out"])
     is_empty = reply.get("messages") == []
     return is_empty or bool(reply.get("timed_out")) or reply.get("reason") == "timeout"

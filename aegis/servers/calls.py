@@ -29,11 +29,15 @@ MAX_SENTENCE_CHARS = 2000
 class Identity:
     """The identity of a client, as its key proved.
 
-    ``operator`` with ``handle`` None: the operator, who may act under any handle.
+    ``operator`` with ``handle`` None: the operator, who may act under any handle. ``view``: a
+    client of a read-only link, which may see ``terminal:NAME`` or ``agent:HANDLE`` and change
+    nothing. ``page`` is the id of the web page, None for other clients.
     """
 
     handle: str | None
     operator: bool
+    view: str | None = None
+    page: str | None = None
 
 
 OPERATOR = Identity(handle=None, operator=True)
@@ -114,7 +118,11 @@ def within(own: Identity, shown: Identity) -> Identity:
 
 def visible(identity: Identity) -> tuple[Entry, ...]:
     """Return the commands that ``identity`` may use, in the table's order."""
-    return tuple(entry for entry in COMMANDS if identity.operator or not entry.operator)
+    return tuple(
+        entry
+        for entry in COMMANDS
+        if (identity.operator or not entry.operator) and not _is_outside(identity, entry.name)
+    )
 
 
 def find_entry(identity: Identity, name: str) -> Entry:
@@ -141,6 +149,8 @@ def find_stream(identity: Identity, name: str) -> StreamEntry:
     entry = BY_STREAM.get(name)
     if entry is None:
         raise unknown_command(name, list(BY_STREAM))
+    if _is_outside(identity, name):
+        raise Forbidden(f"{name!r} is not open to a read-only link")
     if entry.operator and not identity.operator:
         raise Forbidden(f"{name!r} is for the operator only, and you are {identity.handle!r}")
     return entry
@@ -175,7 +185,23 @@ def one_sentence(text: str) -> str:
     return shorten(" ".join(sendable.split()), MAX_SENTENCE_CHARS)
 
 
+_OF_VIEWS = {
+    "terminal": ("term_read", "term_screen", "terminal_output"),
+    "agent": ("session_read", "session"),
+}
+"""The commands and streams that are open to read-only links, by the kind of their view."""
+
+
+def _is_outside(identity: Identity, name: str) -> bool:
+    """Return whether a read-only link may not use this command or stream at all."""
+    if identity.view is None:
+        return False
+    return name not in _OF_VIEWS.get(identity.view.partition(":")[0], ())
+
+
 def _permitted(identity: Identity, entry: Entry, name: str) -> Entry:
+    if _is_outside(identity, name):
+        raise Forbidden(f"{name!r} is not open to a read-only link")
     if entry.operator and not identity.operator:
         raise Forbidden(f"{name!r} is for the operator only, and you are {identity.handle!r}")
     return entry

@@ -120,6 +120,8 @@ def with_identity(
     operator gave an invalid handle.
     """
     given = command.from_handle
+    if identity.view is not None:
+        return _within_view(command, identity.view, names)
     if identity.handle is not None:
         own = names.address_of(identity.handle)
         if given is not None and name_key(names.address_of(given)) != name_key(own):
@@ -132,6 +134,24 @@ def with_identity(
         return attrs.evolve(command, from_handle=None)
     address = names.address_of(check_handle(given))
     return command if address == given else attrs.evolve(command, from_handle=address)
+
+
+def _within_view(command: Command[Any], view: str, names: Names) -> Command[Any]:
+    """Return ``command`` of a read-only link. Raises ``Forbidden`` if it is about another subject.
+
+    ``find_entry`` has refused commands that change anything.
+    """
+    kind, _, subject = view.partition(":")
+    if kind == "terminal":
+        is_inside = name_key(getattr(command, "name", "")) == name_key(subject)
+    else:
+        handle = getattr(command, "handle", "")
+        is_inside = name_key(names.address_of(handle)) == name_key(names.address_of(subject))
+    if not is_inside:
+        raise Forbidden(f"this read-only link shows the {kind} {subject!r} and nothing else")
+    if command.from_handle is not None:
+        raise Forbidden("a read-only link has no handle: leave from_handle out")
+    return command
 
 
 def with_addresses(command: Command[Any], names: Names) -> Command[Any]:

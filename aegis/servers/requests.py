@@ -3,9 +3,12 @@
 From the client:  {"type": "hello", "version": 1, "token": "…"}      or "session": "…", or neither
                   {"type": "request", "id": 7, "command": "term_run", "arguments": {…}}
                   {"type": "cancel", "id": 7}
-                  open, credit, close: see ``aegis.protocol.streams``
-From the server:  {"type": "hello", "version": 1, "server": "aegis-actors/…", "handle": null}
+                  {"type": "ping", "id": 8}
+                  open, credit, close, claim, release: see ``aegis.protocol.streams``
+From the server:  {"type": "hello", "version": 1, "server": "aegis-actors/…", "instance": "…",
+                   "handle": null}
                   {"type": "reply", "id": 7, "result": {…}}
+                  {"type": "pong", "id": 8}
                   {"type": "error", "id": 7, "code": "busy", "message": "…"}
 
 Each request gets exactly one reply or error, in the order of completion. An error whose ``id`` is
@@ -27,6 +30,7 @@ from aegis.names import shorten
 from aegis.path_text import is_utf8
 from aegis.protocol.streams import (
     MAX_CREDIT,
+    Claim,
     Close,
     Credit,
     Ended,
@@ -34,10 +38,11 @@ from aegis.protocol.streams import (
     Item,
     Open,
     Opened,
+    Release,
     RequestId,
 )
 from aegis.servers.access.json_bounds import MAX_KEYS, has_too_many_keys, read_json
-from aegis.servers.calls import Failure
+from aegis.servers.calls import Failure, Identity
 from aegis.servers.json_text import json_text
 
 PROTOCOL_VERSION = 1
@@ -46,21 +51,28 @@ MAX_ID_CHARS = 128
 MAX_ID_NUMBER = 2**53
 
 _F = TypeVar("_F")
-_KINDS = "'hello', 'request', 'cancel', 'open', 'credit' and 'close'"
+_ABOUT_STREAMS: dict[str, type[Credit | Close | Claim | Release]] = {
+    form.tag: form for form in (Credit, Close, Claim, Release)
+}
+_KINDS = "'hello', 'request', 'cancel', 'ping', 'open', 'credit', 'close', 'claim' and 'release'"
 
 
 @attrs.frozen(kw_only=True)
 class Hello:
-    """The client's protocol version and, optionally, its key."""
+    """The client's protocol version and, optionally, its key.
+
+    ``page`` is the page key of a browser, which is valid together with its cookie.
+    """
 
     version: int
     token: str | None = attrs.field(default=None, repr=False)
     session: str | None = attrs.field(default=None, repr=False)
+    page: str | None = attrs.field(default=None, repr=False)
 
     @property
     def shows_key(self) -> bool:
         """Whether the frame has a key of the client."""
-        return self.token is not None or self.session is not None
+        return any(key is not None for key in (self.token, self.session, self.page))
 
 
 @attrs.frozen
@@ -79,7 +91,14 @@ class Cancel:
     id: RequestId
 
 
-Frame = Hello | Request | Cancel | Open | Credit | Close
+@attrs.frozen
+class Ping:
+    """A check of the connection, answered by a pong."""
+
+    id: RequestId
+
+
+Frame = Hello | Request | Cancel | Ping | Open | Credit | Close | Claim | Release
 
 
 def parse_frame(text: str | bytes) -> Frame:
@@ -93,18 +112,38 @@ def parse_frame(text: str | bytes) -> Frame:
     if kind == "cancel":
         _no_others(document, {"id"}, kind)
         return Cancel(_id(document))
+    if kind == "ping":
+        _no_others(document, {"id"}, kind)
+        return Ping(_id(document))
     if kind == "open":
         return _open(document)
-    if kind in ("credit", "close"):
+    if isinstance(kind, str) and kind in _ABOUT_STREAMS:
         return _about_stream(document, kind)
     raise InvalidRequest(f"'type' must be one of {_KINDS}, not {shorten(json.dumps(kind))}")
 
 
-def hello_frame(server: str, handle: str | None) -> str:
-    """Return the server's answer to a hello; ``handle`` is null for the operator."""
+def hello_frame(server: str, instance: str, identity: Identity) -> str:
+    """Return the server's answer to a hello.
+
+    ``instance`` names this run of the daemon. ``handle`` is null for the operator. A web page is
+    sent its id, and what it may see if its link is limited.
+    """
+    page = {} if identity.page is None else {"page": identity.page, "view": identity.view}
     return json_text(
-        {"type": "hello", "version": PROTOCOL_VERSION, "server": server, "handle": handle}
+        {
+            "type": "hello",
+            "version": PROTOCOL_VERSION,
+            "server": server,
+            "instance": instance,
+            "handle": identity.handle,
+            **page,
+        }
     )
+
+
+def pong_frame(ping: RequestId) -> str:
+    """Return the answer to a ping."""
+    return json_text({"type": "pong", "id": ping})
 
 
 def reply_frame(request: RequestId, result: Mapping[str, Any]) -> str:
@@ -133,16 +172,16 @@ def stream_frame(
 
 
 def _hello(document: dict[str, Any]) -> Hello:
-    _no_others(document, {"version", "token", "session"}, "hello")
+    _no_others(document, {"version", "token", "session", "page"}, "hello")
     version = document.get("version")
     if version != PROTOCOL_VERSION or isinstance(version, bool):
         raise InvalidRequest(f"this server speaks version {PROTOCOL_VERSION}: send it as 'version'")
-    token, session = document.get("token"), document.get("session")
-    if not all(key is None or isinstance(key, str) for key in (token, session)):
-        raise InvalidRequest("'token' and 'session' must be text")
-    if token is not None and session is not None:
-        raise InvalidRequest("give 'token' or 'session', not both")
-    return Hello(version=PROTOCOL_VERSION, token=token, session=session)
+    keys = {name: document.get(name) for name in ("token", "session", "page")}
+    if not all(key is None or isinstance(key, str) for key in keys.values()):
+        raise InvalidRequest("'token', 'session' and 'page' must be text")
+    if sum(key is not None for key in keys.values()) > 1:
+        raise InvalidRequest("give one of 'token', 'session' and 'page'")
+    return Hello(version=PROTOCOL_VERSION, **keys)
 
 
 def _request(document: dict[str, Any]) -> Request:
@@ -162,11 +201,9 @@ def _open(document: dict[str, Any]) -> Open:
     return frame
 
 
-def _about_stream(document: dict[str, Any], kind: str) -> Credit | Close:
-    if kind == "close":
-        return _structured(Close, document, kind)
-    frame = _structured(Credit, document, kind)
-    if not 1 <= frame.amount <= MAX_CREDIT:
+def _about_stream(document: dict[str, Any], kind: str) -> Credit | Close | Claim | Release:
+    frame = _structured(_ABOUT_STREAMS[kind], document, kind)
+    if isinstance(frame, Credit) and not 1 <= frame.amount <= MAX_CREDIT:
         raise InvalidRequest(f"'amount' must be from 1 to {MAX_CREDIT} bytes, not {frame.amount}")
     return frame
 

@@ -15,10 +15,14 @@ import trio
 from actors import Actor, System
 from aegis.errors import StartupError
 from aegis.protocol.resources import ResourceChanged
-from aegis.protocol.streams import CommandItem, TerminalItem
+from aegis.protocol.streams import (
+    CommandItem,
+    TerminalItem,
+)
 from aegis.protocol.tool_sets import Offer
 from aegis.servers.access.admission import allowed_hosts
 from aegis.servers.access.auth import Keys
+from aegis.servers.access.pages import Pages
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.connection import NO_NAMES, Names, Refuse
 from aegis.servers.dispatcher import Dispatcher, connection_spec
@@ -29,11 +33,15 @@ from aegis.servers.gateway.sockets import port_of, tcp_listeners, unix_listener
 from aegis.servers.mcp.lazy import LazyMcp
 from aegis.servers.streams.event_hub import EventHub
 from aegis.servers.streams.sources import Sources
+from aegis.servers.web.site import Site
 from aegis.servers.wires.conversation import ServerContext
 from aegis.servers.wires.unix import serve_unix
 from aegis.servers.wires.websocket import serve_websocket
 
 log = structlog.get_logger("aegis.servers")
+
+END_PAGES_S = 15.0
+"""Seconds between two looks for pages and links whose time is over."""
 
 
 IdentifyPeer = Callable[[System, int], Awaitable[Identity]]
@@ -68,6 +76,7 @@ class Address:
 class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
     """The servers of the daemon at ``address``; it receives the events that clients may watch.
 
+    ``pages`` are the logged-in web pages; None: the daemon serves no page.
     ``settings`` are the defaults of arguments that callers omit, by the keys of the configuration.
     ``refuse`` checks the rights of callers that are bound to a handle. ``identify`` returns the
     identity of a process at the Unix socket. ``names`` are those of agent sessions.
@@ -79,6 +88,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         *,
         address: Address,
         keys: Keys,
+        pages: Pages | None = None,
         open_connections: OpenConnections,
         version: str,
         connections: str,
@@ -92,6 +102,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
     ) -> None:
         self._address = address
         self._keys = keys
+        self._pages = pages
         self._open_connections = open_connections
         self._version = version
         self._connections = connections
@@ -126,19 +137,23 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
             streams=self._sources(),
             keys=self._keys,
             server=f"aegis-actors/{self._version}",
+            pages=self._pages,
         )
         self._mcp = mcp = LazyMcp(port, version=self._version)
         await self.context.start(mcp.run)
         self.context.register("service", "resources")
         hosts = allowed_hosts(self._address.host)
+        web = None if self._pages is None else Site(self._pages, hosts)
         routes = Routes(
             identify=partial(self._identify, self.context.system),
-            http=HttpApp(self._keys, hosts, mcp.handle),
+            http=HttpApp(self._keys, hosts, mcp.handle, web),
             websocket=partial(serve_websocket, context=context, hosts=hosts),
             lines=partial(serve_unix, context=context, mcp=mcp.converse),
             end_sessions=mcp.end_sessions,
         )
         await self.context.start(self._serve, await self._listen(), routes)
+        if self._pages is not None:
+            self.context.start_soon(self._end_pages, self._pages)
 
     async def receive(self, message: ResourceChanged | TerminalItem | CommandItem) -> None:
         """Forward a changed resource to MCP, an event of a terminal to its subscribers."""
@@ -146,6 +161,17 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
             self._mcp.changed(message.key)
         else:
             self._events.publish(message)
+
+    async def _end_pages(self, pages: Pages) -> None:
+        """End the connections of pages and links whose time is over."""
+        while True:
+            await trio.sleep(END_PAGES_S)
+            try:
+                ended = await trio.to_thread.run_sync(pages.drop_ended)
+            except OSError as error:
+                log.warning("ended pages not removed", error=error.strerror)
+            else:
+                self._open_connections.revoke(ended)
 
     def _offer_of(self, identity: Identity) -> Offer:
         if identity.handle is None:

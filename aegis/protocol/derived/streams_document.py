@@ -10,7 +10,7 @@ import inspect
 import json
 import re
 import sys
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 
@@ -21,7 +21,15 @@ from aegis.protocol.streams import CLIENT_FRAMES, SERVER_FRAMES
 
 BEGIN = "<!-- made from aegis/protocol/stream_table.py: what follows is not edited by hand -->\n"
 _LINK = re.compile(r"\(#([a-z]+)\)")
-AGENT_STREAMS = "aegis.protocol.agent_streams"
+MODULES = tuple(
+    f"aegis.protocol.{name}"
+    for name in (
+        *("streams", "output_streams", "agent_streams", "queue_streams", "canvas_streams"),
+        "workflow_streams",
+        "group_streams",
+    )
+)
+"""The modules of streams."""
 END = "<!-- made so far -->\n"
 
 
@@ -60,11 +68,12 @@ def _once(forms: list[type]) -> list[type]:
 def _nested(form: type) -> list[type]:
     """Return the classes of ``streams`` inside an item; others are on the page of tools."""
     types: list[Any] = [field.type for field in resolved_fields(form)]
-    return [each for each in types if _is_ours(each)]
+    inside = [each for union in types for each in get_args(union) or (union,)]
+    return [each for each in inside if _is_ours(each)]
 
 
 def _is_ours(form: Any) -> bool:
-    return getattr(form, "__module__", "") in ("aegis.protocol.streams", AGENT_STREAMS)
+    return getattr(form, "__module__", "") in MODULES
 
 
 def _frame(form: Any) -> str:

@@ -101,12 +101,14 @@ class _OutputBuilder(_BriefBuilder):
         return schema
 
 
+@functools.cache
 def _described_by(cls: type) -> str:
-    """The tool that describes ``cls``: the first that returns it, or else that has it within."""
-    for entry in COMMANDS:
-        if entry.reply is cls:
-            return entry.tool
-    return next(entry.tool for entry in COMMANDS if cls in _classes_within(entry.reply))
+    """The tool that describes ``cls``: the first that returns it, or else that has it within.
+
+    One of the operator's only if no other does.
+    """
+    fitting = [entry for entry in COMMANDS if cls in _classes_within(entry.reply)]
+    return min(fitting, key=lambda entry: (entry.operator, entry.reply is not cls)).tool
 
 
 def _classes_within(form: Any) -> Iterator[Any]:

@@ -121,6 +121,23 @@ def host_name(authority: str) -> str | None:
     return name if port is None or _is_port(port) else None
 
 
+def cookie_name(host: str, *, is_view: bool) -> str:
+    """Return the name of a page's cookie at the address ``host``, a value of the Host header.
+
+    The name has the port: browsers send cookies to all ports of a host, and two daemons must not
+    replace each other's. A read-only link has a cookie of its own.
+    """
+    _, port = _split_authority(host)
+    return f"aegis-{'view-' if is_view else ''}{port or '80'}"
+
+
+def cookie_value(headers: Headers, name: str) -> str:
+    """Return the value of a cookie; empty if it was not sent exactly once (RFC 6265, 5.4)."""
+    pairs = (pair.strip() for line in values(headers, b"cookie") for pair in line.split(";"))
+    found = [value for key, _, value in (pair.partition("=") for pair in pairs) if key == name]
+    return found[0] if len(found) == 1 else ""
+
+
 def _split_authority(authority: str) -> tuple[str, str | None]:
     text = authority.lower()
     if text.startswith("["):

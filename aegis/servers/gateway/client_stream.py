@@ -6,6 +6,7 @@ so the deadline is inside ``send_all``; closing the socket ends a shielded send 
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -45,7 +46,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
         self.is_local = inner.socket.family == socket.AF_UNIX
         self.is_stranger = True
         self.is_voided = False
-        self._is_ended = False
+        self._is_ended = self._is_sending = False
         self.identities: set[Identity] = set()
         self.process: Identity | None = None
         self.ending = trio.Event()
@@ -87,18 +88,41 @@ class ClientStream(trio.abc.HalfCloseableStream):
         return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send ``data``. Raises ``BrokenResourceError`` if the client did not read it in time.
+        """Send ``data``; a checkpoint only if the socket does not take all of it at once.
+
+        Raises ``BrokenResourceError`` if the client did not read it in time.
 
         The connection is aborted then, as it is unknown how much of ``data`` arrived. Also raised
         after ``send_eof``, which Hypercorn calls from another task.
         """
         if self._is_ended:
             raise trio.BrokenResourceError("the connection is being closed")
-        with trio.move_on_after(self._send_limit_s) as limit, self.holding(len(data)):
-            await self._inner.send_all(data)
+        rest = self._send_now(data)
+        if not rest:
+            return
+        with trio.move_on_after(self._send_limit_s) as limit, self.holding(len(rest)):
+            await self._send_rest(rest)
         if limit.cancelled_caught:
             self.abort()
             raise trio.BrokenResourceError("the client does not read")
+
+    def _send_now(self, data: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:
+        """Send as much as the socket takes at once; return the rest."""
+        # Nearly every message fits. A checkpoint and a deadline would cost more than the send.
+        if self._is_sending:
+            return data
+        try:
+            return memoryview(data)[os.write(self.socket.fileno(), data) :]
+        except OSError:  # the socket is full or broken: ``_inner`` waits, or raises Trio's error
+            return data
+
+    async def _send_rest(self, rest: bytes | bytearray | memoryview) -> None:
+        # A second task gets BusyResourceError from ``_inner``, and changes nothing for the first.
+        was_sending, self._is_sending = self._is_sending, True
+        try:
+            await self._inner.send_all(rest)
+        finally:
+            self._is_sending = was_sending
 
     async def wait_send_all_might_not_block(self) -> None:
         """Wait until the client can take more."""

@@ -1,5 +1,5 @@
 """The ASGI application: ``/mcp``, ``/mcp/s/<secret>`` and ``/mcp/s/<secret>/mcp`` for MCP clients,
-``/health`` without a key.
+``/health`` without a key, and the web page.
 
 Host, Origin, key and size of a request are checked before it reaches MCP, and the key is removed
 from it. A refused request is answered with a status and one sentence.
@@ -8,7 +8,7 @@ from it. A refused request is answered with a status and one sentence.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import structlog
@@ -36,13 +36,26 @@ log = structlog.get_logger("aegis.servers.http")
 McpHandler = Callable[[Identity, Scope, Receive, Send], Awaitable[None]]
 
 
+class Web(Protocol):
+    """The server of the web page."""
+
+    async def serves(self, path: str) -> bool:
+        """Return whether a path belongs to the page."""
+        ...
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
+        """Answer a request for a path of the page; return a refusal for the caller to send."""
+        ...
+
+
 @attrs.frozen
 class HttpApp:
-    """The ASGI application; ``hosts`` are the accepted host names."""
+    """The ASGI application; ``hosts`` are the accepted host names, ``web`` serves the web page."""
 
     keys: Keys
     hosts: frozenset[str]
     mcp: McpHandler
+    web: Web | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -57,6 +70,11 @@ class HttpApp:
             log.exception("an HTTP request failed", method=scope["method"])
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.web is not None and await self.web.serves(scope["path"]):
+            refusal = await self.web.serve(scope, receive, send)
+            if refusal is not None:
+                await answer(refusal, receive, send)
+            return
         admitted = self._admit(scope)
         if isinstance(admitted, Answer):
             await answer(admitted, receive, send)

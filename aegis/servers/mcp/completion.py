@@ -11,7 +11,12 @@ import mcp_types as types
 
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.naming import name_key
-from aegis.protocol.resources import INBOX_TEMPLATE, LEDGER_TEMPLATE
+from aegis.protocol.resources import (
+    CANVAS_TEMPLATE,
+    INBOX_TEMPLATE,
+    LEDGER_TEMPLATE,
+    QUEUE_TEMPLATE,
+)
 from aegis.protocol.table import BY_NAME
 from aegis.servers.calls import CallPort
 from aegis.servers.mcp.context import STOPPING, Context, caller_of, identity_of
@@ -46,6 +51,10 @@ class McpCompletion:
         match params.ref.uri, params.argument.name:
             case str(uri), "name" if uri == LEDGER_TEMPLATE:
                 return [info["name"] for info in (await self._reply(ctx, "term_list"))["result"]]
+            case str(uri), "name" if uri == CANVAS_TEMPLATE:
+                return [info["name"] for info in (await self._reply(ctx, "canvas_list"))["result"]]
+            case str(uri), "name" if uri == QUEUE_TEMPLATE:
+                return [info["queue"] for info in (await self._reply(ctx, "queue_list"))["result"]]
             case str(uri), "handle" if uri == INBOX_TEMPLATE:
                 return await self._handles(ctx)
         return []

@@ -9,7 +9,7 @@ from typing import Any
 from aegis.errors import Forbidden
 from aegis.protocol.entry import Entry
 from aegis.protocol.naming import name_key
-from aegis.protocol.resources import Inbox, Resource
+from aegis.protocol.resources import CanvasResource, Inbox, QueueResource, Resource
 from aegis.protocol.table import BY_NAME
 from aegis.servers.calls import Identity
 from aegis.servers.json_text import json_text
@@ -35,19 +35,29 @@ def reading_of(identity: Identity, resource: Resource) -> tuple[Entry, dict[str,
     if isinstance(resource, Inbox):
         who = {"from_handle": resource.handle} if identity.operator else {}
         return BY_NAME["inbox_read"], {"limit": MAX_ITEMS, **who}
+    if isinstance(resource, CanvasResource):
+        return BY_NAME["canvas_read"], {"name": resource.name}
+    if isinstance(resource, QueueResource):
+        return BY_NAME["task_list"], {"queue": resource.name, "limit": MAX_ITEMS}
     return BY_NAME["term_read"], {"name": resource.name, "last_n": MAX_ITEMS}
 
 
 def document_of(plain: Mapping[str, Any]) -> str:
     """Return the reply of that command as JSON text, with ``more`` if it was truncated.
 
-    Truncation keeps the newest records and the oldest messages, which are acknowledged first.
+    Truncation keeps the newest records, the oldest messages, which are acknowledged first, and the
+    tasks that have not ended.
     """
     if "messages" in plain:
         kept = _fitting(plain["messages"])
         more = {"more": True} if len(kept) < len(plain["messages"]) else {}
         return json_text({"messages": kept, "next": kept[-1]["id"] if kept else None, **more})
-    kept = _fitting(plain["result"][::-1])[::-1]
+    if "sections" in plain:  # a reply is no larger than a resource
+        return json_text(plain)
+    if any("task_id" in each for each in plain["result"][:1]):
+        kept = _fitting(plain["result"])
+    else:
+        kept = _fitting(plain["result"][::-1])[::-1]
     more = {"more": True} if plain.get("more") or len(kept) < len(plain["result"]) else {}
     damaged = {"damaged": plain["damaged"]} if plain.get("damaged") else {}
     return json_text({"result": kept, **more, **damaged})

@@ -23,10 +23,14 @@ from mcp.shared.exceptions import MCPError
 from aegis.errors import Unavailable
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.resources import (
+    CANVAS_TEMPLATE,
     INBOX_TEMPLATE,
     LEDGER_TEMPLATE,
+    QUEUE_TEMPLATE,
+    CanvasResource,
     Inbox,
     Ledger,
+    QueueResource,
     Resource,
     resource_at,
 )
@@ -90,11 +94,13 @@ class McpResources:
     async def list_resources(
         self, ctx: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """List the ledgers of open terminals, and the caller's own inbox."""
+        """List the ledgers of open terminals, canvases, queues, and the caller's own inbox."""
         with self._running_calls.call(), refusals("resources"):
-            reply = await self._port.call(caller_of(ctx), BY_NAME["term_list"], {})
-            infos: Any = to_plain(reply)["result"]
-            found: list[Resource] = [Ledger(info["name"]) for info in infos]
+            found: list[Resource] = []
+            for command, resource, name in _LISTED:
+                reply = await self._port.call(caller_of(ctx), BY_NAME[command], {})
+                infos: Any = to_plain(reply)["result"]
+                found += [resource(info[name]) for info in infos]
             found.append(Inbox(identity_of(ctx).handle or "human"))
             return types.ListResourcesResult(resources=[_described(each) for each in found])
         raise mcp_error(STOPPING, "resources")
@@ -121,7 +127,12 @@ class McpResources:
 
     async def _check_exists(self, caller: Caller, resource: Resource) -> None:
         """Raise as reading the resource would. An inbox exists for each caller that may read it."""
-        if isinstance(resource, Ledger):
+        if isinstance(resource, CanvasResource):
+            await self._port.call(caller, BY_NAME["canvas_read"], {"name": resource.name})
+        elif isinstance(resource, QueueResource):
+            named = {"queue": resource.name, "limit": 1}
+            await self._port.call(caller, BY_NAME["task_list"], named)
+        elif isinstance(resource, Ledger):
             arguments: Mapping[str, object] = {"name": resource.name, "last_n": 1}
             await self._port.call(caller, BY_NAME["term_read"], arguments)
 
@@ -315,6 +326,10 @@ def mcp_error(failure: Failure, subject: str) -> MCPError:
 def _described(resource: Resource) -> types.Resource:
     if isinstance(resource, Ledger):
         name, description = f"Ledger of {resource.name}", _LEDGER_DOC
+    elif isinstance(resource, CanvasResource):
+        name, description = f"Canvas {resource.name}", _CANVAS_DOC
+    elif isinstance(resource, QueueResource):
+        name, description = f"Queue {resource.name}", _QUEUE_DOC
     else:
         name, description = f"Inbox of {resource.handle}", _INBOX_DOC
     return types.Resource(
@@ -324,6 +339,15 @@ def _described(resource: Resource) -> types.Resource:
 
 _LEDGER_DOC = "The newest commands of the terminal, as aegis_term_read gives them; at most 340 KiB."
 _INBOX_DOC = "The unacknowledged messages of the handle, as aegis_inbox_read gives them."
+_CANVAS_DOC = "The sections of the canvas with their revs, as aegis_canvas_read gives them."
+_QUEUE_DOC = "The tasks of the queue, as aegis_task_list gives them; the newest ended ones last."
+
+_LISTED: tuple[tuple[str, Callable[[str], Resource], str], ...] = (
+    ("term_list", Ledger, "name"),
+    ("canvas_list", CanvasResource, "name"),
+    ("queue_list", QueueResource, "queue"),
+)
+"""The commands that list what has a resource, with the field of the name."""
 
 _TEMPLATES = [
     types.ResourceTemplate(
@@ -332,5 +356,7 @@ _TEMPLATES = [
     for name, template, doc in (
         ("Ledger of a terminal", LEDGER_TEMPLATE, _LEDGER_DOC),
         ("Inbox of a handle", INBOX_TEMPLATE, _INBOX_DOC),
+        ("Canvas", CANVAS_TEMPLATE, _CANVAS_DOC),
+        ("Queue", QUEUE_TEMPLATE, _QUEUE_DOC),
     )
 ]

@@ -7,23 +7,36 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import attrs
 import trio
 
 from actors import ActorCrashed, ActorStopped, MailboxFull, Request, System
-from aegis.errors import Unavailable
+from aegis.errors import NotFound, Unavailable
 from aegis.protocol.agent_streams import (
     AgentItem,
     AgentsItem,
+    CommandOutputItem,
     EntriesItem,
     SessionStart,
+    StreamAgentCommand,
+    StreamAgents,
     StreamSession,
 )
-from aegis.protocol.feeds import FollowAgents, FollowSession, SessionPlace
+from aegis.protocol.feeds import (
+    AgentCommandNews,
+    FollowAgentCommand,
+    FollowAgents,
+    FollowSession,
+    SessionPlace,
+)
 from aegis.servers.streams.outlet import StreamOut
 from aegis.servers.streams.pace import FramePace
 
 AGENTS_S = 0.05
 """The interval, in seconds, between news of sessions: more changes of one become its newest."""
+
+COMMAND_S = 0.05
+"""The interval, in seconds, between two pieces of a command's output."""
 
 AGAIN_S = 0.05
 """Seconds before a retry where a session has just ended, or its mailbox is full."""
@@ -31,6 +44,22 @@ AGAIN_S = 0.05
 STOPPING = "the daemon is starting or stopping; try again"
 
 T = TypeVar("T")
+
+
+async def follow_of_agents(
+    system: System, command: StreamAgents | StreamSession | StreamAgentCommand, out: StreamOut
+) -> str:
+    """Serve one of the streams of agents; return the sentence that ends it.
+
+    Raises ``AegisError`` or ``AskError``.
+    """
+    match command:
+        case StreamAgents(from_handle=handle):
+            return await follow_agents(system, handle, out)
+        case StreamSession():
+            return await follow_session(system, command, out)
+        case StreamAgentCommand():
+            return await follow_command(system, command, out)
 
 
 async def follow_agents(system: System, handle: str | None, out: StreamOut) -> str:
@@ -73,9 +102,51 @@ async def follow_session(system: System, command: StreamSession, out: StreamOut)
             await out.room()
         if news.entries:
             await out.item(EntriesItem(entries=news.entries))
-        pace = pace.after(trio.current_time())
-        await trio.sleep_until(pace.next_at)
+        now = trio.current_time()
+        pace = pace.after(now)
+        # A sleep until a time in the past takes as long as three requests.
+        if pace.next_at > now:
+            await trio.sleep_until(pace.next_at)
     return f"session {handle!r} is closed"
+
+
+async def follow_command(system: System, command: StreamAgentCommand, out: StreamOut) -> str:
+    """Send the output of an agent's command to ``out`` until it is released; return a sentence.
+
+    Raises ``AegisError`` or ``AskError``.
+    """
+    cursor, seen, is_open = 0, None, False
+    while True:
+        request = FollowAgentCommand(
+            handle=command.handle,
+            command=command.command,
+            from_handle=command.from_handle,
+            cursor=cursor,
+            seen=seen,
+        )
+        try:
+            news: AgentCommandNews = await _ask(system, request)
+        except NotFound:
+            if not is_open:
+                raise
+            return f"command {command.command!r} of {command.handle!r} was released"
+        if not is_open:
+            is_open = True
+            await out.opened(None)
+        await out.room()
+        if news.begin > cursor:
+            await out.gap(news.begin - cursor)
+            await out.room()
+        cursor, seen = news.cursor, attrs.evolve(news, text="")
+        item = CommandOutputItem(
+            text=news.text,
+            line=news.line,
+            has_ended=news.has_ended,
+            exit_code=news.exit_code,
+            signal=news.signal,
+        )
+        await out.item(item)
+        await trio.sleep(COMMAND_S)
 
 
 async def _ask(system: System, request: Request[T]) -> T:

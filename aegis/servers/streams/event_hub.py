@@ -6,7 +6,10 @@ from collections import deque
 
 import trio
 
-from aegis.protocol.streams import CommandItem, TerminalItem
+from aegis.protocol.streams import (
+    CommandItem,
+    TerminalItem,
+)
 
 DaemonEvent = TerminalItem | CommandItem
 

@@ -16,10 +16,12 @@ from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.stream_table import StreamEntry
 from aegis.protocol.streams import (
     MAX_CHUNK_BYTES,
+    Claim,
     Gap,
     Item,
     Opened,
     OutputBytes,
+    Release,
     RequestId,
     chunk_size,
     may_send_text,
@@ -57,6 +59,9 @@ class FloodLimit:
 SendKeys = Callable[[bytes], Reply[Any]]
 """A function that sends keys to the terminal. Raises ``AegisError`` or ``AskError``."""
 
+SendSize = Callable[[Claim | Release], Reply[Any]]
+"""A function that claims or releases the terminal's size. Raises as ``SendKeys`` does."""
+
 
 class StreamOut(Protocol):
     """The client's side of a stream, as its source uses it."""
@@ -83,16 +88,16 @@ class StreamOut(Protocol):
     async def output(self, cursor: int, data: bytes) -> None:
         """Send bytes of a terminal, at most as many as there is room for."""
 
-    def takes_keys(self, send: SendKeys) -> None:
-        """Pass the client's keys to ``send`` from now on."""
+    def takes_input(self, send_keys: SendKeys, send_size: SendSize) -> None:
+        """Pass the client's keys and claims on from now on."""
 
 
 class Outlet:
     """A ``StreamOut`` for the stream ``number``, with an initial ``credit``.
 
     ``channel`` is the channel of its binary messages, None if it has none. ``send`` sends one
-    message, ``flood_limit`` limits large output. ``on_keys`` is called with the function that sends
-    the channel's keys to the terminal.
+    message, ``flood_limit`` limits large output. ``on_input`` is called with the functions that
+    send the channel's keys, and claims of the size, to the terminal.
     """
 
     def __init__(
@@ -102,14 +107,14 @@ class Outlet:
         credit: int,
         send: Callable[[str | bytes], Awaitable[None]],
         flood_limit: FloodLimit,
-        on_keys: Callable[[SendKeys], None],
+        on_input: Callable[[SendKeys, SendSize], None],
     ) -> None:
         self._id = number
         self._channel = channel
         self._credit = credit
         self._send_message = send
         self._flood_limit = flood_limit
-        self._on_keys = on_keys
+        self._on_input = on_input
         self._pace = Pace()
         self._more = trio.Event()
         self._sending = trio.CancelScope()
@@ -164,9 +169,9 @@ class Outlet:
         await self._send(pack_output(OutputBytes(self._channel, cursor, data)))
         self._pace = self._pace.after(len(data), trio.current_time())
 
-    def takes_keys(self, send: SendKeys) -> None:
-        """Pass the client's keys to ``send`` from now on."""
-        self._on_keys(send)
+    def takes_input(self, send_keys: SendKeys, send_size: SendSize) -> None:
+        """Pass the client's keys and claims on from now on."""
+        self._on_input(send_keys, send_size)
 
     async def _pay_and_send(self, frame: str) -> None:
         self._credit -= len(frame)

@@ -7,10 +7,14 @@ from typing import Any
 
 from actors import ActorCrashed, Change, Gap, Node, Ref, Request, System
 from aegis.errors import Forbidden, Unavailable
-from aegis.protocol.agent_streams import StreamAgents, StreamSession
+from aegis.protocol.agent_streams import StreamAgentCommand, StreamAgents, StreamSession
+from aegis.protocol.canvas_streams import StreamCanvases
 from aegis.protocol.daemon import tree_node
 from aegis.protocol.derived.wire import arguments_from
 from aegis.protocol.feeds import FollowInbox, InboxNews
+from aegis.protocol.group_streams import StreamGroups
+from aegis.protocol.output_streams import StreamOutput
+from aegis.protocol.queue_streams import StreamQueues
 from aegis.protocol.requests import FollowRequests, RequestNews
 from aegis.protocol.stream_table import StreamEntry
 from aegis.protocol.streams import (
@@ -20,22 +24,27 @@ from aegis.protocol.streams import (
     SnapshotItem,
     StreamEvents,
     StreamInbox,
-    StreamOutput,
     StreamRequests,
     StreamTree,
+    TerminalsItem,
     TreeChange,
 )
-from aegis.servers.calls import Caller
+from aegis.protocol.terminals import ListTerminals, TerminalList
+from aegis.protocol.workflow_streams import StreamWorkflows
+from aegis.servers.calls import Caller, Identity
 from aegis.servers.connection import Names, Refuse, with_identity
-from aegis.servers.streams.agent_source import follow_agents, follow_session
+from aegis.servers.streams.agent_source import follow_of_agents
 from aegis.servers.streams.event_hub import EventHub
 from aegis.servers.streams.outlet import StreamOut
-from aegis.servers.streams.output_source import follow_output
+from aegis.servers.streams.output_source import InputRights, follow_output
+from aegis.servers.streams.states_source import follow_states
 
 MESSAGES_AT_ONCE = 16
 """Messages of an inbox that are read at a time for a client."""
 
 STOPPED = "the daemon stops"
+
+READ_ONLY = "this link is read-only: nothing can be typed or resized through it"
 
 
 class Sources:
@@ -75,30 +84,36 @@ class Sources:
             self._on_handle(command.from_handle)
         match command:
             case StreamOutput():
-                refusal = self._refuse_keys(caller.identity.handle, command.name)
-                return await follow_output(self._system, command, out, refusal)
+                rights = self._input_rights(caller.identity, command.name)
+                return await follow_output(self._system, command, out, rights)
             case StreamTree():
                 return await self._follow_tree(out)
             case StreamInbox():
                 return await self._follow_inbox(command, out)
             case StreamRequests(from_handle=handle):
                 return await self._follow_requests(handle, out)
-            case StreamAgents(from_handle=handle):
-                return await follow_agents(self._system, handle, out)
-            case StreamSession():
-                return await follow_session(self._system, command, out)
+            case StreamAgents() | StreamSession() | StreamAgentCommand():
+                return await follow_of_agents(self._system, command, out)
+            case StreamQueues() | StreamCanvases() | StreamWorkflows() | StreamGroups():
+                return await follow_states(self._system, command, out)
             case StreamEvents():
                 return await self._follow_events(out)
         raise AssertionError(f"there is no source for {entry.name}")
 
-    def _refuse_keys(self, bound: str | None, terminal: str) -> str | None:
-        """Return why a handle may not type. Raises ``Forbidden`` if it may not even look."""
+    def _input_rights(self, identity: Identity, terminal: str) -> InputRights:
+        """Return why a client may not type or resize. Raises ``Forbidden`` if it may not look."""
+        if identity.view is not None:
+            return InputRights(keys_refusal=READ_ONLY, size_refusal=READ_ONLY)
+        bound = identity.handle
         if bound is None:
-            return None
+            return InputRights()
         refusal = self._refuse(bound, "term_output", (terminal,))
         if refusal is not None:
             raise Forbidden(refusal)
-        return self._refuse(bound, "term_keys", (terminal,))
+        return InputRights(
+            keys_refusal=self._refuse(bound, "term_keys", (terminal,)),
+            size_refusal=self._refuse(bound, "term_resize", (terminal,)),
+        )
 
     async def _follow_tree(self, out: StreamOut) -> str:
         with self._system.watch_tree() as watch:
@@ -119,16 +134,26 @@ class Sources:
         self._on_listener()
         subscription = self._events.subscribe()
         try:
+            listed = await self._terminals()
             await out.opened(None)
+            await out.room()
+            await out.item(listed)
             while True:
                 await out.room()
                 missed, event = await subscription.next()
                 if missed:
                     await out.gap(missed)
                     await out.room()
+                    await out.item(await self._terminals())
+                    await out.room()
                 await out.item(event)
         finally:
             subscription.close()
+
+    async def _terminals(self) -> TerminalsItem:
+        """Return all open terminals, after the events so far."""
+        listed: TerminalList = await self._ask_across_crashes("terminals", ListTerminals())
+        return TerminalsItem(terminals=listed.result)
 
     async def _follow_inbox(self, command: StreamInbox, out: StreamOut) -> str:
         handle = command.from_handle or "human"

@@ -9,22 +9,33 @@ from __future__ import annotations
 import enum
 import math
 import secrets
+from collections.abc import Sequence
 
 import attrs
 import trio
 
 from aegis.errors import AegisError, Forbidden, InvalidRequest
-from aegis.protocol.streams import Close, Credit, Open, RequestId
+from aegis.protocol.streams import (
+    Claim,
+    Close,
+    Credit,
+    Open,
+    Release,
+    RequestId,
+)
 from aegis.servers.access.auth import Keys
+from aegis.servers.access.pages import Pages
 from aegis.servers.calls import Caller, CallPort, Face, Failure, Identity, one_sentence, within
 from aegis.servers.requests import (
     Cancel,
     Frame,
     Hello,
+    Ping,
     Request,
     error_frame,
     hello_frame,
     parse_frame,
+    pong_frame,
 )
 from aegis.servers.streams.outlet import FloodLimit, StreamPort
 from aegis.servers.wires.open_streams import OpenStreams
@@ -39,6 +50,7 @@ HELLO_LIMIT_S = 10.0
 class ServerContext:
     """The shared objects of all conversations: the ports, the keys, the server's name and version.
 
+    ``instance`` names this run of the daemon, ``pages`` are the logged-in web pages.
     ``flood_limit`` is shared by the streams of all conversations.
     """
 
@@ -46,6 +58,8 @@ class ServerContext:
     streams: StreamPort
     keys: Keys
     server: str
+    instance: str = attrs.field(factory=lambda: secrets.token_hex(8))
+    pages: Pages | None = None
     flood_limit: FloodLimit = attrs.field(factory=FloodLimit)
 
 
@@ -56,19 +70,30 @@ class End(enum.Enum):
     STOPPING = "the daemon stops"
     NO_HELLO = f"no hello came within {HELLO_LIMIT_S:g} seconds"
     FORBIDDEN = "not a valid key"
+    LOGGED_OUT = "log in again: aegis-actors web"
     ABUSE = f"{MAX_STRIKES} malformed messages in a row"
 
 
+class LoggedOut(Forbidden):
+    """The error for a page whose keys are not, or no longer, valid."""
+
+
 async def converse(
-    wire: Wire, context: ServerContext, face: Face, identity: Identity | None, stopping: trio.Event
+    wire: Wire,
+    context: ServerContext,
+    face: Face,
+    identity: Identity | None,
+    stopping: trio.Event,
+    cookies: Sequence[str] = (),
 ) -> End:
     """Serve a client until it disconnects, is refused, or ``stopping``.
 
     ``identity`` is the client's identity by its connection alone; None: it must send a hello first.
+    ``cookies`` are those of a browser whose page has the origin of this daemon.
     Requests in progress are cancelled when the client disconnects; at ``stopping`` they are still
     answered.
     """
-    conversation = _Conversation(wire, context, face, identity)
+    conversation = _Conversation(wire, context, face, identity, cookies)
     try:
         return await conversation.run(stopping)
     finally:
@@ -86,8 +111,14 @@ class _Client:
 
 class _Conversation:
     def __init__(
-        self, wire: Wire, context: ServerContext, face: Face, identity: Identity | None
+        self,
+        wire: Wire,
+        context: ServerContext,
+        face: Face,
+        identity: Identity | None,
+        cookies: Sequence[str],
     ) -> None:
+        self._cookies = cookies
         self._wire = wire
         self._context = context
         self._face: Face = face
@@ -134,7 +165,7 @@ class _Conversation:
                 await self._send_error(error)
             except Forbidden as error:
                 await self._send_error(error)
-                return End.FORBIDDEN
+                return End.LOGGED_OUT if isinstance(error, LoggedOut) else End.FORBIDDEN
             except trio.TooSlowError:
                 return End.NO_HELLO
         return End.ABUSE
@@ -149,8 +180,8 @@ class _Conversation:
         if self._client is None:
             self._client = self._introduce(frame, nursery)
             if isinstance(frame, Hello):
-                handle = self._client.caller.identity.handle
-                await self._send(hello_frame(self._context.server, handle))
+                context, identity = self._context, self._client.caller.identity
+                await self._send(hello_frame(context.server, context.instance, identity))
                 return
         await self._carry_out(frame, self._client)
 
@@ -170,10 +201,17 @@ class _Conversation:
                 client.streams.give_credit(frame)
             case Close():
                 client.streams.close(frame)
+            case Claim() | Release():
+                client.streams.size(frame)
+            case Ping():
+                await self._send(pong_frame(frame.id))
 
     def _introduce(self, first: Frame, nursery: trio.Nursery) -> _Client:
         shown = first if isinstance(first, Hello) else Hello(version=1)
-        identity = identity_of(shown, self._context.keys, self._identity)
+        if shown.page is None:
+            identity = identity_of(shown, self._context.keys, self._identity)
+        else:
+            identity = self._page_identity(shown.page)
         caller = Caller(identity, self._face, secrets.token_hex(8))
         self._context.port.opened(caller)
         self._wire.trust(identity if shown.shows_key else None)
@@ -185,6 +223,14 @@ class _Conversation:
                 self._context.streams, caller, self._send, self._context.flood_limit, nursery
             ),
         )
+
+    def _page_identity(self, key: str) -> Identity:
+        """Return the identity of a page. Raises ``LoggedOut``."""
+        pages = self._context.pages
+        found = None if pages is None else pages.identity_of(self._cookies, key)
+        if found is None:
+            raise LoggedOut("this page is not logged in, or no longer: aegis-actors web")
+        return found
 
     async def _send_error(self, error: AegisError) -> None:
         failure = Failure(error.code, one_sentence(str(error)))

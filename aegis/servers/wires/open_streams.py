@@ -6,18 +6,34 @@ A stream that fails sends its error and ends; the other streams and requests con
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import attrs
 import structlog
 import trio
 
 from aegis.errors import InvalidRequest
+from aegis.protocol.output_streams import (
+    KeysRefusedItem,
+    Refused,
+    SizeRefusedItem,
+)
 from aegis.protocol.stream_table import BY_STREAM, StreamEntry
-from aegis.protocol.streams import MAX_STREAMS, Close, Credit, Ended, Open, RequestId, unpack_keys
+from aegis.protocol.streams import (
+    MAX_STREAMS,
+    Claim,
+    Close,
+    Credit,
+    Ended,
+    Open,
+    Release,
+    RequestId,
+    unpack_keys,
+)
 from aegis.servers.calls import Caller, Failure, failure_of, find_stream, internal_failure
 from aegis.servers.requests import error_frame, stream_frame
-from aegis.servers.streams.key_sender import KeySender
-from aegis.servers.streams.outlet import FloodLimit, Outlet, SendKeys, StreamPort
+from aegis.servers.streams.input_sender import InputSender
+from aegis.servers.streams.outlet import FloodLimit, Outlet, SendKeys, SendSize, StreamPort
 from aegis.servers.wires.port import WireClosed
 
 CANCELLED = Failure("cancelled", "closed by the client before it was open")
@@ -38,7 +54,8 @@ class _Stream:
     channel: int | None
     outlet: Outlet
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-    typist: KeySender | None = None
+    typist: InputSender[bytes] | None = None
+    sizer: InputSender[Claim | Release] | None = None
     typing: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     why: Failure | None = None
 
@@ -86,7 +103,7 @@ class OpenStreams:
             frame.credit,
             self._send,
             self._flood_limit,
-            lambda send: self._begin_typing(stream, send),
+            lambda send_keys, send_size: self._begin_input(stream, send_keys, send_size),
         )
         stream = _Stream(frame, channel, outlet)
         self._streams[frame.id] = stream
@@ -113,7 +130,13 @@ class OpenStreams:
             raise InvalidRequest(f"no stream of this connection has channel {channel}")
         stream = self._channels.get(channel)
         if stream is not None and stream.typist is not None:
-            stream.typist.type(keys)
+            stream.typist.put(keys)
+
+    def size(self, frame: Claim | Release) -> None:
+        """Claim or release the size of a stream's terminal."""
+        stream = self._streams.get(frame.id)
+        if stream is not None and stream.sizer is not None:
+            stream.sizer.put(frame)
 
     def stop(self) -> None:
         """End all streams, as the daemon stops or the client's key is void."""
@@ -138,13 +161,17 @@ class OpenStreams:
         self._last_channel += 1
         return self._last_channel
 
-    def _begin_typing(self, stream: _Stream, send: SendKeys) -> None:
-        stream.typist = KeySender(send, stream.outlet)
-        self._nursery.start_soon(self._run_typist, stream, stream.typist)
+    def _begin_input(self, stream: _Stream, send_keys: SendKeys, send_size: SendSize) -> None:
+        outlet = stream.outlet
+        stream.typist = InputSender(send_keys, outlet, _keys_refused)
+        stream.sizer = InputSender(send_size, outlet, _size_refused)
+        self._nursery.start_soon(self._run_input, stream, stream.typist, stream.sizer)
 
-    async def _run_typist(self, stream: _Stream, typist: KeySender) -> None:
+    async def _run_input(self, stream: _Stream, *senders: InputSender[Any]) -> None:
         with stream.typing:
-            await typist.run()
+            async with trio.open_nursery() as nursery:
+                for sender in senders:
+                    nursery.start_soon(sender.run)
 
     async def _serve(self, stream: _Stream) -> None:
         failure: Failure | None = None
@@ -175,6 +202,14 @@ class OpenStreams:
                 failure = internal_failure(f"stream {frame.stream}")
             return failure
         return Failure("closed", sentence)
+
+
+def _keys_refused(refused: Refused) -> KeysRefusedItem:
+    return KeysRefusedItem(keys_refused=refused)
+
+
+def _size_refused(refused: Refused) -> SizeRefusedItem:
+    return SizeRefusedItem(size_refused=refused)
 
 
 def _last_frame(stream: _Stream, failure: Failure | None) -> str:

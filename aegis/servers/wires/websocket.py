@@ -15,7 +15,15 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
 from aegis.errors import AegisError
-from aegis.servers.access.admission import Answer, bearer_token, turned_away, values
+from aegis.servers.access.admission import (
+    Answer,
+    Headers,
+    bearer_token,
+    cookie_name,
+    cookie_value,
+    turned_away,
+    values,
+)
 from aegis.servers.access.auth import Keys
 from aegis.servers.calls import OPERATOR, Identity, within
 from aegis.servers.gateway.client_stream import ClientStream
@@ -31,7 +39,9 @@ CLOSE_LIMIT_S = 1.0
 STRANGER_BYTES = 65_536
 """The number of bytes, head included, that a client may send before it has sent a key."""
 
-_CLOSE_CODES = {End.CLIENT_GONE: 1000, End.STOPPING: 1001}
+_CLOSE_CODES = {End.CLIENT_GONE: 1000, End.STOPPING: 1001, End.LOGGED_OUT: 4401}
+"""Scripts of a page see the code and the reason; of a refused handshake they see neither."""
+
 _POLICY_VIOLATION = 1008
 
 
@@ -66,7 +76,8 @@ async def serve_websocket(
         connection = await _handshake(nursery, stream)
         if connection is not None:
             wire = _WebSocketWire(connection, stream)
-            end = await converse(wire, context, "websocket", admitted, stopping)
+            cookies = page_cookies(head.headers)
+            end = await converse(wire, context, "websocket", admitted, stopping, cookies)
             await _close(connection, End.FORBIDDEN if stream.is_voided else end)
         nursery.cancel_scope.cancel()
 
@@ -88,6 +99,18 @@ def admit(head: RequestHead, keys: Keys, hosts: frozenset[str]) -> Identity | An
     token = bearer_token(head.headers)
     identity = None if token is None else keys.identity_of_token(token)
     return identity or Answer(401, "the token in the Authorization header is not valid")
+
+
+def page_cookies(headers: Headers) -> list[str]:
+    """Return the cookies of a page of this daemon; none if the request has no Origin header.
+
+    ``admit`` has compared the Origin.
+    """
+    listed = list(headers)
+    if not values(listed, b"origin"):
+        return []
+    host = "".join(values(listed, b"host"))
+    return [cookie_value(listed, cookie_name(host, is_view=is_view)) for is_view in (False, True)]
 
 
 async def _handshake(nursery: trio.Nursery, stream: ClientStream) -> WebSocketConnection | None:

@@ -54,7 +54,9 @@ def values_of(form: Any, keywords: Mapping[str, Any]) -> st.SearchStrategy[Any]:
             items, min_size=keywords.get("minItems", 0), max_size=3, unique_by=different
         )
     if origin is dict:
-        return st.dictionaries(KEYS, SAFE_TEXT, max_size=3)
+        is_form = attrs.has(members[1]) or get_origin(members[1]) is Literal
+        items = values_of(members[1], {}) if is_form else SAFE_TEXT
+        return st.dictionaries(KEYS, items, max_size=3)
     return messages_of(form) if attrs.has(form) else scalars_of(form, keywords)
 
 

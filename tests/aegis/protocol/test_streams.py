@@ -10,6 +10,7 @@ from actors.codec import resolved_fields, structure
 from actors.errors import CodecError
 from aegis.errors import InvalidRequest
 from aegis.protocol.derived.schema import input_schema, output_schema
+from aegis.protocol.output_streams import StreamOutput
 from aegis.protocol.stream_table import BY_STREAM, STREAMS, StreamEntry
 from aegis.protocol.streams import (
     CLIENT_FRAMES,
@@ -18,7 +19,6 @@ from aegis.protocol.streams import (
     MAX_KEYS_BYTES,
     SERVER_FRAMES,
     OutputBytes,
-    StreamOutput,
     chunk_size,
     may_send_text,
     pack_keys,

@@ -15,9 +15,12 @@ from actors import AskError
 from actors.faults import RUNTIME, Crash, Plan, armed
 from aegis.errors import Unavailable
 from aegis.protocol import terminals as api
-from aegis.protocol.streams import OutputStart, StreamOutput
-from aegis.servers.streams.outlet import SendKeys
-from aegis.servers.streams.output_source import follow_output
+from aegis.protocol.output_streams import (
+    OutputStart,
+    StreamOutput,
+)
+from aegis.servers.streams.outlet import SendKeys, SendSize
+from aegis.servers.streams.output_source import InputRights, follow_output
 from aegis.terminals.directory import moving
 from tests.aegis.terminals.workers import Daemon, open_daemon
 from tests.e2e.harness import GUARD_S
@@ -43,7 +46,7 @@ class Viewer:
     async def follow(self, daemon: Daemon, name: str, **options: Any) -> None:
         try:
             command = StreamOutput(name=name, **options)
-            self.end = await follow_output(daemon.system, command, self, None)
+            self.end = await follow_output(daemon.system, command, self, InputRights())
         except Exception as error:
             self.end = error
         self._tell()
@@ -72,7 +75,7 @@ class Viewer:
         self.data += data
         self._tell()
 
-    def takes_keys(self, send: SendKeys) -> None:
+    def takes_input(self, send: SendKeys, _: SendSize) -> None:
         self.send = send
 
     def _tell(self) -> None:

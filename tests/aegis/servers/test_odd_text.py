@@ -288,7 +288,7 @@ def has_text(reply: object) -> bool:
     return '"\\u' in json.dumps(to_plain(reply)) or "\\ud" in json.dumps(to_plain(reply))
 
 
-WELL_FORMED = {"id": "a" * 12, "digest": "a" * 64}
+WELL_FORMED = {"id": "a" * 12, "digest": "a" * 64, "task_id": "0" * 26, "workflow_id": "0" * 26}
 """Texts of a form of their own, by the name of the argument."""
 
 

@@ -8,8 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.errors import InvalidRequest
-from aegis.protocol.streams import MAX_CREDIT, Close, Credit, Ended, Gap, Item, Open, Opened
-from aegis.servers.calls import Failure
+from aegis.protocol.streams import (
+    MAX_CREDIT,
+    Close,
+    Credit,
+    Ended,
+    Gap,
+    Item,
+    Open,
+    Opened,
+)
+from aegis.servers.calls import OPERATOR, Failure
 from aegis.servers.json_text import UnsendableText
 from aegis.servers.requests import (
     Cancel,
@@ -18,6 +27,7 @@ from aegis.servers.requests import (
     error_frame,
     hello_frame,
     parse_frame,
+    pong_frame,
     reply_frame,
     stream_frame,
 )
@@ -59,13 +69,14 @@ def test_each_frame_is_understood_as_text_and_as_bytes(text: str, frame: object)
         ('{"type":"request","id":1,"command":"c","arguments":{"x":NaN}}', "NaN is not JSON"),
         ("1" * 5000, "one JSON object"),
         ("[" * 100_000, "nested too deeply"),
-        ("{}", "'hello', 'request', 'cancel', 'open', 'credit' and 'close', not null"),
-        ('{"type":["x"]}', "'hello', 'request', 'cancel', 'open'"),
+        ("{}", "'hello', 'request', 'cancel', 'ping', 'open', 'credit', 'close', 'claim' and"),
+        ('{"type":["x"]}', "'hello', 'request', 'cancel', 'ping'"),
         ('{"type":"hello"}', "version 1"),
         ('{"type":"hello","version":2}', "version 1"),
         ('{"type":"hello","version":true}', "version 1"),
         ('{"type":"hello","version":1,"token":5}', "must be text"),
-        ('{"type":"hello","version":1,"token":"t","session":"s"}', "not both"),
+        ('{"type":"hello","version":1,"token":"t","session":"s"}', "give one of 'token'"),
+        ('{"type":"hello","version":1,"page":"t","session":"s"}', "give one of 'token'"),
         ('{"type":"hello","version":1,"pass":"t"}', "no 'pass'"),
         ('{"type":"request","id":1}', "'command'"),
         ('{"type":"request","command":"c"}', "'id'"),
@@ -155,12 +166,14 @@ def test_an_id_that_utf8_cannot_carry_is_refused() -> None:
 
 
 def test_the_other_answers_have_their_form() -> None:
-    assert json.loads(hello_frame("aegis-actors/1", None)) == {
+    assert json.loads(hello_frame("aegis-actors/1", "f00d", OPERATOR)) == {
         "type": "hello",
         "version": 1,
         "server": "aegis-actors/1",
+        "instance": "f00d",
         "handle": None,
     }
+    assert json.loads(pong_frame("a")) == {"type": "pong", "id": "a"}
     assert json.loads(error_frame(None, Failure("busy", "later"))) == {
         "type": "error",
         "id": None,

@@ -89,7 +89,7 @@ def test_a_class_that_contains_itself_goes_to_the_definitions() -> None:
 
 
 def test_a_reply_says_that_every_field_is_there_except_a_false_flag() -> None:
-    assert output_schema(RecordList)["required"] == ["result"]
+    assert output_schema(RecordList)["required"] == ["result", "running"]
     assert output_schema(Done)["required"] == ["ok"]
     message = output_schema(MessageList)["properties"]["messages"]["items"]
     assert set(message["required"]) == set(message["properties"])

@@ -9,7 +9,10 @@ import pytest
 from actors.codec import resolved_fields
 from aegis.protocol.derived.streams_document import BEGIN, END, streams_part, with_streams
 from aegis.protocol.stream_table import STREAMS, StreamEntry
-from aegis.protocol.streams import CLIENT_FRAMES, SERVER_FRAMES
+from aegis.protocol.streams import (
+    CLIENT_FRAMES,
+    SERVER_FRAMES,
+)
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "protocol.md"
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from aegis.errors import InvalidRequest
 from aegis.protocol import daemon, inboxes, terminals
+from aegis.protocol.canvases import SECTION_RULE
 from aegis.protocol.control import SIGNAL_RULE
 from aegis.protocol.derived.wire import MAX_SENTENCE_CHARS, command_from, to_plain
 from aegis.protocol.entry import Entry
@@ -51,6 +52,40 @@ BAD: list[tuple[str, Any, str]] = [
     ),
     ("term_list", {"name": "a"}, ONLY_HANDLE),
     ("term_list", {"from_handle": 7}, HANDLE),
+    ("enqueue", {"queue": "build"}, "payload is missing"),
+    ("delegate", {"payload": "x"}, "queue is missing"),
+    ("task_status", {}, "task_id is missing"),
+    ("cancel", {}, "task_id is missing"),
+    ("task_retry", {}, "task_id is missing"),
+    ("task_list", {"limit": 0}, "limit must be from 1 to 1000 tasks, not 0"),
+    ("queue_list", {"name": "a"}, ONLY_HANDLE),
+    ("queue_pause", {}, "queue is missing"),
+    ("queue_resume", {}, "queue is missing"),
+    ("run_workflow", {}, "name is missing"),
+    ("run_workflow", {"name": "a", "kwargs": []}, "kwargs must be an object, not a list"),
+    ("workflow_status", {}, "workflow_id is missing"),
+    ("workflow_cancel", {}, "workflow_id is missing"),
+    ("workflow_list", {"limit": -1}, "limit must be from 0 to 1000 workflows, not -1"),
+    ("workflow_resume", {}, "workflow_id is missing"),
+    ("workflow_retry", {}, "workflow_id is missing"),
+    ("workflow_trust", {"name": "a"}, ONLY_HANDLE),
+    ("group_spawn", {"group": "g"}, "profile is missing"),
+    ("group_spawn_mixed", {"group": "g", "profiles": "p"}, 'profiles must be a list, not "p"'),
+    ("group_broadcast", {"group": "g"}, "objective is missing"),
+    (
+        "group_wait_all",
+        {"group": "g", "reducer": "vote"},
+        'reducer must be "concat", "join_by_handle", "last_wins" or "majority_vote", not "vote"',
+    ),
+    (
+        "group_wait_any",
+        {"group": "g", "cancel_losers": 1},
+        "cancel_losers must be true or false, not 1",
+    ),
+    ("group_status", {}, "group is missing"),
+    ("group_list", {"name": "g"}, ONLY_HANDLE),
+    ("group_rename", {"group": "g"}, "new_name is missing"),
+    ("group_dissolve", {}, "group is missing"),
     ("term_run", {"name": "a"}, "cmd is missing"),
     ("term_run", {"name": "a", "cmd": None}, "cmd must be text, not null"),
     (
@@ -210,6 +245,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("agent_restart", {"handle": 1}, "handle must be text, not 1"),
     ("agent_purge", {"handle": 1}, "handle must be text, not 1"),
     ("agent_diff", {}, "handle is missing"),
+    ("agent_launch", {"cmd": "x" * 20_000}, "cmd must be at most 16384 characters long, not 20000"),
     ("agent_usage", {"closed": "yes"}, 'closed must be true or false, not "yes"'),
     ("agent_resume", {"handle": "a", "prompt": 1}, "prompt must be text or null, not 1"),
     (
@@ -236,6 +272,26 @@ BAD: list[tuple[str, Any, str]] = [
         {"target_handle": "-", "context": "x"},
         f"target_handle must be {NAME_RULE}, not '-'",
     ),
+    ("canvas_open", {"file": "a.md"}, "name is missing"),
+    (
+        "canvas_read",
+        {"name": "a", "section": "a\nb"},
+        f"section must be {SECTION_RULE}, not 'a\\nb'",
+    ),
+    ("canvas_write_section", {"name": "a", "section": "b"}, "content is missing"),
+    (
+        "canvas_append_to_section",
+        {"name": "a", "section": "b", "text": 5},
+        "text must be text, not 5",
+    ),
+    (
+        "canvas_subscribe",
+        {"name": "a", "sections": "b"},
+        'sections must be a list or null, not "b"',
+    ),
+    ("canvas_unsubscribe", {}, "name is missing"),
+    ("canvas_list", {"name": "a"}, ONLY_HANDLE),
+    ("canvas_history", {"name": "a", "limit": 0}, "limit must be from 1 to 1000 changes, not 0"),
     ("status", {"name": "a"}, ONLY_HANDLE),
     ("tree", {"from_handle": 7}, HANDLE),
     ("session_new", {}, "handle is missing"),
@@ -250,6 +306,16 @@ BAD: list[tuple[str, Any, str]] = [
     ("session_list", {"name": "a"}, ONLY_HANDLE),
     ("session_revoke", {}, "handle is missing"),
     ("session_revoke", {"handle": "../a"}, f"handle must be {NAME_RULE}, not '../a'"),
+    ("page_code", {"for_s": 1}, "there is no argument 'for_s'; allowed: from_handle"),
+    ("page_list", {"view": 1}, "there is no argument 'view'; allowed: from_handle"),
+    ("page_revoke", {"id": "A!"}, "id must be the id of a page or link, not 'A!'"),
+    ("page_link", {}, "give terminal or agent"),
+    ("page_link", {"terminal": "a", "agent": "b"}, "give terminal or agent"),
+    (
+        "page_link",
+        {"terminal": "a", "for_s": 1},
+        "for_s must be from 60 to 2592000 seconds, not 1.0",
+    ),
     ("token_rotate", {"session": ""}, f"session must be {NAME_RULE}, not ''"),
     ("token_rotate", {"all_keys": 1}, "all_keys must be true or false, not 1"),
     ("down", ["now"], "the document must be an object, not a list"),
@@ -354,11 +420,11 @@ RECORD = terminals.CommandRecord(
 
 
 def test_a_list_travels_in_an_object_and_says_more_only_when_there_is() -> None:
-    assert to_plain(terminals.RecordList(result=[])) == {"result": []}
-    assert to_plain(terminals.TerminalList(result=[])) == {"result": []}
+    assert to_plain(terminals.RecordList(result=[])) == {"result": [], "running": None}
+    assert to_plain(terminals.TerminalList(result=[])) == {"result": [], "of_agents": []}
     document = to_plain(terminals.RecordList(result=[RECORD], more=True))
     assert document["more"] is True
-    assert list(document) == ["result", "more"]
+    assert list(document) == ["result", "more", "running"]
 
 
 def test_a_record_keeps_its_false_flags_and_nulls() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -64,6 +65,34 @@ async def test_a_client_that_does_not_read_is_cut_off() -> None:
             await stream.send_all(bytes(50_000_000))
         with pytest.raises(trio.ClosedResourceError):
             await stream.send_all(b"x")
+
+
+async def test_a_message_that_the_socket_takes_in_parts_arrives_whole(
+    nursery: trio.Nursery,
+) -> None:
+    data = b"".join(number.to_bytes(4, "big") for number in range(500_000))
+    async with pair() as (stream, client):
+
+        async def send() -> None:
+            await stream.send_all(data)
+            await stream.send_eof()
+
+        nursery.start_soon(send)
+        received = bytearray()
+        async for part in client:
+            received += part
+        assert received == data
+
+
+async def test_nothing_is_sent_into_the_middle_of_another_message() -> None:
+    async with pair() as (stream, client), trio.open_nursery() as nursery:
+        nursery.start_soon(stream.send_all, bytes(2_000_000))
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(2):
+            os.read(client.socket.fileno(), 50_000)  # the socket has room, and no task has run
+            with pytest.raises(trio.BusyResourceError):
+                await stream.send_all(b"x")
+        nursery.cancel_scope.cancel()
 
 
 async def test_an_abort_wakes_even_a_shielded_send(nursery: trio.Nursery) -> None:

@@ -42,8 +42,8 @@ def test_what_is_no_address_is_told_what_there_is(uri: str) -> None:
     with pytest.raises(NotFound) as caught:
         resource_at(uri)
     assert str(caught.value) == (
-        f"there is no resource {uri!r}; there are aegis://terminals/{{name}}/ledger and "
-        "aegis://inbox/{handle}"
+        f"there is no resource {uri!r}; there are aegis://terminals/{{name}}/ledger, "
+        "aegis://inbox/{handle}, aegis://canvases/{name} and aegis://queues/{name}"
     )
 
 

@@ -76,7 +76,10 @@ async def test_a_call_is_one_of_the_handle_that_the_hello_named(
 ) -> None:
     await client.call(7, "aegis_term_list")
     answer = await client.receive()
-    assert (answer["id"], answer["result"]["structuredContent"]) == (7, {"result": []})
+    assert (answer["id"], answer["result"]["structuredContent"]) == (
+        7,
+        {"result": [], "of_agents": []},
+    )
     [(caller, command, _)] = daemon.port.calls
     assert (caller.identity, caller.face, command) == (ALICE, "mcp", "term_list")
     assert caller.connection.startswith("stdio-")

@@ -3,13 +3,22 @@ from __future__ import annotations
 import trio
 import trio.testing
 
-from aegis.protocol.streams import CommandHeader, CommandItem
+from aegis.protocol.streams import CommandItem
+from aegis.protocol.terminals import CommandHeader
 from aegis.servers.streams.event_hub import MAX_QUEUED, EventHub
 
 
 def event(seq: int) -> CommandItem:
     header = CommandHeader(
-        name="build", seq=seq, cmd="make", writer="human", exit=None, duration_s=None
+        name="build",
+        seq=seq,
+        cmd="make",
+        writer="human",
+        exit=None,
+        duration_s=None,
+        started_at="2026-11-24T10:00:00.000Z",
+        cwd="/srv",
+        raw_start=0,
     )
     return CommandItem(event="command_started", command=header)
 

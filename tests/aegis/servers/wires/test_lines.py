@@ -30,6 +30,7 @@ async def test_a_request_gets_its_reply(daemon: Any) -> None:
 async def test_the_same_user_needs_no_hello_and_may_say_one(daemon: Any) -> None:
     client = await daemon.line_client()
     hello = await client.ask(type="hello", version=1)
+    assert len(hello.pop("instance")) == 16
     assert hello == {"type": "hello", "version": 1, "server": "aegis-actors/0", "handle": None}
     assert (await client.request("term_list"))["type"] == "reply"
 

@@ -16,24 +16,26 @@ from structlog.testing import capture_logs
 
 from actors import Reply
 from aegis.errors import Busy, NotFound
+from aegis.protocol.output_streams import TitleItem
 from aegis.protocol.streams import (
     MAX_CHUNK_BYTES,
     MAX_STREAMS,
+    Claim,
     OutputBytes,
-    StateItem,
+    Release,
     pack_keys,
     unpack_output,
 )
 from aegis.protocol.tool_sets import Offer
 from aegis.servers.access.auth import open_keys
 from aegis.servers.calls import OPERATOR, Face, Identity
-from aegis.servers.streams.key_sender import MAX_UNANSWERED
+from aegis.servers.streams.input_sender import MAX_UNANSWERED
 from aegis.servers.streams.outlet import BYTES_PER_S, StreamOut
 from aegis.servers.streams.pace import FRAME_S
 from aegis.servers.wires.conversation import MAX_STRIKES, End, ServerContext, converse
 from tests.fakes.streams import ScriptedStreams, Source, TestWire
 
-IDLE = StateItem(state="idle")
+IDLE = TitleItem(title="idle")
 
 
 class NoCalls:
@@ -105,7 +107,7 @@ async def items_for_ever(out: StreamOut, _: Mapping[str, object]) -> str:
         await out.item(IDLE)
 
 
-ITEM = {"type": "item", "id": 1, "item": {"state": "idle"}}
+ITEM = {"type": "item", "id": 1, "item": {"title": "idle"}}
 ITEM_COST = len('{"type":"item","id":1,"item":{"state":"idle"}}')
 
 
@@ -407,14 +409,20 @@ class Terminal:
 
     def __init__(self) -> None:
         self.typed: list[bytes] = []
+        self.sizes: list[Claim | Release] = []
         self.replies: list[Reply[Any]] = []
         self.refusal: Exception | None = None
 
     async def serve(self, out: StreamOut, _: Mapping[str, object]) -> str:
-        out.takes_keys(self._take)
+        out.takes_input(self._take, self._take_size)
         await out.opened(None)
         await trio.sleep_forever()
         raise AssertionError
+
+    def _take_size(self, frame: Claim | Release) -> Reply[Any]:
+        self.sizes.append(frame)
+        self.replies.append(Reply())
+        return self.replies[-1]
 
     def _take(self, keys: bytes) -> Reply[Any]:
         if self.refusal is not None:
@@ -422,6 +430,41 @@ class Terminal:
         self.typed.append(keys)
         self.replies.append(Reply())
         return self.replies[-1]
+
+
+async def test_a_claim_arrives_and_its_refusal_is_an_item(talk: Any) -> None:
+    terminal = Terminal()
+    async with talk(terminal_output=terminal.serve) as client:
+        await client.open(credit=1000)
+        await client.wire.say(type="claim", id=1, cols=80, rows=24)
+        await client.wire.say(type="release", id=1)
+        assert terminal.sizes == [Claim(id=1, cols=80, rows=24), Release(id=1)]
+        terminal.replies[0].fail(Busy("it belongs to bob"))
+        await trio.testing.wait_all_tasks_blocked()
+        refused = {"code": "busy", "message": "it belongs to bob"}
+        assert client.wire.heard[-1]["item"] == {"size_refused": refused}
+
+
+@pytest.mark.parametrize(
+    "size",
+    [{"cols": 1, "rows": 24}, {"cols": 80, "rows": 0}, {"cols": 80}, {"cols": 80, "rows": "9"}],
+)
+async def test_a_claim_of_no_size_is_refused_before_the_terminal(
+    talk: Any, size: dict[str, Any]
+) -> None:
+    terminal = Terminal()
+    async with talk(terminal_output=terminal.serve) as client:
+        await client.open(credit=1000)
+        await client.wire.say(type="claim", id=1, **size)
+        assert terminal.sizes == []
+        assert client.wire.heard[-1]["type"] == "error"
+
+
+async def test_a_ping_is_answered_at_once(talk: Any) -> None:
+    async with talk() as client:
+        await client.wire.say(type="hello", version=1)
+        await client.wire.say(type="ping", id=5)
+        assert client.wire.heard[-1] == {"type": "pong", "id": 5}
 
 
 async def test_keys_arrive_in_order_and_wait_for_no_answer(talk: Any) -> None:

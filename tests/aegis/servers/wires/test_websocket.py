@@ -100,6 +100,7 @@ async def test_the_token_in_the_header_makes_the_operator(daemon: Any, connect: 
 async def test_the_token_in_a_hello_does_as_well(daemon: Any, connect: Open) -> None:
     async with connect(authorization="") as client:
         hello = await client.ask(type="hello", version=1, token=daemon.keys.operator_token)
+        assert len(hello.pop("instance")) == 16
         assert hello == {"type": "hello", "version": 1, "server": "aegis-actors/0", "handle": None}
         assert (await client.request("term_list"))["type"] == "reply"
 

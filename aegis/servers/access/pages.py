@@ -1,0 +1,268 @@
+"""The web pages of one root that are logged in, and its read-only links.
+
+A browser logs in with a one-time code, or with the secret of a link, and gets two keys: a cookie,
+which scripts cannot read, and a page key, which the page stores for its origin. Both are needed:
+browsers send a cookie to every port of a host, so another server on this machine may receive it;
+the page key is bound to the port, but scripts can read it.
+
+Only digests are stored, in ``pages.json`` (mode 0600). They survive restarts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import attrs
+
+from actors.codec import structure
+from actors.errors import CodecError
+from aegis.clock import utc_text
+from aegis.errors import Forbidden, NotFound, StartupError, Unavailable
+from aegis.names import shorten
+from aegis.servers.access.auth import new_secret, replace_file
+from aegis.servers.calls import Identity
+from aegis.shown_text import escape_line
+from aegis.state.sealing import Seal, Seals, document_fits, sealed_document
+from aegis.state.state_files import read_safely
+
+PAGES_FILE = "pages.json"
+PAGES_VERSION = 1
+MAX_PAGES = 256
+CODE_S = 60.0
+PAGE_S = 30 * 24 * 3600.0
+MAX_LABEL_CHARS = 120
+MAX_FILE_BYTES = 1024 * 1024
+
+REFUSED = "log in again with a new address: aegis-actors web"
+LINK_REFUSED = "this link has ended or was revoked: ask for another one"
+
+
+@attrs.frozen(kw_only=True)
+class StoredPage:
+    """A page or a link. ``link``: the id of the link that a page was opened with.
+
+    ``cookie`` and ``key`` are digests; a link has only ``key``, the digest of its secret.
+    """
+
+    id: str
+    view: str | None
+    label: str
+    created_at: str
+    expires_at: str
+    key: str = attrs.field(repr=False)
+    cookie: str | None = attrs.field(default=None, repr=False)
+    link: str | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """The identity of its clients."""
+        return Identity(handle=None, operator=self.view is None, view=self.view, page=self.id)
+
+
+@attrs.frozen
+class Login:
+    """The keys of a page that has just logged in."""
+
+    page: StoredPage
+    cookie: str = attrs.field(repr=False)
+    key: str = attrs.field(repr=False)
+
+
+@attrs.frozen
+class _Code:
+    digest: str
+    until: datetime
+
+
+class Pages:
+    """The pages and links. Safe to use from several threads.
+
+    A method that changes them writes and syncs a file: call it in a thread. It raises ``OSError``
+    if the disk refuses, and then nothing has changed.
+    """
+
+    def __init__(
+        self, path: Path, stored: Sequence[StoredPage] = (), seal: Seal | None = None
+    ) -> None:
+        self.path = path
+        self._seal = seal
+        self._stored = tuple(stored)
+        self._code: _Code | None = None
+        self._changing = threading.Lock()
+
+    @property
+    def pages(self) -> list[StoredPage]:
+        """The pages that are logged in, oldest first."""
+        now = _now()
+        return [
+            each for each in self._stored if each.cookie is not None and not _is_over(each, now)
+        ]
+
+    @property
+    def links(self) -> list[StoredPage]:
+        """The links, oldest first."""
+        now = _now()
+        return [each for each in self._stored if each.cookie is None and not _is_over(each, now)]
+
+    def new_code(self) -> tuple[str, str]:
+        """Return a one-time code and its end; it replaces the one before it."""
+        code = new_secret()
+        until = _now() + timedelta(seconds=CODE_S)
+        self._code = _Code(_digest(code), until)
+        return code, utc_text(until)
+
+    def log_in(self, code: str, label: str) -> Login:
+        """Log a page in with a one-time code. Raises ``Forbidden``, and the code is void then."""
+        with self._changing:
+            known, self._code = self._code, None
+            if known is None or not hmac.compare_digest(known.digest, _digest(code)):
+                raise Forbidden(REFUSED)
+            if _now() >= known.until:
+                raise Forbidden(REFUSED)
+            return self._add_page(None, label, _now() + timedelta(seconds=PAGE_S), None)
+
+    def open_link(self, secret: str, label: str) -> Login:
+        """Log a page in with the secret of a link. Raises ``Forbidden``."""
+        with self._changing:
+            digest, now = _digest(secret), _now()
+            for link in self._stored:
+                is_it = link.cookie is None and hmac.compare_digest(link.key, digest)
+                if is_it and not _is_over(link, now):
+                    return self._add_page(link.view, label, _time_of(link.expires_at), link.id)
+            raise Forbidden(LINK_REFUSED)
+
+    def identity_of(self, cookies: Sequence[str], key: str) -> Identity | None:
+        """Return the identity of the page with this key, if one of ``cookies`` is its cookie."""
+        digest, now = _digest(key), _now()
+        found = [_digest(cookie) for cookie in cookies]
+        for page in self._stored:
+            if page.cookie is None or not hmac.compare_digest(page.key, digest):
+                continue
+            has_cookie = any(hmac.compare_digest(page.cookie, each) for each in found)
+            return page.identity if has_cookie and not _is_over(page, now) else None
+        return None
+
+    def new_link(self, view: str, label: str, for_s: float) -> tuple[StoredPage, str]:
+        """Create a link to ``view``; return it and its secret."""
+        secret = new_secret()
+        with self._changing:
+            link = self._page(view, label, _now() + timedelta(seconds=for_s), _digest(secret))
+            self._store([*self._room(), link])
+        return link, secret
+
+    def revoke(self, name: str) -> list[Identity]:
+        """Remove a page, or a link and its pages, or ``all``; return the void identities.
+
+        Raises ``NotFound`` if there is none.
+        """
+        return self._remove(lambda page: name in ("all", page.id, page.link), name)
+
+    def revoke_operators(self) -> list[Identity]:
+        """Remove the pages of the operator, as the token was replaced; return their identities."""
+        return self._remove(lambda page: page.view is None, None)
+
+    def drop_ended(self) -> list[Identity]:
+        """Remove the pages and links whose time is over; return the void identities."""
+        now = _now()
+        return self._remove(lambda page: _is_over(page, now), None)
+
+    def _remove(self, is_meant: Callable[[StoredPage], bool], name: str | None) -> list[Identity]:
+        with self._changing:
+            gone = [page for page in self._stored if is_meant(page)]
+            if not gone and name is not None and name != "all":
+                raise NotFound(f"there is no page or link {shorten(name)!r}; list them: page_list")
+            if gone:
+                self._store([page for page in self._stored if page not in gone])
+        return [page.identity for page in gone]
+
+    def _add_page(self, view: str | None, label: str, until: datetime, link: str | None) -> Login:
+        cookie, key = new_secret(), new_secret()
+        page = attrs.evolve(
+            self._page(view, label, until, _digest(key)), cookie=_digest(cookie), link=link
+        )
+        self._store([*self._room(), page])
+        return Login(page, cookie, key)
+
+    def _page(self, view: str | None, label: str, until: datetime, key: str) -> StoredPage:
+        return StoredPage(
+            id=secrets.token_hex(4),
+            view=view,
+            label=escape_line(label)[:MAX_LABEL_CHARS],
+            created_at=utc_text(_now()),
+            expires_at=utc_text(until),
+            key=key,
+        )
+
+    def _room(self) -> list[StoredPage]:
+        """Return the stored pages, without ended ones, if another one fits."""
+        now = _now()
+        kept = [page for page in self._stored if not _is_over(page, now)]
+        if len(kept) >= MAX_PAGES:
+            raise Unavailable(f"{MAX_PAGES} pages and links exist, which is the limit: revoke some")
+        return kept
+
+    def _store(self, pages: Sequence[StoredPage]) -> None:
+        document = {"version": PAGES_VERSION, "pages": [attrs.asdict(page) for page in pages]}
+        text = json.dumps(sealed_document(document, self._seal), indent=1)
+        replace_file(self.path, text.encode() + b"\n")
+        self._stored = tuple(pages)
+
+
+def open_pages(state_dir: Path, seals: Seals | None = None) -> Pages:
+    """Return the pages of the root with this state directory.
+
+    Reads a file. Raises ``StartupError`` if it is damaged or the disk refuses.
+    """
+    path = state_dir / PAGES_FILE
+    seal = None if seals is None else seals.of(str(path))
+    try:
+        content = read_safely(str(path), MAX_FILE_BYTES)
+        return Pages(path, () if content is None else decoded(content, seal), seal)
+    except OSError as error:
+        raise StartupError(f"cannot use {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise StartupError(
+            f"{path} is damaged ({error}); remove it, which logs all web pages out"
+        ) from None
+
+
+def decoded(content: bytes, seal: Seal | None) -> list[StoredPage]:
+    """Parse the file's content. Raises ``ValueError`` with the reason; it contains no key."""
+    try:
+        document = json.loads(content)
+    except ValueError:
+        raise ValueError("it is not JSON") from None
+    if not isinstance(document, dict) or document.get("version") != PAGES_VERSION:
+        raise ValueError(f"it is not of version {PAGES_VERSION}")
+    if not document_fits(document, seal):
+        raise ValueError("it was not written by a daemon of this state")
+    try:
+        return [structure(StoredPage, page) for page in document["pages"]]
+    except (CodecError, KeyError, TypeError):
+        raise ValueError("its pages are not in their form") from None
+
+
+def _is_over(page: StoredPage, now: datetime) -> bool:
+    return now >= _time_of(page.expires_at)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _time_of(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)  # a damaged time is over
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,218 @@
+"""``Site``: serves the files of the web page, and logs browsers in."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from aegis.errors import AegisError, Forbidden, InvalidRequest
+from aegis.servers.access.admission import (
+    Answer,
+    Headers,
+    body_refusal,
+    cookie_name,
+    turned_away,
+    values,
+)
+from aegis.servers.access.json_bounds import read_json
+from aegis.servers.access.pages import PAGE_S, Login, Pages
+from aegis.servers.calls import one_sentence
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+MAX_LOGIN_BYTES = 4096
+LOGIN_LIMIT_S = 10.0
+LOGIN_PATH = "/login"
+
+_HERE = Path(__file__).parent
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".webmanifest": "application/manifest+json",
+    ".txt": "text/plain; charset=utf-8",
+}
+_NONCE = b"{{nonce}}"
+_CSP = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; style-src 'self' 'nonce-{nonce}'; manifest-src 'self'; worker-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types aegis-worker"
+)
+"""The policy of each page. ``nonce`` is for the style elements that xterm.js creates."""
+
+_CSP_OF_FILES = b"default-src 'none'; connect-src 'self'; frame-ancestors 'none'"
+
+_SAFE = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-cache"),
+]
+VENDOR_MISSING = (
+    "The files of xterm.js are missing, so this page shows no terminals. With a connection to a "
+    "package index run 'pip install --force-reinstall aegis-actors', or in a checkout "
+    "'uv sync --reinstall-package aegis-actors', and start the daemon again."
+)
+
+
+@attrs.frozen
+class PageFile:
+    """A file of the page, as it is sent."""
+
+    content: bytes = attrs.field(repr=False)
+    packed: bytes | None = attrs.field(repr=False)
+    kind: str
+    tag: str
+
+
+def load_files(directory: Path = _HERE) -> dict[str, PageFile]:
+    """Return the files of the page by their paths. Reads files: call it in a thread."""
+    found = {}
+    for folder, base in (("static", "/"), ("vendor", "/vendor/")):
+        for path in sorted((directory / folder).rglob("*")):
+            kind = _TYPES.get(path.suffix)
+            if kind is not None and path.is_file():
+                name = base + path.relative_to(directory / folder).as_posix()
+                found[name] = _file(path.read_bytes(), kind)
+    return found
+
+
+def _file(content: bytes, kind: str) -> PageFile:
+    packed = gzip.compress(content, 6, mtime=0) if len(content) > 1024 else None
+    return PageFile(content, packed, kind, f'"{hashlib.sha256(content).hexdigest()[:24]}"')
+
+
+class Site:
+    """The web page at the daemon's address; ``hosts`` are the accepted host names."""
+
+    def __init__(self, pages: Pages, hosts: frozenset[str], directory: Path = _HERE) -> None:
+        self._pages = pages
+        self._hosts = hosts
+        self._directory = directory
+        self._files: dict[str, PageFile] | None = None
+
+    async def serves(self, path: str) -> bool:
+        """Return whether a path belongs to the page."""
+        return path in ("/", LOGIN_PATH) or path in await self._known()
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
+        """Answer a request for a path of the page; return a refusal for the caller to send."""
+        headers = scope["headers"]
+        refusal = turned_away(headers, scope["query_string"], self._hosts) or body_refusal(headers)
+        if refusal is not None:
+            return refusal
+        if scope["path"] == LOGIN_PATH:
+            return await self._log_in(scope, receive, send)
+        if scope["method"] not in ("GET", "HEAD"):
+            return Answer(405, "use GET")
+        await self._send_file(scope, send)
+        return None
+
+    async def _known(self) -> dict[str, PageFile]:
+        if self._files is None:
+            self._files = await trio.to_thread.run_sync(load_files, self._directory)
+        return self._files
+
+    async def _send_file(self, scope: Scope, send: Send) -> None:
+        files = await self._known()
+        path = "/index.html" if scope["path"] == "/" else scope["path"]
+        file, extra = files[path], list(_SAFE)
+        content, packed = file.content, file.packed
+        if path == "/index.html":
+            nonce = secrets.token_urlsafe(16)
+            content, packed = self._with_nonce(file.content, nonce, files), None
+            extra.append((b"content-security-policy", _CSP.format(nonce=nonce).encode()))
+        else:
+            extra += [(b"etag", file.tag.encode()), (b"content-security-policy", _CSP_OF_FILES)]
+            if file.tag in values(scope["headers"], b"if-none-match"):
+                await _respond(send, 304, b"", extra)
+                return
+        if packed is not None and b"gzip" in b",".join(
+            value for name, value in scope["headers"] if name == b"accept-encoding"
+        ):
+            content = packed
+            extra.append((b"content-encoding", b"gzip"))
+        extra += [(b"content-type", file.kind.encode()), (b"vary", b"accept-encoding")]
+        await _respond(send, 200, content, extra, is_head=scope["method"] == "HEAD")
+
+    def _with_nonce(self, page: bytes, nonce: str, files: dict[str, PageFile]) -> bytes:
+        missing = b"" if "/vendor/xterm.mjs" in files else VENDOR_MISSING.encode()
+        return page.replace(_NONCE, nonce.encode()).replace(b"{{missing}}", missing)
+
+    async def _log_in(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
+        if scope["method"] != "POST":
+            return Answer(405, "use POST")
+        if not values(scope["headers"], b"origin"):
+            return Answer(403, "only the page itself logs in: the Origin header is missing")
+        try:
+            login = await self._login(await _read_little(receive), scope["headers"])
+        except Forbidden as error:
+            return Answer(403, one_sentence(str(error)))
+        except AegisError as error:
+            return Answer(400, one_sentence(str(error)))
+        except OSError:
+            return Answer(507, "the login could not be stored: the disk refuses")
+        body = json.dumps({"key": login.key, "view": login.page.view, "id": login.page.id})
+        cookie = self._cookie(login, scope["headers"])
+        kind = (b"content-type", b"application/json")
+        await _respond(send, 200, body.encode(), [*_SAFE, kind, (b"set-cookie", cookie.encode())])
+        return None
+
+    async def _login(self, body: bytes, headers: Headers) -> Login:
+        try:
+            document = read_json(body)
+        except (ValueError, RecursionError):
+            document = None
+        label = " ".join(values(headers, b"user-agent"))
+        match document:
+            case {"code": str(code)}:
+                return await trio.to_thread.run_sync(self._pages.log_in, code, label)
+            case {"link": str(secret)}:
+                return await trio.to_thread.run_sync(self._pages.open_link, secret, label)
+        raise InvalidRequest("send a JSON object with 'code' or 'link'")
+
+    def _cookie(self, login: Login, headers: Headers) -> str:
+        host = "".join(values(headers, b"host"))
+        name = cookie_name(host, is_view=login.page.view is not None)
+        return f"{name}={login.cookie}; HttpOnly; SameSite=Strict; Path=/; Max-Age={PAGE_S:.0f}"
+
+
+async def _read_little(receive: Receive) -> bytes:
+    """Return the body of a login. Raises ``InvalidRequest``."""
+    body = bytearray()
+    with trio.move_on_after(LOGIN_LIMIT_S):
+        while len(body) <= MAX_LOGIN_BYTES:
+            message = await receive()
+            body += message.get("body", b"")
+            if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                return bytes(body)
+    raise InvalidRequest(f"a login has at most {MAX_LOGIN_BYTES} bytes, sent at once")
+
+
+async def _respond(
+    send: Send,
+    status: int,
+    content: bytes,
+    headers: Iterable[tuple[bytes, bytes]],
+    *,
+    is_head: bool = False,
+) -> None:
+    length = [] if status == 304 else [(b"content-length", str(len(content)).encode())]
+    start = {"type": "http.response.start", "status": status, "headers": [*headers, *length]}
+    await send(start)
+    await send({"type": "http.response.body", "body": b"" if is_head else content})

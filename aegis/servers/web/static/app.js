@@ -1,0 +1,213 @@
+// The page: login, pages by the address's fragment, search, keys, theme.
+import { AgentView } from './agent.js';
+import { $, el, line, toast } from './dom.js';
+import { Link } from './link.js';
+import { Notifier } from './notify.js';
+import { Overview } from './overview.js';
+import { CanvasView, PagesView, QueueView, WorkflowView } from './pages.js';
+import { agentState, Store, terminalState } from './store.js';
+import { TerminalView } from './terminal.js';
+
+const stored = (key, value) => { try { if (value === undefined) return localStorage.getItem(key); value === null ? localStorage.removeItem(key) : localStorage.setItem(key, value); } catch { /* storage is off: the page works until it is closed */ } return null; };
+
+class App {
+  constructor() {
+    this.settings = { theme: stored('theme') ?? 'auto', reader: stored('reader') ?? 'off', renderer: new URLSearchParams(location.search).get('renderer') ?? '' };
+    this.dark = matchMedia('(prefers-color-scheme: dark)');
+    this.dark.addEventListener('change', () => this.theme());
+    this.theme();
+    this.main = $('main'); this.current = null; this.view = null;
+    addEventListener('hashchange', () => this.route());
+    addEventListener('keydown', event => { if (!this.takesKey(event)) event.stopPropagation(); }, true);
+    $('menu').addEventListener('click', () => this.menu());
+    this.finder();
+    this.start();
+  }
+
+  theme() { document.documentElement.dataset.theme = this.settings.theme === 'auto' ? (this.dark.matches ? 'dark' : 'light') : this.settings.theme; }
+
+  // Login: the code or the link's secret is in the fragment, which is never sent with a request.
+
+  async start() {
+    const given = new URLSearchParams(location.hash.slice(1)), code = given.get('code'), secret = given.get('v');
+    if (code || secret) {
+      history.replaceState(null, '', '/');
+      try { await this.logIn(code ? { code } : { link: secret }); } catch (error) { this.loginPage(error.message); return; }
+    }
+    const isView = sessionStorage.getItem('view') !== null;
+    const key = isView ? sessionStorage.getItem('view-key') : stored('page-key');
+    if (!key) { this.loginPage(''); return; }
+    this.link = new Link(key, (state, reason) => this.linked(state, reason));
+    this.store = new Store(this.link);
+    window.app = this; // for the tests, and for the curious
+  }
+
+  async logIn(body) {
+    const response = await fetch('/login', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+    if (!response.ok) throw new Error((await response.text()).trim());
+    const { key, view } = await response.json();
+    if (view === null) { stored('page-key', key); sessionStorage.removeItem('view'); }
+    else { sessionStorage.setItem('view', view); sessionStorage.setItem('view-key', key); } // only in this tab
+  }
+
+  loginPage(reason) {
+    this.current?.close(); this.current = null; $('tabs').replaceChildren(); $('foot').replaceChildren();
+    $('link').className = 'link out'; $('link').textContent = 'logged out';
+    this.main.className = '';
+    this.main.replaceChildren(el('section.card.login', {}, el('h1', {}, 'Log in'), reason && el('p', { role: 'alert' }, line(reason, 400)), el('p.quiet', {}, 'Run this on the machine of the daemon, in its project. It opens this page, or prints an address that is valid for a minute:'), el('pre', {}, 'aegis-actors web')));
+  }
+
+  linked(state, reason) {
+    const badge = $('link');
+    badge.className = `link ${state}`;
+    badge.textContent = { up: 'live', down: 'reconnecting', out: 'logged out' }[state] ?? state;
+    if (state === 'out') { if (this.view === null) stored('page-key', null); this.loginPage(reason); return; }
+    if (state !== 'up') return;
+    if (this.link.isRestarted) toast('the daemon was restarted');
+    if (this.isStarted) return;
+    this.isStarted = true;
+    this.view = this.link.me.view ?? null;
+    if (this.view === null) {
+      this.store.start();
+      for (const name of ['canvases', 'workflows']) this.other(name);
+      this.notifier = new Notifier(this.store);
+      this.store.watch(() => this.tabs());
+      this.store.addEventListener('settled', ({ detail }) => { if (detail.by && detail.by !== 'human') toast(`${detail.by} answered the request of ${detail.handle}`); });
+    }
+    this.route();
+  }
+
+  /** Follow a stream that this daemon may not have. */
+  other(name) {
+    const one = { canvases: 'canvas', workflows: 'workflow' }[name], key = { canvases: 'name', workflows: 'workflow_id' }[name];
+    const items = new Map();
+    this.link.open(name, {}, { item: item => {
+      if (item[name]) { items.clear(); for (const each of item[name]) items.set(each[key], each); }
+      else if (item[one]) items.set(item[one][key], item[one]);
+      this.store.others.set(name, items); this.store.changed(name);
+    } });
+  }
+
+  tabs() {
+    const open = this.store.requests.size, place = location.hash || '#/';
+    const links = [['#/', 'Overview', open], ['#/access', 'Access', 0]];
+    const [, kind, name] = /^#\/([taqcw])\/([^/]+)$/.exec(place) ?? [];
+    if (kind) links.splice(1, 0, [place, decodeURIComponent(name), 0]);
+    const text = JSON.stringify([links, place]);
+    if (text === this.tabsShown) return;
+    this.tabsShown = text;
+    $('tabs').replaceChildren(...links.map(([href, label, number]) => el('a', { href, 'aria-current': href === place ? 'page' : null }, el('span.cut', {}, label), number ? el('span.count', { 'aria-label': `${number} open requests` }, number) : null)));
+    document.title = `${open ? `(${open}) ` : ''}${kind ? `${decodeURIComponent(name)} · ` : ''}aegis-actors`;
+  }
+
+  route() {
+    if (!this.isStarted || this.link.state === 'out') return;
+    const place = this.view !== null ? `#/${this.view.replace('terminal:', 't/').replace('agent:', 'a/')}` : location.hash || '#/';
+    const [, kind = '', name = ''] = /^#\/([a-z]*)\/?(.*)$/.exec(place) ?? [];
+    if (this.shown === place && this.current) return;
+    this.shown = place;
+    this.current?.close();
+    const known = { t: TerminalView, a: AgentView, q: QueueView, c: CanvasView, w: WorkflowView }[kind];
+    this.main.className = kind === 't' || kind === 'a' ? 'whole' : '';
+    this.main.scrollTop = 0;
+    this.current = known && name ? new known(decodeURIComponent(name), this, this.main) : kind === 'access' ? new PagesView(this, this.main) : new Overview(this, this.main);
+    if (this.view !== null) { $('tabs').replaceChildren(el('span.chip', {}, 'read-only')); document.querySelector('.find').hidden = true; $('menu').hidden = false; } else this.tabs();
+  }
+
+  // Search: terminals, agents, queues and actions, by keyboard alone.
+
+  finder() {
+    const input = $('find');
+    const list = this.palette = el('ul.palette', { id: 'found', role: 'listbox', 'aria-label': 'Found', hidden: true });
+    document.body.append(list);
+    for (const [name, value] of [['role', 'combobox'], ['aria-expanded', 'false'], ['aria-controls', 'found']]) input.setAttribute(name, value);
+    const move = step => {
+      const all = [...list.children], at = all.findIndex(each => each.getAttribute('aria-selected') === 'true');
+      all[at]?.setAttribute('aria-selected', 'false');
+      const next = all[(at + step + all.length) % all.length];
+      next?.setAttribute('aria-selected', 'true'); next?.scrollIntoView({ block: 'nearest' });
+      input.setAttribute('aria-activedescendant', next?.id ?? '');
+    };
+    const close = () => { list.hidden = true; input.setAttribute('aria-expanded', 'false'); };
+    const show = () => {
+      if (!this.store) return;
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const all = [...[...this.store.terminals.values()].map(each => ({ text: each.name, more: terminalState(each).what || each.cwd, kind: 'terminal', tone: terminalState(each).tone, go: `#/t/${each.name}` })),
+        ...[...this.store.agents.values()].map(each => ({ text: each.handle, more: agentState(each).why, kind: 'agent', tone: agentState(each).tone, go: `#/a/${each.handle}` })),
+        ...[...this.store.queues.keys()].map(each => ({ text: each, more: '', kind: 'queue', tone: 'good', go: `#/q/${each}` })),
+        ...[...(this.store.others.get('canvases')?.keys() ?? [])].map(each => ({ text: each, more: '', kind: 'canvas', tone: 'good', go: `#/c/${each}` })),
+        ...this.actions().map(([text, , act]) => ({ text, more: '', kind: 'action', tone: 'off', act }))];
+      const found = all.filter(each => words.every(word => `${each.text} ${each.kind} ${each.more ?? ''}`.toLowerCase().includes(word))).slice(0, 40);
+      list.replaceChildren(...found.map((each, index) => el('li', { id: `found-${index}`, role: 'option', 'aria-selected': String(index === 0), onpointerdown: event => event.preventDefault(), onclick: () => { input.value = ''; close(); input.blur(); each.act ? each.act() : (location.hash = each.go); } }, el(`span.dot.${each.tone}`), el('b', {}, line(each.text, 80)), el('span.quiet.cut.grow', {}, line(each.more ?? '', 120)), el('span.chip', {}, each.kind))));
+      list.hidden = !found.length; input.setAttribute('aria-expanded', String(!list.hidden));
+    };
+    input.addEventListener('input', show); input.addEventListener('focus', show); input.addEventListener('blur', close);
+    input.addEventListener('keydown', event => {
+      if (event.key === 'ArrowDown') { move(1); event.preventDefault(); }
+      else if (event.key === 'ArrowUp') { move(-1); event.preventDefault(); }
+      else if (event.key === 'Enter') { list.querySelector('[aria-selected=true]')?.click(); event.preventDefault(); }
+      else if (event.key === 'Escape') { input.value = ''; input.blur(); this.main.focus(); }
+    });
+  }
+
+  /** Return whether a key goes on to what has the focus. */
+  takesKey(event) {
+    if (event.type !== 'keydown' || event.defaultPrevented) return true;
+    const isWriting = event.target.closest?.('input, textarea, select, .xterm');
+    const act = (event.ctrlKey && event.shiftKey && { KeyF: () => this.current?.seek?.(), KeyO: () => { location.hash = '#/'; }, KeyP: () => $('find').focus() }[event.code])
+      || (!isWriting && !event.ctrlKey && !event.metaKey && !event.altKey && { '/': () => $('find').focus(), g: () => { location.hash = '#/'; }, n: () => this.newTerminal(), '?': () => this.help() }[event.key]);
+    if (!act || this.view !== null) return true;
+    event.preventDefault(); act();
+    return false;
+  }
+
+  actions() {
+    const next = { auto: 'dark', dark: 'light', light: 'auto' }[this.settings.theme];
+    return [['New terminal', 'n', () => this.newTerminal()], ['Overview', 'g', () => { location.hash = '#/'; }], ['Access: browsers and links', '', () => { location.hash = '#/access'; }], [`Theme: ${next}`, '', () => { this.settings.theme = next; stored('theme', next); this.theme(); }],
+      [`Screen reader mode: ${this.settings.reader === 'on' ? 'off' : 'on'}`, '', () => { this.settings.reader = this.settings.reader === 'on' ? 'off' : 'on'; stored('reader', this.settings.reader); this.shown = null; this.route(); }],
+      ...(this.notifier?.isPossible && !this.notifier.isAllowed ? [['Notify me of requests', '', () => this.notifier.ask().then(answer => toast(answer === 'granted' ? 'you will be notified' : 'notifications are not allowed'))]] : []),
+      ['Keys', '?', () => this.help()]];
+  }
+
+  menu() {
+    if (this.pop) { this.pop.remove(); this.pop = null; return; }
+    const actions = this.view === null ? this.actions() : this.actions().filter(([text]) => text.startsWith('Theme'));
+    const pop = this.pop = el('div.pop', { role: 'menu' }, actions.map(([text, key, act]) => el('button', { type: 'button', role: 'menuitem', onclick: () => { pop.remove(); this.pop = null; act(); } }, text, key && el('kbd', {}, key))));
+    document.body.append(pop); pop.firstChild.focus();
+    const close = event => { if (event.type === 'keydown' ? event.key === 'Escape' : !pop.contains(event.target) && event.target !== $('menu')) { pop.remove(); if (this.pop === pop) this.pop = null; removeEventListener('pointerdown', close); removeEventListener('keydown', close); } };
+    addEventListener('pointerdown', close); addEventListener('keydown', close);
+  }
+
+  help() {
+    const keys = [['/', 'search everything'], ['g', 'overview'], ['n', 'new terminal'], ['Ctrl Shift O', 'overview, from a terminal'], ['Ctrl Shift P', 'search, from a terminal'], ['Ctrl Shift F', 'find in the output'], ['?', 'these keys']];
+    this.dialog('Keys', el('table', {}, el('tbody', {}, keys.map(([key, text]) => el('tr', {}, el('td', {}, el('kbd', {}, key)), el('td', {}, text))))));
+  }
+
+  dialog(title, content, buttons) {
+    const box = el('dialog', { 'aria-label': title });
+    box.append(el('form', { method: 'dialog' }, el('h2', {}, title), content, el('div.acts', {}, buttons ?? el('button.btn', { value: 'close' }, 'Close'))));
+    box.addEventListener('close', () => box.remove());
+    document.body.append(box); box.showModal();
+    return box;
+  }
+
+  confirm(title, text, act) {
+    const box = this.dialog(title, el('p', {}, text), [el('button.btn', { value: 'no' }, 'Cancel'), el('button.btn.main', { type: 'button', onclick: () => { box.close(); act().catch(error => toast(error.message, 'bad')); } }, 'Yes')]);
+  }
+
+  newTerminal() {
+    const name = el('input.field', { placeholder: 'build', 'aria-label': 'Name of the terminal', pattern: '[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}', required: true, autocomplete: 'off', spellcheck: false });
+    const make = async event => {
+      event.preventDefault();
+      if (!name.reportValidity()) return;
+      try { await this.link.call('term_spawn', { name: name.value }); box.close(); location.hash = `#/t/${name.value}`; } catch (error) { toast(error.message, 'bad'); }
+    };
+    const box = this.dialog('New terminal', name, [el('button.btn', { type: 'button', onclick: () => box.close() }, 'Cancel'), el('button.btn.main', { type: 'submit' }, 'Open')]);
+    box.firstChild.addEventListener('submit', make);
+    name.focus();
+  }
+
+  bell(name) { if (document.visibilityState !== 'visible') document.title = `🔔 ${name} · aegis-actors`; else toast(`🔔 ${name}`); }
+}
+
+new App();

@@ -1,0 +1,112 @@
+// The overview: what waits for a person on top, then agents, terminals, queues; the tree and the daemon beside.
+import { ago, count, el, keyed, line, money, seconds, setText, toast } from './dom.js';
+import { requestCard } from './requests.js';
+import { agentState, terminalState } from './store.js';
+
+const ORDER = { bad: 0, busy: 1, warn: 2, good: 3, done: 3, off: 5 };
+
+export class Overview {
+  constructor(app, parent) {
+    this.app = app; this.store = app.store;
+    this.inbox = section('Waiting for you'); this.agents = section('Agents'); this.terminals = section('Terminals', el('button.btn', { type: 'button', onclick: () => app.newTerminal() }, '+ Terminal'));
+    this.queues = section('Queues'); this.others = new Map();
+    this.facts = section('Daemon'); this.tree = section('Supervision tree'); this.tree.list.className = 'tree'; this.tree.list.tabIndex = 0; this.tree.list.setAttribute('aria-label', 'Supervision tree');
+    this.inbox.box.classList.add('inbox'); this.facts.body = el('dl.facts'); this.facts.list.replaceWith(this.facts.body);
+    this.left = el('div.stack', {}, this.inbox.box, this.agents.box, this.terminals.box, this.queues.box);
+    parent.replaceChildren(el('h1.hidden', {}, 'Overview'), el('div.cols', {}, this.left, el('div.stack', {}, this.facts.box, this.tree.box)));
+    this.unwatch = this.store.watch(changes => this.refresh(changes));
+    this.clock = setInterval(() => this.refresh(new Set(['agents', 'terminals'])), 10000);
+  }
+
+  refresh(changes) {
+    if (changes.has('requests')) this.showRequests();
+    if (changes.has('agents')) { this.showAgents(); this.showFacts(); }
+    if (changes.has('terminals')) this.showTerminals();
+    if (changes.has('queues')) this.showQueues();
+    if (changes.has('tree')) this.showTree();
+    if (changes.has('status')) this.showFacts();
+    for (const name of ['canvases', 'workflows']) if (changes.has(name)) this.showOther(name);
+  }
+
+  showRequests() {
+    const open = this.store.openRequests();
+    this.inbox.box.classList.toggle('clear', !open.length);
+    keyed(this.inbox.list, open, each => each.id, each => requestCard(each, this.app.link));
+    empty(this.inbox, open.length, this.store.loaded.has('requests') ? 'Nothing. Agents that need an answer appear here.' : 'Loading…');
+    setText(this.inbox.count, open.length || '');
+  }
+
+  showAgents() {
+    const agents = [...this.store.agents.values()].map(agent => ({ agent, state: agentState(agent) })).sort((a, b) => (ORDER[a.state.tone] ?? 4) - (ORDER[b.state.tone] ?? 4) || a.agent.handle.localeCompare(b.agent.handle));
+    keyed(this.agents.list, agents, ({ agent }) => agent.id, ({ agent }) => row(`#/a/${agent.handle}`), (item, { agent, state }) => fill(item, state, agent.handle, state.why,
+      [agent.usage?.context_percent != null && `${Math.round(agent.usage.context_percent)} %`, money(agent.usage?.cost_usd), ago(state.since)].filter(Boolean).join(' · ')));
+    empty(this.agents, agents.length, this.store.loaded.has('agents') ? el('span', {}, 'No agents. Start one with ', el('code', {}, 'aegis-actors agent launch')) : 'Loading…');
+  }
+
+  showTerminals() {
+    const terminals = [...this.store.terminals.values()].map(terminal => ({ terminal, state: terminalState(terminal) })).sort((a, b) => (ORDER[a.state.tone] ?? 4) - (ORDER[b.state.tone] ?? 4) || a.terminal.name.localeCompare(b.terminal.name));
+    keyed(this.terminals.list, terminals, ({ terminal }) => terminal.name, ({ terminal }) => row(`#/t/${terminal.name}`), (item, { terminal, state }) => fill(item, state, terminal.name, state.what ? `${state.what}` : terminal.cwd ?? '',
+      [terminal.typing && `✎ ${terminal.typing.writer.replace(/^agent:/, '')}`, terminal.restarts > 0 && `${terminal.restarts} restarts`, `${state.word} · ${ago(state.since)}`].filter(Boolean).join(' · '), Boolean(state.what)));
+    empty(this.terminals, terminals.length, this.store.loaded.has('terminals') ? 'No terminals yet.' : 'Loading…');
+  }
+
+  showQueues() {
+    const queues = [...this.store.queues.values()];
+    this.queues.box.hidden = !queues.length;
+    keyed(this.queues.list, queues, each => each.queue, each => row(`#/q/${each.queue}`), (item, queue) => fill(item, { tone: queue.problem ? 'bad' : queue.paused || queue.limited_until ? 'warn' : queue.running ? 'busy' : 'good' }, queue.queue, queue.problem || (queue.paused ? 'paused' : queue.limited_until ? `usage limit for ${ago(new Date(2 * Date.now() - Date.parse(queue.limited_until)).toISOString())}` : `${queue.agent} × ${queue.max_parallel}`), `${queue.running} run · ${queue.pending + queue.waiting} wait · ${queue.ended} ended`));
+  }
+
+  /** Canvases and workflows, where the daemon has their streams. */
+  showOther(name) {
+    const items = [...(this.store.others.get(name)?.values() ?? [])];
+    if (!this.others.has(name)) { const part = section(name[0].toUpperCase() + name.slice(1)); this.others.set(name, part); this.left.append(part.box); }
+    const part = this.others.get(name);
+    part.box.hidden = !items.length;
+    keyed(part.list, items, each => each.workflow_id ?? each.name, each => row(name === 'canvases' ? `#/c/${each.name}` : `#/w/${each.workflow_id}`), (item, each) => name === 'canvases'
+      ? fill(item, { tone: each.problem ? 'bad' : 'good' }, each.name, each.problem || each.sections.join(', '), `rev ${each.rev}`)
+      : fill(item, { tone: { running: 'busy', failed: 'bad', completed: 'done', waiting: 'warn' }[each.status] ?? 'off' }, each.name, each.problem || each.error || each.current.join(', ') || each.checkpoint || '', `${each.status} · ${each.calls} calls · ${ago(each.started)}`));
+  }
+
+  showFacts() {
+    const { status } = this.store, agents = [...this.store.agents.values()], cost = agents.reduce((sum, each) => sum + (each.usage?.cost_usd ?? 0), 0), tokens = agents.reduce((sum, each) => sum + (each.usage?.output_tokens ?? 0), 0);
+    const limited = agents.filter(each => each.limited_until);
+    const facts = [['Cost of open sessions', money(cost)], ['Tokens written', count(tokens)], ...limited.map(each => [`Limit of ${each.handle}`, `until ${new Date(each.limited_until).toLocaleTimeString()}`]), ...agents.filter(each => each.budget_usd).map(each => [`Budget of ${each.handle}`, `${money(each.usage?.cost_usd ?? 0)} of ${money(each.budget_usd)}`]),
+      ['Root', status?.root ?? '…'], ['Version', status?.version ?? '…'], ['Up', status ? seconds(status.uptime_s) : '…'], ['Memory', status ? `${Math.round(status.rss_bytes / 1048576)} MB` : '…'], ['Actors', String(status?.actors ?? '…')], ['Connections', String(status?.connections ?? '…')],
+      ...(status ? [...status.nodes.filter(each => each.kind !== 'local').map(each => [`Node ${each.name ?? each.node}`, each.state])] : [])];
+    this.facts.body.replaceChildren(...facts.flatMap(([name, value]) => [el('dt', {}, line(name, 60)), el('dd.cut', { title: line(value, 200) }, line(value, 200))]));
+  }
+
+  showTree() {
+    const nodes = [...this.store.tree.values()].sort((a, b) => a.path < b.path ? -1 : 1).slice(0, 1000);
+    keyed(this.tree.list, nodes, node => node.path, node => el('li', {}, el('div', {}, el('span.cut.mono', {}), el('span.quiet.small', {}), el('span.quiet.small', {}))), (item, node) => {
+      const [name, state, more] = item.firstChild.children, depth = node.path.split('/').length - 1;
+      name.style.paddingLeft = `${depth * 12}px`;
+      setText(name, node.path.split('/').pop());
+      setText(state, node.state === 'running' ? '' : node.state);
+      setText(more, [node.restarts && `↻ ${node.restarts}`, node.mailbox && `✉ ${node.mailbox}`].filter(Boolean).join(' '));
+      more.title = 'restarts, queued messages';
+      if (node.at && item._at !== node.at) { item._at = node.at; item.firstChild.classList.remove('flash'); void item.offsetWidth; item.firstChild.classList.add('flash'); }
+    });
+  }
+
+  close() { this.unwatch(); clearInterval(this.clock); }
+}
+
+export function section(title, action) {
+  const list = el('ul.rows'), note = el('p.empty', { hidden: true }), counted = el('span.count');
+  return { box: el('section.card', { 'aria-label': title }, el('header', {}, el('h2', {}, title), counted, action), list, note), list, note, count: counted };
+}
+
+function empty({ list, note }, number, text) {
+  list.hidden = !number; note.hidden = Boolean(number);
+  if (!number) note.replaceChildren(text);
+}
+
+export const row = href => el('li', {}, el('a.row', { href }, el('span.dot', { 'aria-hidden': 'true' }), el('span.name.cut'), el('span.what.cut.quiet'), el('span.meta')));
+
+export function fill(item, state, name, what, meta, isCode = false) {
+  const [dot, label, detail, more] = item.firstChild.children;
+  dot.className = `dot ${state.tone}`;
+  setText(label, line(name, 80)); setText(detail, line(what)); setText(more, meta);
+  detail.classList.toggle('mono', isCode);
+}

@@ -1,0 +1,130 @@
+// The smaller pages: a queue with its tasks, a canvas, a workflow run, the browsers that are logged in.
+import { ago, el, keyed, line, plain, seconds, setText, toast } from './dom.js';
+import { fill, row, section } from './overview.js';
+
+const TASK = { pending: 'good', waiting: 'warn', running: 'busy', completed: 'done', failed: 'bad', cancelled: 'off' };
+
+export class QueueView {
+  constructor(name, app, parent) {
+    this.name = name; this.app = app;
+    this.state = el('span.quiet'); this.part = section('Tasks');
+    const act = (label, command) => el('button.btn', { type: 'button', onclick: () => app.link.call(command, { queue: name }).catch(error => toast(error.message, 'bad')) }, label);
+    parent.replaceChildren(el('div.head', {}, el('h1', {}, `Queue ${name}`), this.state, el('span.grow'), act('Pause', 'queue_pause'), act('Resume', 'queue_resume')), el('div.page', {}, this.part.box));
+    this.unwatch = app.store.watch(changes => { if (changes.has('queues')) this.refresh(); });
+  }
+
+  async refresh() {
+    const queue = this.app.store.queues.get(this.name);
+    if (queue) setText(this.state, queue.problem || `${queue.agent} × ${queue.max_parallel}${queue.paused ? ' · paused' : ''} · ${queue.running} run · ${queue.pending + queue.waiting} wait`);
+    try {
+      const { result } = await this.app.link.call('task_list', { queue: this.name, limit: 200 });
+      keyed(this.part.list, result, task => task.task_id, task => task.worker ? row(`#/a/${task.worker}`) : row(`#/q/${this.name}`), (item, task) => fill(item, { tone: TASK[task.status] ?? '' }, task.status, task.error || task.payload, [task.worker, `attempt ${task.attempt}/${task.max_attempts}`, ago(task.ended ?? task.started ?? task.enqueued)].filter(Boolean).join(' · ')));
+      this.part.list.hidden = !result.length; this.part.note.hidden = Boolean(result.length); setText(this.part.note, 'No tasks.');
+    } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
+  }
+
+  close() { this.unwatch(); }
+}
+
+export class CanvasView {
+  constructor(name, app, parent) {
+    this.name = name; this.app = app; this.rev = null;
+    this.where = el('span.quiet.small.mono.cut'); this.body = el('div.page');
+    parent.replaceChildren(el('div.head', {}, el('h1', {}, `Canvas ${name}`), this.where), this.body);
+    this.unwatch = app.store.watch(changes => { if (changes.has('canvases') || this.rev === null) this.refresh(); });
+  }
+
+  async refresh() {
+    const known = this.app.store.others.get('canvases')?.get(this.name);
+    if (this.body.querySelector('textarea') || (known && known.rev === this.rev)) return; // not under the writer's hands
+    this.rev = known?.rev ?? -1;
+    try {
+      const text = await this.app.link.call('canvas_read', { name: this.name });
+      this.rev = text.rev;
+      setText(this.where, `${line(text.file)} · rev ${text.rev}`);
+      this.body.replaceChildren(...text.sections.map(each => this.section(each)));
+    } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
+  }
+
+  section(part) {
+    const body = el('pre', { tabindex: '0' }, plain(part.text, 60000) || ' ');
+    const box = el('section.card', { 'aria-label': part.section }, el('header', {}, el('h2', {}, line(part.section)), el('span.quiet.small', {}, `${line(part.writer)} · rev ${part.rev}`), !part.more && el('button.btn.bare', { type: 'button', onclick: () => this.edit(box, part) }, 'Edit')), el('div.ask', {}, body));
+    return box;
+  }
+
+  edit(box, part) {
+    const area = el('textarea.field.mono', { rows: Math.min(24, part.text.split('\n').length + 2), value: part.text, 'aria-label': `Text of ${part.section}` });
+    const done = () => { form.remove(); this.rev = null; this.refresh(); };
+    const save = async () => {
+      try {
+        await this.app.link.call('canvas_write_section', { name: this.name, section: part.section, content: area.value, if_rev: part.rev });
+        toast('saved'); done();
+      } catch (error) { toast(error.message, 'bad'); } // another writer was first: the text here stays
+    };
+    const form = el('div.ask', {}, area, el('div.acts', {}, el('button.btn.main', { type: 'button', onclick: save }, 'Save'), el('button.btn', { type: 'button', onclick: done }, 'Cancel')));
+    box.lastChild.replaceWith(form);
+    area.focus();
+  }
+
+  close() { this.unwatch(); }
+}
+
+export class WorkflowView {
+  constructor(id, app, parent) {
+    this.id = id; this.app = app; this.title = el('h1', {}, 'Workflow'); this.state = el('span.quiet');
+    this.facts = el('dl.facts'); this.log = el('pre', { tabindex: '0' });
+    const act = (label, command) => el('button.btn', { type: 'button', onclick: () => app.link.call(command, { workflow_id: id }).catch(error => toast(error.message, 'bad')) }, label);
+    parent.replaceChildren(el('div.head', {}, this.title, this.state, el('span.grow'), act('Resume', 'workflow_resume'), act('Retry', 'workflow_retry'), act('Cancel', 'workflow_cancel')), el('div.page', {}, el('section.card', {}, this.facts), el('section.card', {}, el('header', {}, el('h2', {}, 'Log')), el('div.ask', {}, this.log))));
+    this.unwatch = app.store.watch(changes => { if (changes.has('workflows') || changes.has('status')) this.refresh(); });
+  }
+
+  async refresh() {
+    try {
+      const run = await this.app.link.call('workflow_status', { workflow_id: this.id });
+      setText(this.title, line(run.name)); setText(this.state, `${run.status} · ${run.calls} calls · ${ago(run.started)}`);
+      const facts = [['Started by', run.sender], ['Arguments', run.kwargs], ['Checkpoint', run.checkpoint], ['Runs now', run.current.join(', ')], ['Problem', run.problem], ['Error', run.error], ['Result', run.result]].filter(([, value]) => value);
+      this.facts.replaceChildren(...facts.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, plain(value, 4000))]));
+      setText(this.log, plain(run.log, 60000) || 'nothing yet');
+    } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
+  }
+
+  close() { this.unwatch(); }
+}
+
+export class PagesView {
+  constructor(app, parent) {
+    this.app = app;
+    this.pages = section('Browsers that are logged in'); this.links = section('Read-only links', el('button.btn', { type: 'button', onclick: () => this.newLink() }, '+ Link'));
+    parent.replaceChildren(el('div.page', {}, el('h1', {}, 'Access'), this.pages.box, this.links.box));
+    this.refresh();
+  }
+
+  async refresh() {
+    try {
+      const found = await this.app.link.call('page_list');
+      for (const [part, items, none] of [[this.pages, found.pages, 'None.'], [this.links, found.links, 'None. A link shows one terminal or agent, and can change nothing.']]) {
+        keyed(part.list, items, each => each.id, each => el('li', {}, el('div.row.two', {}, el('span', {}, el('b', {}, each.view ? line(each.view) : 'everything'), ` ${line(each.label, 90)}`, el('span.quiet.small', {}, ` · until ${new Date(each.expires_at).toLocaleString()}${each.id === this.app.link.me?.page ? ' · this browser' : ''}`)), el('button.btn.no', { type: 'button', onclick: () => this.revoke(each) }, each.id === this.app.link.me?.page ? 'Log out' : 'Revoke'))));
+        part.list.hidden = !items.length; part.note.hidden = Boolean(items.length); setText(part.note, none);
+      }
+    } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
+  }
+
+  async revoke({ id }) { try { await this.app.link.call('page_revoke', { id }); } catch (error) { toast(error.message, 'bad'); } this.refresh(); }
+
+  newLink() {
+    const what = el('select.field', { 'aria-label': 'What it shows' }, [...this.app.store.terminals.keys()].map(each => el('option', { value: `terminal:${each}` }, `terminal ${each}`)), [...this.app.store.agents.values()].map(each => el('option', { value: `agent:${each.handle}` }, `agent ${each.handle}`)));
+    const time = el('select.field', { 'aria-label': 'How long' }, [['1 hour', 3600], ['1 day', 86400], ['1 week', 604800]].map(([name, value]) => el('option', { value }, name)));
+    const out = el('pre', { hidden: true });
+    const make = async () => {
+      const [kind, subject] = what.value.split(/:(.*)/);
+      try {
+        const link = await this.app.link.call('page_link', { [kind]: subject, for_s: Number(time.value) });
+        out.hidden = false; out.textContent = `${location.origin}/${new URL(link.url).hash}`;
+        this.refresh();
+      } catch (error) { toast(error.message, 'bad'); }
+    };
+    this.app.dialog('A read-only link', el('div.ask', {}, what, time, el('button.btn.main', { type: 'button', onclick: make }, 'Make the link'), out, el('p.quiet.small', {}, 'Whoever has the link sees this, and nothing else, until it ends or is revoked.')));
+  }
+
+  close() {}
+}

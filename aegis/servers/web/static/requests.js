@@ -1,0 +1,72 @@
+// Requests to a person: shown with all of what would happen, answered with the digest that was shown.
+import { ago, el, line, plain, toast } from './dom.js';
+
+const GUARD_MS = 400; // a request that appears under a finger or key is not answered by it
+
+export function requestCard(request, link) {
+  const shownAt = performance.now();
+  const card = el('li.ask', { data: { request: request.id } });
+  const values = {};
+  const act = (answer, extra = {}) => async () => {
+    if (performance.now() - shownAt < GUARD_MS) return;
+    for (const button of card.querySelectorAll('button')) button.disabled = true;
+    try {
+      const reply = await link.call('request_answer', { id: request.id, digest: request.digest, answer, ...extra, ...(answer === 'allow' && Object.keys(values).length ? { values } : {}) });
+      if (reply.outcome !== 'applied') toast(reply.text, 'bad');
+    } catch (error) {
+      toast(error.message, 'bad');
+      for (const button of card.querySelectorAll('button')) button.disabled = false;
+    }
+  };
+  const word = { permission: 'asks to use', question: 'asks', elicitation: 'asks', login: 'needs a login' }[request.kind] ?? 'asks';
+  card.append(el('div.top', {}, el('span.dot.bad'), el('b', {}, line(request.handle)), el('span.quiet', {}, word), request.tool && el('span.chip', {}, line(request.tool, 60)), el('span.grow'), el('span.quiet.small', {}, `${ago(request.created)} ago`)));
+  if (request.reason || (request.title && request.title !== request.tool)) card.append(el('p', {}, plain([request.title !== request.tool && request.title, request.reason].filter(Boolean).join(' – '), 1000)));
+  const form = request.kind === 'question' ? questions(request, values) : request.kind === 'elicitation' ? fields(request, values) : null;
+  if (form) card.append(form);
+  else if (request.input && Object.keys(request.input).length) card.append(el('pre', { tabindex: '0' }, shownInput(request)));
+  else if (request.excerpt) card.append(el('pre', { tabindex: '0' }, `${plain(request.excerpt, 4000)}\n… ${request.input_bytes} bytes in all: it can only be denied here`));
+  const acts = el('div.acts');
+  const mayAllow = request.input !== null;
+  if (request.kind === 'permission') {
+    const allow = el('button.btn', { type: 'button', onclick: act('allow'), disabled: !mayAllow }, 'Allow once');
+    const always = request.no_session_scope ? null : el('button.btn', { type: 'button', onclick: act('allow', { scope: 'session' }), disabled: !mayAllow }, 'For this session');
+    const deny = el('button.btn.no', { type: 'button', onclick: act('deny') }, 'Deny');
+    (request.default_to_no ? deny : allow).classList.add('main');
+    acts.append(...[allow, always, deny].filter(Boolean));
+    if (request.needs_person) acts.append(el('span.quiet.small', {}, 'only a person may allow this'));
+  } else {
+    acts.append(el('button.btn.main', { type: 'button', onclick: act('allow') }, request.kind === 'login' ? 'Done' : 'Answer'), el('button.btn.no', { type: 'button', onclick: act('deny') }, 'Decline'));
+  }
+  card.append(acts);
+  return card;
+}
+
+function shownInput({ tool_kind, input }) {
+  const { command } = input;
+  if (typeof command === 'string' && tool_kind === 'execute') {
+    const rest = Object.fromEntries(Object.entries(input).filter(([name]) => name !== 'command'));
+    return `$ ${plain(command, 8000)}${Object.keys(rest).length ? `\n${plain(JSON.stringify(rest, null, 1), 4000)}` : ''}`;
+  }
+  return plain(JSON.stringify(input, null, 1), 12000);
+}
+
+function questions(request, values) {
+  return el('div', {}, (request.input?.questions ?? []).map((question, index) => {
+    const many = question.multiSelect === true, name = `${request.id}-${index}`, text = String(question.question ?? '');
+    return el('fieldset', {}, el('legend', {}, plain(text, 1000)), (question.options ?? []).map(option => el('label', {},
+      el('input', { type: many ? 'checkbox' : 'radio', name, onchange: event => {
+        const label = String(option.label);
+        if (!many) values[text] = label;
+        else values[text] = [...(values[text] ?? []).filter(each => each !== label), ...(event.target.checked ? [label] : [])];
+      } }), el('span', {}, line(option.label), option.description && el('span.quiet', {}, ` – ${line(option.description)}`)))));
+  }));
+}
+
+function fields(request, values) {
+  const { mode, url, schema } = request.input ?? {};
+  if (mode === 'url') return el('p', {}, 'It wants you to open ', el('code', {}, plain(url, 2000)), '. Open it yourself if you trust it.');
+  return el('div', {}, Object.entries(schema?.properties ?? {}).map(([name, field]) => el('label', {}, el('span', {}, line(field.title ?? name)),
+    field.enum ? el('select.field', { onchange: event => { values[name] = event.target.value; } }, el('option', { value: '' }, '—'), field.enum.map(each => el('option', { value: each }, line(each))))
+      : field.type === 'boolean' ? el('input', { type: 'checkbox', onchange: event => { values[name] = event.target.checked; } })
+        : el('input.field', { type: field.type === 'number' || field.type === 'integer' ? 'number' : 'text', oninput: event => { values[name] = event.target.type === 'number' ? Number(event.target.value) : event.target.value; } }))));
+}

@@ -1,0 +1,106 @@
+// What the daemon says: terminals, agents, requests, queues, the tree; kept current by its streams.
+
+export class Store extends EventTarget {
+  constructor(link) {
+    super();
+    this.link = link;
+    this.terminals = new Map(); this.agents = new Map(); this.requests = new Map(); this.queues = new Map();
+    this.tree = new Map(); this.others = new Map();
+    this.status = null; this.loaded = new Set(); this.changes = new Set(); this.listeners = new Set();
+  }
+
+  start() {
+    const { link } = this;
+    this.events = link.open('events', {}, { item: item => this.event(item) });
+    link.open('agents', {}, { item: item => {
+      if (item.agents) this.agents = new Map(item.agents.map(agent => [agent.id, agent]));
+      else if (item.agent.state === 'closed') this.agents.delete(item.agent.id);
+      else this.agents.set(item.agent.id, item.agent);
+      this.changed('agents');
+    } });
+    link.open('requests', {}, { item: item => this.request(item) });
+    link.open('queues', {}, { item: item => {
+      if (item.queues) this.queues = new Map(item.queues.map(queue => [queue.queue, queue]));
+      else this.queues.set(item.queue.queue, item.queue);
+      this.changed('queues');
+    } });
+    link.open('tree', {}, { item: item => {
+      if (item.snapshot) { this.tree = new Map(); this.plant(item.snapshot); }
+      else {
+        const { delta } = item, known = this.tree.get(delta.path);
+        if (delta.state === 'stopped') this.tree.delete(delta.path);
+        else this.tree.set(delta.path, { ...delta, at: known && delta.restarts > known.restarts ? Date.now() : known?.at });
+      }
+      this.changed('tree');
+    } });
+    this.refresh();
+    setInterval(() => { if (document.visibilityState === 'visible') this.refresh(); }, 60000);
+  }
+
+  refresh() { this.link.call('status').then(status => { this.status = status; this.changed('status'); }, () => {}); }
+
+  plant(node) {
+    this.tree.set(node.path, { path: node.path, kind: node.kind, state: node.state, restarts: node.restarts, mailbox: node.mailbox });
+    for (const child of node.children ?? []) this.plant(child);
+  }
+
+  event(item) {
+    if (item.terminals) this.terminals = new Map(item.terminals.map(terminal => [terminal.name, terminal]));
+    else if (item.event === 'terminal_closed') this.terminals.delete(item.terminal.name);
+    else if (item.terminal) this.terminals.set(item.terminal.name, item.terminal);
+    else if (item.command) {
+      const known = this.terminals.get(item.command.name), { command } = item;
+      if (known) {
+        if (item.event === 'command_finished') { if (!known.running || known.running.seq <= command.seq) Object.assign(known, { running: null, last_exit: command.exit, state: 'idle' }); }
+        else Object.assign(known, { running: command, state: 'running' });
+        known.last = item.event === 'command_finished' ? command : known.last;
+      }
+      this.dispatchEvent(new CustomEvent('command', { detail: item }));
+    }
+    this.changed('terminals');
+  }
+
+  request(item) {
+    if (item.open) { const open = new Set(item.open); for (const id of this.requests.keys()) if (!open.has(id)) this.requests.delete(id); }
+    else if (item.request.state === 'open') this.requests.set(item.request.id, item.request);
+    else {
+      this.requests.delete(item.request.id);
+      this.dispatchEvent(new CustomEvent('settled', { detail: item.request }));
+    }
+    this.changed('requests');
+  }
+
+  /** Tell listeners of a change once per frame, however many there were. */
+  changed(what) {
+    this.loaded.add(what); this.changes.add(what);
+    if (this.scheduled) return;
+    this.scheduled = true;
+    const tell = () => { this.scheduled = false; const all = new Set(this.changes); this.changes.clear(); for (const listener of [...this.listeners]) listener(all); };
+    document.visibilityState === 'visible' ? requestAnimationFrame(tell) : setTimeout(tell, 250);
+  }
+
+  /** Call ``listener(changes)`` now and after each change, until the returned function is called. */
+  watch(listener) { this.listeners.add(listener); listener(new Set(['terminals', 'agents', 'requests', 'queues', 'tree', 'status'])); return () => this.listeners.delete(listener); }
+
+  agent(handle) { for (const agent of this.agents.values()) if (agent.handle === handle) return agent; return null; }
+  openRequests() { return [...this.requests.values()].sort((a, b) => a.created < b.created ? -1 : 1); }
+}
+
+const AGENTS = { working: ['busy', 'works'], running: ['busy', 'works'], starting: ['busy', 'starts'], blocked: ['bad', 'needs an answer'], needs_input: ['bad', 'needs input'], stale: ['bad', 'has waited long'], limited: ['warn', 'usage limit'], error: ['bad', 'failed'], idle: ['good', 'is ready'], dormant: ['off', 'sleeps'], exited: ['off', 'has ended'], closed: ['off', 'is closed'] };
+export function agentState(agent) {
+  const [tone, word] = AGENTS[agent.state] ?? ['', agent.state];
+  const why = agent.blocked ? `${word}: ${agent.blocked.title}` : agent.program?.need ? `${word}: ${agent.program.need.text}` : agent.reason ? `${word}: ${agent.reason}` : agent.tools?.length ? `${word}: ${agent.tools.join(', ')}` : word;
+  return { tone, word, why, since: agent.blocked?.since ?? agent.since };
+}
+
+export function terminalState(terminal) {
+  const { running } = terminal;
+  if (terminal.state === 'running' && running?.needs_input) return { tone: 'bad', word: running.needs_input.kind === 'secret' ? 'asks for a password' : 'waits for input', what: running.cmd ?? running.needs_input.program, since: running.started_at };
+  if (terminal.state === 'running') return { tone: 'busy', word: 'runs', what: running?.cmd ?? 'a command', since: running?.started_at };
+  if (terminal.state === 'failed') return { tone: 'bad', word: 'has failed', what: '', since: terminal.started_at };
+  if (terminal.state === 'unreachable') return { tone: 'warn', word: 'host unreachable', what: '', since: null };
+  if (terminal.state === 'starting') return { tone: 'busy', word: 'starts', what: '', since: terminal.started_at };
+  if (terminal.last_exit === 0) return { tone: 'done', word: 'exit 0', what: terminal.last?.cmd ?? '', since: terminal.last_cmd_at };
+  if (terminal.last_exit) return { tone: 'warn', word: `exit ${terminal.last_exit}`, what: terminal.last?.cmd ?? '', since: terminal.last_cmd_at };
+  return { tone: 'good', word: 'is ready', what: '', since: terminal.last_cmd_at ?? terminal.started_at };
+}
