@@ -23,6 +23,7 @@ from aegis.doctor.finding import Finding, problem
 from aegis.doctor.ledgers import examine_ledgers, repair_ledgers
 from aegis.doctor.machine import examine_machine
 from aegis.doctor.shells import examine_shells
+from aegis.doctor.telegram import examine_telegram
 from aegis.doctor.trust import examine_trust
 from aegis.errors import StartupError
 from aegis.state.root import State
@@ -44,6 +45,7 @@ def examine(state: State) -> Iterator[Finding]:
         ("daemon", partial(examine_daemon, state, __version__)),
         ("shells", examine_shells),
         ("agents", partial(examine_agents, state)),
+        ("telegram", partial(examine_telegram, state)),
     )
     for subject, check in checks:
         yield from _guarded(subject, check)

@@ -1,4 +1,4 @@
-"""The check of the ledgers of terminals and inboxes, line by line."""
+"""The check of the ledgers of terminals and of all primitives, line by line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def examine_ledgers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
     seals = _seals(state)
     for path in ledgers(state):
         seal = None if seals is None else seals.of(str(path))
-        survey = survey_of(path, _misfit if path.name == LEDGER else _nothing, seal)
+        survey = survey_of(path, _misfit if state.terminals in path.parents else _nothing, seal)
         found = judge_ledger(_subject(state, path), survey, is_in_use=is_in_use)
         yield from (each for each in found if each.remedy)
         count, lines = count + 1, lines + survey.lines
@@ -58,8 +58,12 @@ def repair_ledgers(state: State) -> Iterator[Finding]:
 
 def ledgers(state: State) -> list[Path]:
     """Return the files of the ledgers, terminals first."""
-    inboxes = state.inboxes.glob("*.jsonl")
-    return sorted(state.terminals.glob(f"*/{LEDGER}")) + sorted(inboxes)
+    found = sorted(state.terminals.glob(f"*/{LEDGER}"))
+    for directory in (state.canvases, state.workflows):
+        found += sorted(directory.glob(f"*/{LEDGER}"))
+    for directory in (state.queues, state.groups, state.inboxes):
+        found += sorted(directory.glob("*.jsonl"))
+    return found
 
 
 def _seals(state: State) -> Seals | None:

@@ -12,6 +12,7 @@ from aegis.state.registry import RegistryError
 from aegis.state.root import CONFIG_NAME, State, UntrustedState, open_seals
 from aegis.state.state_files import UnsafeFile
 from aegis.trust import NamedPrograms, examine, forged_files, shown
+from aegis.workflows.plugins.found import digest_of_all, find_plugins, sentences_of
 
 SUBJECT = "trust"
 TRUST = "if you trust its content: aegis-actors up --trust"
@@ -41,4 +42,6 @@ def _programs(state: State) -> NamedPrograms:
         parsed = read_configuration(state.root / CONFIG_NAME)
     except BadConfiguration:
         return NamedPrograms()  # the check of the configuration reports it
-    return NamedPrograms(programs_of(parsed.configuration), parsed.digest)
+    plugins = find_plugins(state.root, parsed.configuration.plugin_dirs)
+    sentences = (*programs_of(parsed.configuration), *sentences_of(plugins))
+    return NamedPrograms(sentences, digest_of_all(parsed.digest, plugins))

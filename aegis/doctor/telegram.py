@@ -1,0 +1,47 @@
+"""The check of the chat of Telegram, if it is configured: the bot works, and who polls it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+
+from aegis.configuration.file import read_configuration
+from aegis.configuration.problems import BadConfiguration
+from aegis.doctor.finding import Finding, ok, problem, warning
+from aegis.doctor.ledgers import survey_of
+from aegis.journal.ledger import Line
+from aegis.state.root import CONFIG_NAME, State
+
+SUBJECT = "telegram"
+NO_LEDGER = "it was never started: is AEGIS_TELEGRAM_TOKEN set in the environment of the daemon?"
+
+
+def examine_telegram(state: State) -> Iterator[Finding]:
+    """Yield a finding about the bot; none if Telegram is not configured. Raises ``OSError``."""
+    try:
+        section = read_configuration(state.root / CONFIG_NAME).configuration.telegram
+    except BadConfiguration:
+        return  # the check of the configuration reports it
+    if section.chat_id is None:
+        return
+    if importlib.util.find_spec("httpx2") is None:
+        yield problem(SUBJECT, "the extra is missing", "pip install 'aegis-actors[telegram]'")
+        return
+    if not section.user_ids:
+        remedy = "name people in telegram.user_ids of .aegis.yaml"
+        yield warning(SUBJECT, "nobody may give orders in the chat", remedy)
+    if not state.telegram.exists():
+        yield warning(SUBJECT, NO_LEDGER, "set it, then: aegis-actors down, aegis-actors up")
+        return
+    problems: list[str] = []
+
+    def note(line: Line) -> None:
+        if line.fields.get("kind") == "problem":
+            problems[:] = [str(line.fields.get("text", ""))]
+
+    survey_of(state.telegram, lambda line: note(line))
+    if problems and problems[0]:
+        what, _, remedy = problems[0].partition(": ")
+        yield problem(SUBJECT, what, remedy or "look at the log of the daemon")
+    else:
+        yield ok(SUBJECT, f"the bot serves chat {section.chat_id}")

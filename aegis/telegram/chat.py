@@ -1,0 +1,121 @@
+"""``Chat``: messages to the one chat, through the outbox."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import attrs
+import trio
+
+from actors import AskError, System
+from aegis.errors import AegisError, Unavailable
+from aegis.telegram.buttons import Choice, button_data
+from aegis.telegram.outbox import Send
+from aegis.telegram.texts import parts_of
+
+AGAIN_S = 1.0
+
+LABELS: tuple[tuple[Choice, str], ...] = (
+    ("once", "Allow once"),
+    ("session", "Allow for the session"),
+    ("deny", "Deny"),
+)
+
+
+@attrs.frozen
+class Chat:
+    """The chat ``chat_id``. Calls wait while Telegram cannot be reached or wants to be left alone.
+
+    A call is repeated when the outbox was restarted meanwhile: a message may come twice.
+    """
+
+    system: System
+    chat_id: int
+
+    async def say(self, text: str, thread: int | None) -> None:
+        """Send a text, in as many messages as it takes. What Telegram refuses is dropped."""
+        for part in parts_of(text):
+            with contextlib.suppress(AegisError):
+                await self.call("sendMessage", text=part, message_thread_id=thread)
+
+    async def send(self, text: str, thread: int | None, buttons: list[dict[str, str]]) -> int:
+        """Send one message with buttons below each other; return its id. Raises ``AegisError``."""
+        markup = {"inline_keyboard": [[each] for each in buttons]} if buttons else None
+        part = parts_of(text)[0]
+        sent = await self.call(
+            "sendMessage", text=part, message_thread_id=thread, reply_markup=markup
+        )
+        return _message_id(sent)
+
+    async def edit(self, message: int, text: str) -> None:
+        """Replace a message and its buttons. Raises ``AegisError``."""
+        await self.call(
+            "editMessageText", edits=message, message_id=message, text=parts_of(text)[0]
+        )
+
+    def edit_soon(self, message: int, text: str) -> None:
+        """Replace a message later; a later edit replaces this one."""
+        outbox = self._outbox()
+        if outbox is not None:
+            arguments = {"chat_id": self.chat_id, "message_id": message, "text": parts_of(text)[0]}
+            with contextlib.suppress(AskError):
+                outbox.send_request(
+                    Send(method="editMessageText", arguments=arguments, edits=message)
+                )
+
+    async def note(self, callback: str, text: str) -> None:
+        """Answer a pressed button with a note that is shown for a moment."""
+        # Telegram forgets a press soon: there is no use in trying for long.
+        with contextlib.suppress(AegisError), trio.move_on_after(10):
+            await self.call(
+                "answerCallbackQuery",
+                spaced=False,
+                with_chat=False,
+                callback_query_id=callback,
+                text=text[:200],
+            )
+
+    async def call(
+        self,
+        method: str,
+        *,
+        edits: int | None = None,
+        spaced: bool = True,
+        with_chat: bool = True,
+        **arguments: Any,
+    ) -> dict[str, Any]:
+        """Make a call. Raises ``AegisError`` if Telegram refuses it."""
+        given = {"chat_id": self.chat_id, **arguments} if with_chat else arguments
+        while True:
+            outbox = self._outbox()
+            if outbox is not None:
+                request = Send(method=method, arguments=given, edits=edits, spaced=spaced)
+                try:
+                    result: dict[str, Any] = await outbox.send_request(request).wait()
+                except AskError:
+                    pass
+                else:
+                    return result
+            await trio.sleep(AGAIN_S)
+
+    def _outbox(self) -> Any:
+        return self.system.registry.find("service", "telegram-outbox")
+
+
+def buttons_of(
+    secret: str, request: str, digest: str, choices: list[Choice]
+) -> list[dict[str, str]]:
+    """Return the buttons of a request."""
+    return [
+        {"text": label, "callback_data": button_data(secret, request, digest, choice)}
+        for choice, label in LABELS
+        if choice in choices
+    ]
+
+
+def _message_id(sent: dict[str, Any]) -> int:
+    number = sent.get("message_id")
+    if not isinstance(number, int):
+        raise Unavailable("Telegram: the answer has no message_id")
+    return number

@@ -1,0 +1,291 @@
+"""``TelegramDesk``: the actor of the chat. It polls, carries out orders, and reports.
+
+Each task awaits one thing after another; what must survive is a line of the ledger first.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from pathlib import Path
+from typing import Any
+
+import attrs
+import structlog
+import trio
+
+from actors import Actor
+from aegis.errors import StorageError
+from aegis.journal.flusher import Flusher
+from aegis.telegram import orders as o
+from aegis.telegram.api import ApiError, Bot, Refused
+from aegis.telegram.chat import Chat
+from aegis.telegram.doing import UNFIT, Doing, Names
+from aegis.telegram.ledger import accepted_line, line
+from aegis.telegram.reporting import Reporting
+from aegis.telegram.settings import ChatSettings
+from aegis.telegram.store import Store
+from aegis.telegram.updates import Press, Text, Update, read_update, update_id
+
+log = structlog.get_logger("aegis.telegram")
+
+POLL_S = 25.0
+"""Seconds for which Telegram holds a poll that has nothing."""
+
+MAX_BACKOFF_S = 30.0
+WRONG_TOKEN_S = 60.0
+MAX_RUNS = 16
+"""Commands of the chat that run at once; further orders wait."""
+
+ALLOWED = ["message", "callback_query"]
+
+OTHER_POLLER = "another program polls this bot (409): stop it, or give this daemon a bot of its own"
+WRONG_TOKEN = "the token is not valid: set AEGIS_TELEGRAM_TOKEN and start the daemon again"  # noqa: S105
+
+
+@attrs.frozen
+class Begin:
+    """Start the tasks."""
+
+
+class TelegramDesk(Actor[Begin]):
+    """The desk of the chat of ``settings``, with the ledger ``path``.
+
+    A failure of the disk, or any other, ends the tasks, and they begin again from the ledger: the
+    chat must not cost the daemon anything.
+    """
+
+    def __init__(
+        self, *, settings: ChatSettings, path: Path, flusher: Flusher, names: Names
+    ) -> None:
+        self._settings = settings
+        self._path = path
+        self._flusher = flusher
+        self._names = names
+
+    async def setup(self) -> None:
+        """Have the tasks started."""
+        self.context.after(0, Begin())
+
+    async def receive(self, message: Begin) -> None:
+        """Start the tasks, which do everything."""
+        del message
+        self.context.start_soon(self._live)
+
+    async def _live(self) -> None:
+        failures = 0
+        while True:
+            began = trio.current_time()
+            try:
+                await self._live_once()
+            except* StorageError as group:
+                log.warning("telegram begins again", why=str(group.exceptions[0]))
+            except* Exception:
+                log.exception("telegram begins again")
+            failures = 1 if trio.current_time() - began > MAX_BACKOFF_S else failures + 1
+            await trio.sleep(_backoff_s(failures))
+
+    async def _live_once(self) -> None:
+        async with trio.open_nursery() as nursery:
+            store = await Store.open(self._path, self._flusher, nursery.start_soon)
+            try:
+                if not store.fold.secret:
+                    await store.append(line("secret", secret=secrets.token_hex(32)))
+                await self.work(store, nursery).run()
+            finally:
+                store.close()
+
+    def work(self, store: Store, nursery: trio.Nursery) -> Work:
+        """Return the work on an open ledger."""
+        system = self.context.system
+        chat = Chat(system, self._settings.chat_id)
+        reporting = Reporting(system, chat, store, nursery.start_soon)
+        doing = Doing(system, self._names, store.fold, reporting.handle_of, reporting.session_of)
+        return Work(self._settings, store, nursery, chat, reporting, doing)
+
+
+class Work:
+    """The tasks on an open ledger: one polls, one carries out orders, others report."""
+
+    def __init__(
+        self,
+        settings: ChatSettings,
+        store: Store,
+        nursery: trio.Nursery,
+        chat: Chat,
+        reporting: Reporting,
+        doing: Doing,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._nursery = nursery
+        self._chat = chat
+        self._reporting = reporting
+        self._doing = doing
+        self._accepted = trio.Event()
+        self._runs = trio.Semaphore(MAX_RUNS)
+
+    async def run(self) -> None:
+        """Work until cancelled. Raises ``StorageError``."""
+        self._reporting.start()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._poll)
+            nursery.start_soon(self._work)
+
+    # Polling.
+
+    async def _poll(self) -> None:
+        failures, offset = 0, self._store.fold.next_update
+        async with Bot(self._settings) as bot:
+            await self._ask_topics(bot)
+            while True:
+                try:
+                    updates = await bot.call(
+                        "getUpdates",
+                        wait_s=POLL_S,
+                        offset=offset,
+                        timeout=int(POLL_S),
+                        allowed_updates=ALLOWED,
+                    )
+                except ApiError as error:
+                    failures += 1
+                    await self._failed(error, failures)
+                    continue
+                failures = 0
+                await self._note("")
+                for raw in updates if isinstance(updates, list) else []:
+                    offset = max(offset, await self._accept(raw))
+
+    async def _accept(self, raw: Any) -> int:
+        """Make an update durable; return the offset that confirms it. Raises ``StorageError``."""
+        number = update_id(raw)
+        if number is None:
+            return 0
+        update = read_update(raw, self._settings)
+        if update is not None and number >= self._store.fold.next_update:
+            await self._store.append(accepted_line(update))
+            self._accepted.set()
+        return number + 1
+
+    async def _failed(self, error: ApiError, failures: int) -> None:
+        """Note a failure of the poll, and wait."""
+        wait_s = _backoff_s(failures)
+        if isinstance(error, Refused):
+            if error.code == 409:
+                await self._note(OTHER_POLLER)
+            elif error.code in (401, 404):
+                await self._note(WRONG_TOKEN)
+                wait_s = WRONG_TOKEN_S
+            wait_s = max(wait_s, error.retry_after or 0)
+        log.debug("telegram poll failed", why=str(error))
+        await trio.sleep(wait_s)
+
+    async def _note(self, problem: str) -> None:
+        """Make it durable why the bot does not work; ``doctor`` reads it."""
+        if problem != self._store.fold.problem:
+            if problem:
+                log.warning("telegram does not work", why=problem)
+            await self._store.append(line("problem", text=problem))
+
+    async def _ask_topics(self, bot: Bot) -> None:
+        """Learn whether the chat has topics, before anything is sent to one."""
+        failures = 0
+        while True:
+            try:
+                chat = await bot.call("getChat", chat_id=self._settings.chat_id)
+            except ApiError as error:
+                failures += 1
+                if isinstance(error, Refused) and error.code in (400, 403):
+                    await self._note(f"the chat {self._settings.chat_id} cannot be used: {error}")
+                await self._failed(error, failures)
+                continue
+            self._reporting.has_topics(bool(isinstance(chat, dict) and chat.get("is_forum")))
+            return
+
+    # Orders.
+
+    async def _work(self) -> None:
+        """Carry out accepted orders, in order."""
+        started: set[int] = set()
+        while True:
+            self._accepted = trio.Event()
+            for number in sorted(self._store.fold.pending.keys() - started):
+                started.add(number)
+                await self._do(self._store.fold.pending[number])
+            started &= self._store.fold.pending.keys()
+            await self._accepted.wait()
+
+    async def _do(self, update: Update) -> None:
+        if isinstance(update, Press):
+            text = await self._try(self._doing.press(update))
+            await self._chat.note(update.callback, text)
+            await self._done(update)
+            return
+        order = o.read_order(update)
+        if isinstance(order, o.Run):
+            await self._run(update, order)
+            return
+        await self._chat_say(update, await self._try(self._carried_out(update, order)))
+        await self._done(update)
+
+    async def _carried_out(self, text: Text, order: o.Order) -> str:
+        if isinstance(order, o.Talk | o.Focus):
+            await self._reporting.wait_listed()
+        match order:
+            case o.Talk(handle=handle):
+                session, handle = self._doing.partner(text, handle)
+                # Followed before it has the text: its answer may come at once.
+                await self._reporting.talk_to(session, text.thread)
+                return await self._doing.talk(text, handle, order.text)
+            case o.Focus(handle=handle):
+                session, handle = self._doing.partner(text, handle)
+                await self._reporting.talk_to(session, text.thread)
+                return f"talking to {handle}"
+            case o.Show():
+                return await self._doing.show(order)
+            case o.Interrupt():
+                return await self._doing.interrupt(order)
+            case o.Lookup(what=what):
+                return await self._doing.look_up(what)
+            case o.Misunderstood(sentence=sentence):
+                return sentence
+        raise AssertionError(order)
+
+    async def _run(self, text: Text, order: o.Run) -> None:
+        """Run a command once: what may have begun before a crash is not begun again."""
+        if text.update in self._store.fold.begun:
+            await self._chat_say(
+                text, f"{order.terminal}: the daemon ended while this ran: /screen {order.terminal}"
+            )
+            await self._done(text)
+            return
+        await self._store.append(line("begun", id=text.update))
+        await self._runs.acquire()
+        self._nursery.start_soon(self._finish_run, text, self._doing.start_run(order))
+
+    async def _finish_run(self, text: Text, wait: Any) -> None:
+        try:
+            answer = await wait()
+        finally:
+            self._runs.release()
+        await self._chat_say(text, answer)
+        await self._done(text)
+
+    async def _try(self, work: Any) -> str:
+        """Return the sentence of an order, or why it failed."""
+        try:
+            sentence: str = await work
+        except UNFIT as error:
+            return str(error)
+        return sentence
+
+    async def _chat_say(self, text: Text, answer: str) -> None:
+        if answer:
+            await self._chat.say(answer, text.thread)
+
+    async def _done(self, update: Update) -> None:
+        await self._store.append(line("done", id=update.update))
+
+
+def _backoff_s(failures: int) -> float:
+    return min(MAX_BACKOFF_S, 0.5 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1)  # noqa: S311

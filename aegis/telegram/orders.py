@@ -1,0 +1,115 @@
+"""The meaning of a text in the chat. Pure.
+
+    /help                what can be written
+    /list                sessions and terminals
+    /to HANDLE [TEXT]    talk to a session; from then on plain text goes there
+    /run TERMINAL CMD    run a command on a terminal
+    /screen TERMINAL     what a terminal shows
+    /queues  /requests   queues, open requests
+    /interrupt HANDLE    interrupt a turn
+
+Plain text goes to the session of the topic, or to the one that was talked to last.
+"""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from aegis.protocol.naming import NAME_PATTERN
+from aegis.telegram.updates import Text
+
+HELP = """\
+/list - sessions and terminals
+/to HANDLE TEXT - talk to a session; then plain text goes there
+/run TERMINAL COMMAND - run a command
+/screen TERMINAL - what it shows
+/queues - queues of tasks
+/requests - open requests
+/interrupt HANDLE - interrupt a turn"""
+
+_COMMAND = re.compile(r"/([a-z]+)(?:@\w+)?(?:\s+(.*))?\Z", re.DOTALL)
+_NAME = re.compile(NAME_PATTERN)
+
+
+@attrs.frozen
+class Talk:
+    """Send ``text`` to the session ``handle``; empty: the one that is talked to."""
+
+    handle: str
+    text: str
+
+
+@attrs.frozen
+class Focus:
+    """Talk to the session ``handle`` from now on."""
+
+    handle: str
+
+
+@attrs.frozen
+class Run:
+    """Run ``command`` on ``terminal``."""
+
+    terminal: str
+    command: str
+
+
+@attrs.frozen
+class Show:
+    """Show what a terminal shows."""
+
+    terminal: str
+
+
+@attrs.frozen
+class Interrupt:
+    """Interrupt the turn of a session."""
+
+    handle: str
+
+
+@attrs.frozen
+class Lookup:
+    """Show ``what``: ``list``, ``queues``, ``requests`` or ``help``."""
+
+    what: str
+
+
+@attrs.frozen
+class Misunderstood:
+    """The text is no order; ``sentence`` says why."""
+
+    sentence: str
+
+
+Order = Talk | Focus | Run | Show | Interrupt | Lookup | Misunderstood
+
+
+def read_order(text: Text) -> Order:
+    """Return what a text means."""
+    found = _COMMAND.match(text.text)
+    if found is None:
+        return Talk("", text.text)
+    word, rest = found[1], (found[2] or "").strip()
+    name, tail = [*rest.split(maxsplit=1), "", ""][:2]
+    match word:
+        case "list" | "queues" | "requests" | "help":
+            return Lookup(word)
+        case "start":
+            return Lookup("help")
+        case "to" if _is_name(name):
+            return Talk(name, tail) if tail else Focus(name)
+        case "run" if _is_name(name) and tail:
+            return Run(name, tail)
+        case "screen" if _is_name(name):
+            return Show(name)
+        case "interrupt" if _is_name(name):
+            return Interrupt(name)
+    usage = next((line for line in HELP.split("\n") if line.startswith(f"/{word} ")), "")
+    return Misunderstood(f"use it as: {usage}" if usage else "not understood: /help")
+
+
+def _is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None

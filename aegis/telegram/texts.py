@@ -1,0 +1,148 @@
+"""The texts of the chat: plain text, escaped, in messages that Telegram takes. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from aegis.protocol.agents import AgentInfo
+from aegis.protocol.inboxes import Message
+from aegis.protocol.queues import QueueInfo
+from aegis.protocol.requests import RequestInfo
+from aegis.protocol.terminals import CommandRecord, TerminalInfo
+from aegis.shown_text import escape_line, escape_text
+from aegis.telegram.updates import MAX_TEXT_CHARS
+
+MAX_PARTS = 4
+"""Messages that one text may take; the middle of a longer one is left out."""
+
+MAX_INPUT_CHARS = 2_500
+OUTPUT_CHARS = 3_000
+OWN_PREFIX = "mcp__aegis__"
+
+DOTS = {
+    "working": "🟢",
+    "starting": "🟢",
+    "running": "🟢",
+    "blocked": "🟡",
+    "limited": "🟡",
+    "needs_input": "🟡",
+    "stale": "🟠",
+    "unreachable": "🟠",
+    "error": "🔴",
+    "failed": "🔴",
+}
+
+
+def parts_of(text: str) -> list[str]:
+    """Return a text as messages, each of a length that Telegram takes."""
+    text = escape_text(text).strip() or "(nothing)"
+    limit = MAX_PARTS * MAX_TEXT_CHARS
+    if _units(text) > limit:
+        half = limit // 4
+        text = f"{text[:half]}\n[… left out …]\n{text[-half:]}"
+    parts = []
+    while text:
+        size = _fitting(text)
+        cut = text.rfind("\n", size // 2, size) if size < len(text) else size
+        cut = size if cut <= 0 else cut
+        parts.append(text[:cut])
+        text = text[cut:].lstrip("\n")
+    return parts
+
+
+def _units(text: str) -> int:
+    """Return the length as Telegram counts it: in UTF-16 code units."""
+    return len(text) + sum(1 for each in text if ord(each) > 0xFFFF)
+
+
+def _fitting(text: str) -> int:
+    """Return how many characters fit one message."""
+    if _units(text) <= MAX_TEXT_CHARS:
+        return len(text)
+    used = 0
+    for index, char in enumerate(text):
+        used += 2 if ord(char) > 0xFFFF else 1
+        if used > MAX_TEXT_CHARS:
+            return index
+    return len(text)
+
+
+def request_text(request: RequestInfo) -> str:
+    """Return a request with its input, as far as one message takes it."""
+    tool = request.tool.removeprefix(OWN_PREFIX) or request.tool_kind
+    lines = [f"🟡 {request.handle} · {request.kind}: {tool}"]
+    lines += [each for each in (request.title, request.reason) if each]
+    if request.input is None:
+        lines.append(f"({request.input_bytes:,} bytes, it can only be denied) {request.excerpt}")
+    else:
+        shown = json.dumps(request.input, ensure_ascii=False, indent=1)
+        lines.append(shown)
+    text = escape_text("\n".join(lines))
+    if is_whole(request):
+        return text
+    return f"{text[:MAX_INPUT_CHARS]}\n[… too long to be allowed here: use the page or the TUI]"
+
+
+def is_whole(request: RequestInfo) -> bool:
+    """Return whether one message shows all of the input, so that it may be allowed here."""
+    if request.input is None:
+        return False
+    return len(json.dumps(request.input, ensure_ascii=False, indent=1)) <= MAX_INPUT_CHARS
+
+
+def settled_text(request: RequestInfo) -> str:
+    """Return the text of a request that can no longer be answered."""
+    if request.state == "withdrawn":
+        ending = f"⚪ withdrawn: {request.withdrawn}"
+    else:
+        kind = str((request.answer or {}).get("kind", "answered")).replace("_", " ")
+        sign = "🔴" if "deny" in kind else "✅"
+        ending = f"{sign} {kind} by {request.by}"
+    return f"{request_text(request)}\n\n{escape_line(ending)}"
+
+
+def wake_text(message: Message) -> str:
+    """Return a message of the person's inbox."""
+    return f"✉ from {message.sender}\n{message.body}"
+
+
+def record_text(record: CommandRecord, terminal: str) -> str:
+    """Return a command and what came of it."""
+    output = (record.stdout + record.stderr).rstrip()
+    shown = output if len(output) <= OUTPUT_CHARS else f"…{output[-OUTPUT_CHARS:]}"
+    if record.end is None:
+        needs = " and waits for input" if record.needs_input is not None else ""
+        ending = f"⏳ it runs{needs}: seq {record.seq}"
+    else:
+        code = "unknown" if record.exit is None else str(record.exit)
+        took = "" if record.duration_s is None else f" · {record.duration_s:.2f}s"
+        ending = f"{'✅' if record.exit == 0 else '🔴'} exit {code}{took}"
+    lines = [f"{terminal} $ {escape_line(record.cmd or '')}", shown, ending]
+    return "\n".join(each for each in lines if each)
+
+
+def list_text(agents: Sequence[AgentInfo], terminals: Sequence[TerminalInfo]) -> str:
+    """Return the sessions and terminals."""
+    lines = [f"{DOTS.get(each.state, '⚪')} {each.handle} - {each.state}" for each in agents]
+    lines += [
+        f"{DOTS.get(each.state, '⚪')} term:{each.name} - {_terminal_state(each)}"
+        for each in terminals
+    ]
+    return "\n".join(lines) or "nothing is open"
+
+
+def _terminal_state(info: TerminalInfo) -> str:
+    if info.state == "idle" and info.last_exit is not None:
+        return f"exit {info.last_exit}"
+    return info.state
+
+
+def queues_text(queues: Iterable[QueueInfo]) -> str:
+    """Return the queues."""
+    lines = [
+        f"▣ {each.queue}: {each.running}/{each.max_parallel} running, {each.pending} pending"
+        f"{', paused' if each.paused else ''}{f' - {each.problem}' if each.problem else ''}"
+        for each in queues
+    ]
+    return "\n".join(lines) or "there is no queue"

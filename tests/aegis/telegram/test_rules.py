@@ -1,0 +1,297 @@
+"""The chat of Telegram without its actors: updates, orders, buttons, texts, the outbox's order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aegis.protocol.agents import TranscriptEntry
+from aegis.telegram import orders as o
+from aegis.telegram.buttons import LETTERS, button_data, read_button
+from aegis.telegram.ledger import MAX_ASKED, Fold, accepted_line, line
+from aegis.telegram.settings import ChatSettings
+from aegis.telegram.talk import Turn
+from aegis.telegram.texts import (
+    MAX_PARTS,
+    is_whole,
+    list_text,
+    parts_of,
+    queues_text,
+    record_text,
+    request_text,
+    settled_text,
+)
+from aegis.telegram.updates import MAX_TEXT_CHARS, Press, Text, read_update
+from aegis.telegram.waiting import BURST, MAX_WAITING, Item, WaitingCalls
+from tests.aegis.tui.examples import NOON, agent, queue, record, request, terminal
+
+SETTINGS = ChatSettings(chat_id=-100, user_ids=(41, 42), token="7:secret")
+SECRET, REQUEST, DIGEST = "s" * 64, "0123456789ab", "d" * 64
+
+
+def message(**fields: Any) -> dict[str, Any]:
+    plain = {"message_id": 5, "chat": {"id": -100}, "from": {"id": 41, "first_name": "Ada"}}
+    return {"update_id": 9, "message": {**plain, "text": "hello", **fields}}
+
+
+def press(**fields: Any) -> dict[str, Any]:
+    plain = {
+        "id": "q1",
+        "from": {"id": 42},
+        "data": "x",
+        "message": {"message_id": 5, "chat": {"id": -100}},
+    }
+    return {"update_id": 9, "callback_query": {**plain, **fields}}
+
+
+def text(content: str, **fields: Any) -> Text:
+    plain: dict[str, Any] = {"update": 9, "user": 41, "name": "Ada", "thread": None}
+    return Text(**plain | fields, text=content)
+
+
+def test_what_an_allowed_person_does_is_read() -> None:
+    assert read_update(message(), SETTINGS) == text("hello")
+    topic = message(message_thread_id=7, is_topic_message=True)
+    assert read_update(topic, SETTINGS) == text("hello", thread=7)
+    # A reply outside of topics has a thread too, which is none.
+    assert read_update(message(message_thread_id=7), SETTINGS) == text("hello")
+    pressed = read_update(press(), SETTINGS)
+    assert isinstance(pressed, Press)
+    assert (pressed.callback, pressed.data, pressed.message) == ("q1", "x", 5)
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        message(chat={"id": -101}),
+        message(**{"from": {"id": 43}}),
+        message(text=None),
+        message(text=""),
+        press(**{"from": {"id": 43}}),
+        press(message={"message_id": 5, "chat": {"id": 41}}),
+        press(message=None),
+        {"update_id": 9, "edited_message": message()["message"]},
+        {"update_id": "9", "message": message()["message"]},
+        {},
+    ],
+)
+def test_everything_else_is_nothing(update: dict[str, Any]) -> None:
+    assert read_update(update, SETTINGS) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "order"),
+    [
+        ("hello there", o.Talk("", "hello there")),
+        ("/to ann fix it\nnow", o.Talk("ann", "fix it\nnow")),
+        ("/to ann", o.Focus("ann")),
+        ("/run build pytest -q", o.Run("build", "pytest -q")),
+        ("/run@my_bot build\nmake all", o.Run("build", "make all")),
+        ("/screen build", o.Show("build")),
+        ("/interrupt ann", o.Interrupt("ann")),
+        ("/list", o.Lookup("list")),
+        ("/start", o.Lookup("help")),
+        ("/run build", o.Misunderstood("use it as: /run TERMINAL COMMAND - run a command")),
+        ("/run ../x ls", o.Misunderstood("use it as: /run TERMINAL COMMAND - run a command")),
+        ("/nonsense", o.Misunderstood("not understood: /help")),
+        ("/etc/passwd is a path", o.Talk("", "/etc/passwd is a path")),
+    ],
+)
+def test_a_text_is_an_order(content: str, order: o.Order) -> None:
+    assert o.read_order(text(content)) == order
+
+
+def test_a_button_fits_and_is_read_again() -> None:
+    for choice in LETTERS.values():
+        data = button_data(SECRET, REQUEST, DIGEST, choice)
+        assert len(data.encode()) <= 64
+        pressed = read_button(SECRET, data, {REQUEST: DIGEST})
+        assert pressed is not None
+        assert (pressed.request, pressed.digest, pressed.choice) == (REQUEST, DIGEST, choice)
+
+
+@given(st.integers(0, 52), st.characters(codec="utf-8"))
+def test_a_button_that_was_changed_is_not_valid(at: int, char: str) -> None:
+    data = button_data(SECRET, REQUEST, DIGEST, "deny")
+    changed = data[:at] + char + data[at + 1 :]
+    if changed != data:
+        assert read_button(SECRET, changed, {REQUEST: DIGEST}) is None
+
+
+@pytest.mark.parametrize(
+    ("secret", "digests"),
+    [
+        ("t" * 64, {REQUEST: DIGEST}),
+        (SECRET, {}),
+        (SECRET, {REQUEST: "e" * 64}),
+        (SECRET, {REQUEST: DIGEST[:16] + "e" * 48}),
+        (SECRET, {REQUEST: ""}),
+    ],
+)
+def test_a_button_of_another_daemon_request_or_digest_is_not_valid(
+    secret: str, digests: dict[str, str]
+) -> None:
+    data = button_data(SECRET, REQUEST, DIGEST, "once")
+    assert read_button(secret, data, digests) is None
+
+
+@given(st.text(max_size=12_000))
+def test_every_text_becomes_messages_that_telegram_takes(content: str) -> None:
+    parts = parts_of(content)
+    assert 1 <= len(parts) <= MAX_PARTS + 2
+    for part in parts:
+        assert part.strip()
+        assert len(part.encode("utf-16-le", "surrogatepass")) // 2 <= MAX_TEXT_CHARS
+
+
+def test_a_long_text_is_divided_at_lines_and_a_longer_one_loses_its_middle() -> None:
+    lines = "\n".join(f"line {number}" for number in range(1000))
+    parts = parts_of(lines)
+    assert "\n".join(parts) == lines
+    shortened = parts_of("🟢" * 40_000)
+    assert any("left out" in each for each in shortened)
+
+
+def test_a_request_is_shown_with_its_input_and_its_end() -> None:
+    shown = request(tool="mcp__aegis__aegis_term_run", title="\u202eRun")
+    assert request_text(shown).startswith("🟡 ann · permission: aegis_term_run\n<U+202E>Run\n{")
+    assert is_whole(shown)
+    assert not is_whole(request(input={"x": "y" * 3_000}))
+    assert "only be denied" in request_text(request(input=None, input_bytes=9, excerpt="rm"))
+    answered = request(state="answered", answer={"kind": "allow_once"}, by="human")
+    assert settled_text(answered).endswith("✅ allow once by human")
+    assert settled_text(request(state="withdrawn", withdrawn="done")).endswith("⚪ withdrawn: done")
+
+
+def test_lists_and_records_are_short_texts() -> None:
+    assert list_text([agent(state="working")], [terminal(last_exit=2)]) == (
+        "🟢 ann - working\n⚪ term:build - exit 2"
+    )
+    assert list_text([], []) == "nothing is open"
+    assert queues_text([queue(paused=True)]) == "▣ review: 1/2 running, 1 pending, paused"
+    assert record_text(record(stdout="ok\n"), "build") == "build $ make\nok\n✅ exit 0 · 4.20s"
+    running = record(3, end=None, exit=None, duration_s=None)
+    assert record_text(running, "build").endswith("⏳ it runs: seq 3")
+    assert len(record_text(record(stdout="x" * 64_000), "build")) < MAX_TEXT_CHARS
+
+
+def item(number: int, edits: int | None = None, *, spaced: bool = True) -> Item:
+    return Item(number=number, method="m", arguments={}, edits=edits, spaced=spaced)
+
+
+def taken(waiting: WaitingCalls, now: float) -> int | float:
+    found = waiting.take(now)
+    return found.number if isinstance(found, Item) else found
+
+
+def test_calls_are_made_in_order_some_at_once_and_then_one_a_second() -> None:
+    waiting = WaitingCalls()
+    for number in range(BURST + 2):
+        waiting.add(item(number))
+    assert [taken(waiting, 100.0) for _ in range(BURST)] == [*range(BURST)]
+    assert taken(waiting, 100.0) == pytest.approx(1.0)
+    assert taken(waiting, 101.0) == BURST
+    assert taken(waiting, 101.5) == pytest.approx(0.5)
+    assert taken(waiting, 102.0) == BURST + 1
+    assert taken(waiting, 200.0) == float("inf")
+
+
+def test_a_later_edit_takes_the_place_of_one_that_waits() -> None:
+    waiting = WaitingCalls()
+    waiting.add(item(1, edits=7))
+    waiting.add(item(2))
+    assert waiting.add(item(3, edits=7)) == [1]
+    assert waiting.add(item(4, edits=8)) == []
+    assert [taken(waiting, 0.0) for _ in range(3)] == [3, 2, 4]
+
+
+def test_retry_after_holds_for_all_and_a_failed_call_is_next_again() -> None:
+    waiting = WaitingCalls()
+    waiting.add(item(1))
+    waiting.add(item(2, spaced=False))
+    first = waiting.take(0.0)
+    assert isinstance(first, Item)
+    assert first.number == 2  # an answer to a press is wanted at once
+    waiting.again(first)
+    waiting.be_quiet(30.0)
+    assert taken(waiting, 10.0) == pytest.approx(20.0)
+    assert [taken(waiting, 30.0), taken(waiting, 30.0)] == [2, 1]
+
+
+def test_what_waits_is_bounded() -> None:
+    waiting = WaitingCalls()
+    waiting.add(item(0, edits=1))
+    for number in range(1, MAX_WAITING):
+        assert waiting.add(item(number)) == []
+    assert waiting.add(item(9_000)) == [0]  # an edit is given up first
+    assert waiting.add(item(9_001)) == [9_001]
+    assert len(waiting) == MAX_WAITING
+
+
+def test_the_ledger_is_folded_into_what_is_pending() -> None:
+    fold = Fold()
+    first, second = text("one"), text("/run build ls", update=10)
+    for each in (
+        line("secret", secret="s"),
+        accepted_line(first),
+        accepted_line(second),
+        line("begun", id=10),
+        line("done", id=9),
+        line("topic", session="a", thread=7),
+        line("focus", session="b"),
+        line("asked", request=REQUEST, digest=DIGEST, message=3),
+        line("told", session="a", seq=4),
+        line("woken", message="m1"),
+        line("problem", text="409"),
+        line("of a later version", x=1),
+        {"kind": "accepted", "press": False, "update": {"broken": 1}},
+    ):
+        fold.apply(each)
+    assert fold.pending == {10: second}
+    assert (fold.begun, fold.next_update, fold.skipped) == ({10}, 11, 1)
+    assert (fold.session_of(7), fold.session_of(None), fold.session_of(8)) == ("a", "b", "")
+    assert fold.asked[REQUEST].message == 3
+    assert (fold.told, fold.woken, fold.problem) == ({"a": 4}, "m1", "409")
+    fold.apply(line("settled", request=REQUEST))
+    assert fold.asked == {}
+
+
+def test_a_press_is_the_same_after_the_ledger() -> None:
+    fold = Fold()
+    pressed = read_update(press(), SETTINGS)
+    assert pressed is not None
+    fold.apply(accepted_line(pressed))
+    assert fold.pending == {9: pressed}
+
+
+def test_shown_requests_are_bounded() -> None:
+    fold = Fold()
+    for number in range(MAX_ASKED + 5):
+        fold.apply(line("asked", request=f"{number:012}", digest=DIGEST, message=number))
+    assert len(fold.asked) == MAX_ASKED
+
+
+def entry(kind: str, **fields: Any) -> TranscriptEntry:
+    return TranscriptEntry(seq=1, kind=kind, at=NOON, fields=fields)
+
+
+def event(**fields: Any) -> TranscriptEntry:
+    return entry("event", event=fields)
+
+
+def test_a_turn_becomes_one_text() -> None:
+    turn = Turn()
+    assert turn.take(entry("turn_opened", turn=1)) is None
+    turn.take(event(type="assistant_text", text="Hel", message="m"))
+    turn.take(event(type="assistant_text", text="lo", message="m"))
+    assert turn.progress == "Hello"
+    turn.take(event(type="tool_use", name="mcp__aegis__aegis_term_run"))
+    assert turn.progress == "aegis_term_run"
+    turn.take(event(type="assistant_text", text="Done.", message="m"))
+    assert turn.take(entry("turn_ended", outcome="completed")) == "Hello\n\nDone."
+    assert turn.take(entry("turn_ended", outcome="interrupted", reason="crash")) == (
+        "[interrupted: crash]"
+    )
