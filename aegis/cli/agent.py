@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from aegis.cli.grammar.verb import DECIMAL, WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.words import command_text
 from aegis.cli.inbox import INTERRUPT, KEY, hand_off
+from aegis.cli.printing.agents import meta_lines, profile_table, session_details, session_table
 from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
-    cell,
     duration,
     escaped,
     escaped_line,
@@ -15,7 +16,7 @@ from aegis.cli.printing.formatting import (
     print_notice,
     table,
 )
-from aegis.cli.printing.transcript import tool_name, transcript_lines
+from aegis.cli.printing.transcript import transcript_lines
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -24,51 +25,42 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-_HEAD = ["agent", "state", "turn", "waiting", "blocked on", "profile", "spawned by"]
-
 _USAGE_HEAD = ["agent", "tree of", "turns", "in", "% cached", "out", "time", "USD"]
 
 _FIGURES = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "turns_s")
 
 PERMISSIONS = ("read", "ask", "write", "full")
 
-SIGNS = {
-    "working": "🟢",
-    "starting": "🟢",
-    "idle": "⚪",
-    "dormant": "⚪",
-    "blocked": "🟡",
-    "limited": "🟡",
-    "stalled": "🟠",
-    "closed": "✅",
-    "error": "🔴",
-}
-"""The sign of each state."""
-
-STALLED_S = 120.0
-"""Seconds without progress after which a working agent is shown as stalled."""
-
 
 @verb(
     option("--handle", "new_handle", metavar="NAME", help="Its handle; default: a generated one."),
     option("--workspace", metavar="NAME", help="The workspace it works in; default: the root."),
     option("--resume", metavar="AGENT", help="Continue this session, open or closed, instead."),
-    argument("profile", required=False),
-    argument("prompt", required=False),
+    flag("--terminal", help="Launch the program after -- in a terminal of its own, and watch it."),
+    argument("words", required=False, many=True, metavar="[PROFILE] [PROMPT] | -- PROGRAM"),
 )
 def launch(
     daemon: Daemon,
-    profile: str | None,
-    prompt: str | None,
+    words: Sequence[str],
     new_handle: str | None,
     workspace: str | None,
     resume: str | None,
+    terminal: bool,
 ) -> None:
     """Start an agent session from PROFILE (default: the default one), with the text PROMPT.
 
     It runs in the background; its handle is printed. `agent profiles` lists the profiles. With
     --resume the only argument is the PROMPT, and AGENT is a handle or the id of a session.
+
+    With --terminal, any interactive PROGRAM with its arguments is launched as an agent that is its
+    terminal, for example: agent launch --terminal -- claude --model opus
     """
+    if terminal:
+        _launch_program(daemon, words, new_handle, workspace, resume)
+        return
+    if len(words) > 2:
+        raise UsageError("agent launch takes a PROFILE and a PROMPT: put the prompt into quotes")
+    profile, prompt = (*words, None, None)[:2]
     if resume is not None:
         if prompt or new_handle or workspace:
             raise UsageError("--resume takes one PROMPT, and no profile, --handle or --workspace")
@@ -79,6 +71,25 @@ def launch(
         "spawn", profile=profile, prompt=prompt, handle=new_handle, workspace=workspace
     )
     daemon.show(reply, lambda: _show_launched(reply["handle"]))
+
+
+def _launch_program(
+    daemon: Daemon,
+    words: Sequence[str],
+    new_handle: str | None,
+    workspace: str | None,
+    resume: str | None,
+) -> None:
+    if resume is not None or not words:
+        raise UsageError("--terminal takes a PROGRAM after --, and no --resume")
+    cmd = command_text(words)
+    reply = daemon.call("agent_launch", cmd=cmd, handle=new_handle, workspace=workspace)
+    daemon.show(reply, lambda: _show_terminal_agent(reply["handle"]))
+
+
+def _show_terminal_agent(handle: str) -> None:
+    print_lines(escaped_line(handle))
+    print_notice(f"↳ launched; use it with: aegis-actors term attach {handle}")
 
 
 def _show_launched(handle: str) -> None:
@@ -106,7 +117,7 @@ def list_agents(daemon: Daemon, closed: bool) -> None:
 
 def _show_list(infos: Sequence[Mapping[str, Any]]) -> None:
     if infos:
-        print_lines(_sessions(infos))
+        print_lines(session_table(infos))
     else:
         print_notice("↳ no agent session")
 
@@ -115,21 +126,21 @@ def _show_list(infos: Sequence[Mapping[str, Any]]) -> None:
 def meta(daemon: Daemon) -> None:
     """Show who you are (--as HANDLE), your peers, your tools, and how your inbox works."""
     reply = daemon.call("meta")
-    daemon.show(reply, lambda: print_lines(_meta(reply)))
+    daemon.show(reply, lambda: print_lines(meta_lines(reply)))
 
 
 @verb()
 def profiles(daemon: Daemon) -> None:
     """List the profiles that can be launched."""
     reply = daemon.call("list_agents")
-    daemon.show(reply, lambda: print_lines(_profiles(reply["result"])))
+    daemon.show(reply, lambda: print_lines(profile_table(reply["result"])))
 
 
 @verb(argument("agent"))
 def show(daemon: Daemon, agent: str) -> None:
     """Show the state of AGENT."""
     reply = daemon.call("agent_show", handle=agent)
-    daemon.show(reply, lambda: print_lines(_details(reply)))
+    daemon.show(reply, lambda: print_lines(session_details(reply)))
 
 
 @verb(INTERRUPT, KEY, argument("agent"), argument("text", many=True), options_first=True)
@@ -188,18 +199,23 @@ def _show_difference(reply: Mapping[str, Any]) -> None:
     argument("agent", required=False),
 )
 def usage(daemon: Daemon, agent: str | None, closed: bool) -> None:
-    """List tokens, cost and time: of all sessions, or of AGENT and those that it spawned."""
+    """List tokens, cost and time: of all sessions, or of AGENT and those that it spawned.
+
+    The sums of trees are those of the listed sessions; use --closed to count closed ones too.
+    """
     reply = daemon.call("agent_usage", handle=agent, closed=closed)
-    daemon.show(reply, lambda: print_lines(_accounts(reply["result"])))
+    daemon.show(reply, lambda: print_lines(_accounts(reply)))
 
 
-def _accounts(found: Sequence[Mapping[str, Any]]) -> str:
-    unknown = dict.fromkeys(_FIGURES)
+def _accounts(reply: Mapping[str, Any]) -> str:
+    found, unknown = reply["result"], dict.fromkeys(_FIGURES)
     rows = [[each["handle"], each["root"], *_account(each["usage"] or unknown)] for each in found]
-    if len(rows) > 1:
-        read = [each["usage"] or unknown for each in found]
-        total = {name: _sum([each[name] for each in read]) for name in _FIGURES}
-        rows.append(["total", None, *_account(total)])
+    for tree in reply["trees"]:
+        if tree["sessions"] > 1:
+            label = f"sum of {tree['sessions']}"
+            rows.append([label, tree["root"], *_account(tree["usage"])])
+    if len(reply["trees"]) > 1:
+        rows.append(["total", None, *_account(reply["total"])])
     return fitted(table(_USAGE_HEAD, rows))
 
 
@@ -215,17 +231,11 @@ def _account(usage: Mapping[str, Any]) -> list[object]:
     ]
 
 
-def _sum(figures: Sequence[float | None]) -> float | None:
-    """Return the sum of the figures that are known; None if none is."""
-    known = [each for each in figures if each is not None]
-    return sum(known) if known else None
-
-
 @verb(argument("agent"))
 def interrupt(daemon: Daemon, agent: str) -> None:
     """Interrupt the current turn of AGENT."""
     reply = daemon.call("interrupt", handle=agent)
-    daemon.show(reply, lambda: print_lines(_sessions([reply])))
+    daemon.show(reply, lambda: print_lines(session_table([reply])))
 
 
 @verb(argument("agent"), argument("new_handle"))
@@ -252,14 +262,14 @@ def change(
     reply = daemon.call(
         "agent_set", handle=agent, model=model, permission=permission, budget_usd=budget_usd
     )
-    daemon.show(reply, lambda: print_lines(_sessions([reply])))
+    daemon.show(reply, lambda: print_lines(session_table([reply])))
 
 
 @verb(argument("agent"))
 def restart(daemon: Daemon, agent: str) -> None:
     """Start the program of AGENT anew, with the same conversation."""
     reply = daemon.call("agent_restart", handle=agent)
-    daemon.show(reply, lambda: print_lines(_sessions([reply])))
+    daemon.show(reply, lambda: print_lines(session_table([reply])))
 
 
 @verb(flag("--purge", help="Delete its transcript too."), argument("agent"))
@@ -268,120 +278,6 @@ def stop(daemon: Daemon, agent: str, purge: bool) -> None:
     reply = daemon.call("agent_purge" if purge else "close", handle=agent)
     done = "purged" if purge else "closed"
     daemon.show(reply, lambda: print_notice(f"{done} {reply['handle']}"))
-
-
-def _sessions(infos: Sequence[Mapping[str, Any]]) -> str:
-    return fitted(table(_HEAD, [_row(each) for each in infos]))
-
-
-def _row(info: Mapping[str, Any]) -> list[object]:
-    return [
-        info["handle"],
-        _state(info),
-        info["turn"] or None,
-        info["waiting"] or None,
-        _blocked(info),
-        info["profile"],
-        info["spawned_by"],
-    ]
-
-
-def _state(info: Mapping[str, Any]) -> str:
-    state = "stalled" if info["quiet_s"] >= STALLED_S else info["state"]
-    return f"{SIGNS.get(state, '')} {state}"
-
-
-def _blocked(info: Mapping[str, Any]) -> str | None:
-    blocked = info["blocked"]
-    if blocked is None:
-        return None
-    title = tool_name(blocked["title"])
-    return title if blocked["kind"] == "permission" else f"{blocked['kind']}: {title}"
-
-
-def _details(info: Mapping[str, Any]) -> str:
-    lines = [
-        ("state", f"{_state(info)} since {info['since']}"),
-        ("reason", info["reason"]),
-        ("blocked on", _blocked(info)),
-        ("limited until", info["limited_until"]),
-        ("without progress", duration(info["quiet_s"]) if info["quiet_s"] else None),
-        ("tools running", ", ".join(map(tool_name, info["tools"]))),
-        (
-            "terminals",
-            ", ".join(f"{each['id']}: {each['command']}" for each in info.get("terminals", ())),
-        ),
-        ("turn", info["turn"]),
-        ("waiting", info["waiting"] or None),
-        *_usage(info["usage"] or {}),
-        ("profile", f"{info['profile']} ({info['provider']})"),
-        ("model", info["model"]),
-        ("permission", info["permission"]),
-        ("budget", None if info["budget_usd"] is None else f"{info['budget_usd']:g} USD"),
-        ("conversation", info["conversation"]),
-        ("directory", info["cwd"]),
-        ("spawned by", info["spawned_by"]),
-        ("id", info["id"]),
-    ]
-    shown = [f"{name:<17} {cell(value)}" for name, value in lines if value not in (None, "")]
-    return "\n".join([escaped_line(info["handle"]), *shown])
-
-
-def _usage(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return the lines of a session's accounting; those that the agent does not report are None."""
-    tokens = [
-        _counted(usage.get("input_tokens"), "in"),
-        _counted(usage.get("cached_percent"), "% of it cached"),
-        _counted(usage.get("output_tokens"), "out"),
-    ]
-    context = [_counted(usage.get("context_tokens"), "tokens")]
-    if usage.get("context_limit") is not None:
-        context.append(f"{usage['context_percent']:g} % of {usage['context_limit']:,}")
-    cost, spent_s = usage.get("cost_usd"), usage.get("turns_s")
-    return [
-        ("tokens", ", ".join(filter(None, tokens))),
-        ("context", ", ".join(filter(None, context))),
-        ("cost", None if cost is None else f"{cost:.4f} USD"),
-        ("time in turns", duration(spent_s) if spent_s else None),
-    ]
-
-
-def _counted(number: float | None, unit: str) -> str | None:
-    return None if number is None else f"{number:,} {unit}"
-
-
-def _profiles(infos: Sequence[Mapping[str, Any]]) -> str:
-    rows = [
-        [
-            f"{each['profile']}{' (default)' if each['is_default'] else ''}",
-            each["provider"],
-            each["permission"],
-            each["model"],
-            each["problem"] or None,
-        ]
-        for each in infos
-    ]
-    return table(["profile", "provider", "permission", "model", "problem"], rows)
-
-
-def _meta(reply: Mapping[str, Any]) -> str:
-    peers = [f"{each['handle']} ({each['profile']})" for each in reply["peers"]]
-    others = reply["other_tools"]
-    lines = [
-        ("kind", reply["kind"]),
-        ("profile", reply["profile"]),
-        ("permission", reply["permission"]),
-        ("spawned by", reply["spawned_by"]),
-        ("agents", ", ".join(peers)),
-        ("other handles", ", ".join(reply["handles"])),
-        ("and more", "agent list shows all agents" if reply.get("more") else None),
-        ("tools", ", ".join(reply["tools"])),
-        ("other tools", f"{', '.join(others)}. {reply['how_to_get']}" if others else None),
-        ("inbox", reply["inbox"]),
-        ("id", reply["session"]),
-    ]
-    shown = [f"{name:<17} {value}" for name, value in lines if value]
-    return "\n".join([escaped_line(reply["handle"]), *map(escaped_line, shown)])
 
 
 agent = Group(

@@ -6,6 +6,7 @@ import os
 import select
 
 from aegis.cli.grammar.verb import Daemon, flag, verb
+from aegis.cli.printing.agents import session_table
 from aegis.cli.printing.formatting import cell, duration, print_lines, table, tree_rows
 from aegis.client.line import ClientError, NoDaemon
 
@@ -55,8 +56,9 @@ def _wait_gone(process: int, pid: int) -> None:
 
 @verb()
 def status(daemon: Daemon) -> None:
-    """Show the daemon's address, version, uptime, memory and nodes."""
+    """Show the daemon's address, uptime, memory, nodes and agents."""
     reply = daemon.call("status")
+    agents = daemon.call("list_sessions")["result"]
     nodes = reply.get("nodes", [])
     facts = {name: value for name, value in reply.items() if name != "nodes"}
     shown = {
@@ -74,6 +76,8 @@ def status(daemon: Daemon) -> None:
     lines = [f"{names.get(name, name).ljust(width)}  {cell(shown[name])}" for name in shown]
     if nodes:
         lines += ["", table(_NODES_HEAD, map(_node_row, nodes))]
+    if agents:
+        lines += ["", session_table(agents)]
     daemon.show(reply, lambda: print_lines("\n".join(lines)))
 
 

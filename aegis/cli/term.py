@@ -20,6 +20,7 @@ from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
     cell,
     escaped_line,
+    fitted,
     print_lines,
     print_notice,
     record_block,
@@ -34,6 +35,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
+
+_COMMANDS_HEAD = ["agent", "terminal", "command, shown by: agent read AGENT"]
 
 _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers", "cwd"]
 
@@ -84,7 +87,13 @@ def _variable(given: str) -> tuple[str, str]:
 def list_terminals(daemon: Daemon) -> None:
     """List the open terminals."""
     reply = daemon.call("term_list")
-    daemon.show(reply, lambda: print_lines(_terminals(reply["result"])))
+    daemon.show(reply, lambda: print_lines(_list(reply)))
+
+
+def _list(reply: Mapping[str, Any]) -> str:
+    commands = [[each["agent"], each["id"], each["command"]] for each in reply.get("of_agents", ())]
+    shown = _terminals(reply["result"])
+    return f"{shown}\n\n{fitted(table(_COMMANDS_HEAD, commands))}" if commands else shown
 
 
 def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:
@@ -148,14 +157,29 @@ def resize(daemon: Daemon, name: str, cols: int, rows: int) -> None:
     option(
         "--since", "since_seq", kind=WHOLE, metavar="SEQ", help="Show those after SEQ; -1: all."
     ),
+    option("--before", "before_seq", kind=WHOLE, metavar="SEQ", help="Show the newest before SEQ."),
     flag("--brief", help="Leave out their output."),
     argument("name"),
 )
-def read(daemon: Daemon, name: str, last_n: int | None, since_seq: int | None, brief: bool) -> None:
+def read(
+    daemon: Daemon,
+    name: str,
+    last_n: int | None,
+    since_seq: int | None,
+    before_seq: int | None,
+    brief: bool,
+) -> None:
     """Show the records of finished commands of NAME, oldest first."""
-    if last_n is not None and since_seq is not None:
-        raise UsageError("give -n or --since, not both")
-    reply = daemon.call("term_read", name=name, last_n=last_n, since_seq=since_seq)
+    if since_seq is not None and (last_n is not None or before_seq is not None):
+        raise UsageError("give --since without -n and --before")
+    reply = daemon.call(
+        "term_read",
+        name=name,
+        last_n=last_n,
+        since_seq=since_seq,
+        before_seq=before_seq,
+        output=False if brief else None,
+    )
     daemon.show(reply, lambda: _show_records(name, reply, brief=brief))
 
 

@@ -37,7 +37,7 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 @click.option(
     "--trust",
     is_flag=True,
-    help="Accept the state, and the programs that .aegis.yaml names, as they are now.",
+    help="Accept the state, the programs that .aegis.yaml names, and the plugins, as they are now.",
 )
 @click.option(
     "--workers",
@@ -51,8 +51,16 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
     callback=listen_address,
     help="Accept joining hosts at this address; default: accept none.",
 )
+@click.option(
+    "--tui",
+    "has_tui",
+    is_flag=True,
+    help="Start the daemon in the background, and open the terminal interface.",
+)
 @click.option("--debug", is_flag=True, help="Log everything, and what blocks the daemon.")
-def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -> int:
+def up(
+    root: Path | None, log_level: str, workers: int | None, has_tui: bool, **options: Any
+) -> int:
     """Start the daemon in the foreground.
 
     It runs until you stop it with Ctrl-C or `aegis-actors down`. The terminals that were open when
@@ -62,12 +70,16 @@ def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -
     upwards, else the current one. If .aegis.yaml has errors, the daemon does not start.
 
     The daemon does not use a state that your daemons did not write, nor an .aegis.yaml that names
-    programs to run, until you pass --trust.
+    programs to run, nor plugins, until you pass --trust.
     """
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         raise click.ClickException("the daemon needs Linux 5.4 or newer")
     given = root or root_before()
     directory = given.resolve() if given else find_root(here())
+    if has_tui:
+        from aegis.cli.tui import run_both
+
+        return run_both(directory, sys.argv)
     level = "debug" if options["debug"] else log_level
     # Imported late: they load the whole system, which no other verb needs.
     from aegis.configuration.file import programs_of, read_configuration
@@ -81,15 +93,19 @@ def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -
         from actors.errors import NodeError
         from aegis.app import run_daemon
         from aegis.errors import StartupError
+        from aegis.workflows.plugins.found import find_plugins, sentences_of
 
     configuration = parsed.configuration
+    plugins = find_plugins(directory, configuration.plugin_dirs)
+    programs = (*programs_of(configuration), *sentences_of(plugins))
     wanted = configuration.nodes.workers if workers is None else workers
     settings = DaemonSettings(
         root=directory,
         log_level=level,
         workers=wanted,
-        programs=programs_of(configuration),
-        digest=parsed.digest if programs_of(configuration) else "",
+        programs=programs,
+        digest=parsed.digest if programs else "",
+        plugins=plugins,
         **options,
     )
     try:

@@ -49,9 +49,15 @@ def _workspaces(infos: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _rows(info: Mapping[str, Any]) -> list[list[object]]:
-    shells = info["shells"]
-    if not shells:
+    shells, agent = info["shells"], info.get("agent")
+    if not shells and agent is None:
         return [[info["workspace_id"], None, None, None, info["directory"]]]
+    # The agent comes first; agent list shows its state.
+    first = [[info["workspace_id"], agent, "agent", None, info["directory"]]]
+    return [*(first if agent is not None else []), *_shell_rows(info)]
+
+
+def _shell_rows(info: Mapping[str, Any]) -> list[list[object]]:
     return [
         [
             info["workspace_id"],
@@ -60,7 +66,7 @@ def _rows(info: Mapping[str, Any]) -> list[list[object]]:
             f"{shell['cols']}x{shell['rows']}",
             shell["cwd"] or info["directory"],
         ]
-        for shell in shells
+        for shell in info["shells"]
     ]
 
 

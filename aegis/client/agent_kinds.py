@@ -10,7 +10,13 @@ from actors.codec import structure
 from actors.errors import CodecError
 from aegis.client.stream_kinds import Gap, Kind, structured
 from aegis.protocol.agent_events import AgentEvent, Unknown
-from aegis.protocol.agent_streams import AgentItem, AgentsItem, EntriesItem, SessionStart
+from aegis.protocol.agent_streams import (
+    AgentItem,
+    AgentsItem,
+    CommandOutputItem,
+    EntriesItem,
+    SessionStart,
+)
 from aegis.protocol.agents import TranscriptEntry
 
 
@@ -31,6 +37,7 @@ class SessionEvent:
 
 AgentsValue = AgentsItem | AgentItem | Gap
 SessionValue = SessionEvent | Gap
+CommandValue = CommandOutputItem | Gap
 
 
 class AgentsKind(Kind[AgentsValue]):
@@ -88,6 +95,28 @@ class SessionKind(Kind[SessionValue]):
         self._since = self._last_n = None
         self._was_open, self._was_restarted = False, True
         return True
+
+
+class CommandKind(Kind[CommandValue]):
+    """The output of the command ``command`` of the session ``name``.
+
+    After a lost connection it begins again with the output that is kept.
+    """
+
+    stream = "agent_command"
+
+    def __init__(self, handle: str | None, name: str, command: str) -> None:
+        super().__init__(handle)
+        self._name = name
+        self._command = command
+
+    def arguments(self) -> dict[str, object]:
+        """Return the arguments."""
+        return {"handle": self._name, "command": self._command, **super().arguments()}
+
+    def item(self, document: dict[str, Any]) -> CommandValue:
+        """Return the next output."""
+        return structured(CommandOutputItem, document)
 
 
 def session_event(entry: TranscriptEntry) -> SessionEvent:

@@ -11,10 +11,14 @@ import trio
 
 from aegis.client.address import Remote, address_of
 from aegis.client.nouns.agents import Agents
-from aegis.client.nouns.daemon import Daemon, Sessions, Tree
+from aegis.client.nouns.canvases import Canvases
+from aegis.client.nouns.daemon import Daemon, Pages, Sessions, Tree
+from aegis.client.nouns.groups import Groups
 from aegis.client.nouns.inboxes import Inboxes
+from aegis.client.nouns.queues import Queues
 from aegis.client.nouns.requests import Requests
 from aegis.client.nouns.terminals import Terminals
+from aegis.client.nouns.workflows import Workflows
 from aegis.client.nouns.workspaces import Shells, Workspaces
 from aegis.client.session import DEFAULT_PATIENCE_S, Session
 from aegis.client.stream_kinds import EventKind, EventValue
@@ -37,7 +41,12 @@ class Client:
         self.agents = Agents(session)
         self.inboxes = Inboxes(session)
         self.requests = Requests(session)
+        self.queues = Queues(session)
+        self.canvases = Canvases(session)
+        self.workflows = Workflows(session)
+        self.groups = Groups(session)
         self.sessions = Sessions(session)
+        self.pages = Pages(session)
         self.daemon = Daemon(session)
         self.tree = Tree(session)
         self.open_shell = self.shells.open

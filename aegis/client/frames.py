@@ -11,7 +11,11 @@ import attrs
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.client.errors import ProtocolMismatch
-from aegis.protocol.streams import Ended, Gap, Item
+from aegis.protocol.streams import (
+    Ended,
+    Gap,
+    Item,
+)
 
 PROTOCOL_VERSION = 1
 MAX_FRAME_BYTES = 4 * 1024 * 1024
@@ -20,9 +24,13 @@ MAX_FRAME_BYTES = 4 * 1024 * 1024
 
 @attrs.frozen
 class Welcome:
-    """The daemon's hello: name and version, and the handle that the connection is bound to."""
+    """The daemon's hello: name and version, and the handle that the connection is bound to.
+
+    ``instance`` names the run of the daemon.
+    """
 
     server: str
+    instance: str
     handle: str | None
 
 
@@ -81,7 +89,7 @@ def _frame(document: Any) -> Incoming:
         case "ended":
             return structure(Ended, document)
         case "hello":
-            return Welcome(str(document["server"]), document["handle"])
+            return Welcome(str(document["server"]), str(document["instance"]), document["handle"])
         case _:
             raise ValueError(document["type"])
 
@@ -132,6 +140,16 @@ def credit_frame(number: int, amount: int) -> str:
 def close_frame(number: int) -> str:
     """Return the frame that closes a stream."""
     return _text({"type": "close", "id": number})
+
+
+def claim_frame(number: int, cols: int, rows: int, *, take: bool) -> str:
+    """Return the frame that claims the size of a stream's terminal."""
+    return _text({"type": "claim", "id": number, "cols": cols, "rows": rows, "take": take})
+
+
+def release_frame(number: int) -> str:
+    """Return the frame that releases the size of a stream's terminal."""
+    return _text({"type": "release", "id": number})
 
 
 def _text(frame: Mapping[str, object]) -> str:

@@ -18,16 +18,25 @@ from aegis.client.frames import (
     Reply,
     Welcome,
     cancel_frame,
+    claim_frame,
     close_frame,
     credit_frame,
     hello_frame,
     open_frame,
     parse_incoming,
+    release_frame,
     request_frame,
 )
 from aegis.client.transport import Wire, WireClosed
 from aegis.errors import InvalidRequest
-from aegis.protocol.streams import Ended, Gap, Item, OutputBytes, pack_keys, unpack_output
+from aegis.protocol.streams import (
+    Ended,
+    Gap,
+    Item,
+    OutputBytes,
+    pack_keys,
+    unpack_output,
+)
 
 HELLO_LIMIT_S = 10.0
 
@@ -174,6 +183,16 @@ class Link:
         """Close a stream; its receiver gets nothing more."""
         if self._forget(number) is not None:
             self._post(_Outgoing(close_frame(number)))
+
+    def claim_size(self, number: int, cols: int, rows: int, *, take: bool) -> None:
+        """Claim the size of the terminal of a stream."""
+        if number in self._streams:
+            self._post(_Outgoing(claim_frame(number, cols, rows, take=take)))
+
+    def release_size(self, number: int) -> None:
+        """Release the size of the terminal of a stream."""
+        if number in self._streams:
+            self._post(_Outgoing(release_frame(number)))
 
     async def type_keys(self, channel: int, keys: bytes) -> None:
         """Send keys and wait until they are written. Raises ``LinkLost``."""

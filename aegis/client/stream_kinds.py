@@ -16,23 +16,31 @@ from aegis.client.errors import ProtocolMismatch
 from aegis.protocol import streams
 from aegis.protocol.daemon import TreeNode
 from aegis.protocol.inboxes import Message
-from aegis.protocol.streams import (
-    CommandItem,
-    DeltaItem,
+from aegis.protocol.output_streams import (
+    BellItem,
     KeysRefusedItem,
-    OpenRequestsItem,
-    OutputBytes,
     OutputStart,
     Redraw,
     Refused,
-    RequestItem,
     ResizedItem,
     ScreenItem,
-    SnapshotItem,
+    SizeOwnerItem,
+    SizeRefusedItem,
     StateItem,
-    TerminalItem,
-    TreeChange,
+    TitleItem,
+    TypingItem,
     WindowSize,
+)
+from aegis.protocol.streams import (
+    CommandItem,
+    DeltaItem,
+    OpenRequestsItem,
+    OutputBytes,
+    RequestItem,
+    SnapshotItem,
+    TerminalItem,
+    TerminalsItem,
+    TreeChange,
 )
 
 GapReason = Literal["slow", "reconnected"]
@@ -68,15 +76,34 @@ class Gap:
 T = TypeVar("T")
 C = TypeVar("C")
 
-OutputValue = Chunk | Gap | Redraw | WindowSize | StateItem | Refused
-"""``Refused``: the terminal did not accept keys typed through this stream."""
+OutputValue = (
+    Chunk
+    | Gap
+    | Redraw
+    | WindowSize
+    | StateItem
+    | TitleItem
+    | BellItem
+    | TypingItem
+    | SizeOwnerItem
+    | Refused
+)
+"""``Refused``: the terminal did not accept keys, or a claim, sent through this stream."""
 
 TreeValue = TreeNode | TreeChange | Gap
 InboxValue = Message | Gap
 RequestValue = OpenRequestsItem | RequestItem | Gap
-EventValue = TerminalItem | CommandItem | Gap
+EventValue = TerminalsItem | TerminalItem | CommandItem | Gap
 
 RECONNECTED = Gap(dropped=None, cursor=None, reason="reconnected")
+
+
+_ITEMS: dict[str, type[StateItem | TitleItem | BellItem | TypingItem | SizeOwnerItem]] = {
+    "title": TitleItem,
+    "bells": BellItem,
+    "typing": TypingItem,
+    "size_owner": SizeOwnerItem,
+}
 
 
 class Kind(Generic[T]):
@@ -121,11 +148,20 @@ class OutputKind(Kind[OutputValue]):
 
     stream = "terminal_output"
 
-    def __init__(self, handle: str | None, name: str, *, cursor: int | None, screen: bool) -> None:
+    def __init__(
+        self,
+        handle: str | None,
+        name: str,
+        *,
+        cursor: int | None,
+        screen: bool,
+        scrollback: int = 0,
+    ) -> None:
         super().__init__(handle)
         self._name = name
         self._cursor = cursor
         self._screen = screen
+        self._scrollback = scrollback
         self._was_restarted = False
         self.start: OutputStart | None = None
 
@@ -133,7 +169,8 @@ class OutputKind(Kind[OutputValue]):
         """Return the arguments; the cursor follows the last byte received."""
         asked: dict[str, object] = {"name": self._name, **super().arguments()}
         if self.start is None and self._screen:
-            return {**asked, "screen": True}
+            lines = {"scrollback": self._scrollback} if self._scrollback else {}
+            return {**asked, "screen": True, **lines}
         return asked if self._cursor is None else {**asked, "cursor": self._cursor}
 
     def opened(self, start: dict[str, Any]) -> list[OutputValue]:
@@ -151,7 +188,7 @@ class OutputKind(Kind[OutputValue]):
         return chunk
 
     def item(self, document: dict[str, Any]) -> OutputValue:
-        """Return a screen, a window size, a state, or a refusal of keys."""
+        """Return the value of an item."""
         match document:
             case {"screen": _}:
                 return structured(ScreenItem, document).screen
@@ -159,8 +196,11 @@ class OutputKind(Kind[OutputValue]):
                 return structured(ResizedItem, document).resized
             case {"keys_refused": _}:
                 return structured(KeysRefusedItem, document).keys_refused
+            case {"size_refused": _}:
+                return structured(SizeRefusedItem, document).size_refused
             case _:
-                return structured(StateItem, document)
+                form = next((form for name, form in _ITEMS.items() if name in document), StateItem)
+                return structured(form, document)
 
     def gap(self, frame: streams.Gap) -> Gap:
         """Convert a gap of bytes that are no longer stored."""
@@ -233,7 +273,9 @@ class EventKind(Kind[EventValue]):
     stream = "events"
 
     def item(self, document: dict[str, Any]) -> EventValue:
-        """Return the present state of a terminal or a command."""
+        """Return all open terminals, or the present state of a terminal or a command."""
+        if "terminals" in document:
+            return structured(TerminalsItem, document)
         if "terminal" in document:
             return structured(TerminalItem, document)
         return structured(CommandItem, document)

@@ -18,13 +18,13 @@ from aegis.client.link import Link, LinkLost
 from aegis.client.stream_kinds import InboxKind, InboxValue, Kind, OutputKind, OutputValue
 from aegis.protocol.command import Command
 from aegis.protocol.inboxes import ReadInbox
+from aegis.protocol.output_streams import OutputStart
 from aegis.protocol.streams import (
     MAX_KEYS_BYTES,
     Ended,
     Gap,
     Item,
     OutputBytes,
-    OutputStart,
 )
 
 T = TypeVar("T")
@@ -201,6 +201,7 @@ class OutputStream(Stream[OutputValue]):
         super().__init__(keeper, kind)
         self._output = kind
         self._channel: int | None = None
+        self._claimed: tuple[int, int] | None = None
 
     @property
     def start(self) -> OutputStart:
@@ -237,10 +238,29 @@ class OutputStream(Stream[OutputValue]):
             raise self._end or CommandFailed("unavailable", "this stream is over")
         raise ConnectionLost("there is no connection to type keys over", maybe_done=False)
 
+    def claim_size(self, cols: int, rows: int, *, take: bool = False) -> None:
+        """Become the owner of the terminal's size, or stay it, and resize its window.
+
+        If another client owns the size, ``take`` makes this stream the owner; without it a
+        ``Refused`` value of the stream follows. Ownership ends with the stream. After a lost
+        connection the claim is made again, without ``take``.
+        """
+        self._claimed = (cols, rows)
+        if self._link is not None and self._channel is not None:
+            self._link.claim_size(self._number, cols, rows, take=take)
+
+    def release_size(self) -> None:
+        """Give up the ownership of the terminal's size."""
+        self._claimed = None
+        if self._link is not None and self._channel is not None:
+            self._link.release_size(self._number)
+
     def on_opened(self, opened: Opened) -> None:
         """Handle that the stream was opened, or opened again."""
         self._channel = opened.channel
         super().on_opened(opened)
+        if self._claimed is not None:
+            self.claim_size(*self._claimed)
 
     def on_bytes(self, output: OutputBytes) -> None:
         """Queue a chunk of output."""

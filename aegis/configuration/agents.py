@@ -110,7 +110,8 @@ class AgentSection:
         default=(),
         otherwise="none",
         doc="Agents that sessions with the permission `full` take messages from: profiles, or "
-        "`agent:HANDLE`. Other profiles take messages from all agents.",
+        "`agent:HANDLE`, also of a session that was renamed since. Other profiles take messages "
+        "from all agents.",
     )
     tools: tuple[str, ...] = setting(
         Several(_TOOL, 256),

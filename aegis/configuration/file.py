@@ -60,6 +60,15 @@ def programs_of(configuration: Configuration) -> tuple[str, ...]:
             del powers["permission"]
         given = ((key, value) for key, value in powers.items() if value)
         sentences += [f"agents.{name}.{key} is {_shown(value)}" for key, value in given]
+    if configuration.canvases.directories:
+        sentences.append(f"canvases.directories is {_shown(configuration.canvases.directories)}")
+    telegram = configuration.telegram
+    if telegram.chat_id is not None:
+        people = ", ".join(map(str, telegram.user_ids)) or "nobody"
+        sentences.append(
+            f"telegram lets {people} give orders in chat {telegram.chat_id}, and gives the bot's "
+            f"token to {_shown(telegram.api)}"
+        )
     return tuple(sentences)
 
 

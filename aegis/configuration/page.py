@@ -75,6 +75,20 @@ This page is generated: do not edit it, run
 """
 
 EXAMPLES = {
+    "queues": """\
+```yaml
+queues:
+  build: {agent: builder, max_parallel: 2}
+  review: {agent: reviewer, max_runtime_s: 3600}
+```
+""",
+    "groups": """\
+```yaml
+groups:
+  presets:
+    reviewers: [reviewer, reviewer, builder]
+```
+""",
     "agents": """\
 ```yaml
 agents:
@@ -96,7 +110,7 @@ default_agent: builder
 
 A key or a password does not belong in this file. Set it in the daemon's environment, and name the
 variable here: `$REVIEW_KEY` above. A session of `reviewer` is refused if the variable is not set.
-"""
+""",
 }
 
 RULES = f"""\

@@ -1,12 +1,13 @@
-"""Rules of profiles that concern more than one key. Pure."""
+"""Rules of profiles, queues and groups that concern more than one key. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from aegis.agents.drivers.providers import BUILT_IN, BY_NAME, bypass_in
 from aegis.configuration.agents import AgentSection
+from aegis.configuration.queues import QueueSection
 from aegis.names import nearest
 from aegis.protocol.tool_sets import BY_DRIVER, refuse_choice
 
@@ -36,6 +37,36 @@ def profile_problems(
         yield from _variables(f"agents.{name}", section)
         yield from _command(f"agents.{name}", section)
         yield from _tools(f"agents.{name}.tools", section)
+
+
+def queue_problems(
+    queues: Mapping[str, QueueSection],
+    agents: Mapping[str, AgentSection],
+    default_agent: str | None,
+) -> Iterator[tuple[str, str]]:
+    """Yield the errors of queues, as ``profile_problems`` does for profiles."""
+    known = dict.fromkeys((*agents, *BUILT_IN))
+    for name, section in queues.items():
+        where = f"queues.{name}.agent"
+        if section.agent is None and default_agent is None:
+            yield where, f"{where} is missing, and there is no default_agent: name a profile"
+        elif section.agent is not None and section.agent not in known:
+            hint = _hint(section.agent, known)
+            yield where, f"{where} is {section.agent!r}, which is no profile{hint}"
+
+
+def preset_problems(
+    presets: Mapping[str, Sequence[str]], agents: Mapping[str, AgentSection]
+) -> Iterator[tuple[str, str]]:
+    """Yield the errors of presets of groups, as ``profile_problems`` does for profiles."""
+    known = dict.fromkeys((*agents, *BUILT_IN))
+    for name, profiles in presets.items():
+        where = f"groups.presets.{name}"
+        if not profiles:
+            yield where, f"{where} is empty: name the profile of each member"
+        for each in dict.fromkeys(profiles):
+            if each not in known:
+                yield where, f"{where} has {each!r}, which is no profile{_hint(each, known)}"
 
 
 def _command(prefix: str, section: AgentSection) -> Iterator[tuple[str, str]]:

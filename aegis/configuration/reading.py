@@ -10,7 +10,7 @@ import yaml
 from actors.codec import structure
 from aegis.configuration.document import compose, place_at
 from aegis.configuration.problems import MAX_PROBLEMS, BadConfiguration, Place, Problem
-from aegis.configuration.profile_rules import profile_problems
+from aegis.configuration.profile_rules import preset_problems, profile_problems, queue_problems
 from aegis.configuration.sections import (
     Configuration,
     Parsed,
@@ -57,10 +57,13 @@ def parse(content: bytes) -> Parsed:
     if reader.problems:
         raise BadConfiguration(reader.problems)
     configuration = structure(Configuration, document)
-    problems = [
-        Problem(sentence, reader.places[key], key)
-        for key, sentence in profile_problems(configuration.agents, configuration.default_agent)
-    ]
+    agents, default = configuration.agents, configuration.default_agent
+    found = (
+        *profile_problems(agents, default),
+        *queue_problems(configuration.queues, agents, default),
+        *preset_problems(configuration.groups.presets, agents),
+    )
+    problems = [Problem(sentence, reader.places.get(key), key) for key, sentence in found]
     if problems:
         raise BadConfiguration(problems)
     return Parsed(configuration, order_of(reader.given))
@@ -174,12 +177,17 @@ class _Reader:
         values: dict[str, object] = {}
         for each, inner in self._entries(node, f"{name}.", None):
             if kind.name.fits(each):
-                values[each] = self._single(f"{name}.{each}", kind.item, inner)
+                values[each] = self._item(f"{name}.{each}", kind.item, inner)
                 self.places[f"{name}.{each}"] = place_at(inner.start_mark)
             else:
                 shown = repr(shorten(each, MAX_SHOWN_CHARS))
                 self._add(inner, name, f"{name} has {shown}, which is not {kind.name.expected}")
         return values
+
+    def _item(self, name: str, kind: Kind | Several, node: yaml.Node) -> object:
+        if isinstance(kind, Several):
+            return self._several(name, kind, node)
+        return self._single(name, kind, node)
 
     def _entries(
         self, mapping: yaml.MappingNode, prefix: str, known: Collection[str] | None

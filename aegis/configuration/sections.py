@@ -13,12 +13,21 @@ import attrs
 
 from actors.codec import is_attrs_class, resolved_fields
 from aegis.configuration.agents import AgentSection
+from aegis.configuration.canvases import CanvasesSection
+from aegis.configuration.groups import GroupsSection
+from aegis.configuration.lifecycle import LifecycleSection
 from aegis.configuration.limits import LimitsSection
 from aegis.configuration.nodes import NodesSection
+from aegis.configuration.queues import QueueSection
 from aegis.configuration.setting import Key, key_of, keys_of, setting
+from aegis.configuration.telegram import TelegramSection
 from aegis.configuration.terminals import TerminalsSection
-from aegis.configuration.values import Line
+from aegis.configuration.values import Line, Several
 from aegis.protocol.naming import NAME_PATTERN
+
+PLUGIN_DIR = ".aegis/plugins"
+PLUGIN_DIR_PATTERN = r"(?!/)(?!(.*/)?\.\.(/|$)).+"
+MAX_PLUGIN_DIRS = 16
 
 MAX_BYTES = 256 * 1024
 """Maximum length of the file."""
@@ -37,7 +46,17 @@ class Configuration:
         otherwise="none",
         doc="Profile of a session that is started without one.",
     )
+    queues: dict[str, QueueSection] = attrs.field(factory=dict)
+    canvases: CanvasesSection = attrs.field(factory=CanvasesSection)
+    plugin_dirs: tuple[str, ...] = setting(
+        Several(Line("a path below the root", PLUGIN_DIR_PATTERN, 200), MAX_PLUGIN_DIRS),
+        default=(PLUGIN_DIR,),
+        doc="Directories of plugins, whose workflows can be run, below the root.",
+    )
+    groups: GroupsSection = attrs.field(factory=GroupsSection)
     limits: LimitsSection = attrs.field(factory=LimitsSection)
+    lifecycle: LifecycleSection = attrs.field(factory=LifecycleSection)
+    telegram: TelegramSection = attrs.field(factory=TelegramSection)
 
 
 @attrs.frozen

@@ -237,15 +237,16 @@ class Several:
 
 @attrs.frozen
 class Mapped:
-    """A mapping of at most ``most`` names to values of one kind."""
+    """A mapping of at most ``most`` names to values of one kind, or to lists of them."""
 
     name: Kind
-    item: Kind
+    item: Kind | Several
     most: int
 
     @property
     def expected(self) -> str:
-        return f"a mapping of at most {self.most} names ({self.name.expected}) to texts"
+        values = "lists" if isinstance(self.item, Several) else "texts"
+        return f"a mapping of at most {self.most} names ({self.name.expected}) to {values}"
 
     def fits(self, value: Any) -> bool:
         is_mapping = type(value) is dict and len(value) <= self.most

@@ -15,6 +15,13 @@ VERBS = {
     "inbox": "aegis.cli.inbox:inbox",
     "agent": "aegis.cli.agent:agent",
     "request": "aegis.cli.request:request",
+    "queue": "aegis.cli.queue:queue",
+    "canvas": "aegis.cli.canvas:canvas",
+    "workflow": "aegis.cli.workflow:workflow",
+    "tui": "aegis.cli.tui:tui",
+    "group": "aegis.cli.group:group",
+    "web": "aegis.cli.web:web",
+    "page": "aegis.cli.web:page",
     "session": "aegis.cli.session:session",
     "token": "aegis.cli.session:token",
     "node": "aegis.cli.node:node",
@@ -27,6 +34,19 @@ VERBS = {
 
 VERBS_OF_TOOLS = {
     "handoff": "inbox send",
+    "enqueue": "queue add",
+    "delegate": "queue add",
+    "task_status": "queue task",
+    "task_list": "queue show",
+    "cancel": "queue cancel",
+    "task_retry": "queue retry",
+    "canvas_write_section": "canvas write",
+    "canvas_append_to_section": "canvas append",
+    "run_workflow": "workflow run",
+    "group_spawn_mixed": "group spawn",
+    "group_wait_all": "group wait",
+    "group_wait_any": "group wait",
+    "group_status": "group show",
     "spawn": "agent launch",
     "meta": "agent meta",
     "list_sessions": "agent list",
@@ -36,7 +56,9 @@ VERBS_OF_TOOLS = {
     "rename": "agent rename",
     "close": "agent stop",
     "agent_resume": "agent launch",
+    "agent_launch": "agent launch",
     "agent_purge": "agent stop",
+    "page_code": "web",
 }
 """The verbs that are not named like their tool (as ``term run`` is like ``term_run``)."""
 

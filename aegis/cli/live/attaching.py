@@ -29,7 +29,11 @@ from aegis.client.client import Client, connect
 from aegis.client.errors import ClientError, CommandFailed
 from aegis.client.stream_kinds import Chunk, Gap, OutputValue
 from aegis.client.streams import OutputStream
-from aegis.protocol.streams import Redraw, Refused, StateItem
+from aegis.protocol.output_streams import (
+    Redraw,
+    Refused,
+    StateItem,
+)
 
 SIGNALS = (
     signal.SIGWINCH,
@@ -148,7 +152,7 @@ class Attachment:
         """Show one stream after another; redraw the screen where bytes are not enough."""
         wants_more = True
         try:
-            await self._send_size()
+            await self._resize_first()
             while wants_more:
                 try:
                     wants_more = await self._show_one()
@@ -168,6 +172,7 @@ class Attachment:
             self._is_below_drawn = not (screen and output.start.alternate)
             self._filter = QueryFilter()
             self._output = output
+            self._send_size()
             self._opened.set()
             try:
                 return await self._show(output)
@@ -280,20 +285,38 @@ class Attachment:
             await self._resized.wait()
             self._resized = trio.Event()
             try:
-                await self._send_size()
+                self._send_size()
                 if self._window.is_alternate and self._types:
                     await self._client.terminals.signal(self._name, "WINCH")
             except ClientError:
                 continue  # the task that shows output gets the same error
 
-    async def _send_size(self) -> None:
+    async def _resize_first(self) -> None:
+        """Resize the terminal before its screen is drawn, unless another window owns its size."""
+        size = self._size()
+        try:
+            if size is not None:
+                await self._client.terminals.resize(self._name, *size)
+        except CommandFailed as error:
+            if error.code != "busy":
+                raise
+
+    def _send_size(self) -> None:
+        """Take the terminal's size: the user's window was opened, or resized, just now."""
+        size = self._size()
+        if size is not None and self._output is not None:
+            self._output.claim_size(*size, take=True)
+
+    def _size(self) -> tuple[int, int] | None:
+        """Return columns and rows of the user's window; None if they are not wanted or unknown."""
         size = self._own.size()
-        if self._resizes and all(size):
-            cols, rows = (
-                max(least, min(most, each))
-                for least, most, each in zip(MIN_SIZE, MAX_SIZE, size, strict=True)
-            )
-            await self._client.terminals.resize(self._name, cols, rows)
+        if not self._resizes or not all(size):
+            return None
+        cols, rows = (
+            max(least, min(most, each))
+            for least, most, each in zip(MIN_SIZE, MAX_SIZE, size, strict=True)
+        )
+        return cols, rows
 
     async def _handle_signals(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
@@ -328,7 +351,6 @@ class Attachment:
     async def _resume(self) -> None:
         """Continue below the earlier output; redraw only a full-screen program."""
         try:
-            await self._send_size()
             if (await self._client.terminals.screen(self._name)).alternate:
                 self._redraw()
         except ClientError:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from aegis.client.agent_kinds import AgentsValue, SessionValue
+from aegis.client.blocking.agent_streams import entries_of, states_of
 from aegis.client.blocking.noun import BlockingNoun
 from aegis.protocol.agents import (
     AgentDiff,
@@ -11,6 +15,7 @@ from aegis.protocol.agents import (
     DiffAgent,
     ForkAgent,
     InterruptAgent,
+    LaunchAgent,
     ListAgents,
     ListSessions,
     Permission,
@@ -45,6 +50,12 @@ class Agents(BlockingNoun):
         return self._call(
             SpawnAgent, profile=profile, prompt=prompt, handle=handle, workspace=workspace
         )
+
+    def launch(
+        self, cmd: str, *, handle: str | None = None, workspace: str | None = None
+    ) -> AgentInfo:
+        """Launch an interactive program as an agent that is its terminal."""
+        return self._call(LaunchAgent, cmd=cmd, handle=handle, workspace=workspace)
 
     def list(self, *, closed: bool = False) -> AgentList:
         """List sessions by their handles, with ``closed`` also those that were closed."""
@@ -118,3 +129,20 @@ class Agents(BlockingNoun):
     def close(self, handle: str) -> AgentInfo:
         """End a session; ``resume`` continues it."""
         return self._call(CloseAgent, handle=handle)
+
+    def follow(self) -> Iterator[AgentsValue]:
+        """Yield all open sessions, then each that changes, by repeated calls of ``list``.
+
+        It never ends. A state that lasts less than half a second may be missed.
+        """
+        return states_of(self)
+
+    def events(
+        self, handle: str, *, since: int | None = None, last_n: int | None = None
+    ) -> Iterator[SessionValue]:
+        """Yield the entries of a transcript, by repeated calls of ``read``.
+
+        It begins after the seq ``since``, with the newest ``last_n`` entries, or now. It ends when
+        the session is closed.
+        """
+        return entries_of(self, handle, since=since, last_n=last_n)

@@ -7,11 +7,15 @@ from types import TracebackType
 
 from aegis.client.address import BadAddress, is_url
 from aegis.client.blocking.agents import Agents
-from aegis.client.blocking.daemon import Daemon, Sessions
+from aegis.client.blocking.canvases import Canvases
+from aegis.client.blocking.daemon import Daemon, Pages, Sessions
+from aegis.client.blocking.groups import Groups
 from aegis.client.blocking.inboxes import Inboxes
+from aegis.client.blocking.queues import Queues
 from aegis.client.blocking.requests import Requests
 from aegis.client.blocking.session import BlockingSession
 from aegis.client.blocking.terminals import Terminals
+from aegis.client.blocking.workflows import Workflows
 from aegis.client.blocking.workspaces import Shells, Workspaces
 from aegis.state.root import find_root
 
@@ -32,7 +36,12 @@ class BlockingClient:
         self.agents = Agents(session)
         self.inboxes = Inboxes(session)
         self.requests = Requests(session)
+        self.queues = Queues(session)
+        self.canvases = Canvases(session)
+        self.workflows = Workflows(session)
+        self.groups = Groups(session)
         self.sessions = Sessions(session)
+        self.pages = Pages(session)
         self.daemon = Daemon(session)
         self.open_shell = self.shells.open
 

@@ -100,10 +100,27 @@ class Terminals(BlockingNoun):
         return self._call(SendKeys, name=name, keys=keys)
 
     def read(
-        self, name: str, *, last_n: int | None = None, since_seq: int | None = None
+        self,
+        name: str,
+        *,
+        last_n: int | None = None,
+        since_seq: int | None = None,
+        before_seq: int | None = None,
+        output: bool = True,
     ) -> RecordList:
-        """Return finished commands: the newest ``last_n``, or all after ``since_seq``."""
-        return self._call(ReadRecords, name=name, last_n=last_n, since_seq=since_seq)
+        """Return finished commands: the newest ``last_n``, or all after ``since_seq``.
+
+        With ``before_seq``, the newest ``last_n`` before that one. Without ``output``, stdout and
+        stderr are empty.
+        """
+        return self._call(
+            ReadRecords,
+            name=name,
+            last_n=last_n,
+            since_seq=since_seq,
+            before_seq=before_seq,
+            output=output,
+        )
 
     def screen(self, name: str) -> Screen:
         """Return the screen as a person would see it now."""

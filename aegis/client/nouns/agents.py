@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from aegis.client.agent_kinds import AgentsKind, AgentsValue, SessionKind, SessionValue
+from aegis.client.agent_kinds import (
+    AgentsKind,
+    AgentsValue,
+    CommandKind,
+    CommandValue,
+    SessionKind,
+    SessionValue,
+)
 from aegis.client.nouns.noun import Noun
 from aegis.client.streams import Stream
 from aegis.protocol.agents import (
@@ -15,6 +22,7 @@ from aegis.protocol.agents import (
     DiffAgent,
     ForkAgent,
     InterruptAgent,
+    LaunchAgent,
     ListAgents,
     ListSessions,
     Permission,
@@ -49,6 +57,12 @@ class Agents(Noun):
         return await self._call(
             SpawnAgent, profile=profile, prompt=prompt, handle=handle, workspace=workspace
         )
+
+    async def launch(
+        self, cmd: str, *, handle: str | None = None, workspace: str | None = None
+    ) -> AgentInfo:
+        """Launch an interactive program as an agent that is its terminal."""
+        return await self._call(LaunchAgent, cmd=cmd, handle=handle, workspace=workspace)
 
     async def list(self, *, closed: bool = False) -> AgentList:
         """List sessions by their handles, with ``closed`` also those that were closed."""
@@ -139,3 +153,14 @@ class Agents(Noun):
         session = self._session
         kind = SessionKind(session.handle, handle, since=since, last_n=last_n)
         return session.watch(Stream(session, kind))
+
+    def command_output(
+        self, handle: str, command: str
+    ) -> AbstractAsyncContextManager[Stream[CommandValue]]:
+        """Open the stream of a command that the agent has its session run, with ``async with``.
+
+        ``command`` is an id of ``of_agents`` in ``terminals.list``. It begins with the output that
+        is kept, and ends when the agent releases the command.
+        """
+        session = self._session
+        return session.watch(Stream(session, CommandKind(session.handle, handle, command)))

@@ -24,6 +24,16 @@ from aegis.protocol.daemon import (
     Voided,
 )
 from aegis.protocol.nodes import ForgetNode, Forgotten
+from aegis.protocol.pages import (
+    DEFAULT_LINK_S,
+    ListPages,
+    NewLink,
+    NewPageCode,
+    PageAddress,
+    PageList,
+    PagesRevoked,
+    RevokePage,
+)
 
 
 class Daemon(Noun):
@@ -52,6 +62,36 @@ class Daemon(Noun):
     async def down(self) -> Stopping:
         """Stop the daemon. Operator only."""
         return await self._call(StopDaemon)
+
+
+class Pages(Noun):
+    """The web page: browsers that are logged in, and read-only links."""
+
+    async def code(self) -> PageAddress:
+        """Return an address that logs a browser in, once, within a minute. Operator only."""
+        return await self._call(NewPageCode)
+
+    async def list(self) -> PageList:
+        """List the browsers that are logged in, and the links. Operator only."""
+        return await self._call(ListPages)
+
+    async def revoke(self, id: str) -> PagesRevoked:  # noqa: A002 -- its name on the wire
+        """Log out a browser, or revoke a link; ``all`` for everything. Operator only."""
+        return await self._call(RevokePage, id=id)
+
+    async def link(
+        self,
+        *,
+        terminal: str | None = None,
+        agent: str | None = None,
+        for_s: float = DEFAULT_LINK_S,
+        label: str = "",
+    ) -> PageAddress:
+        """Return a read-only link to a terminal or to the session of an agent. Operator only.
+
+        It ends after ``for_s`` seconds; ``label`` is a note for the list.
+        """
+        return await self._call(NewLink, terminal=terminal, agent=agent, for_s=for_s, label=label)
 
 
 class Sessions(Noun):

@@ -98,10 +98,27 @@ class Terminals(Noun):
         return await self._call(SendKeys, name=name, keys=keys)
 
     async def read(
-        self, name: str, *, last_n: int | None = None, since_seq: int | None = None
+        self,
+        name: str,
+        *,
+        last_n: int | None = None,
+        since_seq: int | None = None,
+        before_seq: int | None = None,
+        output: bool = True,
     ) -> RecordList:
-        """Return finished commands: the newest ``last_n``, or all after ``since_seq``."""
-        return await self._call(ReadRecords, name=name, last_n=last_n, since_seq=since_seq)
+        """Return finished commands: the newest ``last_n``, or all after ``since_seq``.
+
+        With ``before_seq``, the newest ``last_n`` before that one. Without ``output``, stdout and
+        stderr are empty.
+        """
+        return await self._call(
+            ReadRecords,
+            name=name,
+            last_n=last_n,
+            since_seq=since_seq,
+            before_seq=before_seq,
+            output=output,
+        )
 
     async def screen(self, name: str) -> Screen:
         """Return the screen as a person would see it now."""
@@ -175,14 +192,19 @@ class Terminals(Noun):
         return await self._call(CloseTerminal, name=name, purge=purge)
 
     def watch(
-        self, name: str, *, cursor: int | None = None, screen: bool = False
+        self,
+        name: str,
+        *,
+        cursor: int | None = None,
+        screen: bool = False,
+        scrollback: int = 0,
     ) -> AbstractAsyncContextManager[OutputStream]:
         """Open the stream of new output, with ``async with``, or of output from ``cursor``.
 
         ``cursor`` is a byte offset. With ``screen`` the first value is a ``Redraw`` of the present
-        screen. The stream survives restarts of the shell and lost connections, and ends when the
-        terminal is closed.
+        screen, and of ``scrollback`` lines above it. The stream survives restarts of the shell and
+        lost connections, and ends when the terminal is closed.
         """
         session = self._session
-        kind = OutputKind(session.handle, name, cursor=cursor, screen=screen)
+        kind = OutputKind(session.handle, name, cursor=cursor, screen=screen, scrollback=scrollback)
         return session.watch(OutputStream(session, kind))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Invoke = Callable[..., "Result"]
 
-DEFAULTS = {
+DEFAULTS: dict[str, object] = {
     "terminals.shell": None,
     "terminals.cols": 80,
     "terminals.rows": 24,
@@ -22,12 +22,17 @@ DEFAULTS = {
     "terminals.timeout_s": 50.0,
     "nodes.workers": 0,
     "default_agent": None,
+    "canvases.directories": [],
+    "plugin_dirs": [".aegis/plugins"],
+    "groups.presets": {},
     "limits.sessions": 16,
     "limits.spawn_depth": 3,
     "limits.spawns_per_hour": 60,
     "limits.messages_per_hour": 200,
     "limits.transcript_bytes": 67_108_864,
     "limits.usd_per_day": None,
+    "lifecycle.idle_s": 5.0,
+    "lifecycle.stale_s": 60.0,
 }
 
 
@@ -41,20 +46,25 @@ def test_without_a_file_it_shows_the_defaults(invoke: Invoke, path: Path) -> Non
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
         f"there is no {path}: all values are defaults\n"
-        "key                       value     from\n"
-        "terminals.shell           -         default\n"
-        "terminals.cols            80        default\n"
-        "terminals.rows            24        default\n"
-        "terminals.raw_log_bytes   10000000  default\n"
-        "terminals.timeout_s       50        default\n"
-        "nodes.workers             0         default\n"
-        "default_agent             -         default\n"
-        "limits.sessions           16        default\n"
-        "limits.spawn_depth        3         default\n"
-        "limits.spawns_per_hour    60        default\n"
-        "limits.messages_per_hour  200       default\n"
-        "limits.transcript_bytes   67108864  default\n"
-        "limits.usd_per_day        -         default\n"
+        "key                       value           from\n"
+        "terminals.shell           -               default\n"
+        "terminals.cols            80              default\n"
+        "terminals.rows            24              default\n"
+        "terminals.raw_log_bytes   10000000        default\n"
+        "terminals.timeout_s       50              default\n"
+        "nodes.workers             0               default\n"
+        "default_agent             -               default\n"
+        "canvases.directories      -               default\n"
+        "plugin_dirs               .aegis/plugins  default\n"
+        "groups.presets            -               default\n"
+        "limits.sessions           16              default\n"
+        "limits.spawn_depth        3               default\n"
+        "limits.spawns_per_hour    60              default\n"
+        "limits.messages_per_hour  200             default\n"
+        "limits.transcript_bytes   67108864        default\n"
+        "limits.usd_per_day        -               default\n"
+        "lifecycle.idle_s          5               default\n"
+        "lifecycle.stale_s         60              default\n"
     )
 
 

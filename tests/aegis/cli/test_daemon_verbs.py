@@ -52,7 +52,7 @@ def node(name: str, *children: dict[str, Any], **changes: Any) -> dict[str, Any]
 
 
 def test_status_is_a_list_of_facts(server: LineServer, invoke: Invoke) -> None:
-    server.answers["status"] = STATUS
+    server.answers |= {"status": STATUS, "list_sessions": {"result": []}}
     result = invoke("status")
     assert server.arguments() == {}
     facts = dict(re.split(r" {2,}", line, maxsplit=1) for line in result.stdout.splitlines())
@@ -64,7 +64,7 @@ def test_status_is_a_list_of_facts(server: LineServer, invoke: Invoke) -> None:
 
 
 def test_status_without_nodes_says_nothing_of_them(server: LineServer, invoke: Invoke) -> None:
-    server.answers["status"] = STATUS
+    server.answers |= {"status": STATUS, "list_sessions": {"result": []}}
     before = invoke("status").stdout
     server.answers["status"] = STATUS | {"nodes": []}
     assert invoke("status").stdout == before
@@ -90,7 +90,8 @@ def test_status_has_a_table_of_nodes(server: LineServer, invoke: Invoke) -> None
         "address": "10.0.0.7:50122",
         "since": since,
     }
-    server.answers["status"] = STATUS | {"nodes": [host, worker]}
+    both = [host, worker]
+    server.answers |= {"status": STATUS | {"nodes": both}, "list_sessions": {"result": []}}
     _, _, nodes = invoke("status").stdout.partition("\n\n")
     assert nodes == (
         "node  kind    state        terminals  where           since\n"
@@ -100,7 +101,7 @@ def test_status_has_a_table_of_nodes(server: LineServer, invoke: Invoke) -> None
 
 
 def test_status_as_json_is_the_reply(server: LineServer, invoke: Invoke) -> None:
-    server.answers["status"] = STATUS
+    server.answers |= {"status": STATUS, "list_sessions": {"result": []}}
     assert json.loads(invoke("status", "--json").stdout) == STATUS
 
 

@@ -92,15 +92,21 @@ def test_without_a_verb_the_help_is_shown_and_it_is_a_usage_error(invoke: Invoke
         (["bogus"], "No such command 'bogus'; see: aegis-actors --help"),
         (["term", "bogus"], "No such command 'bogus'; see: aegis-actors term --help"),
         (["sesion"], "No such command 'sesion'. Did you mean 'session'?; see: aegis-actors --help"),
-        (["run"], "No such command 'run'. Did you mean 'term run'?; see: aegis-actors --help"),
+        (
+            ["run"],
+            "No such command 'run'. Did you mean 'term run' or 'workflow run'?; see: aegis-actors "
+            "--help",
+        ),
         (
             ["open", "x"],
-            "No such command 'open'. Did you mean 'shell open'?; see: aegis-actors --help",
+            "No such command 'open'. Did you mean 'shell open' or 'canvas open'?; see: "
+            "aegis-actors --help",
         ),
         (
             ["list"],
             "No such command 'list'. Did you mean 'term list' or 'workspace list' or "
-            "'agent list' or 'request list' or 'session list'?; see: aegis-actors --help",
+            "'agent list' or 'request list' or 'queue list' or 'canvas list' or 'workflow list' or "
+            "'group list' or 'page list' or 'session list'?; see: aegis-actors --help",
         ),
         (
             ["completion"],

@@ -233,7 +233,15 @@ def test_a_brief_read_leaves_out_what_was_printed(
     server.answers["term_read"] = {"result": [record(stderr="hidden\n")]}
     lines = invoke("term", "read", "build", "--brief").stdout.splitlines()
     assert [line.split(" · ")[0] for line in lines] == ["#3 $ pytest -q", "↳ exit 0"]
-    assert server.arguments() == {"name": "build"}
+    assert server.arguments() == {"name": "build", "output": False}
+
+
+def test_read_shows_the_records_before_one(
+    server: LineServer, invoke: Invoke, record: Make
+) -> None:
+    server.answers["term_read"] = {"result": [record()]}
+    invoke("term", "read", "build", "--before", "4", "-n", "1")
+    assert server.arguments() == {"name": "build", "last_n": 1, "before_seq": 4}
 
 
 def test_read_shows_records_oldest_first(server: LineServer, invoke: Invoke, record: Make) -> None:
@@ -255,7 +263,7 @@ def test_read_tells_when_there_is_more(server: LineServer, invoke: Invoke, recor
 def test_read_takes_one_way_of_choosing(invoke: Invoke) -> None:
     result = invoke("term", "read", "-n", "1", "--since", "0", "build")
     assert result.exit_code == 2
-    assert result.stderr.startswith("aegis-actors: give -n or --since, not both; see: ")
+    assert result.stderr.startswith("aegis-actors: give --since without -n and --before; see: ")
 
 
 def test_subscribe_shows_who_is_woken_now(server: LineServer, invoke: Invoke) -> None:

@@ -74,6 +74,7 @@ def with_json(words: list[str]) -> list[str]:
 def answering(server: LineServer, record: Make, info: Make) -> LineServer:
     messages = {"messages": [message(1, "hi")], "next": "n1"}
     server.answers |= {
+        "list_sessions": {"result": []},
         "term_list": {"result": [info(cwd="/tmp/é\x1b")]},
         "term_spawn": info(),
         "term_resize": info(),

@@ -15,16 +15,28 @@ from aegis.client.frames import (
     Reply,
     Welcome,
     cancel_frame,
+    claim_frame,
     hello_frame,
     parse_incoming,
+    release_frame,
     request_frame,
 )
-from aegis.protocol.streams import Ended, Gap, Item
+from aegis.protocol.streams import (
+    Claim,
+    Ended,
+    Gap,
+    Item,
+    Release,
+)
 from aegis.servers import requests
 from aegis.servers.calls import Failure as ServerFailure
+from aegis.servers.calls import Identity
 
 FRAMES: list[tuple[dict[str, Any], Incoming]] = [
-    ({"type": "hello", "version": 1, "server": "a/1", "handle": None}, Welcome("a/1", None)),
+    (
+        {"type": "hello", "version": 1, "server": "a/1", "instance": "i", "handle": None},
+        Welcome("a/1", "i", None),
+    ),
     ({"type": "reply", "id": 7, "result": {"ok": True}}, Reply(7, {"ok": True})),
     ({"type": "error", "id": 7, "code": "busy", "message": "no"}, Failure(7, "busy", "no")),
     ({"type": "error", "id": None, "code": "x", "message": "y"}, Failure(None, "x", "y")),
@@ -81,6 +93,8 @@ def test_what_is_no_frame_is_told_in_one_short_sentence(text: str) -> None:
             requests.Request(3, "term_run", {"cmd": "é\0"}),
         ),
         (cancel_frame(3), requests.Cancel(3)),
+        (claim_frame(3, 80, 24, take=True), Claim(id=3, cols=80, rows=24, take=True)),
+        (release_frame(3), Release(id=3)),
     ],
 )
 def test_the_server_reads_what_the_client_writes(text: str, frame: object) -> None:
@@ -90,7 +104,10 @@ def test_the_server_reads_what_the_client_writes(text: str, frame: object) -> No
 @pytest.mark.parametrize(
     ("text", "frame"),
     [
-        (requests.hello_frame("a/1", "bob"), Welcome("a/1", "bob")),
+        (
+            requests.hello_frame("a/1", "i", Identity(handle="bob", operator=False)),
+            Welcome("a/1", "i", "bob"),
+        ),
         (requests.reply_frame(3, {"a": "é"}), Reply(3, {"a": "é"})),
         (requests.error_frame(3, ServerFailure("busy", "no")), Failure(3, "busy", "no")),
         (requests.error_frame(None, ServerFailure("busy", "no")), Failure(None, "busy", "no")),

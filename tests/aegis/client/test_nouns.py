@@ -15,14 +15,29 @@ import trio
 from actors.codec import resolved_fields
 from aegis.client import blocking, nouns
 from aegis.client.blocking import agents as blocking_agents
+from aegis.client.blocking import canvases as blocking_canvases
 from aegis.client.blocking import daemon as blocking_daemon
+from aegis.client.blocking import groups as blocking_groups
 from aegis.client.blocking import inboxes as blocking_inboxes
+from aegis.client.blocking import queues as blocking_queues
 from aegis.client.blocking import requests as blocking_requests
 from aegis.client.blocking import terminals as blocking_terminals
+from aegis.client.blocking import workflows as blocking_workflows
 from aegis.client.blocking import workspaces as blocking_workspaces
 from aegis.client.blocking.client import BlockingClient
 from aegis.client.client import Client
-from aegis.client.nouns import agents, daemon, inboxes, requests, terminals, workspaces
+from aegis.client.nouns import (
+    agents,
+    canvases,
+    daemon,
+    groups,
+    inboxes,
+    queues,
+    requests,
+    terminals,
+    workflows,
+    workspaces,
+)
 from aegis.protocol.command import Command
 from aegis.protocol.entry import Entry
 from aegis.protocol.table import BY_COMMAND, COMMANDS
@@ -34,7 +49,12 @@ ASYNC: tuple[type, ...] = (
     agents.Agents,
     inboxes.Inboxes,
     requests.Requests,
+    queues.Queues,
+    canvases.Canvases,
+    workflows.Workflows,
+    groups.Groups,
     daemon.Sessions,
+    daemon.Pages,
     daemon.Daemon,
     daemon.Tree,
 )
@@ -45,10 +65,15 @@ BLOCKING: tuple[type, ...] = (
     blocking_agents.Agents,
     blocking_inboxes.Inboxes,
     blocking_requests.Requests,
+    blocking_queues.Queues,
+    blocking_canvases.Canvases,
+    blocking_workflows.Workflows,
+    blocking_groups.Groups,
     blocking_daemon.Sessions,
+    blocking_daemon.Pages,
     blocking_daemon.Daemon,
 )
-STREAMS = {"watch", "follow", "events"}
+STREAMS = {"watch", "follow", "events", "command_output"}
 """Methods that are no commands."""
 
 Method = tuple[type, str]
@@ -172,7 +197,7 @@ def test_every_file_of_a_noun_is_looked_at() -> None:
         [folder] = package.__path__
         held = {cls.__module__.rpartition(".")[2] for cls in classes}
         there = {path.stem for path in Path(folder).glob("*.py")}
-        assert there - held <= {"__init__", "noun", "session", "client"}
+        assert there - held <= {"__init__", "noun", "session", "client", "agent_streams"}
 
 
 def test_both_clients_have_the_same_nouns() -> None:

@@ -17,13 +17,19 @@ from aegis.client.session import Session
 from aegis.client.stream_kinds import Chunk, EventKind, Gap, InboxKind, OutputKind, TreeKind
 from aegis.client.streams import CREDIT_STEP, MAX_MESSAGES, WINDOW, OutputStream
 from aegis.protocol.daemon import TreeNode
-from aegis.protocol.streams import (
-    OutputBytes,
+from aegis.protocol.output_streams import (
+    BellItem,
     Redraw,
     Refused,
+    SizeOwnerItem,
     StateItem,
-    TreeChange,
+    TitleItem,
+    TypingItem,
     WindowSize,
+)
+from aegis.protocol.streams import (
+    OutputBytes,
+    TreeChange,
     pack_output,
     unpack_keys,
 )
@@ -403,7 +409,13 @@ def test_what_the_items_of_each_stream_become() -> None:
     redraw = {"redraw": "\x1b[H", "cursor": 3, "partial": False}
     refused = {"code": "busy", "message": "no"}
     assert output.item({"screen": redraw}) == Redraw(redraw="\x1b[H", cursor=3, partial=False)
-    assert output.item({"resized": {"cols": 3, "rows": 4}}) == WindowSize(cols=3, rows=4)
+    resized = {"resized": {"cols": 3, "rows": 4}, "cursor": 9}
+    assert output.item(resized) == WindowSize(cols=3, rows=4)
+    assert output.item({"title": "vim"}) == TitleItem(title="vim")
+    assert output.item({"bells": 2}) == BellItem(bells=2)
+    assert output.item({"typing": None}) == TypingItem(typing=None)
+    assert output.item({"size_owner": None}) == SizeOwnerItem(size_owner=None)
+    assert output.item({"size_refused": refused}) == Refused(code="busy", message="no")
     assert output.item({"keys_refused": refused}) == Refused(code="busy", message="no")
     assert isinstance(TreeKind(None).item({"snapshot": NODE}), TreeNode)
     assert isinstance(TreeKind(None).item({"delta": CHANGE}), TreeChange)

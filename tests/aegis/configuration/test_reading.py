@@ -17,7 +17,10 @@ from aegis.configuration.terminals import TerminalsSection
 ALL_KEYS = (
     "terminals.shell, terminals.cols, terminals.rows, terminals.raw_log_bytes, terminals.timeout_s"
 )
-TOP = "terminals, nodes, agents, default_agent, limits"
+TOP = (
+    "terminals, nodes, agents, default_agent, queues, canvases, plugin_dirs, groups, limits, "
+    "lifecycle, telegram"
+)
 PROGRAM = "the name of a program or an absolute path"
 
 

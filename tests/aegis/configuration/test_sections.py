@@ -11,6 +11,7 @@ import pytest
 from actors.codec import resolved_fields
 from aegis.configuration.agents import AgentSection
 from aegis.configuration.page import configuration_page
+from aegis.configuration.queues import QueueSection
 from aegis.configuration.sections import (
     Configuration,
     effective_values,
@@ -51,15 +52,31 @@ def test_every_key_is_named_once_with_what_it_does() -> None:
         "terminals.timeout_s",
         "nodes.workers",
         "default_agent",
+        "canvases.directories",
+        "plugin_dirs",
+        "groups.presets",
         "limits.sessions",
         "limits.spawn_depth",
         "limits.spawns_per_hour",
         "limits.messages_per_hour",
         "limits.transcript_bytes",
         "limits.usd_per_day",
+        "lifecycle.idle_s",
+        "lifecycle.stale_s",
+        "telegram.chat_id",
+        "telegram.user_ids",
+        "telegram.api",
     ]
-    assert list(sections()) == ["terminals", "nodes", "limits"]
-    assert named_sections() == {"agents": AgentSection}
+    assert list(sections()) == [
+        "terminals",
+        "nodes",
+        "canvases",
+        "groups",
+        "limits",
+        "lifecycle",
+        "telegram",
+    ]
+    assert named_sections() == {"agents": AgentSection, "queues": QueueSection}
     for key in [*KEYS.values(), *PROFILE_KEYS]:
         assert key.doc.endswith(".")
         assert key.kind.expected

@@ -1,0 +1,241 @@
+"""The verbs of groups: ``group list|spawn|broadcast|wait|show|rename|dissolve``."""
+
+from __future__ import annotations
+
+import sys
+
+from aegis.cli.grammar.verb import SECONDS, Daemon, Group, argument, flag, option, verb
+from aegis.cli.printing.failures import UsageError
+from aegis.cli.printing.formatting import (
+    escaped,
+    escaped_line,
+    fitted,
+    print_lines,
+    print_notice,
+    table,
+)
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+_GROUPS = ["group", "members", "owner", "broadcast", "replied", "pending", "state"]
+_MEMBERS = ["member", "profile", "state", "reply", "needs"]
+
+REDUCERS = ("concat", "join_by_handle", "last_wins", "majority_vote")
+
+DONE, NOT_DONE, GOES_ON = 0, 1, 124
+"""The exit codes of a wait: all replied, a reply will not come, replies are still awaited."""
+
+
+@verb()
+def list_groups(daemon: Daemon) -> None:
+    """List the groups with the numbers of their members and replies."""
+    reply = daemon.call("group_list")
+    daemon.show(reply, lambda: _show_groups(reply))
+
+
+@verb(
+    option(
+        "--handle", "new_handle", metavar="NAME", help="A handle for it; with one PROFILE only."
+    ),
+    option("--preset", metavar="PRESET", help="The profiles of a preset in .aegis.yaml."),
+    argument("group"),
+    argument("profiles", metavar="PROFILE", required=False, many=True),
+)
+def spawn(
+    daemon: Daemon, group: str, profiles: Sequence[str], new_handle: str | None, preset: str | None
+) -> None:
+    """Start a session of each PROFILE as a member of GROUP.
+
+    One PROFILE adds a member, and creates the group if there is none. Several, or a preset, create
+    the group: either all of them start, or none.
+    """
+    if len(profiles) == 1 and preset is None:
+        reply = daemon.call("group_spawn", group=group, profile=profiles[0], handle=new_handle)
+    elif new_handle is not None:
+        raise UsageError("--handle goes with one PROFILE only")
+    else:
+        given = [*profiles] or None
+        reply = daemon.call("group_spawn_mixed", group=group, profiles=given, preset=preset)
+    daemon.show(reply, lambda: _show_group(reply))
+
+
+@verb(
+    option("--format", "output_format", metavar="TEXT", help="The form of the replies."),
+    option("--tools", "tool_guidance", metavar="TEXT", help="The tools and sources to use."),
+    option("--boundaries", metavar="TEXT", help="What not to do, and when to stop."),
+    option("--key", metavar="TEXT", help="The same key sends nothing again."),
+    option("--wait", kind=SECONDS, help="Wait so many seconds for all replies, and print them."),
+    flag("--no-callback", "silent", help="No message when all have replied."),
+    argument("group"),
+    argument("objective"),
+)
+def broadcast(
+    daemon: Daemon,
+    group: str,
+    objective: str,
+    output_format: str | None,
+    tool_guidance: str | None,
+    boundaries: str | None,
+    key: str | None,
+    wait: float | None,
+    silent: bool,
+) -> int:
+    """Give all members of GROUP the same OBJECTIVE; `-` reads it from the standard input.
+
+    The result comes to your inbox. With --wait, exits with 0 if all have replied, 1 if some will
+    not, and 124 if some have not in time.
+    """
+    text = sys.stdin.read() if objective == "-" else objective
+    reply = daemon.call(
+        "group_broadcast",
+        group=group,
+        objective=text,
+        output_format=output_format,
+        tool_guidance=tool_guidance,
+        boundaries=boundaries,
+        key=key,
+        callback=False if silent else None,
+    )
+    if wait is None:
+        daemon.show(reply, lambda: print_lines(reply["broadcast_id"]))
+        return DONE
+    id_ = reply["broadcast_id"]
+    replies = daemon.call(
+        "group_wait_all", group=group, timeout=wait, broadcast_id=id_, reducer="join_by_handle"
+    )
+    daemon.show(replies, lambda: _show_replies(replies))
+    return _exit_code(replies)
+
+
+@verb(
+    flag("--any", "first", help="Wait for one reply, and interrupt the other members."),
+    flag("--keep-others", "keep", help="With --any: let the other members continue."),
+    option("--timeout", kind=SECONDS, help="Seconds to wait; default 50."),
+    option("--reducer", kind=REDUCERS, help="How the replies become one text."),
+    option("--broadcast", metavar="ID", help="Default: the newest."),
+    argument("group"),
+)
+def wait(
+    daemon: Daemon,
+    group: str,
+    first: bool,
+    keep: bool,
+    timeout: float | None,
+    reducer: str | None,
+    broadcast: str | None,
+) -> int:
+    """Wait for the replies of GROUP, and print them as one text.
+
+    Exits with 0 if all have replied (with --any: one), 1 if some will not, and 124 if some have not
+    in time.
+    """
+    named = {"group": group, "timeout": timeout, "broadcast_id": broadcast and broadcast.upper()}
+    if first:
+        if reducer is not None:
+            raise UsageError("--reducer does not go with --any: the reply is the first one")
+        kept = False if keep else None
+        reply = daemon.call("group_wait_any", cancel_losers=kept, **named)
+    elif keep:
+        raise UsageError("--keep-others goes with --any only")
+    else:
+        reply = daemon.call("group_wait_all", reducer=reducer, **named)
+    daemon.show(reply, lambda: _show_replies(reply))
+    return DONE if first and reply["order"] else _exit_code(reply)
+
+
+@verb(argument("group"))
+def show(daemon: Daemon, group: str) -> None:
+    """Show the members of GROUP, their states, and their replies to the newest broadcast."""
+    reply = daemon.call("group_status", group=group)
+    daemon.show(reply, lambda: _show_group(reply))
+
+
+@verb(argument("group"), argument("new_name", metavar="NAME"))
+def rename(daemon: Daemon, group: str, new_name: str) -> None:
+    """Give GROUP the name NAME; the old one stays an alias."""
+    reply = daemon.call("group_rename", group=group, new_name=new_name)
+    daemon.show(reply, lambda: _show_groups({"result": [reply]}))
+
+
+@verb(argument("group"))
+def dissolve(daemon: Daemon, group: str) -> None:
+    """Close the members of GROUP, and end it; their transcripts are kept."""
+    reply = daemon.call("group_dissolve", group=group)
+    daemon.show(reply, lambda: _show_groups({"result": [reply]}))
+
+
+def _show_groups(reply: Mapping[str, Any]) -> None:
+    if reply["result"]:
+        print_lines(fitted(table(_GROUPS, [_group_row(each) for each in reply["result"]])))
+    else:
+        print_notice("↳ no group: aegis-actors group spawn GROUP PROFILE creates one")
+    if reply.get("more"):
+        print_notice("↳ there are more: name one with group show")
+
+
+def _group_row(group: Mapping[str, Any]) -> list[object]:
+    newest = group["broadcast"] or {"broadcast_id": None, "replies": {}}
+    found = [*newest["replies"].values()]
+    return [
+        group["group"],
+        len(group["members"]),
+        group["owner"],
+        newest["broadcast_id"],
+        found.count("replied"),
+        found.count("pending"),
+        group["problem"] or ("forming" if group.get("forming") else group["state"]),
+    ]
+
+
+def _show_group(group: Mapping[str, Any]) -> None:
+    names = ("group", "owner", "state", "created")
+    lines = [f"{name}: {group[name]}" for name in names]
+    lines += [f"aliases: {', '.join(group['aliases'])}"] * bool(group["aliases"])
+    newest = group["broadcast"]
+    if newest is not None:
+        lines.append(f"broadcast: {newest['broadcast_id']} from {newest['sender']}")
+        lines.append(f"objective: {newest['objective']}")
+    print_lines("\n".join(map(escaped_line, lines)))
+    replies = {} if newest is None else newest["replies"]
+    rows = [
+        [each["handle"], each["profile"], each["state"], replies.get(each["handle"]), each["needs"]]
+        for each in group["members"]
+    ]
+    if rows:
+        print_lines(fitted(table(_MEMBERS, rows)))
+
+
+def _show_replies(reply: Mapping[str, Any]) -> None:
+    if reply["reduced"] is not None:
+        print_lines(escaped(reply["reduced"]))
+    for handle, member in reply["metadata"]["members"].items():
+        why = ": ".join(filter(None, (member["state"], member["reason"])))
+        if member["status"] != "replied":
+            print_notice(escaped_line(f"↳ {handle} {member['status']}{f' ({why})' if why else ''}"))
+        elif member["is_cut"]:
+            print_notice(escaped_line(f"↳ the reply of {handle} is cut: agent read {handle}"))
+
+
+def _exit_code(reply: Mapping[str, Any]) -> int:
+    if not reply["metadata"]["is_over"]:
+        return GOES_ON
+    return DONE if len(reply["order"]) == len(reply["metadata"]["members"]) else NOT_DONE
+
+
+group = Group(
+    """Agent sessions that get one order, and their replies.""",
+    {
+        "list": list_groups,
+        "spawn": spawn,
+        "broadcast": broadcast,
+        "wait": wait,
+        "show": show,
+        "rename": rename,
+        "dissolve": dissolve,
+    },
+)

@@ -1,0 +1,179 @@
+"""The states of agents, their profiles and peers, as text."""
+
+from __future__ import annotations
+
+from aegis.cli.printing.formatting import cell, duration, escaped_line, fitted, table
+from aegis.cli.printing.transcript import tool_name
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+_HEAD = ["agent", "state", "turn", "waiting", "blocked on", "profile", "spawned by"]
+
+SIGNS = {
+    "working": "🟢",
+    "starting": "🟢",
+    "idle": "⚪",
+    "dormant": "⚪",
+    "blocked": "🟡",
+    "limited": "🟡",
+    "stalled": "🟠",
+    "closed": "✅",
+    "error": "🔴",
+    "running": "🟢",
+    "needs_input": "🟡",
+    "stale": "🟠",
+    "completed": "✅",
+    "errored": "🔴",
+}
+"""The sign of each state."""
+
+STALLED_S = 120.0
+"""Seconds without progress after which a working agent is shown as stalled."""
+
+
+def session_table(infos: Sequence[Mapping[str, Any]]) -> str:
+    """Return sessions as a table."""
+    return fitted(table(_HEAD, [_row(each) for each in infos]))
+
+
+def _row(info: Mapping[str, Any]) -> list[object]:
+    return [
+        info["handle"],
+        _state(info),
+        info["turn"] or None,
+        info["waiting"] or None,
+        _blocked(info),
+        info["profile"],
+        info["spawned_by"],
+    ]
+
+
+def _state(info: Mapping[str, Any]) -> str:
+    state = "stalled" if info["quiet_s"] >= STALLED_S else info["state"]
+    if state == "exited":
+        code = info["program"]["exit_code"]
+        outcome = "completed" if code == 0 else "errored"
+        return f"{SIGNS[outcome]} exited{'' if code is None else f' ({code})'}"
+    return f"{SIGNS.get(state, '')} {state}"
+
+
+def _blocked(info: Mapping[str, Any]) -> str | None:
+    program = info.get("program")
+    if program is not None:
+        need = program["need"]
+        return None if need is None else f"{need['kind']}: {need['text']}".removesuffix(": ")
+    blocked = info["blocked"]
+    if blocked is None:
+        return None
+    title = tool_name(blocked["title"])
+    return title if blocked["kind"] == "permission" else f"{blocked['kind']}: {title}"
+
+
+def session_details(info: Mapping[str, Any]) -> str:
+    """Return the state of a session, a line for each part of it."""
+    lines = [
+        ("state", f"{_state(info)} since {info['since']}"),
+        ("reason", info["reason"]),
+        ("blocked on", _blocked(info)),
+        ("limited until", info["limited_until"]),
+        ("without progress", duration(info["quiet_s"]) if info["quiet_s"] else None),
+        ("tools running", ", ".join(map(tool_name, info["tools"]))),
+        (
+            "terminals",
+            ", ".join(f"{each['id']}: {each['command']}" for each in info.get("terminals", ())),
+        ),
+        ("turn", info["turn"]),
+        ("waiting", info["waiting"] or None),
+        *_usage(info["usage"] or {}),
+        *_program(info.get("program")),
+        ("profile", f"{info['profile']} ({info['provider']})" if info["profile"] else None),
+        ("model", info["model"]),
+        ("permission", info["permission"]),
+        ("budget", None if info["budget_usd"] is None else f"{info['budget_usd']:g} USD"),
+        ("conversation", info["conversation"]),
+        ("directory", info["cwd"]),
+        ("spawned by", info["spawned_by"]),
+        ("id", info["id"]),
+    ]
+    shown = [f"{name:<17} {cell(value)}" for name, value in lines if value not in (None, "")]
+    return "\n".join([escaped_line(info["handle"]), *shown])
+
+
+def _program(program: Mapping[str, Any] | None) -> list[tuple[str, object]]:
+    """Return the lines of a terminal agent's program."""
+    if program is None:
+        return []
+    need, progress = program["need"] or {}, program["progress"]
+    return [
+        ("judged by", program["source"]),
+        ("wants to use", f"{need['tool']} {need['tool_input']}" if need.get("tool") else None),
+        ("works on", program["title"]),
+        ("progress", None if progress is None else f"{progress} %"),
+        ("terminal", program["terminal"]),
+        ("program", program["command"]),
+        ("launches", program["launches"]),
+    ]
+
+
+def _usage(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Return the lines of a session's accounting; those that the agent does not report are None."""
+    tokens = [
+        _counted(usage.get("input_tokens"), "in"),
+        _counted(usage.get("cached_percent"), "% of it cached"),
+        _counted(usage.get("output_tokens"), "out"),
+    ]
+    context = [_counted(usage.get("context_tokens"), "tokens")]
+    if usage.get("context_limit") is not None:
+        context.append(f"{usage['context_percent']:g} % of {usage['context_limit']:,}")
+    cost, spent_s = usage.get("cost_usd"), usage.get("turns_s")
+    return [
+        ("tokens", ", ".join(filter(None, tokens))),
+        ("context", ", ".join(filter(None, context))),
+        ("cost", None if cost is None else f"{cost:.4f} USD"),
+        ("time in turns", duration(spent_s) if spent_s else None),
+    ]
+
+
+def _counted(number: float | None, unit: str) -> str | None:
+    return None if number is None else f"{number:,} {unit}"
+
+
+def profile_table(infos: Sequence[Mapping[str, Any]]) -> str:
+    """Return profiles as a table."""
+    rows = [
+        [
+            f"{each['profile']}{' (default)' if each['is_default'] else ''}",
+            each["provider"],
+            each["permission"],
+            each["model"],
+            each["problem"] or None,
+        ]
+        for each in infos
+    ]
+    return table(["profile", "provider", "permission", "model", "problem"], rows)
+
+
+def meta_lines(reply: Mapping[str, Any]) -> str:
+    """Return what a handle may know about itself and its peers, a line for each part of it."""
+    peers = [f"{each['handle']} ({each['profile']})" for each in reply["peers"]]
+    others = reply["other_tools"]
+    lines = [
+        ("kind", reply["kind"]),
+        ("profile", reply["profile"]),
+        ("permission", reply["permission"]),
+        ("spawned by", reply["spawned_by"]),
+        ("agents", ", ".join(peers)),
+        ("other handles", ", ".join(reply["handles"])),
+        ("and more", "agent list shows all agents" if reply.get("more") else None),
+        ("tools", ", ".join(reply["tools"])),
+        ("other tools", f"{', '.join(others)}. {reply['how_to_get']}" if others else None),
+        ("inbox", reply["inbox"]),
+        ("id", reply["session"]),
+    ]
+    shown = [f"{name:<17} {value}" for name, value in lines if value]
+    return "\n".join([escaped_line(reply["handle"]), *map(escaped_line, shown)])

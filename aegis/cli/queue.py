@@ -1,0 +1,220 @@
+"""The verbs of queues: ``queue list|add|show|task|cancel|retry|pause|resume``."""
+
+from __future__ import annotations
+
+import sys
+
+from aegis.cli.grammar.verb import SECONDS, WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.printing.failures import UsageError
+from aegis.cli.printing.formatting import (
+    escaped,
+    escaped_line,
+    fitted,
+    print_lines,
+    print_notice,
+    table,
+)
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+_QUEUES = ["queue", "agent", "running", "pending", "waiting", "ended", "state"]
+_TASKS = ["task", "queue", "status", "attempt", "worker", "from", "payload"]
+
+PAYLOAD_CHARS = 60
+
+DONE, NOT_DONE, GOES_ON = 0, 1, 124
+"""The exit codes of a task that was waited for: completed, ended otherwise, not ended."""
+
+
+@verb()
+def list_queues(daemon: Daemon) -> None:
+    """List the queues with the numbers of their tasks."""
+    reply = daemon.call("queue_list")
+    daemon.show(reply, lambda: _show_queues(reply["result"]))
+
+
+@verb(
+    option("--wait", kind=SECONDS, help="Wait so many seconds for its end, and print its result."),
+    option("--after", metavar="TASK", many=True, help="A task that must complete before."),
+    option("--key", metavar="TEXT", help="The same key gives the same task."),
+    option("--priority", kind=WHOLE, help="0 to 9, higher ones first; default 0."),
+    option("--not-before", "not_before", metavar="TIME", help="As 2026-05-22T14:00:00Z."),
+    option("--attempts", kind=WHOLE, help="How often it may begin; default: the queue's."),
+    option("--max-runtime", "max_runtime", kind=SECONDS, help="Seconds of one attempt."),
+    flag("--no-callback", "silent", help="No message when it has ended."),
+    argument("queue"),
+    argument("payload"),
+)
+def add(
+    daemon: Daemon,
+    queue: str,
+    payload: str,
+    wait: float | None,
+    after: Sequence[str],
+    key: str | None,
+    priority: int | None,
+    not_before: str | None,
+    attempts: int | None,
+    max_runtime: float | None,
+    silent: bool,
+) -> int:
+    """Give the task PAYLOAD to QUEUE; `-` reads it from the standard input.
+
+    A fresh agent session does it. Its end comes to your inbox. With --wait, exits with 0 if it
+    completed, 1 if it failed or was cancelled, and 124 if it has not ended in time.
+    """
+    text = sys.stdin.read() if payload == "-" else payload
+    if wait is not None:
+        given = (after, priority, not_before, attempts, max_runtime, silent)
+        if any(given):
+            raise UsageError("--wait goes with --key only; leave the other options out")
+        reply = daemon.call("delegate", queue=queue, payload=text, timeout=wait, key=key)
+        daemon.show(reply, lambda: _show_end(reply))
+        return _exit_code(reply)
+    reply = daemon.call(
+        "enqueue",
+        queue=queue,
+        payload=text,
+        key=key,
+        after=[*after] or None,
+        priority=priority,
+        not_before=not_before,
+        max_attempts=attempts,
+        max_runtime_s=max_runtime,
+        callback=False if silent else None,
+    )
+    daemon.show(reply, lambda: print_lines(reply["task_id"]))
+    return DONE
+
+
+@verb(
+    option("--limit", kind=WHOLE, help="Maximum number of tasks; default 50."),
+    argument("queue", required=False),
+)
+def show(daemon: Daemon, queue: str | None, limit: int | None) -> None:
+    """List the tasks of QUEUE (default: of all), those that run first."""
+    reply = daemon.call("task_list", queue=queue, limit=limit)
+    daemon.show(reply, lambda: _show_tasks(reply))
+
+
+@verb(argument("task", metavar="TASK"))
+def task(daemon: Daemon, task: str) -> None:
+    """Show the status of TASK, and its result."""
+    reply = daemon.call("task_status", task_id=task.upper())
+    daemon.show(reply, lambda: _show_task(reply))
+
+
+@verb(argument("task", metavar="TASK"))
+def cancel(daemon: Daemon, task: str) -> None:
+    """Cancel TASK; the session that does it is ended."""
+    reply = daemon.call("cancel", task_id=task.upper())
+    daemon.show(reply, lambda: _show_tasks({"result": [reply]}))
+
+
+@verb(argument("task", metavar="TASK"))
+def retry(daemon: Daemon, task: str) -> None:
+    """Enqueue TASK, which failed or was cancelled, again."""
+    reply = daemon.call("task_retry", task_id=task.upper())
+    daemon.show(reply, lambda: _show_tasks({"result": [reply]}))
+
+
+@verb(argument("queue"))
+def pause(daemon: Daemon, queue: str) -> None:
+    """Start no further task of QUEUE; those that run go on."""
+    reply = daemon.call("queue_pause", queue=queue)
+    daemon.show(reply, lambda: _show_queues([reply]))
+
+
+@verb(argument("queue"))
+def resume(daemon: Daemon, queue: str) -> None:
+    """Start the tasks of QUEUE again."""
+    reply = daemon.call("queue_resume", queue=queue)
+    daemon.show(reply, lambda: _show_queues([reply]))
+
+
+def _show_queues(queues: Sequence[Mapping[str, Any]]) -> None:
+    if queues:
+        print_lines(fitted(table(_QUEUES, [_queue_row(each) for each in queues])))
+    else:
+        print_notice("↳ no queue is configured: add the section queues to .aegis.yaml")
+
+
+def _queue_row(queue: Mapping[str, Any]) -> list[object]:
+    state = "paused" if queue["paused"] else "open"
+    if queue["limited_until"]:
+        state = f"limited until {queue['limited_until']}"
+    names = ("queue", "agent")
+    return [
+        *(queue[name] for name in names),
+        f"{queue['running']}/{queue['max_parallel']}",
+        *(queue[name] for name in ("pending", "waiting", "ended")),
+        queue["problem"] or state,
+    ]
+
+
+def _show_tasks(reply: Mapping[str, Any]) -> None:
+    if reply["result"]:
+        print_lines(fitted(table(_TASKS, [_task_row(each) for each in reply["result"]])))
+    else:
+        print_notice("↳ no task")
+    if reply.get("more"):
+        print_notice("↳ there are more: name a QUEUE, or raise --limit")
+
+
+def _task_row(task: Mapping[str, Any]) -> list[object]:
+    status, position = task["status"], task["queued_position"]
+    payload = " ".join(task["payload"].split())
+    return [
+        task["task_id"],
+        task["queue"],
+        status if position is None else f"{status} ({position})",
+        f"{task['attempt']}/{task['max_attempts']}",
+        task["worker"],
+        task["sender"],
+        payload if len(payload) <= PAYLOAD_CHARS else f"{payload[: PAYLOAD_CHARS - 1]}…",
+    ]
+
+
+def _show_task(task: Mapping[str, Any]) -> None:
+    names = ("task_id", "queue", "status", "queued_position", "worker", "attempt", "max_attempts")
+    after = ("sender", "key", "priority", "enqueued", "started", "ended", "error")
+    lines = [f"{name}: {task[name]}" for name in (*names, *after) if task[name] not in (None, "")]
+    lines += [f"waiting_for: {', '.join(task['waiting_for'])}"] * bool(task["waiting_for"])
+    print_lines("\n".join(map(escaped_line, lines)))
+    print_lines(f"payload:\n{escaped(task['payload'])}")
+    if task["result"] is not None:
+        print_lines(f"result:\n{escaped(task['result'])}")
+
+
+def _show_end(task: Mapping[str, Any]) -> None:
+    if task["result"] is not None:
+        print_lines(escaped(task["result"]))
+    if task["status"] != "completed":
+        id_, error = task["task_id"], escaped_line(task["error"] or "")
+        print_notice(f"↳ task {id_} is {task['status']}{f': {error}' if error else ''}")
+
+
+def _exit_code(task: Mapping[str, Any]) -> int:
+    if task["status"] == "completed":
+        return DONE
+    return NOT_DONE if task["status"] in ("failed", "cancelled") else GOES_ON
+
+
+queue = Group(
+    """Tasks that fresh agent sessions do, one after another.""",
+    {
+        "list": list_queues,
+        "add": add,
+        "show": show,
+        "task": task,
+        "cancel": cancel,
+        "retry": retry,
+        "pause": pause,
+        "resume": resume,
+    },
+)

@@ -1,0 +1,116 @@
+"""Groups of agent sessions, for the blocking client."""
+
+from __future__ import annotations
+
+from aegis.client.blocking.noun import BlockingNoun
+from aegis.protocol.groups import (
+    WAIT_S,
+    BroadcastSent,
+    BroadcastToGroup,
+    DissolveGroup,
+    GroupInfo,
+    GroupList,
+    GroupReplies,
+    ListGroups,
+    Reducer,
+    RenameGroup,
+    ShowGroup,
+    SpawnIntoGroup,
+    SpawnMixedGroup,
+    WaitForAll,
+    WaitForAny,
+)
+
+Profiles = list[str]
+
+
+class Groups(BlockingNoun):
+    """Groups of agent sessions that get the same order, and whose replies are gathered."""
+
+    def spawn(self, group: str, profile: str, *, handle: str | None = None) -> GroupInfo:
+        """Start a session as a member of a group, which is created with its first member."""
+        return self._call(SpawnIntoGroup, group=group, profile=profile, handle=handle)
+
+    def spawn_mixed(
+        self, group: str, profiles: Profiles | None = None, *, preset: str | None = None
+    ) -> GroupInfo:
+        """Create a group with several members: either all start, or none.
+
+        Their profiles are given, or are those of a preset of the configuration.
+        """
+        return self._call(SpawnMixedGroup, group=group, profiles=profiles, preset=preset)
+
+    def broadcast(
+        self,
+        group: str,
+        objective: str,
+        *,
+        output_format: str = "",
+        tool_guidance: str = "",
+        boundaries: str = "",
+        callback: bool = True,
+        key: str | None = None,
+    ) -> BroadcastSent:
+        """Give all members an order; durable on return. The same ``key`` sends nothing again.
+
+        With ``callback`` a message comes to the inbox when no reply is awaited any more.
+        """
+        return self._call(
+            BroadcastToGroup,
+            group=group,
+            objective=objective,
+            output_format=output_format,
+            tool_guidance=tool_guidance,
+            boundaries=boundaries,
+            callback=callback,
+            key=key,
+        )
+
+    def wait_all(
+        self,
+        group: str,
+        *,
+        timeout: float = WAIT_S,
+        reducer: Reducer = "concat",
+        broadcast_id: str | None = None,
+    ) -> GroupReplies:
+        """Return the replies once every member has replied, or will not; or after ``timeout`` s."""
+        return self._call(
+            WaitForAll, group=group, timeout=timeout, reducer=reducer, broadcast_id=broadcast_id
+        )
+
+    def wait_any(
+        self,
+        group: str,
+        *,
+        timeout: float = WAIT_S,
+        cancel_losers: bool = True,
+        broadcast_id: str | None = None,
+    ) -> GroupReplies:
+        """Return the replies once one member has replied; or after ``timeout`` seconds.
+
+        With ``cancel_losers`` the others are interrupted.
+        """
+        return self._call(
+            WaitForAny,
+            group=group,
+            timeout=timeout,
+            cancel_losers=cancel_losers,
+            broadcast_id=broadcast_id,
+        )
+
+    def show(self, group: str) -> GroupInfo:
+        """Return a group with the states of its members and of its newest broadcast."""
+        return self._call(ShowGroup, group=group)
+
+    def list(self) -> GroupList:
+        """List the groups."""
+        return self._call(ListGroups)
+
+    def rename(self, group: str, new_name: str) -> GroupInfo:
+        """Give a group another name; the old one stays an alias."""
+        return self._call(RenameGroup, group=group, new_name=new_name)
+
+    def dissolve(self, group: str) -> GroupInfo:
+        """Close the members of a group, and end it."""
+        return self._call(DissolveGroup, group=group)
