@@ -1,7 +1,8 @@
 """Live shared terminals and coordination for coding agents and people.
 
-``connect`` and ``connect_sync`` are clients of a running daemon. Each name is loaded when it is
-first used: ``import aegis`` alone costs next to nothing.
+``connect`` and ``connect_sync`` are clients of a running daemon; ``workflow`` makes a function a
+workflow, which gets an ``Engine``. Each name is loaded when it is first used: ``import aegis``
+alone costs next to nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +21,20 @@ if TYPE_CHECKING:
         ProtocolMismatch,
     )
     from aegis.client.stream_kinds import Chunk, Gap
+    from aegis.workflows.child.engine import Engine, Group, Terminal
+    from aegis.workflows.decorator import workflow
+    from aegis.workflows.results import (
+        BashResult,
+        CallFailed,
+        Checkpoint,
+        EngineError,
+        GroupReplies,
+        StepFailed,
+        StepInterrupted,
+        TaskFailed,
+        TerminalResult,
+        WorkflowChanged,
+    )
 
 __all__ = [
     "connect",
@@ -33,6 +48,20 @@ __all__ = [
     "ProtocolMismatch",
     "Chunk",
     "Gap",
+    "workflow",
+    "Engine",
+    "Group",
+    "Terminal",
+    "BashResult",
+    "TerminalResult",
+    "GroupReplies",
+    "Checkpoint",
+    "EngineError",
+    "CallFailed",
+    "TaskFailed",
+    "StepFailed",
+    "StepInterrupted",
+    "WorkflowChanged",
 ]
 
 __version__ = "0.1.0"
@@ -49,6 +78,15 @@ _MODULES = {
     "ProtocolMismatch": "aegis.client.errors",
     "Chunk": "aegis.client.stream_kinds",
     "Gap": "aegis.client.stream_kinds",
+    "workflow": "aegis.workflows.decorator",
+    **dict.fromkeys(("Engine", "Group", "Terminal"), "aegis.workflows.child.engine"),
+    **dict.fromkeys(
+        (
+            *("BashResult", "TerminalResult", "Checkpoint", "EngineError", "CallFailed"),
+            *("GroupReplies", "TaskFailed", "StepFailed", "StepInterrupted", "WorkflowChanged"),
+        ),
+        "aegis.workflows.results",
+    ),
 }
 """Where each public name is."""
 

@@ -11,7 +11,15 @@ root (one_for_one)
 ├─ agent-directory     spawns, lists and closes agent sessions
 ├─ workspaces          named directories, their shells, commands without a terminal
 ├─ requests            what agents and workflows ask people, and the answers
+├─ queues              tasks, and the sessions that do them
+├─ canvases            one subtree per canvas, dynamic: canvas
+├─ canvas-watcher      notices what other programs do to the files of canvases
+├─ canvas-desk         opens, finds and lists canvases
+├─ workflow-processes  one process per running workflow, dynamic
+├─ workflows           the workflows, and the calls of their engines
+├─ groups              sessions that get one order, and their replies
 ├─ connections         one actor per client, dynamic
+├─ telegram(-outbox)   if configured: the chat of Telegram, and what is sent there
 ├─ daemon              status, tree, sessions, stop
 └─ gateway             listens and serves; the MCP sessions' tasks live in its nursery
 """
@@ -43,7 +51,9 @@ from aegis.agents.directory.directory import AgentDirectory
 from aegis.agents.directory.message_rights import MessageRights
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.session_rights import SessionRights
+from aegis.announcement import announcement
 from aegis.configuration.sections import Configuration, effective_values
+from aegis.coordination import coordination_children, workflow_settings
 from aegis.daemon import Daemon
 from aegis.daemon_process import (
     ErrorIgnoringStream,
@@ -61,7 +71,7 @@ from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
 from aegis.journal.flusher import Flusher
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.keyring import Keyring
-from aegis.launcher import remove_launcher_variables
+from aegis.launcher import remove_launcher_variables, take_telegram_token
 from aegis.lifetime import (
     end_terminals,
     faults_armed,
@@ -73,7 +83,7 @@ from aegis.lifetime import (
     sync_state,
     wait_for_stop,
 )
-from aegis.path_text import shell_word, text_of_path
+from aegis.path_text import text_of_path
 from aegis.peers import Peers
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
@@ -90,32 +100,11 @@ from aegis.state.endpoint import remove_endpoint, write_endpoint
 from aegis.state.root import State
 from aegis.terminals.directory.directory import TerminalDirectory
 from aegis.trust import NamedPrograms
+from aegis.workflows.desk import WorkflowSettings
+from aegis.workflows.plugins.found import digest_of_all
 from aegis.workspaces.directory import WorkspaceDirectory
 
 log = structlog.get_logger("aegis")
-
-READY = """\
-aegis-actors is ready for {root}
-  at            {url}
-  from a shell  aegis-actors term spawn build
-                aegis-actors term run build 'echo hello'
-                aegis-actors term attach build    (Ctrl-\\ and d leave it)
-  Claude Code   claude mcp add aegis -- \\
-                  aegis-actors mcp --handle NAME --root {quoted}
-                or: claude mcp add --transport http aegis \\
-                  "$(aegis-actors session new --handle NAME)"
-  stop it with  Ctrl-C, or aegis-actors down"""
-
-BEYOND_LOOPBACK = """\
-  WARNING       other machines can reach this address: a client with the token
-                or a session URL runs commands as you, and
-                nothing is encrypted; 127.0.0.1 behind ssh is safer"""
-
-
-NODES_BEYOND_LOOPBACK = """\
-  WARNING       other machines can reach the address of nodes: a host with
-                node.key runs commands as you, and nothing is encrypted;
-                127.0.0.1 behind ssh, or WireGuard, is safer"""
 
 
 class Nodes(Protocol):
@@ -146,7 +135,7 @@ def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
     remove_launcher_variables()
     freeze_imports()  # the modules
     state = State(settings.root)
-    programs = NamedPrograms(settings.programs, settings.digest)
+    programs = NamedPrograms(settings.programs, digest_of_all(settings.digest, settings.plugins))
     with hold_root(state, trust=settings.trust, programs=programs) as held:
         sync_state(held.disk(), state)
         shell_file_limit = raise_descriptor_limit()
@@ -187,6 +176,7 @@ def daemon_tree(
     agents: tuple[SupervisorSpec | ChildSpec, ...] = (),
     sessions: MessageRights | None = None,
     servers: tuple[SupervisorSpec | ChildSpec, ...] = (),
+    telegram: tuple[ChildSpec, ...] = (),
 ) -> SupervisorSpec:
     """Return the supervision tree drawn above, for the root and the files of ``state``.
 
@@ -236,24 +226,26 @@ def daemon_tree(
             ),
             *agents,
             *servers,
+            *telegram,
         ),
     )
 
 
 def agent_children(
-    state: State, *, flusher: Flusher, programs: Programs, resume: bool = False
+    state: State,
+    *,
+    flusher: Flusher,
+    programs: Programs,
+    resume: bool = False,
+    workflows: WorkflowSettings | None = None,
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
-    """Return the desk of requests, and the children that run sessions of ``programs``.
+    """Return the desks of requests, queues and groups, and the children that run sessions.
 
-    ``resume``: the agents of open sessions are started.
+    ``resume``: the agents of open sessions are started. A simulated daemon has no ``workflows``.
     """
     return (
         ChildSpec.of(
-            "requests",
-            RequestDesk,
-            path=state.requests,
-            flusher=flusher,
-            life=uuid.uuid4().hex,
+            "requests", RequestDesk, path=state.requests, flusher=flusher, life=uuid.uuid4().hex
         ),
         SupervisorSpec(name="agents", dynamic=True),
         ChildSpec.of(
@@ -268,7 +260,20 @@ def agent_children(
             supervisor="root/agents",
             flusher=flusher,
         ),
+        *coordination_children(state, flusher, programs, workflows),
     )
+
+
+def _telegram(
+    configuration: Configuration, state: State, flusher: Flusher, programs: Programs
+) -> tuple[ChildSpec, ...]:
+    """Return the children for Telegram; none, without its imports, if it is not configured."""
+    token, section = take_telegram_token(), configuration.telegram
+    if section.chat_id is None:
+        return ()
+    from aegis.telegram.children import telegram_children
+
+    return telegram_children(state.telegram, section, token, flusher, programs.names)
 
 
 def server_children(
@@ -302,6 +307,7 @@ def server_children(
             Gateway,
             address=keyring.address,
             keys=keyring.keys,
+            pages=keyring.pages,
             open_connections=keyring.open_connections,
             version=__version__,
             connections="root/connections",
@@ -339,7 +345,6 @@ async def _serve(
             root=text_of_path(state.root),
             open_files=shell_file_limit,
         )
-        peers = Peers(root=programs.root, handle_of_session=programs.rights.handle_of)
         tree = daemon_tree(
             state,
             flusher=flusher,
@@ -349,7 +354,11 @@ async def _serve(
             raw_log_bytes=configuration.terminals.raw_log_bytes,
             nodes=nodes,
             agents=agent_children(
-                state, flusher=flusher, programs=programs, resume=settings.resume_agents
+                state,
+                flusher=flusher,
+                programs=programs,
+                resume=settings.resume_agents,
+                workflows=workflow_settings(settings, state, configuration),
             ),
             sessions=programs.messages,
             servers=server_children(
@@ -358,9 +367,10 @@ async def _serve(
                 stop,
                 configuration,
                 programs.rights,
-                peers.identify,
+                Peers(root=programs.root, handle_of_session=programs.rights.handle_of).identify,
                 programs.names,
             ),
+            telegram=_telegram(configuration, state, flusher, programs),
         )
         async with open_system(
             tree, observer=log_life_event, on_slow_step=log_slow_step, debug=settings.debug
@@ -389,15 +399,14 @@ def _announce(
     except OSError as error:
         raise cannot_start("write", state.endpoint, error) from error
     remember_port(state, address.port)
-    text = READY.format(
-        url=address.url, root=text_of_path(state.root), quoted=shell_word(state.root)
+    text = announcement(
+        state.root,
+        address.url,
+        hosts=None if nodes is None else nodes.address,
+        is_open=not is_loopback(address.host),
+        is_open_to_hosts=settings.nodes_address is not None
+        and not is_loopback(settings.nodes_address.host),
     )
-    if nodes is not None and nodes.address is not None:
-        text = f"{text}\n  hosts join    {nodes.address[0]} port {nodes.address[1]} (docs/nodes.md)"
-    if not is_loopback(address.host):
-        text = f"{text}\n{BEYOND_LOOPBACK}"
-    if settings.nodes_address is not None and not is_loopback(settings.nodes_address.host):
-        text = f"{text}\n{NODES_BEYOND_LOOPBACK}"
     out = ErrorIgnoringStream(sys.stdout)
     out.write(f"{text}\n")
     out.flush()

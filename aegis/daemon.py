@@ -30,6 +30,15 @@ from aegis.protocol.daemon import (
     tree_node,
 )
 from aegis.protocol.nodes import ListNodes, NodeStatus, merged_nodes
+from aegis.protocol.pages import (
+    ListPages,
+    NewLink,
+    NewPageCode,
+    PageAddress,
+    PageList,
+    PagesRevoked,
+    RevokePage,
+)
 from aegis.protocol.tool_sets import refuse_choice
 
 FRESH_TREE_S = 0.5
@@ -41,8 +50,9 @@ LIST_NODES_S = 2.0
 """Seconds to list the nodes; the status omits nodes that did not answer in time."""
 
 
-Asked = GetStatus | GetTree | NewSession | ListSessions | RevokeSession | RotateToken | StopDaemon
-ChangesKeys = NewSession | RevokeSession | RotateToken
+ChangesKeys = NewSession | RevokeSession | RotateToken | NewLink | RevokePage
+Asked = GetStatus | GetTree | ListSessions | ListPages | NewPageCode | StopDaemon | ChangesKeys
+KeyReply = Session | Voided | PageAddress | PagesRevoked
 
 
 class Keyring(Protocol):
@@ -72,6 +82,23 @@ class Keyring(Protocol):
 
     async def rotate(self, session: str | None, *, all_keys: bool) -> Voided:
         """Replace these keys. Raises ``AegisError``."""
+        ...
+
+    @property
+    def logged_in(self) -> PageList:
+        """The web pages that are logged in, and the read-only links."""
+        ...
+
+    def page_code(self) -> PageAddress:
+        """Return an address that logs a browser in, once."""
+        ...
+
+    async def new_link(self, view: str, label: str, for_s: float) -> PageAddress:
+        """Return a read-only link to ``view``. Raises ``AegisError``."""
+        ...
+
+    async def revoke_page(self, name: str) -> PagesRevoked:
+        """Log out a page, or revoke a link. Raises ``AegisError``."""
         ...
 
 
@@ -112,7 +139,11 @@ class Daemon(Actor[Asked]):
                 self.context.start_soon(self._answer_tree, self.defer(message))
             case ListSessions():
                 self.reply(message, SessionList(handles=self._keyring.handles))
-            case NewSession() | RevokeSession() | RotateToken():
+            case ListPages():
+                self.reply(message, self._keyring.logged_in)
+            case NewPageCode():
+                self.reply(message, self._keyring.page_code())
+            case NewSession() | RevokeSession() | RotateToken() | NewLink() | RevokePage():
                 self.context.start_soon(self._change_keys, message, self.defer(message))
             case StopDaemon():
                 self.reply(message, Stopping(pid=os.getpid()))
@@ -121,7 +152,7 @@ class Daemon(Actor[Asked]):
     async def _answer_tree(self, reply: Reply[TreeNode]) -> None:
         reply.send(tree_node(await self.context.system.fresh_tree(FRESH_TREE_S)))
 
-    async def _change_keys(self, message: ChangesKeys, reply: Reply[Session | Voided]) -> None:
+    async def _change_keys(self, message: ChangesKeys, reply: Reply[KeyReply]) -> None:
         # In a task: writing and syncing the keys takes time.
         try:
             outcome = await self._changed(message)
@@ -130,7 +161,7 @@ class Daemon(Actor[Asked]):
         else:
             reply.send(outcome)
 
-    async def _changed(self, message: ChangesKeys) -> Session | Voided:
+    async def _changed(self, message: ChangesKeys) -> KeyReply:
         match message:
             case NewSession():
                 return await self._new_session(message)
@@ -138,6 +169,10 @@ class Daemon(Actor[Asked]):
                 return await self._keyring.revoke(handle)
             case RotateToken(session=session, all_keys=all_keys):
                 return await self._keyring.rotate(session, all_keys=all_keys)
+            case RevokePage(id=name):
+                return await self._keyring.revoke_page(name)
+            case NewLink(label=label, for_s=for_s):
+                return await self._keyring.new_link(view_of(message), label, for_s)
 
     async def _new_session(self, message: NewSession) -> Session:
         handle, tools = message.handle, message.tools
@@ -189,3 +224,8 @@ class Daemon(Actor[Asked]):
 def resident_bytes() -> int:
     """Resident memory of this process, in bytes."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE_BYTES
+
+
+def view_of(link: NewLink) -> str:
+    """Return what a read-only link shows, as ``Page.view`` has it."""
+    return f"terminal:{link.terminal}" if link.agent is None else f"agent:{link.agent}"

@@ -143,14 +143,21 @@ def cannot_start(action: str, path: Path, error: OSError) -> StartupError:
     )
 
 
+LINGER_S = 0.3
+"""Seconds for which the locks of a killed daemon may still be held by a process of it."""
+
 HANDOVER_S = 6.0
 """Seconds that a daemon whose lock file was removed has to notice it and to stop."""
 
 
 def _take_locks(lock: int, directory: int, state: State) -> None:
     """Lock the file, and the directory too, as the file may be removed while a daemon runs."""
-    if not _locked(lock):
-        raise _is_held(lock, state)
+    # A process that a killed daemon was just starting holds its locks until the exec.
+    linger = time.monotonic() + LINGER_S
+    while not _locked(lock):
+        if time.monotonic() > linger:
+            raise _is_held(lock, state)
+        time.sleep(0.02)
     if not _locked(directory):
         # A daemon that lost its lock file is still running: it stops when it notices.
         deadline = time.monotonic() + HANDOVER_S

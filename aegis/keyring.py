@@ -12,7 +12,9 @@ import trio
 from aegis.errors import InvalidRequest
 from aegis.journal.disk import storage_error
 from aegis.protocol.daemon import Voided
+from aegis.protocol.pages import Page, PageAddress, PageList, PagesRevoked
 from aegis.servers.access.auth import Keys
+from aegis.servers.access.pages import Pages, StoredPage, open_pages
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.gateway.http_app import SESSION_PREFIX
 from aegis.servers.gateway.open_connections import OpenConnections
@@ -39,6 +41,11 @@ class Keyring:
     state: State
     stop: trio.Event
     seals: Seals | None = None
+    pages: Pages = attrs.field(
+        default=attrs.Factory(
+            lambda self: open_pages(self.state.directory, self.seals), takes_self=True
+        )
+    )
 
     @property
     def url(self) -> str:
@@ -79,10 +86,37 @@ class Keyring:
             identities = [await self._in_thread(self.keys.renew_session, session)]
         else:
             identities = [await self._in_thread(self.keys.renew_token)]
+        if OPERATOR in identities:
+            identities += await self._in_thread(self.pages.revoke_operators)
         voided = self._revoke(identities)
         if voided.token:
             self._write_new_token()
         return voided
+
+    # Web pages.
+
+    @property
+    def logged_in(self) -> PageList:
+        """The web pages that are logged in, and the read-only links."""
+        pages, links = map(_shown, self.pages.pages), map(_shown, self.pages.links)
+        return PageList(pages=[*pages], links=[*links])
+
+    def page_code(self) -> PageAddress:
+        """Return an address that logs a browser in, once."""
+        code, until = self.pages.new_code()
+        return PageAddress(id=None, url=f"{self.address.url}/#code={code}", expires_at=until)
+
+    async def new_link(self, view: str, label: str, for_s: float) -> PageAddress:
+        """Return a read-only link to ``view``. Raises ``AegisError``."""
+        link, secret = await self._in_thread(self.pages.new_link, view, label, for_s)
+        url = f"{self.address.url}/#v={secret}"
+        return PageAddress(id=link.id, url=url, expires_at=link.expires_at)
+
+    async def revoke_page(self, name: str) -> PagesRevoked:
+        """Log out a page, or revoke a link. Raises ``NotFound``."""
+        identities = await self._in_thread(self.pages.revoke, name)
+        ids = [each.page for each in identities if each.page is not None]
+        return PagesRevoked(ids=ids, connections=self.open_connections.revoke(identities))
 
     def endpoint(self) -> Endpoint:
         """Return the content of the endpoint file for this process."""
@@ -117,3 +151,13 @@ class Keyring:
             write_endpoint(self.state, self.endpoint(), self.seals)
         except OSError as error:
             raise storage_error("put the new token into", self.state.endpoint, error) from error
+
+
+def _shown(page: StoredPage) -> Page:
+    return Page(
+        id=page.id,
+        view=page.view,
+        label=page.label,
+        created_at=page.created_at,
+        expires_at=page.expires_at,
+    )

@@ -11,12 +11,20 @@ _OF_UV = ("UV", "UV_RUN_RECURSION_DEPTH")
 _VENV = "VIRTUAL_ENV"
 
 
+TELEGRAM_TOKEN = "AEGIS_TELEGRAM_TOKEN"  # noqa: S105 -- the name of a variable
+
+
 def remove_launcher_variables() -> None:
     """Undo the changes of ``uv run`` to this process's environment."""
     users = without_launcher(os.environ, sys.prefix)
     for name in os.environ.keys() - users.keys():
         del os.environ[name]
     os.environ.update(users)
+
+
+def take_telegram_token() -> str:
+    """Return the token of the Telegram bot, removed from the environment that terminals inherit."""
+    return os.environ.pop(TELEGRAM_TOKEN, "").strip()
 
 
 def without_launcher(inherited: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -14,22 +14,29 @@ from actors import AskError, LifeCycleEvent, MisuseError, SlowStep, System, desc
 from actors.errors import NodeError
 from actors.faults import RUNTIME, armed
 from aegis.agents.faults import AGENTS
+from aegis.canvases.faults import CANVASES
 from aegis.daemon_process import HeldRoot
 from aegis.errors import AegisError, StartupError, StorageError
 from aegis.faults import VARIABLE, plan_from_environment
+from aegis.groups.faults import GROUPS
 from aegis.inboxes.faults import INBOXES
 from aegis.journal.disk import Disk, sync_directory
 from aegis.journal.faults import JOURNAL
+from aegis.queues.faults import QUEUES
 from aegis.requests.faults import REQUESTS
 from aegis.servers.faults import SERVERS
 from aegis.state.root import State
 from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.faults import TERMINALS
 from aegis.terminals.retry import ask_across_restarts
+from aegis.workflows.faults import WORKFLOWS
 
 log = structlog.get_logger("aegis")
 
-FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, REQUESTS, AGENTS, SERVERS)
+FAULT_TABLES = (
+    *(RUNTIME, JOURNAL, TERMINALS, INBOXES, REQUESTS, QUEUES, CANVASES, WORKFLOWS, GROUPS, AGENTS),
+    SERVERS,
+)
 """All fault points."""
 
 END_TERMINALS_S = 1.4

@@ -1,7 +1,8 @@
 """``Peers``: the identity of a process that connects to the Unix socket.
 
-A process below an agent acts as that agent, and a process of a command on a terminal as the agent
-that wrote the command. Every other process of this user is the operator.
+A process below an agent acts as that agent, a process of a workflow as the agent that started it,
+and a process of a command on a terminal as the agent that wrote the command. Every other process of
+this user is the operator.
 
 This guards against mistakes. A process of the same user that removes its cookie and leaves its
 ancestors is taken for the operator; it could read the operator's token as well.
@@ -24,6 +25,7 @@ from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import ReadRecords
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.terminals.open_commands import OpenCommand, OpenCommands, ReadOpenCommands
+from aegis.workflows.cookie import starter_of_cookie
 
 RECORDS = 100
 """Newest records of a terminal in which the command of a background process is searched."""
@@ -33,6 +35,9 @@ ANSWER_S = 2.0
 
 SLACK_S = TICK_S + 0.002
 """A process may seem to begin this much before its command, whose start has milliseconds."""
+
+LAG_S = 5.0
+"""On a busy machine the start of a command may be noted this much late."""
 
 HandleOfSession = Callable[[str], str | None]
 """Returns the handle of the session with this id; None if it is not known."""
@@ -59,6 +64,9 @@ class Peers:
         for each in reversed(found):
             if each.cookie is None:
                 continue
+            starter = starter_of_cookie(each.cookie, self.root)
+            if starter is not None:
+                return Identity(handle=starter, operator=False) if starter else OPERATOR
             session = session_of_cookie(each.cookie, self.root)
             if session is not None:
                 return self._of_session(session)
@@ -84,7 +92,10 @@ class Peers:
             if is_in_foreground(found, now.shell) and now.commands:
                 return identity_of_writer(now.commands[0].writer)
             listed = await front.ask(ReadRecords(name=terminal, last_n=RECORDS), timeout=ANSWER_S)
-            ended = [OpenCommand(each.writer, each.started_at) for each in listed.result]
+            ended = [
+                OpenCommand(each.writer, each.started_at, each.finished_at)
+                for each in listed.result
+            ]
             writer = writer_at([*ended, *now.commands], job_started_at(found, now.shell))
         except (ActorError, AegisError) as error:
             raise Unavailable(
@@ -121,9 +132,15 @@ def writer_at(commands: Sequence[OpenCommand], started_at: float) -> str | None:
 
     ``commands`` are the oldest first. Where the order is not certain, an agent is preferred.
     """
-    begun = [each for each in commands if _seconds(each.started_at) <= started_at]
-    perhaps = [each for each in commands if 0 < _seconds(each.started_at) - started_at <= SLACK_S]
-    last = [*begun[-1:], *perhaps]
+    last: list[OpenCommand] = []
+    free_at = -math.inf  # the shell takes a command from this moment on
+    for each in commands:
+        began_at = _seconds(each.started_at)
+        if began_at <= started_at:
+            last = [each]
+        elif began_at - started_at <= (LAG_S if free_at <= started_at else SLACK_S):
+            last.append(each)
+        free_at = began_at if each.ended_at is None else _seconds(each.ended_at)
     agents = [each for each in last if each.writer.startswith("agent:")]
     return (agents or last)[-1].writer if last else None
 

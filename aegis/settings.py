@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8420
@@ -44,7 +44,8 @@ class DaemonSettings(NamedTuple):
     processes terminals are spread over; 0: they run in the daemon's own. ``nodes_address`` is where
     hosts may join; None: nowhere. ``trust``: take over a state, and a configuration, that is not
     known to be this user's own. ``programs`` are sentences about what the configuration names to
-    run, ``digest`` is that of its content.
+    run, ``digest`` is that of its content. ``plugins`` are the plugin files (``PluginFile``) that
+    are trusted.
     """
 
     root: Path
@@ -59,6 +60,7 @@ class DaemonSettings(NamedTuple):
     trust: bool = False
     programs: tuple[str, ...] = ()
     digest: str = ""
+    plugins: tuple[Any, ...] = ()
 
 
 class JoinSettings(NamedTuple):

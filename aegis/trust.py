@@ -5,6 +5,7 @@ A daemon calls ``examine`` before it writes anything, and ``adopt_state`` once i
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -27,6 +28,7 @@ from aegis.state.registration import WritableRegistry, claim_state, is_empty, re
 from aegis.state.registry import (
     Entry,
     ForeignState,
+    RegistryError,
     find_entry,
     is_same,
     seals_of,
@@ -77,8 +79,12 @@ _OF_TERMINALS = {
     "in_flight.json": "note",
     "subscribers.json": "note",
 }
+_OF_WORKFLOWS = {"meta.json": "lines", "ledger.jsonl": "lines"}
 _OF_SESSIONS = dict.fromkeys(
     ("transcript.jsonl", "transcript.jsonl.1", "transcript.jsonl.next"), "lines"
+)
+_OF_CANVASES = dict.fromkeys(
+    ("meta.json", "ledger.jsonl", "ledger.jsonl.1", "ledger.jsonl.next"), "lines"
 )
 _PREVIOUS = ".jsonl.1"
 """The end of the name of a ledger that was rotated; it has the codes of its earlier name."""
@@ -115,8 +121,9 @@ def examine(state: State, *, trust: bool, programs: NamedPrograms) -> str | None
     known = None if entry is None else entry.configuration
     if programs.sentences and not trust and programs.digest != known:
         raise StartupError(
-            f"{state.root / CONFIG_NAME} names programs to run, and you have not trusted it as "
-            f"it is now: {'; '.join(programs.sentences)}. If that is right, start once with: "
+            f"{state.root / CONFIG_NAME} and the plugins name programs to run, and you have not "
+            f"trusted them as they are now: {'; '.join(programs.sentences)}. If that is right, "
+            "start once with: "
             "aegis-actors up --trust"
         )
     return state_id
@@ -159,6 +166,16 @@ def _remember(registry: WritableRegistry, state: State, state_id: str, digest: s
     entry = Entry(root, inode, digest or kept)
     if entry != known:
         registry.enter(state_id, entry)
+
+
+def trust_programs(state: State, digest: str) -> None:
+    """Store the digest of what the user trusts from now on. Raises ``OSError``."""
+    registry = WritableRegistry.of_user()
+    try:
+        state_id, entry = find_entry(registry, str(state.root), str(state.directory))
+        registry.enter(state_id, entry._replace(configuration=digest))
+    except (ForeignState, RegistryError) as error:
+        raise OSError(errno.EPERM, str(error)) from error
 
 
 def check_owners(state: State) -> None:
@@ -237,7 +254,13 @@ def _places(state: State) -> Iterator[tuple[str, str]]:
     for path in _entries(str(state.terminals)):
         if not os.path.basename(path).startswith("."):  # noqa: PTH119
             yield from _below(path, _OF_TERMINALS)
-    yield from ((path, "lines") for path in _entries(str(state.inboxes)) if path.endswith(".jsonl"))
+    for directory in (state.inboxes, state.queues, state.groups):
+        ledgers = (path for path in _entries(str(directory)) if path.endswith(".jsonl"))
+        yield from ((path, "lines") for path in ledgers)
+    for path in _entries(str(state.workflows)):
+        yield from _below(path, _OF_WORKFLOWS)
+    for path in _entries(str(state.canvases)):
+        yield from _below(path, _OF_CANVASES)
     yield str(state.requests), "lines"
     yield f"{state.agents}/sessions.jsonl", "lines"
     for path in _entries(str(state.agents)):

@@ -30,6 +30,14 @@ class Sessions(Protocol):
         """Return the id of the open session with this handle; None if there is none."""
         ...
 
+    def has(self, handle: str) -> bool:
+        """Return whether a session has or had this handle."""
+        ...
+
+    def was_dropped(self, handle: str) -> bool:
+        """Return whether a session had this handle that is not kept any more."""
+        ...
+
     def refuse_handoff(
         self, sender: str, target: str, *, interrupts: bool, now: float
     ) -> AegisError | None:
@@ -43,6 +51,14 @@ class NoSessions:
     def session_of(self, handle: str) -> str | None:
         """Return None."""
         return None
+
+    def has(self, handle: str) -> bool:
+        """Return False."""
+        return False
+
+    def was_dropped(self, handle: str) -> bool:
+        """Return False."""
+        return False
 
     def refuse_handoff(
         self, sender: str, target: str, *, interrupts: bool, now: float

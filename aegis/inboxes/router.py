@@ -26,13 +26,24 @@ from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
 from aegis.protocol.feeds import FollowInbox
-from aegis.protocol.inboxes import Deliver, FindMessage, Handoff, ReadInbox, Receipt, WaitInbox
+from aegis.protocol.inboxes import (
+    Deliver,
+    FindMessage,
+    Handoff,
+    ReadInbox,
+    Receipt,
+    ReleaseInbox,
+    WaitInbox,
+)
 from aegis.protocol.naming import is_name, name_key
 
 log = structlog.get_logger()
 
 MAX_HANDLES = 4_096
-"""The largest number of handles that one daemon knows."""
+"""The largest number of handles that one daemon knows, beside those of its sessions."""
+
+RELEASES = 64
+"""The number of sessions closed after which the files of dropped ones are looked for."""
 
 HUMAN = "human"
 """The handle of the person at the daemon."""
@@ -56,7 +67,9 @@ class EndWaits:
     """The request to end all waits, as the daemon stops."""
 
 
-RouterMessage = Deliver | Handoff | ReadInbox | WaitInbox | FollowInbox | HandleSeen | EndWaits
+RouterMessage = (
+    Deliver | Handoff | ReadInbox | WaitInbox | FollowInbox | ReleaseInbox | HandleSeen | EndWaits
+)
 
 
 class InboxRouter(Actor[RouterMessage]):
@@ -80,6 +93,7 @@ class InboxRouter(Actor[RouterMessage]):
         self._handles: dict[str, str] = {}
         self._waiting: dict[str, list[tuple[Request[Any], Reply[Any]]]] = {}
         self._ending = False
+        self._releases = 0
 
     async def setup(self) -> None:
         """Register the router; find the existing handles."""
@@ -110,6 +124,8 @@ class InboxRouter(Actor[RouterMessage]):
                 self._route(message, handle)
             case HandleSeen(handle=handle):
                 self._see(handle)
+            case ReleaseInbox(handle=handle):
+                self._release(name_key(handle))
             case EndWaits():
                 self._end_waits()
 
@@ -192,8 +208,10 @@ class InboxRouter(Actor[RouterMessage]):
         known = self._handles.get(key)
         if known is not None:
             return known
-        if len(self._handles) >= MAX_HANDLES:
-            raise Unavailable(f"{MAX_HANDLES} handles exist, which is the limit")
+        if len(self._handles) >= MAX_HANDLES and not self._sessions.has(handle):
+            clients = sum(not self._sessions.has(each) for each in self._handles.values())
+            if clients >= MAX_HANDLES:
+                raise Unavailable(f"{MAX_HANDLES} handles exist, which is the limit")
         self._handles[key] = handle
         self._start(key)
         return handle
@@ -253,6 +271,33 @@ class InboxRouter(Actor[RouterMessage]):
             flusher=self._flusher,
         )
         return SupervisorSpec(name=handle, children=(inbox,), restart=Restart.TEMPORARY)
+
+    # Closed sessions.
+
+    def _release(self, key: str) -> None:
+        """Stop the inbox of a closed session; now and then, delete those of dropped ones."""
+        doomed = []
+        if self._releases % RELEASES == 0:
+            known = self._handles.values()
+            doomed = [name_key(each) for each in known if self._sessions.was_dropped(each)]
+        self._releases += 1
+        self.context.start_soon(self._stop_inboxes, key, doomed)
+
+    async def _stop_inboxes(self, key: str, doomed: list[str]) -> None:
+        await self._stop_inbox(key)
+        for each in doomed:
+            await self._stop_inbox(each)
+            handle = self._handles.pop(each, None)
+            if handle is not None:
+                with contextlib.suppress(OSError):  # tried again later
+                    self._flusher.disk.unlink(self._directory / f"{handle}{SUFFIX}")
+
+    async def _stop_inbox(self, key: str) -> None:
+        if self._inbox(key) is not None:
+            with contextlib.suppress(ActorError):  # it has ended by itself
+                await self.context.system.supervisor(self._supervisor).stop_child(
+                    self._handles[key]
+                )
 
     def _refuse_waiting(self, key: str, error: ActorError) -> None:
         cause = root_cause(error)

@@ -21,6 +21,9 @@ from aegis.clock import utc_now
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
+from aegis.journal.folding import exists, load
+from aegis.journal.ledger import Append
+from aegis.journal.line_writer import LineWriter
 from aegis.protocol.requests import (
     Answerer,
     AnswerRequest,
@@ -36,10 +39,9 @@ from aegis.protocol.requests import (
 from aegis.requests import events as e
 from aegis.requests import faults
 from aegis.requests.followers import Followers
+from aegis.requests.ledger import Fold
 from aegis.requests.listing import list_requests
-from aegis.requests.loading import exists, load
 from aegis.requests.rules import OWNER_GONE, Requests
-from aegis.requests.writing import LineWriter
 
 T = TypeVar("T")
 
@@ -259,7 +261,7 @@ class RequestDesk(Actor[DeskMessage]):
 
     def _perform(self, action: e.Action) -> None:
         match action:
-            case e.Append():
+            case Append():
                 assert self._writer is not None, "a ledger is open before it has lines"
                 self._writer.append(action)
             case e.Apply():
@@ -297,7 +299,7 @@ class RequestDesk(Actor[DeskMessage]):
         appender = await Appender.open(self._path, self._flusher)
         with contextlib.ExitStack() as undo:
             undo.callback(appender.close)
-            read = partial(load, self._flusher.disk, self._path, appender.synced)
+            read = partial(load, self._flusher.disk, self._path, appender.synced, Fold())
             fold = await self._flusher.look(read)
             undo.pop_all()
         self._writer = LineWriter(
@@ -305,6 +307,8 @@ class RequestDesk(Actor[DeskMessage]):
             self.context.start_soon,
             synced=lambda number: self._handle(e.Synced(number=number)),
             refused=lambda sentence: self._handle(e.Refused(sentence=sentence)),
+            before=faults.APPEND_BEFORE.hit,
+            after=faults.APPEND_AFTER.hit,
         )
         if not self._is_loaded:
             self._begin()

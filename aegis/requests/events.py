@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import attrs
 
 from aegis.errors import AegisError
+from aegis.journal.ledger import Append
 from aegis.protocol.agent_events import RequestAnswer
 from aegis.protocol.requests import (
     Answerer,
@@ -18,7 +19,6 @@ from aegis.protocol.requests import (
     WithdrawnRequests,
     WithdrawRequests,
 )
-from aegis.requests.ledger import Line
 from aegis.requests.records import Record
 
 # Events. A ``caller`` is a number under which the actor keeps a reply.
@@ -109,14 +109,6 @@ Event = (
 
 
 # Actions.
-
-
-@attrs.frozen(kw_only=True)
-class Append:
-    """Append this line to the ledger, and sync it."""
-
-    number: int
-    line: Line = attrs.field(repr=False)
 
 
 @attrs.frozen(kw_only=True)

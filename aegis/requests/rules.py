@@ -17,6 +17,7 @@ from typing import Any, Literal
 import attrs
 
 from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
+from aegis.journal.ledger import Append
 from aegis.path_text import is_utf8
 from aegis.protocol.requests import OpenRequest, WithdrawnRequests, WithdrawRequests
 from aegis.requests import ledger
@@ -24,7 +25,6 @@ from aegis.requests.answers import answer_of
 from aegis.requests.events import (
     Action,
     Answering,
-    Append,
     Apply,
     Changed,
     Delivered,

@@ -101,6 +101,31 @@ class State(namedtuple("State", ("root",))):
         return self.directory / "requests.jsonl"
 
     @property
+    def queues(self) -> Path:
+        """The ledgers of queues, one for each."""
+        return self.directory / "queues"
+
+    @property
+    def canvases(self) -> Path:
+        """A directory for each canvas."""
+        return self.directory / "canvases"
+
+    @property
+    def workflows(self) -> Path:
+        """A directory for each run of a workflow."""
+        return self.directory / "workflows"
+
+    @property
+    def groups(self) -> Path:
+        """The ledgers of groups, one for each."""
+        return self.directory / "groups"
+
+    @property
+    def telegram(self) -> Path:
+        """The state of the chat of Telegram."""
+        return self.directory / "telegram.jsonl"
+
+    @property
     def terminals(self) -> Path:
         """A directory for each terminal."""
         return self.directory / "terminals"

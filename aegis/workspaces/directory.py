@@ -25,7 +25,7 @@ from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol import terminals
 from aegis.protocol import workspaces as api
-from aegis.protocol.agents import CloseWorkspaceAgents
+from aegis.protocol.agents import CloseWorkspaceAgents, ListWorkspaceAgents
 from aegis.protocol.control import SignalTerminal
 from aegis.protocol.naming import name_key
 from aegis.protocol.output import ReadOutput
@@ -119,9 +119,19 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
         return api.WorkspaceInfo(workspace_id=request.workspace, directory=directory, shells=[])
 
     async def _list(self) -> api.WorkspaceList:
-        infos = await self._open_terminals()
+        infos, agents = await self._open_terminals(), await self._agents()
         workspaces = sorted(self._store.now.by_key.values(), key=lambda each: name_key(each.name))
-        return api.WorkspaceList(result=[_workspace_info(each, infos) for each in workspaces])
+        return api.WorkspaceList(
+            result=[_workspace_info(each, infos, agents) for each in workspaces]
+        )
+
+    async def _agents(self) -> dict[str, str]:
+        """Return the terminal agents of the workspaces, by their keys."""
+        service = self.context.system.registry.find("service", "agents")
+        if service is None:
+            return {}
+        found: dict[str, str] = await service.ask(ListWorkspaceAgents(), timeout=LIST_S)
+        return found
 
     async def _delete(self, request: api.DeleteWorkspace) -> api.WorkspaceDeleted:
         workspace = self._store.now.find(request.workspace)
@@ -272,13 +282,16 @@ def _terminal_command(message: api.ReadShell | api.WriteShell | api.SignalShell)
 
 
 def _workspace_info(
-    workspace: Workspace, infos: dict[str, terminals.TerminalInfo]
+    workspace: Workspace, infos: dict[str, terminals.TerminalInfo], agents: dict[str, str]
 ) -> api.WorkspaceInfo:
     shells = [
         _shell_info(workspace.name, shell, infos.get(name_key(shell))) for shell in workspace.shells
     ]
     return api.WorkspaceInfo(
-        workspace_id=workspace.name, directory=workspace.directory, shells=shells
+        workspace_id=workspace.name,
+        directory=workspace.directory,
+        shells=shells,
+        agent=agents.get(name_key(workspace.name)),
     )
 
 

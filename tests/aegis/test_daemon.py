@@ -13,6 +13,7 @@ from actors import Actor, ChildSpec, Request, SupervisorSpec, open_system
 from aegis.daemon import Daemon
 from aegis.protocol.daemon import DaemonStatus, GetStatus, Voided
 from aegis.protocol.nodes import ListNodes, NodeList, NodeStatus
+from aegis.protocol.pages import PageAddress, PageList, PagesRevoked
 
 
 class NoKeys:
@@ -32,6 +33,19 @@ class NoKeys:
 
     async def rotate(self, session: str | None, *, all_keys: bool) -> Voided:
         raise AssertionError((session, all_keys))
+
+    @property
+    def logged_in(self) -> PageList:
+        raise AssertionError
+
+    def page_code(self) -> PageAddress:
+        raise AssertionError
+
+    async def new_link(self, view: str, label: str, for_s: float) -> PageAddress:
+        raise AssertionError((view, label, for_s))
+
+    async def revoke_page(self, name: str) -> PagesRevoked:
+        raise AssertionError(name)
 
 
 @attrs.frozen

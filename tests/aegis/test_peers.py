@@ -7,16 +7,30 @@ import os
 
 import pytest
 
-from aegis.peers import SLACK_S, identity_of_writer, is_in_foreground, job_started_at, writer_at
+from aegis.peers import (
+    LAG_S,
+    SLACK_S,
+    identity_of_writer,
+    is_in_foreground,
+    job_started_at,
+    writer_at,
+)
 from aegis.processes.ancestry import Ancestor, ancestry
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.terminals.open_commands import OpenCommand
 
+
+def command(writer: str, began: str, ended: str | None = None) -> OpenCommand:
+    """Return a command with times of one day; without an end, it runs."""
+    end = None if ended is None else f"2026-05-22T14:00:{ended}Z"
+    return OpenCommand(writer, f"2026-05-22T14:00:{began}Z", end)
+
+
 COMMANDS = [
-    OpenCommand("human", "2026-05-22T14:00:00.000Z"),
-    OpenCommand("agent:builder", "2026-05-22T14:00:10.000Z"),
-    OpenCommand("human", "2026-05-22T14:00:10.020Z"),
-    OpenCommand("human:term", "2026-05-22T14:00:20.000Z"),
+    command("human", "00.000", "09.990"),
+    command("agent:builder", "10.000", "10.019"),
+    command("human", "10.020", "10.021"),
+    command("human:term", "20.000"),
 ]
 BEGIN = 1_779_458_400.0
 """14:00:00 of that day."""
@@ -25,7 +39,7 @@ BEGIN = 1_779_458_400.0
 @pytest.mark.parametrize(
     ("after_s", "writer"),
     [
-        (-1.0, None),
+        (-LAG_S - 1.0, None),
         (0.0, "human"),
         (9.9, "human"),
         (10.0, "agent:builder"),
@@ -41,6 +55,17 @@ def test_the_last_command_before_a_process_is_its_own(after_s: float, writer: st
 def test_where_the_order_is_not_certain_it_is_an_agents() -> None:
     assert writer_at(COMMANDS, BEGIN + 10.0 - SLACK_S / 2) == "agent:builder"
     assert writer_at(COMMANDS, BEGIN + 10.020 - SLACK_S / 2) == "agent:builder"
+
+
+def test_the_start_of_an_agents_command_may_be_noted_late() -> None:
+    late = [command("agent:builder", "10.500", "10.500"), command("human", "10.501")]
+    assert writer_at(late, BEGIN + 10.1) == "agent:builder"
+    assert writer_at([command("human", "00.000", "10.000"), *late], BEGIN + 10.1) == "agent:builder"
+
+
+def test_a_persons_job_is_no_later_command_of_an_agent() -> None:
+    jobs = [command("human", "10.000", "10.100"), command("agent:builder", "10.500", "10.600")]
+    assert writer_at(jobs, BEGIN + 10.09) == "human"
 
 
 def test_without_commands_nobody_wrote_it() -> None:

@@ -744,7 +744,7 @@ def test_a_configuration_that_names_a_program_is_trusted_by_its_content(
     assert own_daemon.stop() == 0
     assert evidence.exists()
     path.write_text(f"terminals: {{shell: {script}, cols: 99}}\n")
-    assert "as it is now" in refusal(own_daemon)
+    assert "as they are now" in refusal(own_daemon)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from aegis.processes.guarded.frame_writer import MAX_QUEUED_FRAMES
 from tests.attacks.conftest import Watch
 from tests.attacks.raw import Raw, frame, local, tcp
 from tests.e2e.harness import DaemonProcess
@@ -85,7 +86,7 @@ def frames(tmp_path: Path) -> Any:
 
 
 def listed(team: Team) -> list[Json]:
-    found: list[Json] = team.call("request_list")["requests"]
+    found: list[Json] = team.call("request_list", limit=500)["requests"]
     return found
 
 
@@ -146,7 +147,9 @@ def test_an_input_that_is_not_shown_whole_cannot_be_allowed(team: Team, frames: 
 
 
 def test_requests_without_number_are_bounded_and_others_still_ask(team: Team, frames: Any) -> None:
-    many = frames(*(permission(f"r{number}", "ls") for number in range(10_000)))
+    # So many refusals wait for an agent that does not read yet; a few more, and it is ended.
+    count = MAX_QUEUED_FRAMES - 96
+    many = frames(*(permission(f"r{number}", "ls") for number in range(count)))
     eve = team.spawn(f"{many}\nHANG", handle="eve")
     until(lambda: len(team.entries(eve, "event")) > 900, "the frames were read")
     # A request is listed once it is stored, a moment after its event.
@@ -220,6 +223,21 @@ def test_an_agent_neither_uses_nor_takes_the_terminal_of_a_login(team: Team, nam
         opened = {"type": "open", "id": 1, "stream": "terminal_output", "credit": 1000}
         raw.send(frame(json.dumps(opened | {"arguments": {"name": name}}).encode()))
         assert "only a person may use" in json.loads(raw.frame()[1])["message"]
+
+
+def test_an_agent_reads_but_does_not_type_into_a_terminal_agent(team: Team) -> None:
+    eve = team.spawn(profile="all", handle="eve")
+    team.call("agent_launch", cmd="bash --norc", handle="pm")
+    for command in ("term_spawn", "term_run", "term_keys", "term_signal", "term_close"):
+        arguments = OF_LOGIN[command]
+        refused(with_key(team, eve, command, name="PM", **arguments), "only people type")
+    several = with_key(team, eve, "term_broadcast", names=["build", "pm"], cmd="true")
+    refused(several, "only people type")
+    assert with_key(team, eve, "term_screen", name="pm")["type"] == "reply"
+    refused(with_key(team, eve, "rename", old_handle="pm", new_handle="mine"), "pm")
+    refused(with_key(team, eve, "agent_launch", cmd="id"), "agent_launch")
+    by_shell = program(team.daemon, "term", "keys", "pm", "x")
+    assert "only people type" in outcome(team, eve, by_shell)
 
 
 # Messages.

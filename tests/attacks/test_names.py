@@ -98,7 +98,7 @@ def test_no_name_leads_out_of_its_directory(
     ):
         assert refusal_of(daemon, command, **more) in ("invalid_request", "not_found")
     assert outside(daemon) == untouched
-    assert daemon.call("term_list") == {"result": []}
+    assert daemon.call("term_list") == {"result": [], "of_agents": []}
 
 
 @pytest.mark.parametrize("directory", ["/etc/passwd", "/nowhere/at/all", "a\0b", "x" * 5000])

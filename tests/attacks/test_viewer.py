@@ -137,8 +137,26 @@ OF_AGENTS = {
         for verb in ("interrupt", "rename", "restart", "set", "stop", "meta", "usage", "diff")
     ),
     *(f"request {verb}" for verb in ("list", "show", "answer")),
+    *(f"queue {verb}" for verb in ("list", "add", "show", "task")),
+    *(f"queue {verb}" for verb in ("cancel", "retry", "pause", "resume")),
+    *(f"group {verb}" for verb in ("list", "spawn", "broadcast", "wait")),
+    *(f"group {verb}" for verb in ("show", "rename", "dissolve")),
+    *(f"workflow {verb}" for verb in ("list", "run", "status", "cancel", "resume", "retry")),
+    "workflow trust",
 }
-"""Verbs that need an agent: ``tests/e2e/test_agents.py`` tries them."""
+"""Verbs that need an agent: tests in ``tests/e2e`` try them, such as ``test_queues.py``."""
+
+FULL_SCREEN = {"tui"}
+"""Verbs that draw a screen: tests in ``tests/aegis/tui`` try them."""
+
+OF_CANVASES = {
+    f"canvas {verb}"
+    for verb in (
+        *("list", "open", "read", "write", "append"),
+        *("subscribe", "unsubscribe", "history"),
+    )
+}
+"""Verbs that need a file: ``tests/e2e/test_canvases.py`` tries them."""
 
 
 def all_verbs(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[str]:
@@ -153,7 +171,8 @@ def all_verbs(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[s
 
 
 def test_every_verb_is_tried_here() -> None:
-    assert VERBS.keys() | SHOWS_NOTHING_OF_OTHERS | OF_AGENTS == set(all_verbs(cli))
+    elsewhere = OF_AGENTS | OF_CANVASES | FULL_SCREEN
+    assert VERBS.keys() | SHOWS_NOTHING_OF_OTHERS | elsewhere == set(all_verbs(cli))
 
 
 @pytest.mark.long

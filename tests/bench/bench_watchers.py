@@ -22,7 +22,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from aegis.client.line import LineClient
-from aegis.protocol.streams import MAX_CREDIT, pack_keys
+from aegis.protocol.streams import (
+    MAX_CREDIT,
+    pack_keys,
+)
 from tests.bench.bare_websocket import BINARY, TEXT, BareWebSocket
 from tests.bench.table import Row, print_rows
 from tests.e2e.harness import DaemonProcess

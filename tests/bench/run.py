@@ -49,6 +49,13 @@ NAMES = (
     "nodes",
     "drivers",
     "agents",
+    "real_agents",
+    "terminal_agents",
+    "queues",
+    "canvases",
+    "workflows",
+    "tui",
+    "web",
 )
 
 

@@ -35,6 +35,7 @@ class AgentNotes:
     effects: list[Effect] = attrs.field(factory=list)
     sessions: list[Entry] = attrs.field(factory=list)
     transcripts: dict[str, tuple[Entry, ...]] = attrs.field(factory=dict)
+    files: list[str] = attrs.field(factory=list)
     inboxes: dict[str, tuple[Message, ...]] = attrs.field(factory=dict)
     requests: list[Entry] = attrs.field(factory=list)
     waits: frozenset[str] = frozenset()
@@ -54,6 +55,7 @@ class AgentNotes:
             effects=tuple(self.effects),
             sessions=tuple(self.sessions),
             transcripts=self.transcripts,
+            files=tuple(self.files),
             inboxes=self.inboxes,
             requests=tuple(self.requests),
             waits=self.waits,

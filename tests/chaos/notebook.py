@@ -11,6 +11,7 @@ import attrs
 from aegis.client.errors import CommandFailed
 from tests.chaos.agent_notes import AgentNotes
 from tests.chaos.checking.evidence import Answer, Command, Evidence, Handoff, Life, SeenRecord
+from tests.chaos.checking.group_evidence import GroupNotes
 from tests.chaos.checking.observations import (
     Ask,
     Broadcasted,
@@ -27,6 +28,7 @@ from tests.chaos.checking.observations import (
     Subscribing,
     Waited,
 )
+from tests.chaos.task_notes import TaskNotes
 
 
 @attrs.frozen
@@ -77,6 +79,8 @@ class Notebook:
     deaths: list[Death] = attrs.field(factory=list)
     remains: list[Remains] = attrs.field(factory=list)
     agents: AgentNotes = attrs.field(factory=AgentNotes)
+    tasks: TaskNotes = attrs.field(factory=TaskNotes)
+    groups: GroupNotes = attrs.field(factory=GroupNotes)
     pardoned: frozenset[str] = frozenset()
     is_over: threading.Event = attrs.field(factory=threading.Event)
     _commands: dict[str, Command] = attrs.field(factory=dict)
@@ -165,6 +169,8 @@ class Notebook:
             deaths=tuple(self.deaths),
             remains=tuple(self.remains),
             agents=self.agents.evidence(),
+            tasks=self.tasks.evidence(),
+            groups=self.groups.evidence(),
         )
 
     def _former(self) -> Mapping[str, tuple[str, ...]]:

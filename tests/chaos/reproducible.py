@@ -20,6 +20,7 @@ from typing import Any, TypeVar, TypeVarTuple
 from unittest import mock
 
 import trio
+import ulid
 from trio.lowlevel import in_trio_run
 
 T = TypeVar("T")
@@ -46,6 +47,11 @@ def reproducible(chance: Random) -> Iterator[None]:
         ):
             patches.enter_context(mock.patch.object(target, name, instead))
         patches.enter_context(mock.patch("aegis.clock.datetime", _SimulatedDay))
+        ulids = ulid.ULIDGenerator(
+            clock=lambda: round(1000 * _simulated_time()),
+            randomness=lambda _: chance.randbytes(10),
+        )
+        patches.enter_context(mock.patch.object(ulid, "default_generator", ulids))
         yield
 
 

@@ -190,7 +190,7 @@ class Pending:
         """Wait until the daemon has taken the request: a later one was answered."""
         self._send(type="request", id=2, command="term_list", arguments={})
         frame = self._next_frame()
-        assert (frame["id"], frame["type"]) == (2, "reply")
+        assert (frame["id"], frame["type"]) == (2, "reply"), frame
         return self
 
     def has_arrived_or_answered(self) -> None:

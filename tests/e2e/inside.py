@@ -31,6 +31,7 @@ from aegis.servers.serving import Address, limits_of_system
 from aegis.settings import DaemonSettings
 from aegis.state.registration import claim_state
 from aegis.state.root import State
+from aegis.workflows.desk import WorkflowSettings
 from tests.e2e.harness import GUARD_S, PLAIN_BASHRC
 
 T = TypeVar("T")
@@ -124,6 +125,7 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
             state,
             flusher=Flusher(),
             programs=programs,
+            workflows=WorkflowSettings(root=programs.root, host="here"),
         ),
         servers=app.server_children(root, keyring, stop, Configuration(), programs.rights),
     )

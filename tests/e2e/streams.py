@@ -11,7 +11,12 @@ import attrs
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
 
-from aegis.protocol.streams import MAX_CREDIT, OutputBytes, pack_keys, unpack_output
+from aegis.protocol.streams import (
+    MAX_CREDIT,
+    OutputBytes,
+    pack_keys,
+    unpack_output,
+)
 from tests.e2e.harness import GUARD_S, DaemonProcess
 
 BUFFER_BYTES = 262_144

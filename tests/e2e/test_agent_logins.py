@@ -28,8 +28,8 @@ def answer(team: Team, request: dict[str, Any], word: str) -> dict[str, Any]:
     return team.call("request_answer", **named, answer=word)
 
 
-def blocked_by_login(team: Team) -> tuple[str, dict[str, Any]]:
-    handle = team.spawn("SAY hello")
+def blocked_by_login(team: Team, profile: str = "asks") -> tuple[str, dict[str, Any]]:
+    handle = team.spawn("SAY hello", profile=profile)
     team.has_outcomes(handle, "failed")
     team.is_in(handle, "blocked")
     request = open_request(team)
@@ -55,6 +55,32 @@ def test_an_approved_login_runs_in_a_terminal_and_then_the_agent_is_started_agai
     team.send(handle, "SAY it works")
     until(lambda: "it works" in team.texts(handle), "the agent answers")
     assert team.call("request_list")["requests"] == []
+
+
+@pytest.mark.long
+def test_a_login_has_the_variables_of_the_profile_and_shows_no_value_of_the_daemons(
+    own_daemon: DaemonProcess,
+) -> None:
+    """They say where the agent keeps its account: without them the login is another one's."""
+    place = str(own_daemon.root / "work account")
+    own_daemon.variables = {"WORK_ACCOUNT": place}
+    profile = {
+        "provider": "claude",
+        "command": [sys.executable, str(STAND_IN), "claude"],
+        "env": {"STAND_IN_LOGIN": "$WORK_ACCOUNT", "CLAUDE_CONFIG_DIR": "/srv/an account"},
+    }
+    team = Team(own_daemon, more={"work": profile})
+    handle, request = blocked_by_login(team, "work")
+    command = f"{sys.executable} {STAND_IN} claude auth login"
+    variables = """CLAUDE_CONFIG_DIR='/srv/an account' STAND_IN_LOGIN="$WORK_ACCOUNT" """
+    assert request["input"]["command"] == variables + command
+    answer(team, request, "allow")
+    terminal = f"login-{handle}"
+    until(lambda: "code:" in screen(team, terminal), "the login asks")
+    team.call("term_keys", name=terminal, keys="1234\r")
+    team.is_in(handle, "idle")
+    assert (own_daemon.root / "work account").exists()
+    own_daemon.stop()
 
 
 @pytest.mark.long

@@ -12,6 +12,7 @@ import trio
 
 import aegis
 from aegis.client.agent_kinds import SessionEvent
+from aegis.client.errors import CommandFailed
 from aegis.protocol.agent_events import AssistantText
 from aegis.protocol.agent_streams import AgentItem, AgentsItem
 from tests.e2e.harness import GUARD_S, DaemonProcess
@@ -357,3 +358,53 @@ def test_read_follow_prints_entries_until_the_session_is_closed(team: Team) -> N
 
 
 OPTIONS = ((), ("--json", "--since", "0"))
+
+
+@pytest.mark.long
+def test_the_blocking_client_yields_each_entry_until_the_session_is_closed(team: Team) -> None:
+    handle = team.spawn("SAY one")
+    team.has_turns(handle, 1)
+    root, values, texts = team.daemon.root, [], []
+    with aegis.connect_sync(root) as client, aegis.connect_sync(root) as other:
+        for value in client.agents.events(handle, since=0):
+            assert isinstance(value, SessionEvent)
+            values.append(value)
+            if not isinstance(value.event, AssistantText):
+                continue
+            texts.append(value.event.text.splitlines()[-1])
+            if "two" in texts[-1]:
+                other.agents.close(handle)
+            elif "one" in texts[-1]:
+                other.inboxes.handoff(handle, "SAY two")
+        assert [each.seq for each in values] == [*range(1, len(values) + 1)]
+        assert [text for text in texts if text in ("one", "two")] == ["one", "two"]
+        assert "closed" in [each.kind for each in values]
+        assert list(client.agents.events(handle, last_n=2)) == values[-2:]
+        with pytest.raises(CommandFailed, match="not both"):
+            next(client.agents.events(handle, since=0, last_n=1))
+        with pytest.raises(CommandFailed, match="no agent 'nobody'"):
+            next(client.agents.events("nobody"))
+
+
+@pytest.mark.long
+def test_the_blocking_client_yields_the_sessions_and_then_each_that_changes(team: Team) -> None:
+    first, second = team.spawn(handle="ann"), team.spawn(handle="ben")
+    root = team.daemon.root
+    with aegis.connect_sync(root) as client, aegis.connect_sync(root) as other:
+        watching = client.agents.follow()
+        listed = next(watching)
+        assert isinstance(listed, AgentsItem)
+        assert [each.handle for each in listed.agents] == [first, second]
+
+        def next_of(handle: str, state: str) -> None:
+            for value in watching:
+                assert isinstance(value, AgentItem)
+                if (value.agent.handle, value.agent.state) == (handle, state):
+                    return
+
+        other.agents.spawn(handle="cleo", prompt="HANG")
+        next_of("cleo", "working")
+        other.agents.close(first)
+        next_of(first, "closed")
+        other.agents.purge(second)
+        next_of(second, "closed")

@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
+import aegis
+from aegis.protocol.agent_streams import CommandOutputItem
 from tests.e2e.harness import DaemonProcess, is_alive
+from tests.e2e.streams import Refused, StreamEnded, stream_client
 from tests.e2e.test_agents import STAND_IN, Team, agents_of, command_of, open_request
 from tests.e2e.test_peer_identity import program
 from tests.resources.waiting import until
@@ -39,6 +43,11 @@ def team(own_daemon: DaemonProcess) -> Iterator[Team]:
     yield Team(own_daemon, more=profiles)
     own_daemon.stop()
     assert agents_of(own_daemon) == []
+
+
+async def off(work: Any, *arguments: Any, **named: Any) -> Any:
+    """Call the blocking ``work`` in a thread."""
+    return await trio.to_thread.run_sync(lambda: work(*arguments, **named))
 
 
 def says(team: Team, handle: str, text: str) -> None:
@@ -70,6 +79,37 @@ def test_a_command_is_asked_for_run_and_shown_after_its_release(team: Team) -> N
     read = team.daemon.cli("agent", "read", handle).stdout
     assert "$ echo a; exit 3\n" in read
     assert " a\n      [exit 3]\n" in read
+
+
+@pytest.mark.parametrize(
+    ("order", "said", "status"),
+    [
+        ("TERM echo begun; exit 3", "ended 3 None: begun", (3, None)),
+        ("TERM echo begun; kill -KILL $$", "ended None SIGKILL: begun", (None, "SIGKILL")),
+        ("LIMIT 0.5 echo begun; sleep 1000", "ended None SIGTERM: begun", (None, "SIGTERM")),
+        (
+            "LEAVE echo begun; sleep 1000",
+            'left {"exitCode": null, "signal": "SIGKILL"}',
+            (None, "SIGKILL"),
+        ),
+    ],
+)
+def test_the_scenarios_of_the_protocol_end_as_its_page_says(
+    team: Team, order: str, said: str, status: tuple[int | None, str | None]
+) -> None:
+    handle = team.spawn(order, profile="acp-full")
+    says(team, handle, said)
+    team.has_outcomes(handle, "completed")
+    (end,) = events(team, handle, "terminal_ended")
+    assert (end["exit_code"], end["signal"]) == status
+    assert team.info(handle)["terminals"] == []
+    assert all("sleep 1000" not in command_of(each) for each in agents_of(team.daemon))
+
+
+def test_a_wait_that_the_agent_cancels_is_answered_and_may_be_repeated(team: Team) -> None:
+    handle = team.spawn("CANCEL echo begun; sleep 1000\nTERM echo more", profile="acp-full")
+    says(team, handle, "cancelled -32800")
+    says(team, handle, "ended 0 None: more")
 
 
 def test_a_profile_that_only_reads_runs_nothing_and_nobody_is_asked(team: Team) -> None:
@@ -117,6 +157,9 @@ def test_a_terminal_is_in_the_tree_until_its_session_is_closed(team: Team) -> No
     until(lambda: team.info(handle)["terminals"] == listed, "the terminal is listed")
     shown = team.daemon.cli("agent", "show", handle).stdout
     assert "term_1_1: echo begun; sleep 1000" in shown
+    own = {"agent": handle, "id": "term_1_1", "command": "echo begun; sleep 1000"}
+    assert team.call("term_list") == {"result": [], "of_agents": [own]}
+    assert f"{handle}  term_1_1  echo begun; sleep 1000" in team.daemon.cli("term", "list").stdout
     until(lambda: events(team, handle, "terminal_output") != [], "the output is shown")
     assert events(team, handle, "terminal_output")[0]["output"] == "begun\n"
     assert any("sleep 1000" in command_of(each) for each in agents_of(team.daemon))
@@ -125,7 +168,60 @@ def test_a_terminal_is_in_the_tree_until_its_session_is_closed(team: Team) -> No
     (end,) = events(team, handle, "terminal_ended")
     assert (end["output"], end["signal"]) == ("begun\n", "SIGKILL")
     assert team.info(handle)["terminals"] == []
+    assert team.call("term_list")["of_agents"] == []
     assert "term_1_1" not in set(names_in(team.call("tree")))
+
+
+async def test_the_output_of_a_command_is_a_live_stream(team: Team) -> None:
+    line = "printf 'begun\\nhalf'; while [ ! -e go ]; do sleep 0.05; done; echo; exit 3"
+    handle = await off(team.spawn, f"OPEN {line}", profile="acp-full")
+    await off(says, team, handle, "opened term_1_1")
+    async with stream_client(team.daemon) as client:
+        stream = await client.open("agent_command", handle=handle, command="term_1_1")
+        shown, item = "", await stream.item()
+        while item.get("line") != "half":
+            shown, item = shown + item["text"], await stream.item()
+        (Path(team.daemon.root) / "go").touch()
+        while not item.get("has_ended"):
+            shown, item = shown + item["text"], await stream.item()
+        shown += item["text"]
+        assert (shown, item.get("line", ""), item["exit_code"]) == ("begun\nhalf\n", "", 3)
+        await off(team.call, "close", handle=handle)
+        with pytest.raises(StreamEnded) as ended:
+            await stream.item()
+        assert ended.value.frame["code"] == "closed"
+
+
+async def test_the_python_client_follows_a_command(team: Team) -> None:
+    handle = await off(team.spawn, "OPEN echo begun; exit 3", profile="acp-full")
+    await off(says, team, handle, "opened term_1_1")
+    async with aegis.connect(team.daemon.root) as client:
+        [listed] = (await client.terminals.list()).of_agents
+        async with client.agents.command_output(handle, listed.id) as output:
+            shown, last = "", CommandOutputItem(text="")
+            while not last.has_ended:
+                item = await anext(output)
+                assert isinstance(item, CommandOutputItem)
+                last = item
+                shown += last.text
+    assert (shown, last.exit_code) == ("begun\n", 3)
+
+
+async def test_a_command_that_is_not_open_and_one_of_another_session_have_no_stream(
+    team: Team,
+) -> None:
+    handle = await off(team.spawn, "OPEN sleep 1000", profile="acp-full")
+    other = await off(team.spawn, "SAY x", profile="acp-full")
+    await off(says, team, handle, "opened term_1_1")
+    async with stream_client(team.daemon) as client:
+        with pytest.raises(Refused, match="has no open command 'term_1_2'") as refused:
+            await client.open("agent_command", handle=handle, command="term_1_2")
+        assert refused.value.code == "not_found"
+        with pytest.raises(Refused, match="command must be"):
+            await client.open("agent_command", handle=handle, command="../driver")
+        with pytest.raises(Refused) as forbidden:
+            await client.open("agent_command", handle=handle, command="term_1_1", from_handle=other)
+        assert forbidden.value.code == "forbidden"
 
 
 @pytest.mark.parametrize("victim", ["agent", "daemon"])

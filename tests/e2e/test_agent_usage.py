@@ -42,6 +42,16 @@ def test_each_session_and_its_tree_is_counted_also_after_its_close_and_a_kill(te
     assert found["kid"]["usage"] == team.info(kid)["usage"]
     assert (found["kid"]["usage"]["turns"], found["kid"]["usage"]["cost_usd"]) == (2, 0.02)
     assert [*accounts(team, handle=root)] == ["kid", "root"]
+    listed = team.call("agent_usage")
+    assert [(each["root"], each["sessions"]) for each in listed["trees"]] == [
+        ("root", 2),
+        ("other", 1),
+    ]
+    tree = listed["trees"][0]["usage"]
+    assert (tree["turns"], tree["cost_usd"], tree["context_tokens"]) == (3, 0.03, None)
+    assert (listed["total"]["turns"], listed["total"]["cost_usd"]) == (3, 0.03)
+    shown = [line.split()[:5] for line in team.daemon.cli("agent", "usage").stdout.splitlines()]
+    assert shown[-2:] == [["sum", "of", "2", "root", "3"], ["total", "-", "3", "30", "0.0"]]
     team.call("close", handle=kid)
     assert [*accounts(team)] == ["root", other]
     lasting = {"turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "turns_s"}

@@ -18,6 +18,9 @@ pytestmark = pytest.mark.real
 
 ALTERNATE, MAIN = b"\x1b[?1049h", b"\x1b[?1049l"
 
+PROMPT = b"$ \x1b]2;"
+"""The end of a screen as it is drawn first: the prompt, then the title of the window."""
+
 
 def prove_it_shows(shown: Window, live: LiveTerminal, word: str) -> None:
     """Have something printed there, and see it here."""
@@ -41,7 +44,7 @@ def test_it_shows_the_screen_and_types_what_is_pressed(terminal: LiveTerminal) -
 
 def test_keys_that_came_with_the_detach_keys_are_typed(terminal: LiveTerminal) -> None:
     with window(terminal.daemon, "term", "attach", terminal.name) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.press(b"touch pressed\r" + DETACH)
         assert shown.wait_exit() == 0
     terminal.run("true")
@@ -51,7 +54,7 @@ def test_keys_that_came_with_the_detach_keys_are_typed(terminal: LiveTerminal) -
 def test_other_detach_keys_and_another_handle(terminal: LiveTerminal) -> None:
     words = ("--as", "pm", "term", "attach", "--detach-keys", "ctrl-],q", terminal.name)
     with window(terminal.daemon, *words) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.press(b"stty -isig; echo rea''dy; cat -v\r")
         shown.wait_for(b"ready")
         shown.press(DETACH + b"\r")
@@ -65,7 +68,7 @@ def test_other_detach_keys_and_another_handle(terminal: LiveTerminal) -> None:
 def test_who_only_reads_types_nothing_and_changes_no_size(terminal: LiveTerminal) -> None:
     words = ("term", "attach", "--read-only", terminal.name)
     with window(terminal.daemon, *words, cols=100, rows=40) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.press(b"echo not''this\r")
         prove_it_shows(shown, terminal, "other")
         shown.resize(90, 30)
@@ -80,7 +83,7 @@ def test_who_only_reads_types_nothing_and_changes_no_size(terminal: LiveTerminal
 def test_the_terminal_gets_the_size_of_the_window(terminal: LiveTerminal) -> None:
     words = ("term", "attach", terminal.name)
     with window(terminal.daemon, *words, cols=100, rows=40) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         assert terminal.run("stty size")["stdout"] == "40 100\n"
         shown.resize(90, 30)
         # A trap of WINCH would wait for the next command if the size came after the prompt.
@@ -95,7 +98,7 @@ def test_the_terminal_gets_the_size_of_the_window(terminal: LiveTerminal) -> Non
 def test_without_resize_it_keeps_its_size(terminal: LiveTerminal) -> None:
     words = ("term", "attach", "--no-resize", terminal.name)
     with window(terminal.daemon, *words, cols=100, rows=40) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.press(b"stty size\r")
         shown.wait_for(b"24 80")
 
@@ -103,8 +106,8 @@ def test_without_resize_it_keeps_its_size(terminal: LiveTerminal) -> None:
 def test_two_who_are_attached_see_what_each_types(terminal: LiveTerminal) -> None:
     words = ("term", "attach", terminal.name)
     with window(terminal.daemon, *words) as one, window(terminal.daemon, *words) as other:
-        one.wait_for(b"H$")
-        other.wait_for(b"H$")
+        one.wait_for(PROMPT)
+        other.wait_for(PROMPT)
         one.press(b"echo fr''om one\r")
         other.wait_for(b"from one")
         other.press(b"echo fr''om other\r")
@@ -119,7 +122,7 @@ def test_two_who_are_attached_see_what_each_types(terminal: LiveTerminal) -> Non
 def test_vim_is_drawn_again_and_left_clean(terminal: LiveTerminal) -> None:
     words = ("term", "attach", terminal.name)
     with window(terminal.daemon, *words) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.press(b"vim -u NONE -n\r")
         shown.wait_for(ALTERNATE)
         shown.press(b"ihello from vim\x1b")
@@ -144,7 +147,7 @@ def test_vim_is_drawn_again_and_left_clean(terminal: LiveTerminal) -> None:
 @pytest.mark.skipif(which("less") is None, reason="less is not installed")
 def test_less_is_left_running(terminal: LiveTerminal) -> None:
     with window(terminal.daemon, "term", "attach", terminal.name) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.press(b"seq 500 | less\r")
         shown.wait_for(b"23")
         shown.press(b"G")
@@ -158,7 +161,7 @@ def test_less_is_left_running(terminal: LiveTerminal) -> None:
 def test_top_goes_on_in_the_size_of_the_window(terminal: LiveTerminal) -> None:
     words = ("term", "attach", terminal.name)
     with window(terminal.daemon, *words, cols=100, rows=20) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.press(b"top -d 0.2\r")
         shown.wait_for(b"COMMAND")
         shown.wait_for(b"load average")
@@ -171,7 +174,7 @@ def test_top_goes_on_in_the_size_of_the_window(terminal: LiveTerminal) -> None:
 def test_a_closed_terminal_ends_it_with_a_sentence(new_terminal: NewTerminal) -> None:
     live = new_terminal()
     with window(live.daemon, "term", "attach", live.name) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         live.close()
         assert shown.wait_exit() == 0
         assert shown.seen.endswith(f"the terminal {live.name} was closed\r\n".encode())
@@ -180,7 +183,7 @@ def test_a_closed_terminal_ends_it_with_a_sentence(new_terminal: NewTerminal) ->
 
 def test_an_exit_there_is_no_way_out_and_that_is_said(terminal: LiveTerminal) -> None:
     with window(terminal.daemon, "term", "attach", terminal.name) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.press(b"exit\r")
         shown.wait_for(b"[the shell has ended; a new one is starting; Ctrl-\\ d detaches]")
         shown.press(DETACH)
@@ -192,7 +195,7 @@ def test_a_signal_ends_it_and_the_window_is_as_before(
     terminal: LiveTerminal, number: signal.Signals
 ) -> None:
     with window(terminal.daemon, "term", "attach", terminal.name) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         assert shown.modes_now() != shown.modes
         shown.process.send_signal(number)
         assert shown.wait_exit() == 128 + number
@@ -201,7 +204,7 @@ def test_a_signal_ends_it_and_the_window_is_as_before(
 
 def test_it_can_be_stopped_and_goes_on(terminal: LiveTerminal) -> None:
     with window(terminal.daemon, "term", "attach", terminal.name) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.process.send_signal(signal.SIGTSTP)
         _, status = os.waitpid(shown.process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
@@ -219,7 +222,7 @@ def test_it_can_be_stopped_and_goes_on(terminal: LiveTerminal) -> None:
 
 def test_a_window_that_is_closed_ends_it(terminal: LiveTerminal) -> None:
     with window(terminal.daemon, "term", "attach", terminal.name) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.hang_up()
         # The kernel's signal may come before, while or after it ends by itself.
         assert shown.process.wait(GUARD_S) in (1, 128 + signal.SIGHUP, -signal.SIGHUP)
@@ -227,12 +230,12 @@ def test_a_window_that_is_closed_ends_it(terminal: LiveTerminal) -> None:
 
 def test_one_that_is_killed_costs_the_daemon_nothing(terminal: LiveTerminal) -> None:
     with window(terminal.daemon, "term", "attach", terminal.name) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.process.kill()
         shown.process.wait()
     assert terminal.run("echo on")["stdout"] == "on\n"
     with window(terminal.daemon, "term", "attach", terminal.name) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         prove_it_shows(shown, terminal, "again")
 
 
@@ -246,7 +249,7 @@ def test_it_goes_on_with_the_next_daemon(own_daemon: DaemonProcess, end: Ends) -
     own_daemon.start()
     own_daemon.terminal("build")
     with window(own_daemon, "term", "attach", "build") as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         end(own_daemon)
         shown.wait_for(b"[the daemon is gone; waiting for it to restart; Ctrl-\\ d detaches]")
         shown.press(b"echo not''this\r")
@@ -264,7 +267,7 @@ def test_it_can_be_left_while_the_daemon_is_gone(own_daemon: DaemonProcess) -> N
     own_daemon.start()
     own_daemon.terminal("build")
     with window(own_daemon, "term", "attach", "build") as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         own_daemon.kill()
         shown.wait_for(b"[the daemon is gone")
         shown.press(DETACH)
@@ -277,7 +280,7 @@ def test_a_terminal_that_does_not_come_back_ends_it(own_daemon: DaemonProcess) -
     own_daemon.start()
     own_daemon.terminal("build")
     with window(own_daemon, "term", "attach", "build") as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         own_daemon.kill()
         own_daemon.start("--port", "0", "--clean")
         assert shown.wait_exit() == 1
@@ -309,7 +312,7 @@ def test_a_terminal_does_not_show_itself(terminal: LiveTerminal) -> None:
 def test_a_flood_is_shown_to_its_end(terminal: LiveTerminal, tmp_path: Path) -> None:
     lines = 200_000
     with window(terminal.daemon, "term", "attach", terminal.name) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.press(f"seq {lines}; echo do''ne\r".encode())
         flood = shown.wait_for(b"done")
         assert flood.count(b"\r\n") >= lines
@@ -317,7 +320,7 @@ def test_a_flood_is_shown_to_its_end(terminal: LiveTerminal, tmp_path: Path) -> 
 
 def test_a_flood_can_be_left(terminal: LiveTerminal) -> None:
     with window(terminal.daemon, "term", "attach", terminal.name) as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(PROMPT)
         shown.press(b"yes\r")
         shown.wait_for(b"y\r\ny\r\n")
         shown.press(DETACH)

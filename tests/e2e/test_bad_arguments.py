@@ -52,6 +52,17 @@ GOOD: dict[str, dict[str, object]] = {
     "id": {"id": "a" * 12},
     "digest": {"digest": "a" * 64},
     "answer": {"answer": "allow"},
+    "queue": {"queue": "build"},
+    "payload": {"payload": "bad-arguments"},
+    "task_id": {"task_id": "0" * 26},
+    "file": {"file": "target.md"},
+    "section": {"section": "Goals"},
+    "content": {"content": "bad-arguments"},
+    "text": {"text": "bad-arguments"},
+    "workflow_id": {"workflow_id": "0" * 26},
+    "group": {"group": "committee"},
+    "objective": {"objective": "bad-arguments"},
+    "new_name": {"new_name": "council"},
 }
 """What each argument that cannot be left out may be."""
 
@@ -84,6 +95,8 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "signal": [("9", "INT"), ("", "INT"), ("SIGSEGV", "INT"), (2, "text"), (None, "")],
     "last_n": [(0, "from 1 to 1000"), (1001, "from 1"), ("5", "whole number"), (2.5, "whole")],
     "since_seq": [(-2, "from -1"), ("0", "whole number"), (True, "whole number")],
+    "before_seq": [(-1, "from 0"), ("0", "whole number"), (True, "whole number")],
+    "output": [("no", "true or false"), (1, "true or false")],
     "cursor": [(-1, "from 0"), (10**12, "ends at"), ("0", "whole number")],
     "max_bytes": [(255, "from 256"), (1_048_577, "1048576"), (300.5, "whole")],
     "wait_s": [(-1, "from 0"), (86_401, "86400"), ("long", "number")],
@@ -127,6 +140,40 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "model": [("x" * 201, "200"), (5, "text")],
     "permission": [("root", "full"), (5, "full")],
     "budget_usd": [(-1, "from 0"), ("5", "number"), (1e12, "1000000")],
+    "queue": [("a b", "1 to 64"), ("nowhere", "no queue"), (5, "text"), (None, "")],
+    "payload": [("x" * 262_145, "262144"), (5, "text"), (None, "")],
+    "callback": [("yes", "true or false"), (1, "true or false")],
+    "priority": [(10, "from -9 to 9"), (-10, "from -9 to 9"), ("1", "whole number")],
+    "not_before": [("x" * 41, "40"), (5, "text")],
+    "max_attempts": [(0, "from 1 to 100"), (101, "from 1 to 100"), ("1", "whole number")],
+    "max_runtime_s": [(0, "from 1 to"), (1e9, "from 1 to"), ("5", "number")],
+    "group": [("a b", "1 to 64"), ("nowhere", "no group"), (5, "text"), (None, "")],
+    "profile": [("a b", "1 to 64"), ("nobody", "no profile"), (5, "text"), (None, "")],
+    "profiles": [("claude", "list"), ([5], "text"), (["a b"], "not a name"), (["no"], "profile")],
+    "preset": [("a b", "1 to 64"), ("nowhere", "no preset"), (5, "text")],
+    "objective": [("x" * 200_001, "200000"), (5, "text"), (None, "")],
+    "output_format": [("x" * 20_001, "20000"), (5, "text")],
+    "tool_guidance": [("x" * 20_001, "20000"), (5, "text")],
+    "boundaries": [("x" * 20_001, "20000"), (5, "text")],
+    "reducer": [("vote", "majority_vote"), (5, "concat")],
+    "broadcast_id": [("x", "26 digits"), (5, "text"), ("0" * 26, "no group")],
+    "cancel_losers": [("no", "true or false"), (1, "true or false")],
+    "new_name": [("a b", "1 to 64"), (5, "text"), (None, "")],
+    "task_id": [("x", "26 digits"), ("0" * 26, "no task"), (5, "text"), (None, "")],
+    "file": [
+        ("../x.md", "not below"),
+        ("x.txt", "must end with .md"),
+        ("x" * 16_388, "16387"),
+        (5, "text"),
+    ],
+    "section": [("", "1 to 200"), ("a\nb", "1 to 200"), ("x" * 201, "1 to 200"), (5, "text")],
+    "sections": [([], "1 to 100"), (["a\nb"], "1 to 200"), ("Goals", "list"), ([5], "text")],
+    "content": [("x" * 262_145, "262144"), ("## Own\n", "heading"), (5, "text"), (None, "")],
+    "text": [(" ", "nothing to append"), ("x" * 262_145, "262144"), (5, "text"), (None, "")],
+    "if_rev": [(-1, "from 0"), ("1", "whole number"), (10**6, "no section")],
+    "force": [("yes", "true or false"), (1, "true or false")],
+    "kwargs": [([], "object"), ({"a": "x" * 70_000}, "65536"), (5, "object")],
+    "workflow_id": [("x", "26 digits"), ("0" * 26, "no workflow"), (5, "text"), (None, "")],
     "from_handle": [
         ("a b", "1 to 64"),
         ("all", "reserved"),
@@ -141,6 +188,9 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     "shell_open.name": [("", "1 to 31"), ("a.b", "1 to 31"), ("x" * 32, "1 to 31"), (5, "text")],
     "shell_open.cwd": [("/no/such/directory", "does not exist"), ({}, "text")],
     "term_wait.cursor": [(-1, "from 0"), ("0", "whole number")],
+    "run_workflow.name": [("a b", "1 to 64"), ("nowhere", "no workflow"), (5, "text"), (None, "")],
+    "enqueue.after": [("x", "list"), ([5], "text")],
+    "task_list.queue": [("a b", "1 to 64"), ("nowhere", "no queue"), (5, "text")],
     "session_revoke.handle": [
         ("human", "no session"),
         ("a/b", "1 to 64"),
@@ -151,6 +201,15 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     "spawn.prompt": [("x" * 262_145, "262144"), (5, "text")],
     "spawn.handle": [("a b", "1 to 64"), ("human", "reserved"), (5, "text")],
     "spawn.workspace": [("a b", "1 to 64"), ("nowhere", "no workspace"), (5, "text")],
+    "agent_launch.cmd": [("", "empty"), (" \n", "empty"), ("x" * 16_385, "16384"), (5, "text")],
+    "agent_launch.handle": [("a b", "1 to 64"), ("human", "reserved"), (5, "text")],
+    "agent_launch.workspace": [("a b", "1 to 64"), ("nowhere", "no workspace"), (5, "text")],
+    **{
+        f"{command}.group": [("a b", "1 to 64"), (5, "text"), (None, "")]
+        for command in ("group_spawn", "group_spawn_mixed")
+    },
+    "workflow_list.limit": [(-1, "0 to 1000"), (1001, "0 to 1000"), ("9", "whole number")],
+    "group_spawn.handle": [("a b", "1 to 64"), (5, "text")],
     "list_sessions.closed": [("no", "true or false"), (1, "true or false")],
     **{
         f"{command}.handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text"), (None, "")]
@@ -251,6 +310,8 @@ def target(daemon: DaemonProcess) -> LiveTerminal:
     terminal.run("echo first")
     daemon.call("workspace_create", workspace="target")
     daemon.call("shell_open", workspace="target")
+    (daemon.root / "target.md").write_text("## Other\n\ntext\n")
+    daemon.call("canvas_open", name="target", file="target.md")
     daemon.call("inbox_read")  # whoever reads an inbox has one from then on
     return terminal
 
@@ -382,7 +443,7 @@ async def test_mcp_refuses_a_tool_that_does_not_exist(
         (["shell", "read", "--wait", "90000", "target.1"], "wait_s must be from 0 to 86400"),
         (["shell", "read", "--max-bytes", "1", "target.1"], "max_bytes must be from 256"),
         (["term", "read", "-n", "0", "target"], "1 to 1000"),
-        (["term", "read", "-n", "1", "--since", "1", "target"], "not both"),
+        (["term", "read", "-n", "1", "--since", "1", "target"], "give --since without -n"),
         (["term", "spawn", "a b"], "1 to 64"),
         (["term", "spawn", "new", "--env", "novalue"], "NAME=VALUE"),
         (["term", "spawn", "new", "--cols", "1"], "2 to 1000"),

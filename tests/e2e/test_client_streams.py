@@ -15,13 +15,15 @@ from aegis.client.stream_kinds import OutputValue
 from aegis.client.streams import WINDOW, OutputStream
 from aegis.protocol.daemon import TreeNode
 from aegis.protocol.inboxes import Message
-from aegis.protocol.streams import (
-    CommandItem,
+from aegis.protocol.output_streams import (
     Redraw,
     Refused,
+    WindowSize,
+)
+from aegis.protocol.streams import (
+    CommandItem,
     TerminalItem,
     TreeChange,
-    WindowSize,
 )
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
 

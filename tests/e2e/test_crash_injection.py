@@ -44,8 +44,11 @@ OF_NODES = {"HostLink", "NodeKeeper", "NodeLink", "TerminalHost"}
 """Those that are there only where nodes are wanted."""
 
 
-OF_AGENTS = {"AgentSession", "CommandTerminal", "Driver"}
-"""Those of agent sessions: ``test_agents`` and the tests of their terminals make them crash."""
+OF_AGENTS = {"AgentSession", "CommandTerminal", "Driver", "TerminalAgent"}
+"""Those of agents, of which none is at work here: ``test_agents`` and others crash them."""
+
+OF_WORKFLOWS = {"WorkflowProcess"}
+"""Those of workflows, of which none runs here: ``test_workflows`` crashes them."""
 
 
 def crash_of(name: str) -> Callable[[Test], Test]:
@@ -73,10 +76,11 @@ def actor_classes() -> set[str]:
 
 
 async def test_every_actor_class_of_the_daemon_is_here(tmp_path: Path, new_gate: NewGate) -> None:
-    assert actor_classes() == COVERED | OF_NODES | OF_AGENTS
+    assert actor_classes() == COVERED | OF_NODES | OF_AGENTS | OF_WORKFLOWS
     async with busy_daemon(tmp_path, new_gate) as busy:
         kinds = {node.kind for node in nodes(busy.daemon.system.tree())}
-    assert kinds - {"Supervisor"} == COVERED
+    # Canvases are opened below.
+    assert kinds - {"Supervisor"} == COVERED - {"CanvasActor"}
 
 
 async def refused(pending: Pending) -> str:
@@ -291,6 +295,10 @@ async def test_a_router_that_crashes_with_a_wake_costs_no_wake(
 @crash_of("Daemon")
 @crash_of("WorkspaceDirectory")
 @crash_of("RequestDesk")
+@crash_of("QueueDesk")
+@crash_of("GroupDesk")
+@crash_of("WorkflowDesk")
+@crash_of("CanvasDesk")
 @crash_of("AgentDirectory")
 @pytest.mark.parametrize(
     ("path", "command", "words"),
@@ -320,6 +328,30 @@ async def test_a_router_that_crashes_with_a_wake_costs_no_wake(
             "lost: call again",
         ),
         (
+            "root/queues",
+            "queue_list",
+            "the desk of queues had an internal error while it handled this call; nothing is "
+            "lost: call again",
+        ),
+        (
+            "root/groups",
+            "group_list",
+            "the desk of groups had an internal error while it handled this call; nothing is "
+            "lost: call again",
+        ),
+        (
+            "root/workflows",
+            "workflow_list",
+            "the desk of workflows had an internal error while it handled this call; nothing is "
+            "lost: call again",
+        ),
+        (
+            "root/canvas-desk",
+            "canvas_list",
+            "the desk of canvases had an internal error while it handled this call; nothing is "
+            "lost: call again",
+        ),
+        (
             "root/daemon",
             "status",
             "the daemon had an internal error while it handled this call; nothing is lost: call "
@@ -340,6 +372,34 @@ async def test_a_service_that_crashes_costs_the_call_in_hand_and_no_terminal(
             assert [await busy.runs["build"].result()] == [record]
             assert is_true(await busy.runs["other"].result(), "other")
             assert await busy.wait.result()
+
+
+@crash_of("CanvasActor")
+@crash_of("CanvasWatcher")
+async def test_a_canvas_or_its_watcher_that_crashes_costs_the_call_in_hand_alone(
+    tmp_path: Path, new_gate: NewGate
+) -> None:
+    with trio.fail_after(GUARD_S):
+        async with busy_daemon(tmp_path, new_gate) as busy:
+            call = busy.callers["line"].call
+            info = await call("canvas_open", name="plan", file="plan.md")
+            lines = {"name": "plan", "section": "Log"}
+            await call("canvas_append_to_section", **lines, text="one")
+            await call("canvas_subscribe", name="plan", from_handle="bob")
+            with crashing("root/canvases/plan/canvas"):
+                await refused(busy.call("line", "canvas_read", name="plan"))
+            with crashing("root/canvas-watcher"):
+                await call("canvas_open", name="other", file="other.md")
+            with crashing("root/canvas-desk"):
+                await refused(busy.call("line", "canvas_list"))
+            await call("canvas_append_to_section", **lines, text="two", from_handle="ann")
+            listed = {each["name"]: each["rev"] for each in (await call("canvas_list"))["result"]}
+            assert listed == {"plan": 2, "other": 0}
+            text = (await call("canvas_read", name="plan"))["sections"][0]
+            assert (text["text"], info["sections"]) == ("one\ntwo", ["body"])
+            crashed = ("root/canvases/plan/canvas", "root/canvas-watcher", "root/canvas-desk")
+            [record] = await check_aftermath(busy, *crashed)
+            assert is_true(record, "build")
 
 
 async def test_a_directory_that_crashes_costs_the_answer_of_a_broadcast_and_types_nothing(

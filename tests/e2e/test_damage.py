@@ -81,7 +81,7 @@ def test_a_workspace_file_that_is_gone_is_reported_with_what_is_not_restored(
     own_daemon.state.workspace.unlink()
     assert "workspace.json is missing" in problems(own_daemon)["workspace"]
     own_daemon.start()
-    assert own_daemon.call("term_list") == {"result": []}
+    assert own_daemon.call("term_list") == {"result": [], "of_agents": []}
     [told] = logged(own_daemon, "workspace file missing")
     assert (told["not_restored"], told["level"]) == (["build"], "warning")
     assert "workspace" in problems(own_daemon)

@@ -114,7 +114,7 @@ def test_a_budget_holds_messages_back_until_a_person_raises_it(team: Team) -> No
     team.send(handle, "SAY two")
     team.has_turns(handle, 2)
     until(lambda: len(team.inbox("pm")) == 1, "the spawner is notified")
-    assert "cost 0.02 of its 0.02 USD" in team.inbox("pm")[0]["body"]
+    assert f"the agent {handle!r} cost 0.02 of its 0.02 USD" in team.inbox("pm")[0]["body"]
     receipt = team.call("handoff", target_handle=handle, context="SAY three")
     assert receipt["status"] == "queued"
     team.is_in(handle, "blocked")

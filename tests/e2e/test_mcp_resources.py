@@ -55,6 +55,8 @@ async def test_open_terminals_and_the_own_inbox_are_listed(
         assert [each.uri_template for each in templates] == [
             "aegis://terminals/{name}/ledger",
             "aegis://inbox/{handle}",
+            "aegis://canvases/{name}",
+            "aegis://queues/{name}",
         ]
         capability = client.server_capabilities.resources
         assert capability is not None

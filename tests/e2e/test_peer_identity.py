@@ -117,7 +117,8 @@ def test_a_job_with_a_terminal_of_its_own_is_not_in_the_foreground_of_a_persons(
     begun = f"cd {shlex.quote(str(tmp_path))}; {job}"
     team.call("term_run", name="build", cmd=begun, from_handle="builder", timeout=60)
     waits = "touch go; while [ ! -e late ]; do sleep 0.05; done"
-    assert team.call("term_run", name="build", cmd=waits, timeout=60)["exit"] == 0
+    record = team.call("term_run", name="build", cmd=waits, timeout=60)
+    assert record["exit"] == 0, json.dumps(record)
     assert "for the operator only, and you are 'builder'" in (tmp_path / "late").read_text()
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import trio
 
-from aegis.app import BEYOND_LOOPBACK, NODES_BEYOND_LOOPBACK, READY
+from aegis.announcement import BEYOND_LOOPBACK, NODES_BEYOND_LOOPBACK, READY
 from aegis.settings import DEFAULT_PORT
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal, Pending

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from aegis.client.line import CommandFailed
-from tests.e2e.test_agents import Team, open_request, team
+from aegis.client.line import CommandFailed, ConnectionLost
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_agents import STAND_IN, Team, open_request, team
 from tests.resources.waiting import until
 
 __all__ = ["team"]
@@ -78,6 +81,38 @@ def test_a_rename_survives_a_restart_of_the_daemon(team: Team) -> None:
         team.spawn(handle="ann")
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("point", "shown"),
+    [
+        ("ledger.append.before", "ann"),
+        ("ledger.append.after", "bob"),
+        ("ledger.sync.before", "bob"),
+        ("ledger.sync.after", "bob"),
+    ],
+)
+def test_a_rename_is_all_or_nothing_through_a_kill(
+    own_daemon: DaemonProcess, point: str, shown: str
+) -> None:
+    """A kill keeps what was written; tests/faults/renaming.py loses power there as well."""
+    team = Team(own_daemon, faults=f"{point}[sessions.jsonl]@2=kill")
+    team.spawn(handle="ann")
+    with pytest.raises(ConnectionLost):
+        rename(team, "ann", "bob")
+    own_daemon.kill()
+    own_daemon.start("--port", "0", "--trust")
+    assert [each["handle"] for each in team.call("list_sessions")["result"]] == [shown]
+    team.send("ann", "SAY one")
+    team.has_outcomes(shown, "completed")
+    assert rename(team, "ann", "bob") == "bob", "it can be done again"
+    team.send("bob", "SAY two")
+    team.has_outcomes("ann", "completed", "completed")
+    for taken in ("ann", "bob"):
+        with pytest.raises(CommandFailed, match="no handle is given twice"):
+            team.spawn(handle=taken)
+    own_daemon.stop()
+
+
 def test_messages_in_a_turn_and_an_open_request_survive_a_rename(team: Team) -> None:
     team.spawn("ASK ls", handle="ann")
     request = open_request(team)
@@ -102,6 +137,28 @@ def test_wakes_arrive_and_the_own_echo_does_not_after_a_rename(team: Team) -> No
     assert opened["text"].startswith("> from term:t ")
     assert "echo other" in opened["text"]
     assert "$ true" not in opened["text"]
+
+
+def test_a_renamed_sender_is_notified_of_a_lost_turn_and_of_a_budget_in_its_own_inbox(
+    own_daemon: DaemonProcess,
+) -> None:
+    """Its messages show the current handle, which has no inbox."""
+    program = [sys.executable, str(STAND_IN), "claude"]
+    poor = {"provider": "claude", "permission": "ask", "command": program, "budget_usd": 0.01}
+    team = Team(own_daemon, more={"poor": poor})
+    team.spawn(handle="ann", profile="writes")
+    rename(team, "ann", "bob")
+    worker = team.spawn(handle="worker", profile="poor", from_handle="ann")
+    team.send(worker, "DIE", "bob")
+    team.has_turns("bob", 1)
+    [opened] = team.entries("bob", "turn_opened")
+    assert "turn 1 of 'worker', which your message began, was interrupted" in opened["text"]
+    rename(team, "worker", "kid")
+    team.send("worker", "SAY one", "ann")
+    until(lambda: "the agent 'kid' cost 0.01" in str(team.entries("bob", "turn_opened")), "warned")
+    inboxes = own_daemon.root / ".aegis" / "state" / "inboxes"
+    assert {each.name for each in inboxes.iterdir()} & {"bob.jsonl", "kid.jsonl"} == set()
+    own_daemon.stop()
 
 
 def test_a_session_renames_only_what_it_spawned(team: Team) -> None:

@@ -22,7 +22,10 @@ import aegis
 from actors import ChildSpec
 from aegis.client.line import CommandFailed
 from aegis.protocol.requests import ApplyAnswer, OpenRequest, RequestOpened, WithdrawRequests
-from aegis.protocol.streams import OpenRequestsItem, RequestItem
+from aegis.protocol.streams import (
+    OpenRequestsItem,
+    RequestItem,
+)
 from tests.aegis.requests.harness import Owner
 from tests.aegis.requests.machine import permission
 from tests.chaos.real.scratch import PROGRAM

@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 import trio
 
-from aegis.protocol.streams import MAX_CHUNK_BYTES, OutputBytes
+from aegis.protocol.streams import (
+    MAX_CHUNK_BYTES,
+    OutputBytes,
+)
+from aegis.terminals.screen.choice import new_emulator
 from tests.e2e.conftest import NewTerminal
 from tests.e2e.harness import DaemonProcess
-from tests.e2e.streams import Refused, Stream, cost, stream_client
+from tests.e2e.streams import Refused, Stream, StreamEnded, cost, stream_client
 
 pytestmark = pytest.mark.real
 
@@ -193,7 +197,8 @@ async def test_the_window_and_the_state_are_told_beside_the_bytes(
         assert (stream.opened["state"], stream.opened["alternate"]) == ("idle", False)
         await client.call("term_resize", name=terminal.name, cols=100, rows=30)
         item = await stream.item_where(lambda item: "resized" in item)
-        assert item == {"resized": {"cols": 100, "rows": 30}}
+        assert item["resized"] == {"cols": 100, "rows": 30}
+        assert item["cursor"] >= stream.opened["cursor"]
         # The process that prints is the one that the signal must reach: before its fork the shell
         # itself would take it.
         await stream.type(b"sh -c 'echo be\"\"gun; exec sleep 100'\r")
@@ -214,11 +219,16 @@ async def test_the_screen_is_drawn_and_bytes_go_on_from_there(
             shown = await client.call("term_screen", name=terminal.name)
         stream = await client.open("terminal_output", name=terminal.name, screen=True)
         item = (await stream.item())["screen"]
-        row, col = shown["cursor"]["row"] + 1, shown["cursor"]["col"] + 1
-        assert "\x1b[1;1Hfirst\x1b[2;1Hsecond" in item["redraw"]
-        assert item["redraw"].endswith(f"\x1b[?2004h\x1b[{row};{col}H\x1b[?25h")
+        assert "first\r\nsecond\r\n" in item["redraw"]
+        assert item["redraw"].endswith("\x1b[?2004h\x1b[?25h")
+        emulator = new_emulator(24, 80)
+        emulator.feed(item["redraw"].encode())
+        drawn = emulator.screen()
+        assert list(drawn.lines) == shown["lines"]
+        assert drawn.cursor == (shown["cursor"]["row"], shown["cursor"]["col"])
         await stream.type(b"x")
-        first = await stream.next()
+        while not isinstance(first := await stream.next(), OutputBytes):
+            assert first["item"]["typing"]["writer"] == "human"
         assert first.cursor == item["cursor"]
 
 
@@ -373,7 +383,9 @@ async def test_events_tell_of_terminals_and_commands(
 ) -> None:
     async with stream_client(daemon) as client:
         stream = await client.open("events")
+        open_before = (await stream.item())["terminals"]
         terminal = await trio.to_thread.run_sync(new_terminal)
+        assert terminal.name not in {each["name"] for each in open_before}
         events: list[tuple[str, object]] = []
 
         async def until(event: str) -> None:
@@ -391,6 +403,8 @@ async def test_events_tell_of_terminals_and_commands(
         assert isinstance(finished, dict)
         assert (finished["cmd"], finished["seq"], finished["exit"]) == ("(exit 3)", 0, 3)
         assert finished["duration_s"] >= 0
+        [record] = (await client.call("term_read", name=terminal.name))["result"]
+        assert finished == {key: record.get(key, terminal.name) for key in finished}
         await client.call("term_resize", name=terminal.name, cols=99, rows=33)
         await until("terminal_changed")
         while (about := events[-1][1]) and isinstance(about, dict) and about["cols"] != 99:
@@ -400,6 +414,129 @@ async def test_events_tell_of_terminals_and_commands(
         await until("terminal_closed")
         assert isinstance(events[-1][1], dict)
         assert events[-1][1]["state"] == "closed"
+
+
+async def test_a_command_that_waits_for_input_is_an_event_and_is_read_as_the_running_one(
+    daemon: DaemonProcess, new_terminal: NewTerminal
+) -> None:
+    async with stream_client(daemon) as client:
+        stream = await client.open("events")
+        name = (await trio.to_thread.run_sync(new_terminal)).name
+        await client.call("term_run", name=name, cmd="read -r line", until="started")
+
+        def waits(item: dict[str, Any]) -> bool:
+            about = item.get("command") or {}
+            return about.get("name") == name and about["needs_input"] is not None
+
+        event = await stream.item_where(waits)
+        assert (event["event"], event["command"]["needs_input"]["kind"]) == (
+            "command_changed",
+            "input",
+        )
+        read = await client.call("term_read", name=name, output=False)
+        assert read["result"] == []
+        assert read["running"] == event["command"]
+        assert read["running"]["cmd"] == "read -r line"
+        await client.call("term_keys", name=name, keys="hello\r")
+        while (await stream.item()).get("event") != "command_finished":
+            pass
+        assert (await client.call("term_read", name=name))["running"] is None
+
+
+async def test_a_stream_of_events_begins_with_the_open_terminals_and_what_runs_there(
+    daemon: DaemonProcess, new_terminal: NewTerminal
+) -> None:
+    name = new_terminal().name
+    async with stream_client(daemon) as client:
+        await client.call("term_run", name=name, cmd="sleep 100", until="started")
+        listed = (await (await client.open("events")).item())["terminals"]
+        [shown] = [each for each in listed if each["name"] == name]
+        assert (shown["state"], shown["running"]["cmd"]) == ("running", "sleep 100")
+        await client.call("term_keys", name=name, keys="\x03")
+
+
+async def test_a_part_of_the_output_is_replayed_with_the_sizes_of_its_window(
+    daemon: DaemonProcess, new_terminal: NewTerminal
+) -> None:
+    terminal = new_terminal()
+    async with stream_client(daemon) as client:
+        await client.call("term_run", name=terminal.name, cmd="echo one")
+        await client.call("term_resize", name=terminal.name, cols=100, rows=30)
+        await client.call("term_run", name=terminal.name, cmd="echo two; sleep 0.01; echo three")
+        first, last = (await client.call("term_read", name=terminal.name))["result"]
+        begin, end = first["raw_start"], last["raw_end"]
+        stream = await client.open("terminal_output", name=terminal.name, cursor=begin, end=end)
+        assert (stream.opened["cols"], stream.opened["rows"]) == (80, 24)
+        data, cursors, ended = b"", [], None
+        while ended is None:
+            try:
+                frame = await stream.next()
+            except StreamEnded as over:
+                ended = over.frame
+                continue
+            if isinstance(frame, OutputBytes):
+                assert frame.cursor == begin + len(data)
+                data += frame.data
+            elif "resized" in frame["item"]:
+                assert frame["item"]["resized"] == {"cols": 100, "rows": 30}
+                cursors.append(frame["item"]["cursor"])
+                assert cursors == [begin + len(data)]
+        assert len(data) == end - begin
+        assert data.startswith(b"one\r\n")
+        assert b"three\r\n" in data
+        assert len(cursors) == 1
+        assert ended["code"] == "closed"
+        assert ended["message"].endswith(f"up to byte {end}")
+
+
+async def test_the_size_of_a_terminal_has_one_owner_until_its_stream_ends(
+    daemon: DaemonProcess, new_terminal: NewTerminal
+) -> None:
+    name = new_terminal().name
+
+    def has_owner(item: dict[str, Any]) -> bool:
+        return "size_owner" in item
+
+    async with stream_client(daemon) as client, stream_client(daemon) as other:
+        one = await client.open("terminal_output", name=name)
+        two = await other.open("terminal_output", name=name)
+        await client.send(type="claim", id=one.number, cols=90, rows=20)
+        assert (await one.item_where(has_owner))["size_owner"]["yours"] is True
+        owner = (await two.item_where(has_owner))["size_owner"]
+        assert (owner["writer"], owner["yours"]) == ("human", False)
+
+        with pytest.raises(Refused) as refusal:
+            await other.call("term_resize", name=name, cols=10, rows=5)
+        assert refusal.value.code == "busy"
+        assert "belongs to a window of human" in str(refusal.value)
+        await other.send(type="claim", id=two.number, cols=10, rows=5)
+        refused = await two.item_where(lambda item: "size_refused" in item)
+        assert refused["size_refused"]["code"] == "busy"
+        assert (await client.call("term_screen", name=name))["cols"] == 90
+
+        await other.send(type="claim", id=two.number, cols=70, rows=15, take=True)
+        assert (await one.item_where(has_owner))["size_owner"]["yours"] is False
+        assert (await client.call("term_screen", name=name))["cols"] == 70
+        await other.send(type="close", id=two.number)
+        assert await one.item_where(has_owner) == {"size_owner": None}
+        await client.call("term_resize", name=name, cols=80, rows=24)
+
+
+async def test_titles_bells_and_who_types_are_items(
+    daemon: DaemonProcess, new_terminal: NewTerminal
+) -> None:
+    name = new_terminal().name
+    async with stream_client(daemon) as client, stream_client(daemon) as alice:
+        stream = await client.open("terminal_output", name=name)
+        typed = await alice.open("terminal_output", name=name, from_handle="alice")
+        await typed.type(b"printf '\\033]2;a title\\007\\007'; read -r line\r")
+        typing = (await stream.item_where(lambda item: item.get("typing") is not None))["typing"]
+        assert typing["writer"] == "agent:alice"
+        await stream.item_where(lambda item: item.get("title") == "a title")
+        await stream.item_where(lambda item: item.get("bells") == 1)
+        await stream.item_where(lambda item: (item.get("needs_input") or {}).get("kind") == "input")
+        await stream.item_where(lambda item: "typing" in item and item["typing"] is None)
+        await client.call("term_keys", name=name, keys="x\r")
 
 
 async def test_connections_that_are_cut_leave_nothing(

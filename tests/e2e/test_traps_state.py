@@ -150,7 +150,7 @@ def test_trap_22_a_damaged_workspace_is_set_aside_and_nothing_else_is_lost(
     daemon = killed.daemon
     daemon.state.workspace.write_bytes(content)
     daemon.start()
-    assert daemon.call("term_list") == {"result": []}
+    assert daemon.call("term_list") == {"result": [], "of_agents": []}
     assert kept_aside(daemon.state.directory, "workspace.json") == [content]
     assert "damaged file set aside" in daemon.log
     assert [each["seq"] for each in killed.records()] == [0, 1, 2]

@@ -197,7 +197,8 @@ def test_time_runs_out(terminal: LiveTerminal, gate: Gate) -> None:
 def test_a_flood_is_searched_and_a_dear_pattern_holds_nobody_up(
     terminal: LiveTerminal, gate: Gate
 ) -> None:
-    running = terminal.start(f"seq 1 300000; {gate.hold}; echo needle")
+    # The echo of the line, which may come after the call, does not match.
+    running = terminal.start(f"seq 1 300000; {gate.hold}; echo nee''dle")
     pending = waiting(terminal, pattern="need(le)+")
     dear = waiting(terminal, pattern=r"(\d*)*(1|11)+x")
     gate.wait_reached()

@@ -28,7 +28,7 @@ def workspace(daemon: DaemonProcess, tmp_path: Path) -> Iterator[str]:
     """A workspace in a directory of its own."""
     name = f"w{next(_numbers)}"
     reply = daemon.call("workspace_create", workspace=name, directory=str(tmp_path))
-    assert reply == {"workspace_id": name, "directory": str(tmp_path), "shells": []}
+    assert reply == {"workspace_id": name, "directory": str(tmp_path), "shells": [], "agent": None}
     yield name
     if name in names(daemon):
         daemon.call("workspace_delete", workspace=name, purge=True)

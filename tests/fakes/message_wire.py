@@ -120,5 +120,5 @@ class MemoryDaemon:
             end.send(type="error", id=None, code="forbidden", message="the key is not valid")
             end.cut()
             return
-        end.send(type="hello", version=1, server="test/0", handle=None)
+        end.send(type="hello", version=1, server="test/0", instance="one", handle=None)
         self._ends.send_nowait(end)

@@ -13,6 +13,7 @@ import trio
 from actors import Actor, ChildSpec, SupervisorSpec, System
 from actors.faults import RUNTIME, FaultTable
 from aegis.journal.faults import JOURNAL
+from aegis.journal.folding import load
 from aegis.journal.opening import open_ledger
 from aegis.protocol.agent_events import PermissionAnswer
 from aegis.protocol.requests import (
@@ -25,7 +26,7 @@ from aegis.protocol.requests import (
 )
 from aegis.requests.desk import RequestDesk
 from aegis.requests.faults import REQUESTS
-from aegis.requests.loading import load
+from aegis.requests.ledger import Fold
 from tests.chaos.exhaustive import Evidence, World
 from tests.chaos.machine.disk_model import Image
 from tests.chaos.machine.simulated_disk import SimulatedDisk
@@ -149,7 +150,7 @@ class Answers:
     def recover(self, disk: SimulatedDisk) -> dict[str, tuple[str, str | None, str]]:
         opened = open_ledger(disk, LEDGER)
         disk.close(opened.fd)
-        fold = load(disk, LEDGER, opened.length)
+        fold = load(disk, LEDGER, opened.length, Fold())
         found: dict[str, tuple[str, str | None, str]] = {}
         for each in fold.records:
             kind = each.answer.kind if isinstance(each.answer, PermissionAnswer) else None

@@ -26,6 +26,7 @@ from aegis.inboxes.loading import newest_messages
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.disk import read_file
 from aegis.journal.faults import JOURNAL
+from aegis.journal.folding import load
 from aegis.journal.ledger import scan
 from aegis.journal.opening import open_ledger
 from aegis.processes.process_scan import ProcessScan
@@ -34,7 +35,7 @@ from aegis.protocol.inboxes import Handoff, ReadInbox
 from aegis.protocol.requests import AnswerRequest, ListRequests
 from aegis.requests.desk import RequestDesk
 from aegis.requests.faults import REQUESTS
-from aegis.requests.loading import load
+from aegis.requests.ledger import Fold
 from tests.chaos.checking.agent_evidence import Effect, UserFrame
 from tests.chaos.exhaustive import Evidence, World
 from tests.chaos.histories.tree import CONFIGURATION, SimulatedKeys
@@ -130,7 +131,7 @@ class Turns:
                 machine = Machine(nursery, world.simulation.chance)
 
                 async def live() -> None:
-                    spec = _tree(world, machine, f"life{next(lives)}")
+                    spec = session_tree(world, machine, f"life{next(lives)}")
                     async with world.simulation.open_system(spec) as system:
                         await _Client(world, system, numbers).play()
 
@@ -139,15 +140,15 @@ class Turns:
 
     def recover(self, disk: SimulatedDisk) -> Held:
         roster = Roster()
-        for line in _lines(disk, ROSTER):
-            roster.take(line)
+        for line in ledger_lines(disk, ROSTER):
+            roster.apply(line)
         turns: dict[str, dict[str, str]] = {}
         losses: set[str] = set()
         closed: set[str] = set()
         for id_ in roster.by_id:
             known = turns[id_] = {}
             by_number: dict[int, str] = {}
-            for entry in _lines(disk, AGENTS_DIRECTORY / id_ / "transcript.jsonl"):
+            for entry in ledger_lines(disk, AGENTS_DIRECTORY / id_ / "transcript.jsonl"):
                 match entry:
                     case {"kind": "turn_opened", "turn": int(number), "uuid": str(uuid)}:
                         by_number[number] = uuid
@@ -163,7 +164,7 @@ class Turns:
             turns,
             frozenset(losses),
             frozenset(closed),
-            {handle: _inbox(disk, handle) for handle in (AGENT, CLIENT)},
+            {handle: inbox_ids(disk, handle) for handle in (AGENT, CLIENT)},
             _answers(disk),
         )
 
@@ -285,7 +286,8 @@ class _Client:
         return [each.fields for each in found.result if each.kind == kind]
 
 
-def _tree(world: World, machine: Machine, life: str) -> SupervisorSpec:
+def session_tree(world: World, machine: Machine, life: str) -> SupervisorSpec:
+    """Return a daemon's tree with sessions, inboxes and requests, and nothing else."""
     programs = Programs(
         configuration=attrs.evolve(CONFIGURATION, default_agent="asks"),
         keys=SimulatedKeys(),
@@ -322,14 +324,15 @@ def _tree(world: World, machine: Machine, life: str) -> SupervisorSpec:
     )
 
 
-def _lines(disk: SimulatedDisk, path: Path) -> list[dict[str, Any]]:
+def ledger_lines(disk: SimulatedDisk, path: Path) -> list[dict[str, Any]]:
     """Return the lines of a ledger, as a start of the daemon leaves it."""
     disk.close(open_ledger(disk, path).fd)
     data = read_file(disk, path, max_bytes=MOST_BYTES) or b""
     return [line.fields for line in scan(data).lines]
 
 
-def _inbox(disk: SimulatedDisk, handle: str) -> tuple[str, ...]:
+def inbox_ids(disk: SimulatedDisk, handle: str) -> tuple[str, ...]:
+    """Return the ids of the messages of an inbox, as a start of the daemon leaves it."""
     path = INBOXES_DIRECTORY / f"{handle}.jsonl"
     opened = open_ledger(disk, path)
     disk.close(opened.fd)
@@ -341,7 +344,7 @@ def _answers(disk: SimulatedDisk) -> dict[str, str]:
     opened = open_ledger(disk, LEDGER)
     disk.close(opened.fd)
     found = {}
-    for each in load(disk, LEDGER, opened.length).records:
+    for each in load(disk, LEDGER, opened.length, Fold()).records:
         answer: Any = each.answer
         found[str((each.input or {})["command"]).split()[-1]] = (
             "" if answer is None else answer.kind

@@ -16,7 +16,9 @@ from tests.faults.conftest import PROPERTY
 from tests.faults.inboxes import HandOver
 from tests.faults.ledgers import Append
 from tests.faults.names import NamedWorkspaces, OpenTerminals, Subscriptions
+from tests.faults.queues import Tasks
 from tests.faults.raw_logs import Rotation
+from tests.faults.renaming import Renames
 from tests.faults.requests import Answers
 from tests.faults.sessions import Turns
 from tests.faults.terminals import OnTerminals, Purge, Recovery, Spawn, StartRunFinish, TypeAhead
@@ -28,7 +30,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     HandOver(),
     HandOver(name="deferred inbox hand-over", deferred=("bob",)),
     Answers(),
+    Tasks(),
     Turns(),
+    Renames(),
     Transcripts(),
     Subscriptions(),
     OpenTerminals(),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from aegis.errors import AegisError, Forbidden, InvalidRequest
+from aegis.inboxes.handoffs import NoSessions
 from aegis.inboxes.router import HandleSeen
 from aegis.protocol.inboxes import Handoff, MessageList, ReadInbox, Receipt
 from tests.aegis.inboxes.harness import open_inboxes, router
@@ -55,10 +56,7 @@ async def test_only_a_session_can_be_interrupted(tmp_path: Path) -> None:
         assert (await ref.ask(ReadInbox(from_handle="builder"))).messages == []
 
 
-class Strict:
-    def session_of(self, handle: str) -> str | None:
-        return None
-
+class Strict(NoSessions):
     def refuse_handoff(
         self, sender: str, target: str, *, interrupts: bool, now: float
     ) -> AegisError | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aegis.journal.ledger import Append
 from aegis.protocol.agent_events import RequestOption
 from aegis.protocol.requests import (
     Answerer,
@@ -16,7 +17,6 @@ from aegis.protocol.requests import (
 from aegis.requests.events import (
     Action,
     Answering,
-    Append,
     Apply,
     Changed,
     Delivered,

@@ -19,7 +19,13 @@ Entry = Mapping[str, Any]
 WORK = re.compile(r"@work[.][0-9]+[.][a-z]+@")
 """The token of an order, unique, as part of the message."""
 
-OrderKind = Literal["interrupt", "restart", "close"]
+
+def is_worker(session: Entry) -> bool:
+    """Return whether a session was opened for a task: its queue closes it."""
+    return str(session.get("spawned_by", "")).startswith("queue:")
+
+
+OrderKind = Literal["interrupt", "restart", "close", "resume", "purge"]
 
 
 # Requests of clients.
@@ -27,13 +33,17 @@ OrderKind = Literal["interrupt", "restart", "close"]
 
 @attrs.frozen(kw_only=True)
 class Spawned:
-    """A spawn under a chosen handle. ``done`` as in ``Change``; ``id`` is that of the session."""
+    """A spawn under a chosen handle. ``done`` as in ``Change``; ``id`` is that of the session.
+
+    ``fork_of`` is the handle of the session whose conversation was to be copied.
+    """
 
     handle: str
     span: Span
     done: bool | None
     id: str | None = None
     prompt: str | None = None
+    fork_of: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -49,12 +59,16 @@ class Work:
 
 @attrs.frozen(kw_only=True)
 class Ordered:
-    """An order to a session by a client; ``done`` as in ``Change``."""
+    """An order to a session by a client; ``done`` as in ``Change``.
+
+    ``prompt`` is the message of a resume.
+    """
 
     kind: OrderKind
     handle: str
     span: Span
     done: bool | None
+    prompt: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -76,8 +90,9 @@ class Process:
     """One process of an agent's program.
 
     ``resumes`` is the conversation that it was to resume, ``conversation`` the one that it had,
-    empty if it refused. ``is_primed``: it got the last texts of a lost conversation.
-    ``beside`` names processes of the same session that lived when it began.
+    empty if it refused. ``is_fork``: it was to copy the conversation ``resumes`` and have the copy.
+    ``is_primed``: it got the last texts of a lost conversation. ``beside`` names processes of the
+    same session that lived when it began.
     """
 
     number: int
@@ -87,6 +102,7 @@ class Process:
     conversation: str = ""
     is_ready: bool = False
     is_primed: bool = False
+    is_fork: bool = False
     beside: tuple[str, ...] = ()
 
 
@@ -138,9 +154,10 @@ class Effect:
 class AgentEvidence:
     """Everything about agents.
 
-    ``sessions`` is the final list, closed ones too, ``transcripts`` by id of the session.
-    ``inboxes`` are all messages by handle, of sessions and of people. ``requests`` is the final
-    list, and ``waits`` has the tokens of questions that live processes still waited for.
+    ``sessions`` is the final list, closed ones too, ``transcripts`` by id of the session, ``files``
+    the ids of sessions that have files. ``inboxes`` are all messages by handle, of sessions and of
+    people. ``requests`` is the final list, and ``waits`` has the tokens of questions that live
+    processes still waited for.
     ``stuck`` names sessions that did not come to rest in the undisturbed last life, and why.
     ``reads_late``: programs logged frames when they had read them. So an answer may have been lost
     with its process, and the moment of its effect is too late.
@@ -157,6 +174,7 @@ class AgentEvidence:
     effects: tuple[Effect, ...] = ()
     sessions: tuple[Entry, ...] = ()
     transcripts: Mapping[str, tuple[Entry, ...]] = attrs.field(factory=dict)
+    files: tuple[str, ...] = ()
     inboxes: Mapping[str, tuple[Message, ...]] = attrs.field(factory=dict)
     requests: tuple[Entry, ...] = ()
     waits: frozenset[str] = frozenset()

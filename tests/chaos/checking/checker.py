@@ -13,6 +13,7 @@ import attrs
 
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.evidence import Evidence
+from tests.chaos.checking.group_rules import GROUP_RULES
 from tests.chaos.checking.inbox_rules import INBOX_RULES
 from tests.chaos.checking.life_rules import LIFE_RULES
 from tests.chaos.checking.outcome_rules import OUTCOME_RULES
@@ -21,6 +22,7 @@ from tests.chaos.checking.record_rules import RECORD_RULES
 from tests.chaos.checking.request_rules import REQUEST_RULES
 from tests.chaos.checking.rule import Rule
 from tests.chaos.checking.session_rules import SESSION_RULES
+from tests.chaos.checking.task_rules import TASK_RULES
 from tests.chaos.checking.terminal_rules import TERMINAL_RULES
 from tests.chaos.checking.turn_rules import TURN_RULES
 from tests.chaos.checking.wake_rules import WAKE_RULES
@@ -36,6 +38,8 @@ RULES: Mapping[str, Rule] = {
     **TURN_RULES,
     **REQUEST_RULES,
     **SESSION_RULES,
+    **TASK_RULES,
+    **GROUP_RULES,
 }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from tests.chaos.checking.agent_evidence import AgentEvidence
+from tests.chaos.checking.group_evidence import GroupEvidence
 from tests.chaos.checking.observations import (
     UNKNOWN,
     Ask,
@@ -27,6 +28,7 @@ from tests.chaos.checking.observations import (
     Subscribing,
     Waited,
 )
+from tests.chaos.checking.task_evidence import TaskEvidence
 
 
 @attrs.frozen(kw_only=True)
@@ -142,6 +144,8 @@ class Evidence:
     deaths: tuple[Death, ...] = ()
     remains: tuple[Remains, ...] = ()
     agents: AgentEvidence = attrs.field(factory=AgentEvidence)
+    tasks: TaskEvidence = attrs.field(factory=TaskEvidence)
+    groups: GroupEvidence = attrs.field(factory=GroupEvidence)
 
     @property
     def by_token(self) -> dict[str, Command]:

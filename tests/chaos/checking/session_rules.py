@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.chaos.checking.agent_evidence import AgentEvidence, Process
+from tests.chaos.checking.agent_evidence import AgentEvidence, Ordered, Process, is_worker
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.rule import Rule
 
@@ -18,12 +18,28 @@ def _of_session(agents: AgentEvidence) -> dict[str, list[Process]]:
     return found
 
 
+def _handles(agents: AgentEvidence) -> dict[str, str]:
+    """Return the handles of sessions by id, as far as a client was shown the id."""
+    spawned = {each.id: each.handle for each in agents.spawned if each.id is not None}
+    return {**spawned, **{each["id"]: each["handle"] for each in agents.sessions}}
+
+
+def _forks(agents: AgentEvidence) -> dict[str, set[str]]:
+    """Return the handles that a fork may have, each with those of the sessions it may be of."""
+    found: dict[str, set[str]] = {}
+    for each in agents.spawned:
+        if each.fork_of is not None and each.done is not False:
+            found.setdefault(each.handle, set()).add(each.fork_of)
+    return found
+
+
 def _silently_new(case: Case) -> Iterator[str]:
     """Find new conversations of a session that had one, without the last texts of that one."""
     agents = case.evidence.agents
+    handles, forks = _handles(agents), _forks(agents)
     for session, processes in _of_session(agents).items():
         for each in processes:
-            had_one = any(
+            had_one = handles.get(session) in forks or any(
                 frame.session == session and frame.moment < each.begun for frame in agents.frames
             )
             is_new = each.is_ready and each.resumes is None
@@ -46,6 +62,37 @@ def _not_resumed(case: Case) -> Iterator[str]:
             known = each.resumes or known
 
 
+def _wrong_conversation(case: Case) -> Iterator[str]:
+    """Find conversations that were resumed by another session than their own, or copied wrongly.
+
+    A fork copies a conversation of its origin, before its own first turn.
+    """
+    agents = case.evidence.agents
+    handles, forks = _handles(agents), _forks(agents)
+    for session, processes in _of_session(agents).items():
+        origins = forks.get(handles.get(session, ""), set())
+        for each in processes:
+            if each.resumes is None:
+                continue
+            owners = {
+                other.session
+                for other in agents.processes
+                if other.conversation == each.resumes and other.number < each.number
+            }
+            own = {session} if not each.is_fork else owners - {session}
+            if each.is_fork and session in handles:
+                own = {one for one in own if handles.get(one, "") in {*origins, ""}}
+            if not owners & own:
+                verb = "copied" if each.is_fork else "resumed"
+                yield f"process {each.number} of {session} {verb} {each.resumes} of {owners}"
+            if each.is_fork and _had_turns(agents, session, each.begun):
+                yield f"process {each.number} of {session} copied again, after a turn"
+
+
+def _had_turns(agents: AgentEvidence, session: str, before: int) -> bool:
+    return any(each.session == session and each.moment < before for each in agents.frames)
+
+
 def _two_processes(case: Case) -> Iterator[str]:
     """Find processes that began while another one of the session lived."""
     for each in case.evidence.agents.processes:
@@ -57,7 +104,10 @@ def _lost(case: Case) -> Iterator[str]:
     """Find acknowledged sessions that are not in the final list, or do not work at the end."""
     agents = case.evidence.agents
     by_id = {each["id"]: each for each in agents.sessions}
+    purged = {each.handle for each in _orders(agents, "purge")}
     for spawn in agents.spawned:
+        if spawn.id not in by_id and spawn.handle in purged:
+            continue
         if spawn.done and by_id.get(spawn.id or "", {}).get("handle") != spawn.handle:
             yield f"{spawn.handle} was spawned as {spawn.id} and is not listed"
     for each in agents.stuck:
@@ -76,34 +126,70 @@ def _handle_twice(case: Case) -> Iterator[str]:
             yield f"the handle {handle} was given {times} times"
 
 
+def _orders(agents: AgentEvidence, *kinds: str, handle: str | None = None) -> list[Ordered]:
+    """Return the orders of these kinds that were carried out, or may have been."""
+    return [
+        each
+        for each in agents.ordered
+        if each.kind in kinds and each.done is not False and handle in (None, each.handle)
+    ]
+
+
 def _not_closed(case: Case) -> Iterator[str]:
-    """Find closed sessions that live on, and sessions that nobody closed."""
+    """Find sessions whose final state is not that of the last close or resume."""
+    agents, members = case.evidence.agents, case.evidence.groups.members
+    for session in agents.sessions:
+        handle, is_closed = session["handle"], session["state"] == "closed"
+        closes = _orders(agents, "close", "purge", handle=handle)
+        resumes = _orders(agents, "resume", handle=handle)
+        for each in closes:
+            if each.done and not is_closed and _all_before(resumes, each):
+                yield f"{handle} was closed and is {session['state']}"
+        for each in resumes:
+            if each.done and is_closed and _all_before(closes, each):
+                yield f"{handle} was resumed, and is closed"
+        if is_closed and not (closes or is_worker(session) or members & {handle, session["id"]}):
+            yield f"{handle} is closed, and nobody closed it"
+
+
+def _all_before(orders: list[Ordered], order: Ordered) -> bool:
+    return all(each.span.is_before(order.span) for each in orders)
+
+
+def _started_late(case: Case) -> Iterator[str]:
+    """Find processes that began after the close of their session."""
+    agents = case.evidence.agents
+    handles = _handles(agents)
+    for process in agents.processes:
+        handle = handles.get(process.session, "")
+        for close in _orders(agents, "close", "purge", handle=handle):
+            if not close.done or process.begun < close.span.last:
+                continue
+            resumes = _orders(agents, "resume", handle=handle) if close.kind == "close" else []
+            if _all_before([each for each in resumes if each.span.asked < process.begun], close):
+                yield f"process {process.number} began after the {close.kind} of {handle}"
+
+
+def _not_purged(case: Case) -> Iterator[str]:
+    """Find purged sessions that are listed, and files of sessions that are not."""
     agents = case.evidence.agents
     for session in agents.sessions:
-        closes = [
-            each
-            for each in agents.ordered
-            if each.kind == "close" and each.handle == session["handle"]
-        ]
-        is_closed = session["state"] == "closed"
-        sure = [each for each in closes if each.done]
-        if sure and not is_closed:
-            yield f"{session['handle']} was closed and is {session['state']}"
-        if is_closed and not [each for each in closes if each.done is not False]:
-            yield f"{session['handle']} is closed, and nobody closed it"
-        for process in agents.processes:
-            late = process.session == session["id"] and [
-                each for each in sure if each.span.last < process.begun
-            ]
-            if late:
-                yield f"process {process.number} began after the close of {session['handle']}"
+        if any(each.done for each in _orders(agents, "purge", handle=session["handle"])):
+            yield f"{session['handle']} was purged and is {session['state']}"
+    listed = {each["id"] for each in agents.sessions}
+    for each in agents.files:
+        if each not in listed:
+            yield f"{each} has files, and is no session"
 
 
 SESSION_RULES: dict[str, Rule] = {
     "silently new": Rule("G17", _silently_new),
     "not resumed": Rule("G17", _not_resumed),
+    "wrong conversation": Rule("G17", _wrong_conversation),
     "two processes": Rule("G17", _two_processes),
     "session lost": Rule("G17", _lost),
     "handle twice": Rule("G17", _handle_twice),
     "not closed": Rule("G17", _not_closed),
+    "started late": Rule("G17", _started_late),
+    "not purged": Rule("G17", _not_purged),
 }

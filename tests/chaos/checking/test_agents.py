@@ -129,6 +129,40 @@ def with_processes(*processes: Process) -> AgentEvidence:
     return attrs.evolve(SOUND, processes=processes)
 
 
+FAY = "id-fay"
+COPY = Process(
+    number=3, session=FAY, begun=60, resumes="c1", conversation="c9", is_ready=True, is_fork=True
+)
+FORKED = attrs.evolve(
+    SOUND,
+    spawned=(
+        *SOUND.spawned,
+        Spawned(handle="fay", span=Span(55, 56), done=True, id=FAY, fork_of="ann"),
+    ),
+    processes=(*SOUND.processes, COPY),
+    sessions=(*SOUND.sessions, session(FAY, "fay")),
+    transcripts={**SOUND.transcripts, FAY: ({"kind": "ready", "conversation": "c9"},)},
+)
+PURGE = Ordered(kind="purge", handle="ben", span=Span(70, 71), done=True)
+PURGED = attrs.evolve(SOUND, ordered=(CLOSE, PURGE), sessions=(session(ANN, "ann"),), files=(ANN,))
+RESUME = Ordered(kind="resume", handle="ben", span=Span(70, 71), done=True)
+REOPENED = attrs.evolve(
+    SOUND,
+    ordered=(CLOSE, RESUME),
+    sessions=(session(ANN, "ann"), session(BEN, "ben")),
+    inboxes={**SOUND.inboxes, "ben": ()},
+    processes=(
+        *SOUND.processes,
+        Process(number=3, session=BEN, begun=75, resumes=None, is_ready=True),
+    ),
+)
+
+
+def with_copy(*more: Process, **fields: Any) -> AgentEvidence:
+    processes = (*SOUND.processes, attrs.evolve(COPY, **fields), *more)
+    return attrs.evolve(FORKED, processes=processes)
+
+
 ENTRIES = tuple(each for each in SOUND.transcripts[ANN] if each["kind"] != "ready")
 FRESH = attrs.evolve(RESUMED, resumes=None, conversation="c2")
 LATE = attrs.evolve(RESUMED, number=3, session=BEN, begun=60, resumes=None)
@@ -254,7 +288,51 @@ BROKEN: dict[str, tuple[set[str], AgentEvidence]] = {
         {"not closed"},
         attrs.evolve(SOUND, ordered=()),
     ),
-    "a process after the close": ({"not closed"}, with_processes(WORKED, RESUMED, LATE)),
+    "a process after the close": ({"started late"}, with_processes(WORKED, RESUMED, LATE)),
+    "a process after the purge of a resumed session": (
+        {"started late"},
+        attrs.evolve(
+            PURGED,
+            ordered=(CLOSE, attrs.evolve(RESUME, span=Span(55, 56)), PURGE),
+            processes=(WORKED, RESUMED, attrs.evolve(LATE, begun=75)),
+        ),
+    ),
+    "a resumed session that is closed": (
+        {"not closed"},
+        attrs.evolve(SOUND, ordered=(CLOSE, RESUME)),
+    ),
+    "a message of a resume that is gone": (
+        {"work lost"},
+        attrs.evolve(REOPENED, ordered=(CLOSE, attrs.evolve(RESUME, prompt=LOST))),
+    ),
+    "a purged session that is listed": (
+        {"not purged"},
+        attrs.evolve(SOUND, ordered=(CLOSE, PURGE)),
+    ),
+    "files of a purged session": ({"not purged"}, attrs.evolve(PURGED, files=(ANN, BEN))),
+    "a fork in its origin's conversation": ({"wrong conversation"}, with_copy(is_fork=False)),
+    "a fork of a conversation that its origin never had": (
+        {"wrong conversation"},
+        with_copy(resumes="c7"),
+    ),
+    "a fork that began a new conversation": (
+        {"silently new"},
+        with_copy(resumes=None, is_fork=False),
+    ),
+    "a conversation that was copied again after a turn": (
+        {"wrong conversation"},
+        attrs.evolve(
+            with_copy(attrs.evolve(COPY, number=4, begun=65)),
+            frames=(
+                *SOUND.frames,
+                UserFrame(process=3, session=FAY, uuid="u9", tokens=(), moment=61),
+            ),
+            transcripts={
+                **FORKED.transcripts,
+                FAY: ({**opened(1), "uuid": "u9"}, ended(1, "interrupted")),
+            },
+        ),
+    ),
 }
 
 
@@ -275,8 +353,13 @@ def evidence(agents: AgentEvidence) -> Evidence:
     )
 
 
-def test_a_sound_history_of_agents_breaks_no_rule() -> None:
-    assert violations(evidence(SOUND)) == []
+@pytest.mark.parametrize(
+    "agents",
+    [SOUND, FORKED, PURGED, REOPENED],
+    ids=["sessions", "a fork", "a purge", "a session that is opened again"],
+)
+def test_a_sound_history_of_agents_breaks_no_rule(agents: AgentEvidence) -> None:
+    assert violations(evidence(agents)) == []
 
 
 @pytest.mark.parametrize(("rules", "agents"), BROKEN.values(), ids=BROKEN)

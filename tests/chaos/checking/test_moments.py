@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from tests.chaos.checking import test_agents, test_checker
+from tests.chaos.checking import test_agents, test_checker, test_groups, test_tasks
 from tests.chaos.checking.checker import RULES, violations
 from tests.chaos.checking.evidence import Answer, Evidence, Handoff, Life, SeenRecord
 from tests.chaos.checking.observations import (
@@ -584,10 +584,15 @@ def test_what_breaks_two_promises_is_named_by_both_rules(
 
 def test_each_rule_is_broken_by_some_case() -> None:
     broken = {rule for rule, _ in (*BROKEN.values(), *test_checker.BROKEN.values())}
-    several = (*BROKEN_TWICE.values(), *test_agents.BROKEN.values())
+    broken |= {rule for rule, _ in test_tasks.BROKEN.values()}
+    several = (
+        *BROKEN_TWICE.values(),
+        *test_agents.BROKEN.values(),
+        *test_groups.BROKEN.values(),
+    )
     assert broken.union(*(rules for rules, _ in several)) == set(RULES)
 
 
 def test_every_rule_names_the_guarantee_that_it_holds() -> None:
-    known = {TERMINALS, *(f"G{number}" for number in range(1, 18))}
+    known = {TERMINALS, *(f"G{number}" for number in range(1, 22))}
     assert {rule.guarantee for rule in RULES.values()} <= known

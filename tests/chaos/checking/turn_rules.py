@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from tests.chaos.checking.agent_evidence import WORK, AgentEvidence, Entry
+from tests.chaos.checking.agent_evidence import WORK, AgentEvidence, Entry, is_worker
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.rule import Rule
+
+CANCELLING = ("interrupt", "restart", "close", "purge")
+"""The orders that end a turn."""
 
 LOSSES = ("interrupted", "failed", "limited")
 """The outcomes that are reported to the senders of a turn."""
@@ -28,6 +31,21 @@ def _handles(agents: AgentEvidence) -> dict[str, str]:
     return {each["id"]: each["handle"] for each in agents.sessions}
 
 
+def _is_purged(agents: AgentEvidence, session: str) -> bool:
+    """Return whether an unlisted session may have been purged; its handle may not be known."""
+    handle = next((each.handle for each in agents.spawned if each.id == session), None)
+    return any(
+        each.kind == "purge" and each.done is not False and handle in (None, each.handle)
+        for each in agents.ordered
+    )
+
+
+def _is_empty_fork(agents: AgentEvidence, session: Entry) -> bool:
+    """Return whether a session failed as a fork, because there was nothing to copy."""
+    own = [each for each in agents.processes if each.session == session["id"]]
+    return session["state"] == "error" and bool(own) and all(each.is_fork for each in own)
+
+
 def _tokens(agents: AgentEvidence, handle: str) -> Mapping[str, str]:
     """Return the bodies of an inbox by id of the message."""
     return {each["id"]: each["body"] for each in agents.inboxes.get(handle, ())}
@@ -40,15 +58,20 @@ def _sent_twice(case: Case) -> Iterator[str]:
         if times > 1:
             yield f"the turn {uuid} was sent {times} times"
     tokens = Counter(token for each in agents.frames for token in each.tokens)
+    of_tasks = {each.token for each in case.evidence.tasks.enqueued}
+    of_tasks |= {each.token for each in case.evidence.groups.sent}  # one for each member
     for token, times in tokens.items():
-        if times > 1:
+        if times > 1 and token not in of_tasks:  # a task may have several attempts
             yield f"the message {token} was sent {times} times"
 
 
 def _not_opened(case: Case) -> Iterator[str]:
     """Find turns that were sent and are not in the transcript: they were not durable before."""
     agents = case.evidence.agents
+    listed = _handles(agents)
     for frame in agents.frames:
+        if frame.session not in listed and _is_purged(agents, frame.session):
+            continue
         if frame.uuid not in _turns(agents, frame.session):
             yield f"the turn {frame.uuid} was sent to {frame.session} and is in no transcript"
 
@@ -71,7 +94,14 @@ def _wrong_end(case: Case) -> Iterator[str]:
     """Find turns with a success or failure that the program did not report for them."""
     agents = case.evidence.agents
     reported = {each.uuid: each.outcome for each in agents.reported}
-    ordered = {each.handle for each in agents.ordered if each.done is not False}
+    ordered = {
+        each.handle for each in agents.ordered if each.kind in CANCELLING and each.done is not False
+    }
+    ordered |= {each["handle"] for each in agents.sessions if is_worker(each)}
+    members = case.evidence.groups.members  # losers are interrupted
+    ordered |= {
+        each["handle"] for each in agents.sessions if members & {each["handle"], each["id"]}
+    }
     for session, handle in _handles(agents).items():
         ends = _ends(agents, session)
         for uuid, turn in _turns(agents, session).items():
@@ -98,6 +128,7 @@ def _not_one_end(case: Case) -> Iterator[str]:
     """Find turns without an end, or with several, and messages in no turn or in several."""
     agents = case.evidence.agents
     closed = {each["id"] for each in agents.sessions if each["state"] == "closed"}
+    closed |= {each["id"] for each in agents.sessions if _is_empty_fork(agents, each)}
     for session, handle in _handles(agents).items():
         opened = agents.entries(session, "turn_opened")
         numbers = [each["turn"] for each in opened]
@@ -155,6 +186,10 @@ def _work_lost(case: Case) -> Iterator[str]:
         prompt = _tokens(agents, spawn.handle).get(f"spawn:{spawn.id}")
         if spawn.done and spawn.prompt is not None and prompt != spawn.prompt:
             yield f"{spawn.handle} was spawned with {spawn.prompt}; it got {prompt}"
+    for order in agents.ordered:
+        bodies = _tokens(agents, order.handle).values()
+        if order.done and order.prompt is not None and order.prompt not in bodies:
+            yield f"{order.handle} was resumed with {order.prompt}, which is in no inbox"
     for handle, messages in agents.inboxes.items():
         for message, times in Counter(each["id"] for each in messages).items():
             if times > 1:

@@ -42,6 +42,7 @@ POINTS: Mapping[str, int] = {
     "actor.setup.after[Driver]": 3,
     "actor.setup.after[AgentDirectory]": 1,
     "actor.setup.after[RequestDesk]": 1,
+    "purge.rename.after": 1,
 }
 """The fault points that may be struck, with the most passes that precede the strike."""
 
@@ -62,7 +63,7 @@ def _by(drawing: Drawing, most: float = 0.3) -> str | None:
 
 
 def _agent(drawing: Drawing) -> str:
-    return drawing.one_of((s.ANN, s.ANN, s.BEN, s.BEN, s.CLEO, s.DAN))
+    return drawing.one_of((s.ANN, s.ANN, s.BEN, s.BEN, s.CLEO, s.DAN, s.FAY, s.GUS))
 
 
 def _kind(drawing: Drawing) -> str:
@@ -95,8 +96,27 @@ def _restart(drawing: Drawing, who: dict[str, Any]) -> s.Step:
 
 
 def _close(drawing: Drawing, who: dict[str, Any]) -> s.Step:
-    agent = drawing.one_of((s.BEN, s.CLEO, s.DAN))
+    agent = drawing.one_of((s.BEN, s.BEN, s.CLEO, s.DAN, s.FAY))
     return s.CloseAgentStep(**who, agent=agent, by=_by(drawing, 0.2))
+
+
+def _maybe_work(drawing: Drawing) -> str | None:
+    return _kind(drawing) if drawing.chance.random() < 0.6 else None
+
+
+def _resume(drawing: Drawing, who: dict[str, Any]) -> s.Step:
+    agent = drawing.one_of((s.BEN, s.BEN, s.CLEO, s.DAN, s.FAY))
+    return s.ResumeAgentStep(**who, agent=agent, work=_maybe_work(drawing))
+
+
+def _fork(drawing: Drawing, who: dict[str, Any]) -> s.Step:
+    fork = drawing.one_of((s.FAY, s.GUS))
+    agent = drawing.one_of((s.ANN, s.ANN, s.BEN, s.FAY))
+    return s.ForkAgentStep(**who, agent=agent, fork=fork, work=_maybe_work(drawing))
+
+
+def _purge(drawing: Drawing, who: dict[str, Any]) -> s.Step:
+    return s.PurgeAgentStep(**who, agent=drawing.one_of((s.BEN, s.CLEO, s.CLEO, s.DAN, s.FAY)))
 
 
 def _subscribe(drawing: Drawing, who: dict[str, Any]) -> s.Step:
@@ -127,7 +147,10 @@ STEPS: Mapping[Callable[[Any, dict[str, Any]], s.Step], int] = {
     _work: 60,
     _interrupt: 8,
     _restart: 5,
-    _close: 3,
+    _close: 5,
+    _resume: 6,
+    _fork: 8,
+    _purge: 5,
     _subscribe: 3,
     _show: 5,
     _read: 3,

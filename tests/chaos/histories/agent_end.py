@@ -59,10 +59,19 @@ class AgentEnd:
         found = []
         for each in await self._sessions(closed=False):
             unread = await self._messages(each.handle, unread=True)
+            if self._has_nothing_to_copy(each):
+                continue
             if each.state != "idle" or each.waiting or unread:
                 ids = [message["id"] for message in unread]
                 found.append(f"{each.handle} is {each.state} ({each.reason}), unread: {ids}")
         return found
+
+    def _has_nothing_to_copy(self, session: api.AgentInfo) -> bool:
+        """Return whether a fork failed because the conversation to copy was lost before."""
+        own = [each for each in self._world.processes.values() if each.session == session.id]
+        is_fork = bool(own) and all(each.is_fork and not each.is_ready for each in own)
+        is_lost = is_fork and own[-1].resumes not in self._world.conversations
+        return is_lost and session.state == "error"
 
     async def read(self, sound_disk: Callable[[], SimulatedDisk]) -> None:
         """Read sessions, transcripts, inboxes and requests."""
@@ -74,6 +83,12 @@ class AgentEnd:
             path = STATE.agents / each.id / "transcript.jsonl"
             data = read_file(sound_disk(), path, max_bytes=MOST_BYTES) or b""
             notes.transcripts[each.id] = tuple(line.fields for line in scan(data).lines)
+        known = {each.handle for each in notes.spawned if each.done}
+        known |= {each.to for each in notes.work if each.receipt}  # its spawn may be unanswered
+        for handle in sorted(known - {*notes.inboxes}):  # of a purged session
+            notes.inboxes[handle] = await self._messages(handle, unread=False)
+        names = sound_disk().list_directory(STATE.agents)
+        notes.files += [each for each in names if not each.startswith("sessions.jsonl")]
         notes.inboxes[s.HUMAN] = await self._messages(None, unread=False)
         listed = await self._asker.ask(req.ListRequests(state="all", limit=500))
         if listed.value is not None:

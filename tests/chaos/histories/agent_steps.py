@@ -48,7 +48,19 @@ class AgentSteps:
         )
         await self._ask(request, partial(self._spawned, handle, token))
 
-    def _spawned(self, handle: str | None, token: str | None, answered: Answered) -> None:
+    async def fork(self, step: s.ForkAgentStep) -> None:
+        token = None if step.work is None else _token(step.number, step.work)
+        request = api.ForkAgent(handle=step.agent, new_handle=step.fork, prompt=token)
+        await self._ask(request, partial(self._spawned, step.fork, token, fork_of=step.agent))
+
+    def _spawned(
+        self,
+        handle: str | None,
+        token: str | None,
+        answered: Answered,
+        *,
+        fork_of: str | None = None,
+    ) -> None:
         info = answered.value
         name = handle if info is None else info.handle
         self._book.agents.spawned.append(
@@ -58,6 +70,7 @@ class AgentSteps:
                 done=answered.is_done,
                 id=None if info is None else info.id,
                 prompt=token,
+                fork_of=fork_of,
             )
         )
 
@@ -85,9 +98,26 @@ class AgentSteps:
         request = form(handle=step.agent, from_handle=self._caller(step.by))
         await self._ask(request, partial(self._ordered, kind, step.agent))
 
-    def _ordered(self, kind: OrderKind, handle: str, answered: Answered) -> None:
+    async def resume(self, step: s.ResumeAgentStep) -> None:
+        token = None if step.work is None else _token(step.number, step.work)
+        request = api.ResumeSession(handle=step.agent, prompt=token)
+        await self._ask(request, partial(self._ordered, "resume", step.agent, prompt=token))
+
+    async def purge(self, step: s.PurgeAgentStep) -> None:
+        request = api.PurgeAgent(handle=step.agent)
+        await self._ask(request, partial(self._ordered, "purge", step.agent))
+
+    def _ordered(
+        self, kind: OrderKind, handle: str, answered: Answered, *, prompt: str | None = None
+    ) -> None:
         self._book.agents.ordered.append(
-            Ordered(kind=kind, handle=handle, span=answered.span, done=answered.is_done)
+            Ordered(
+                kind=kind,
+                handle=handle,
+                span=answered.span,
+                done=answered.is_done,
+                prompt=prompt,
+            )
         )
 
     async def subscribe(self, step: s.SubscribeAgentStep) -> None:
@@ -149,6 +179,9 @@ DOERS: dict[type[s.Step], Callable[[AgentSteps, Any], Awaitable[None]]] = {
     s.InterruptAgentStep: AgentSteps.order,
     s.RestartAgentStep: AgentSteps.order,
     s.CloseAgentStep: AgentSteps.order,
+    s.ResumeAgentStep: AgentSteps.resume,
+    s.ForkAgentStep: AgentSteps.fork,
+    s.PurgeAgentStep: AgentSteps.purge,
     s.SubscribeAgentStep: AgentSteps.subscribe,
     s.ShowAgentStep: AgentSteps.show,
     s.ReadSessionStep: AgentSteps.read,

@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 
 from tests.chaos.commands import SIMULATED, Kind
 from tests.chaos.histories import agent_drawing as agents
+from tests.chaos.histories import group_drawing as groups
 from tests.chaos.histories import script as s
+from tests.chaos.histories import task_drawing as tasks
 from tests.chaos.strikes import Kind as StrikeKind
 from tests.chaos.strikes import kinds_of_call, kinds_of_point
 
@@ -17,6 +19,12 @@ MOST_FAULTS = 6
 
 WITH_AGENTS = 0.4
 """The share of histories with agents; more than half of their steps are about agents."""
+
+WITH_QUEUES = 0.5
+"""The share of those that use queues too."""
+
+WITH_GROUPS = 0.35
+"""The share of those that use groups too."""
 
 PAUSE_S = 0.02
 """The average pause, in seconds, between two steps of a client."""
@@ -114,6 +122,7 @@ class _Drawing:
         self.clients = clients
         self.steps: Mapping[Drawer, int] = {}
         self.faults: Mapping[FaultDrawer, int] = {}
+        self.points: Mapping[str, int] = {}
 
     def one_of(self, choices: Sequence[str]) -> str:
         return self.chance.choice(choices)
@@ -150,7 +159,13 @@ def make_script(seed: int, *, clients: int = 3, steps: int = 50) -> s.Script:
     drawing = _Drawing(seed, clients)
     has_agents = Random(f"{seed}/agents").random() < WITH_AGENTS
     if has_agents:
-        drawing.steps, drawing.faults = agents.STEPS, agents.FAULTS
+        drawing.steps, drawing.faults, drawing.points = agents.STEPS, agents.FAULTS, agents.POINTS
+    if has_agents and Random(f"{seed}/queues").random() < WITH_QUEUES:
+        drawing.steps = {**drawing.steps, **tasks.STEPS}
+        drawing.points = {**drawing.points, **tasks.POINTS}
+    if has_agents and Random(f"{seed}/groups").random() < WITH_GROUPS:
+        drawing.steps = {**drawing.steps, **groups.STEPS}
+        drawing.points = {**drawing.points, **groups.POINTS}
     drawn = tuple(drawing.step(number) for number in range(steps))
     faults = [_fault(drawing, steps) for _ in range(drawing.chance.randint(1, MOST_FAULTS))]
     ahead = [step.number for step in drawn if isinstance(step, s.TypeAheadStep)]
@@ -344,7 +359,7 @@ def _disk_fault(drawing: _Drawing, step: int) -> s.ScriptFault:
 
 
 def _point_fault(drawing: _Drawing, step: int) -> s.ScriptFault:
-    points = {**POINTS, **agents.POINTS} if drawing.faults else POINTS
+    points = {**POINTS, **drawing.points}
     place = drawing.one_of(tuple(points))
     number = drawing.chance.randint(1, points[place])
     kinds = kinds_of_point(place, may_wait=place in WAITS)

@@ -25,6 +25,7 @@ from actors import System, describe
 from actors.faults import RUNTIME, armed
 from actors.simulate import Simulation, Trace, simulate
 from aegis.agents.faults import AGENTS
+from aegis.groups.faults import GROUPS
 from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.router import HandleSeen
 from aegis.journal.disk import read_file
@@ -33,6 +34,7 @@ from aegis.journal.ledger import scan
 from aegis.protocol import inboxes as box
 from aegis.protocol import terminals as api
 from aegis.protocol.derived.wire import to_plain
+from aegis.queues.faults import QUEUES
 from aegis.requests.faults import REQUESTS
 from aegis.terminals.faults import TERMINALS as TERMINAL_POINTS
 from aegis.terminals.meta import load_settings
@@ -45,7 +47,9 @@ from tests.chaos.histories.agent_end import AgentEnd
 from tests.chaos.histories.asking import Asker
 from tests.chaos.histories.client import Client
 from tests.chaos.histories.daemon import SimulatedDaemon
+from tests.chaos.histories.group_steps import GroupSteps
 from tests.chaos.histories.steps import StepPlayer
+from tests.chaos.histories.task_end import TaskEnd
 from tests.chaos.histories.tree import IMAGE, STATE
 from tests.chaos.histories.trouble import Trouble
 from tests.chaos.machine.disk_images import drawn_image
@@ -57,7 +61,7 @@ from tests.chaos.machine.simulated_processes import Machine
 from tests.chaos.notebook import Notebook
 from tests.chaos.reproducible import reproducible
 
-TABLES = (RUNTIME, JOURNAL, TERMINAL_POINTS, INBOXES, REQUESTS, AGENTS)
+TABLES = (RUNTIME, JOURNAL, TERMINAL_POINTS, INBOXES, REQUESTS, AGENTS, QUEUES, GROUPS)
 NAMES = (s.SHARED, s.DESK, s.SPARE)
 MOST_LIVES = 40
 """The most incarnations, far above a script's deaths: a daemon may be unable to start."""
@@ -140,6 +144,10 @@ class History:
                 self._agents.is_calm = True
                 await self._live(self._end_quietly)
                 self._machines.cancel_scope.cancel()
+
+    @property
+    def _has_groups(self) -> bool:
+        return any(isinstance(each, s.GroupStep) for each in self._script.steps)
 
     @property
     def _is_done(self) -> bool:
@@ -249,6 +257,9 @@ class History:
             await turn.spawn(s.SpawnStep(number=-1, client=s.KEEPER, terminal=name))
         for agent in (s.ANN, s.BEN) if self._script.has_agents else ():
             await turn.do(s.SpawnAgentStep(number=-1, client=s.KEEPER, agent=agent))
+        for group in s.GROUPS if self._has_groups else ():
+            step = s.SpawnGroupStep(number=-1, client=s.KEEPER, group=group, members=2)
+            await turn.do(step)
 
     async def _check_start(
         self, daemon: SimulatedDaemon, system: System, earlier: set[int], hits: int
@@ -301,8 +312,12 @@ class History:
             await self._read_ledger(name, daemon, system)
 
     async def _end_agents(self, asker: Asker) -> None:
+        tasks = TaskEnd(asker, self._book, self._sound_disk)
+        await tasks.settle()
+        await GroupSteps(asker.handle, asker, self._book).settle(self._sound_disk())
         end = AgentEnd(asker, self._book, self._agents)
         await end.settle()
+        await tasks.read()
         await end.read(self._sound_disk)
         end.take_log(self._machine)
 

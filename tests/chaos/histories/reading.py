@@ -19,6 +19,8 @@ from tests.chaos.histories import script as s
 from tests.chaos.histories.agent_steps import AgentSteps
 from tests.chaos.histories.asking import Answered, Asker
 from tests.chaos.histories.client import Client
+from tests.chaos.histories.group_steps import GroupSteps
+from tests.chaos.histories.task_steps import TaskSteps
 from tests.chaos.notebook import Notebook
 
 
@@ -32,6 +34,8 @@ class Reading:
         self._find_id = client.find_id
         self._ask = asker.ask
         self._agents = AgentSteps(client.handle, asker, book)
+        self._tasks = TaskSteps(client.handle, asker, book)
+        self._groups = GroupSteps(client.handle, asker, book)
         self._book = book
 
     async def read_records(self, step: s.ReadRecordsStep) -> None:

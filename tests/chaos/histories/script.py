@@ -7,9 +7,62 @@ another state (a missing terminal, for example), and is checked against that sta
 
 from __future__ import annotations
 
+from typing import Literal
+
 import attrs
 
-from tests.chaos.strikes import Kind as StrikeKind
+from tests.chaos.histories.group_script import (
+    DissolveGroupStep as DissolveGroupStep,
+)
+from tests.chaos.histories.group_script import (
+    GroupBroadcastStep as GroupBroadcastStep,
+)
+from tests.chaos.histories.group_script import (
+    GroupStep as GroupStep,
+)
+from tests.chaos.histories.group_script import (
+    GroupWaitStep as GroupWaitStep,
+)
+from tests.chaos.histories.group_script import (
+    ShowGroupStep as ShowGroupStep,
+)
+from tests.chaos.histories.group_script import (
+    SpawnGroupStep as SpawnGroupStep,
+)
+from tests.chaos.histories.script_faults import (
+    AgentKilledFault as AgentKilledFault,
+)
+from tests.chaos.histories.script_faults import (
+    DiskFault as DiskFault,
+)
+from tests.chaos.histories.script_faults import (
+    ForgottenFault as ForgottenFault,
+)
+from tests.chaos.histories.script_faults import (
+    KillFault as KillFault,
+)
+from tests.chaos.histories.script_faults import (
+    NeverReadsFault as NeverReadsFault,
+)
+from tests.chaos.histories.script_faults import (
+    PointFault as PointFault,
+)
+from tests.chaos.histories.script_faults import (
+    PowerLossFault as PowerLossFault,
+)
+from tests.chaos.histories.script_faults import (
+    ScriptFault as ScriptFault,
+)
+from tests.chaos.histories.script_faults import (
+    ShellKilledFault as ShellKilledFault,
+)
+from tests.chaos.histories.script_faults import (
+    ShellStoppedFault as ShellStoppedFault,
+)
+from tests.chaos.histories.script_faults import (
+    UnstartableFault as UnstartableFault,
+)
+from tests.chaos.histories.script_steps import Step as Step
 
 SHARED, DESK, SPARE = "shared", "desk", "spare"
 """The terminals.
@@ -31,7 +84,17 @@ ANN, BEN, CLEO, DAN = "ann", "ben", "cleo", "dan"
 Any client may spawn each of the others, once.
 """
 
-AGENTS = (ANN, BEN, CLEO, DAN)
+FAY, GUS = "fay", "gus"
+"""The handles of forks: any client may fork a session under each of them, once."""
+
+AGENTS = (ANN, BEN, CLEO, DAN, FAY, GUS)
+
+ONCE, TWICE = "once", "twice"
+"""The queues: of single attempts, one after another; of two attempts, two at a time."""
+
+QUEUES = (ONCE, TWICE)
+
+GROUPS = ("jury", "crew")
 
 HUMAN = "human"
 """The sender of work from a person without a handle."""
@@ -43,18 +106,6 @@ def handle_of(client: int) -> str:
 
 
 # Steps.
-
-
-@attrs.frozen(kw_only=True)
-class Step:
-    """An action of ``client``, ``pause_s`` seconds after the end of its last one.
-
-    ``number`` is its place in the script that was drawn, and identifies it in smaller scripts.
-    """
-
-    number: int
-    client: int
-    pause_s: float = 0.0
 
 
 @attrs.frozen(kw_only=True)
@@ -248,6 +299,26 @@ class CloseAgentStep(AgentStep):
 
 
 @attrs.frozen(kw_only=True)
+class ResumeAgentStep(AgentStep):
+    """Resume the session, which may be closed; ``work`` is the kind of an order with it."""
+
+    work: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ForkAgentStep(AgentStep):
+    """Fork the session as ``fork``; ``work`` is the kind of the first order of the fork."""
+
+    fork: str
+    work: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class PurgeAgentStep(AgentStep):
+    """Close the session and delete its files."""
+
+
+@attrs.frozen(kw_only=True)
 class SubscribeAgentStep(AgentStep):
     """Subscribe the session to a terminal, whose wakes become turns."""
 
@@ -278,92 +349,55 @@ class AnswerStep(Step):
     twice: bool = False
 
 
-# Faults.
+# Steps on queues.
 
 
 @attrs.frozen(kw_only=True)
-class ScriptFault:
-    """A fault that is armed when the step ``step``, or a later one, begins."""
+class QueueStep(Step):
+    """A step on the queue ``queue``."""
 
-    step: int
-
-
-@attrs.frozen(kw_only=True)
-class KillFault(ScriptFault):
-    """A kill with SIGKILL of the daemon, so many seconds later."""
-
-    after_s: float
+    queue: str
 
 
 @attrs.frozen(kw_only=True)
-class PowerLossFault(ScriptFault):
-    """A loss of power, so many seconds later. ``draw`` picks the image of the disk."""
+class EnqueueStep(QueueStep):
+    """Enqueue an order of ``kind``. ``key`` numbers the keys of the client, ``after`` are draws."""
 
-    after_s: float
-    draw: int
-
-
-@attrs.frozen(kw_only=True)
-class DiskFault(ScriptFault):
-    """A fault ``kind`` at the ``number``-th call of this name from then on."""
-
-    call: str
-    number: int
-    kind: StrikeKind
+    kind: str
+    by: str | None = None
+    key: int | None = None
+    callback: bool = True
+    after: tuple[int, ...] = ()
+    priority: int = 0
 
 
 @attrs.frozen(kw_only=True)
-class PointFault(ScriptFault):
-    """A fault ``kind`` at the ``number``-th pass of a fault point from then on."""
+class DelegateStep(QueueStep):
+    """Enqueue an order of ``kind``, and wait so long for its end."""
 
-    place: str
-    number: int
-    kind: StrikeKind
-
-
-@attrs.frozen(kw_only=True)
-class ShellKilledFault(ScriptFault):
-    """A kill with SIGKILL of the shell of a terminal, so many seconds later."""
-
-    terminal: str
-    after_s: float
+    kind: str
+    by: str | None = None
+    timeout_s: float
 
 
 @attrs.frozen(kw_only=True)
-class ShellStoppedFault(ScriptFault):
-    """A stop (SIGSTOP) of the shell of a terminal for so many seconds."""
+class PauseQueueStep(QueueStep):
+    """Pause the queue, or resume it."""
 
-    terminal: str
-    seconds: float
-
-
-@attrs.frozen(kw_only=True)
-class AgentKilledFault(ScriptFault):
-    """A kill with SIGKILL of an agent's process, so many seconds later. ``draw`` picks it."""
-
-    after_s: float
-    draw: int
+    is_paused: bool
 
 
 @attrs.frozen(kw_only=True)
-class ForgottenFault(ScriptFault):
-    """The loss of a conversation that an agent's program keeps. ``draw`` picks it."""
+class ReadTasksStep(QueueStep):
+    """Read the queues, and the tasks of one."""
+
+
+@attrs.frozen(kw_only=True)
+class OrderTaskStep(Step):
+    """Cancel or retry a task; ``draw`` picks it."""
 
     draw: int
-
-
-@attrs.frozen(kw_only=True)
-class UnstartableFault(ScriptFault):
-    """The next ``starts`` processes of agents end before they are ready."""
-
-    starts: int
-
-
-@attrs.frozen(kw_only=True)
-class NeverReadsFault(ScriptFault):
-    """A client that does not read its inbox until the end."""
-
-    client: int
+    what: Literal["cancel", "retry"]
 
 
 @attrs.frozen(kw_only=True)

@@ -48,6 +48,10 @@ class StepPlayer(Reading):
     async def do(self, step: s.Step) -> None:
         if isinstance(step, s.AgentStep | s.AnswerStep):
             await self._agents.do(step)
+        elif isinstance(step, s.QueueStep | s.OrderTaskStep):
+            await self._tasks.do(step)
+        elif isinstance(step, s.GroupStep):
+            await self._groups.do(step)
         else:
             await _DOERS[type(step)](self, step)
 

@@ -46,7 +46,7 @@ def test_every_client_has_something_to_do_and_something_goes_wrong() -> None:
 
 
 def test_every_kind_of_step_is_drawn() -> None:
-    drawn = Counter(type(step) for script in SCRIPTS[:20] for step in script.steps)
+    drawn = Counter(type(step) for script in SCRIPTS[:80] for step in script.steps)
     assert set(drawn) == leaves(s.Step)
 
 

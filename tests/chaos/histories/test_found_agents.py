@@ -81,3 +81,52 @@ def test_a_handle_is_not_given_again_after_a_crash_behind_its_line() -> None:
     assert outcome.violations == ()
     handles = [each["handle"] for each in outcome.evidence.agents.sessions]
     assert sorted(handles) == [s.ANN, s.BEN, s.CLEO]
+
+
+def test_a_purge_waits_until_the_session_is_opened() -> None:
+    """It found no actor to close, deleted the files, and then the session started."""
+    script = s.Script(
+        seed=400069,
+        clients=3,
+        steps=(
+            s.WorkStep(number=5, client=2, pause_s=0.0018, agent=s.BEN, by=s.ANN, kind="slow"),
+            s.WaitStep(
+                number=8, client=1, pause_s=0.0312, terminal=s.SPARE, idle_s=0.05, timeout_s=0.5
+            ),
+            s.CloseStep(number=9, client=1, pause_s=0.0151, terminal=s.SPARE, purge=True),
+            s.AnswerStep(number=11, client=1, pause_s=0.0086, draw=361, answer="cancel"),
+            s.BroadcastStep(
+                number=13,
+                client=1,
+                pause_s=0.005,
+                terminals=(s.SHARED, s.SPARE),
+                kind="several lines",
+            ),
+            s.SpawnAgentStep(
+                number=14, client=1, pause_s=0.0045, agent=s.CLEO, by="fay", work="child"
+            ),
+            s.AnswerStep(
+                number=15,
+                client=2,
+                pause_s=0.0372,
+                draw=152,
+                answer="cancel",
+                is_late=True,
+                twice=True,
+            ),
+            s.RunStep(number=33, client=2, pause_s=0.0134, terminal=s.SPARE, kind="quick"),
+            s.RunStep(
+                number=34,
+                client=1,
+                pause_s=0.0276,
+                terminal=s.SHARED,
+                kind="quick",
+                gone_after_s=0.0586,
+            ),
+            s.RestartAgentStep(number=35, client=2, pause_s=0.0038, agent="gus"),
+            s.PurgeAgentStep(number=36, client=2, pause_s=0.0518, agent=s.CLEO),
+        ),
+        faults=(),
+        has_agents=True,
+    )
+    assert play(script).violations == ()

@@ -13,9 +13,12 @@ from typing import Any
 import attrs
 import pytest
 
+from aegis.groups import ledger
 from aegis.inboxes.state import InboxState
 from aegis.journal.appender import Appender
 from aegis.journal.note import Note
+from aegis.queues.rules import Queues
+from aegis.queues.workers import Workers
 from aegis.terminals import record
 from aegis.terminals.front import terminal
 from tests.chaos.histories import script as s
@@ -94,7 +97,7 @@ def test_everything_that_can_be_asked_is_asked_and_everything_that_can_go_wrong_
     assert set(hits) == HITS
 
 
-RICH_SEEDS = (537, 688, 115, 68, 83, 646)
+RICH_SEEDS = (766, 747, 1218, 1265, 831, 1025, 700, 798, 904, 973, 1075, 61)
 """Seeds whose scripts have all of it. When the making of scripts changes, more are played."""
 
 ASKED = {
@@ -113,6 +116,11 @@ ASKED = {
     "SpawnTerminal",
     *("AnswerRequest", "CloseAgent", "InterruptAgent", "ListRequests", "ListSessions"),
     *("ReadSession", "RestartAgent", "ShowAgent", "SpawnAgent"),
+    *("ForkAgent", "PurgeAgent", "ResumeSession"),
+    *("CancelTask", "Delegate", "Enqueue", "GetTask", "ListQueues", "ListTasks"),
+    *("PauseQueue", "ResumeQueue", "RetryTask"),
+    *("BroadcastToGroup", "DissolveGroup", "ListGroups", "ShowGroup", "SpawnMixedGroup"),
+    *("WaitForAll", "WaitForAny"),
     "Subscribe",
     "Unsubscribe",
     "WaitInbox",
@@ -146,9 +154,13 @@ HITS = {
 # Promises that are broken on purpose.
 
 
+WITH_GROUPS = (14, 189, 310, 636)
+"""Seeds of histories with groups."""
+
+
 def is_found(rule: str) -> bool:
     """Return whether this rule is broken in one of a few histories."""
-    outcomes = (play(make_script(seed)) for seed in range(12))
+    outcomes = (play(make_script(seed)) for seed in (*range(12), *WITH_GROUPS))
     return any(rule in {each.rule for each in outcome.violations} for outcome in outcomes)
 
 
@@ -190,6 +202,32 @@ def drops_a_record(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Appender, "append", appended)
 
 
+def notifies_nobody(patch: pytest.MonkeyPatch) -> None:
+    settle = Workers.settle
+
+    async def silent(self: Workers, task: Any, *, notify: bool) -> None:
+        await settle(self, task, notify=notify and task.phase != "completed")
+
+    patch.setattr(Workers, "settle", silent)
+
+
+def begins_lost_tasks_again(patch: pytest.MonkeyPatch) -> None:
+    def lost(self: Queues, task: Any, reason: str, text: str) -> None:
+        self._return(task, reason, idle=False)
+
+    patch.setattr(Queues, "_lost", lost)
+
+
+def credits_the_reply_before(patch: pytest.MonkeyPatch) -> None:
+    made, texts = ledger.ended_line, [""]
+
+    def late(group: Any, broadcast: str, member: str, end: Any) -> Any:
+        texts.append(end.text)
+        return made(group, broadcast, member, attrs.evolve(end, text=texts[-2]))
+
+    patch.setattr(ledger, "ended_line", late)
+
+
 @pytest.mark.one_python
 @pytest.mark.parametrize(
     ("broken", "rule"),
@@ -200,6 +238,9 @@ def drops_a_record(patch: pytest.MonkeyPatch) -> None:
         (delivers_twice, "kept twice"),
         (credits_an_exit_to_the_next, "outcome"),
         (drops_a_record, "numbers"),
+        (notifies_nobody, "end unreported"),
+        (begins_lost_tasks_again, "task begun too often"),
+        (credits_the_reply_before, "reply miscredited"),
     ],
 )
 def test_a_broken_promise_is_found(

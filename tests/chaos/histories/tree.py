@@ -11,6 +11,7 @@ from aegis.agents.directory.programs import Programs
 from aegis.app import agent_children, daemon_tree
 from aegis.configuration.agents import AgentSection
 from aegis.configuration.limits import LimitsSection
+from aegis.configuration.queues import QueueSection
 from aegis.configuration.sections import Configuration
 from aegis.journal.flusher import Flusher
 from aegis.processes.process_host import ProcessHost
@@ -35,8 +36,12 @@ SHELL_FILES = 1024
 CONFIGURATION = Configuration(
     agents={"asks": AgentSection(provider="claude", permission="ask")},
     limits=LimitsSection(sessions=64),
+    queues={
+        "once": QueueSection(agent="asks"),
+        "twice": QueueSection(agent="asks", max_attempts=2, max_parallel=2),
+    },
 )
-"""The configuration: one profile, whose sessions ask before they run a program."""
+"""The configuration: one profile, whose sessions ask before they run a program, and its queues."""
 
 
 @attrs.frozen

@@ -104,15 +104,22 @@ def session_of(cookie: str) -> str:
 
 
 class SimulatedClaude:
-    """The program of one process. ``resumes`` is its argument ``--resume``."""
+    """The program of one process. ``resumes`` is its argument ``--resume``.
 
-    def __init__(self, world: AgentWorld, session: str, resumes: str | None) -> None:
+    ``is_fork``: it has the argument ``--fork-session``, and continues in a copy.
+    """
+
+    def __init__(
+        self, world: AgentWorld, session: str, resumes: str | None, *, is_fork: bool = False
+    ) -> None:
         self.output: deque[Frame] = deque()
         self.has_output = Bell()
         self._world = world
         self._session = session
         self._resumes = resumes
+        self._is_fork = is_fork
         self._conversation = resumes or ""
+        self._copied: list[str] = []
         self._input: deque[Frame] = deque()
         self._has_input = Bell()
         self._at_end = False
@@ -130,6 +137,7 @@ class SimulatedClaude:
             session=self._session,
             begun=self._world.moment(),
             resumes=self._resumes,
+            is_fork=self._is_fork,
             beside=beside,
         )
 
@@ -229,7 +237,10 @@ class SimulatedClaude:
             self._world.processes[self.number] = attrs.evolve(known, is_primed=is_primed)
             return
         chance = self._process.machine.chance
-        self._conversation = self._resumes or f"{chance.getrandbits(64):016x}"
+        if self._resumes is None or self._is_fork:
+            self._conversation = f"{chance.getrandbits(64):016x}"
+        if self._is_fork:
+            self._copied = [*self._world.conversations[self._resumes or ""]]
         self._world.processes[self.number] = attrs.evolve(
             known, is_primed=is_primed, is_ready=True, conversation=self._conversation
         )
@@ -252,25 +263,28 @@ class SimulatedClaude:
         """Do what a user frame orders; return the exit code if the process ends in it."""
         self._uuid, self._is_interrupted = frame["uuid"], False
         text = frame["message"]["content"][0]["text"]
-        self._world.conversations.setdefault(self._conversation, []).append(self._uuid)
+        turns = self._world.conversations.setdefault(self._conversation, self._copied)
+        turns.append(self._uuid)
         self._out("command_lifecycle", command_uuid=self._uuid, state="started")
         servers = [{"name": "aegis", "status": "connected"}]
         self._out("system", subtype="init", model="simulated", mcp_servers=servers)
         outcome = "ok"
-        for kind in self._kinds(text):
+        for token, kind in self._orders(text):
             if kind == "die":
                 return 1
-            outcome = await self._order(kind)
+            outcome = await self._order(kind, token)
             if outcome != "ok":
                 break
         self._end_turn(outcome)
         return None
 
-    def _kinds(self, text: str) -> Iterator[str]:
+    def _orders(self, text: str) -> Iterator[tuple[str, str]]:
+        """Yield the token and the kind of each order."""
         for token in WORK.findall(text):
-            yield "quick" if self._world.is_calm else token.strip("@").rpartition(".")[2]
+            kind = token.strip("@").rpartition(".")[2]
+            yield token, "quick" if self._world.is_calm else kind
 
-    async def _order(self, kind: str) -> str:
+    async def _order(self, kind: str, token: str) -> str:
         """Carry out one order; return the outcome of the turn if it ended with it."""
         match kind:
             case "slow":
@@ -296,7 +310,7 @@ class SimulatedClaude:
                 return "failed"
             case "cancel":
                 return "dropped"
-        block = {"type": "text", "text": kind}
+        block = {"type": "text", "text": f"did {token.strip('@')}"}
         self._out("assistant", message={"role": "assistant", "content": [block]})
         return "cancelled" if self._is_interrupted else "ok"
 

@@ -13,9 +13,9 @@ from unittest import mock
 
 import trio
 
-from aegis.agents.drivers.guarded_process import Launch
 from aegis.agents.drivers.harness import Frame
-from aegis.agents.drivers.line_process import LineSettings
+from aegis.processes.guarded.guarded_process import Launch
+from aegis.processes.guarded.line_process import LineSettings
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.reaper import ROUNDS, SHORT_ROUNDS, Round, end_processes
 from tests.chaos.machine.simulated_agent import AgentWorld, SimulatedClaude, agents_on, session_of
@@ -128,7 +128,8 @@ async def _start(
         await trio.sleep_forever()
     resumed = [each.removeprefix(RESUME) for each in launch.argv if each.startswith(RESUME)]
     session = session_of(launch.cookie)
-    agent = SimulatedClaude(world, session, resumed[0] if resumed else None)
+    is_fork = "--fork-session" in launch.argv
+    agent = SimulatedClaude(world, session, resumed[0] if resumed else None, is_fork=is_fork)
     agent.starts(tuple(str(each.info) for each in agents_on(machine, session)))
     process = machine.start(agent.main, launch.argv, cwd=str(launch.cwd), cookie=launch.cookie)
     host.guard(launch.cookie)

@@ -9,6 +9,9 @@ READ path     a chunk with the text of a file of the client, or its error
 WRITE path t  have the client write the text t; a chunk with the outcome
 OPEN command  open a terminal of the client that a tool call shows, and SAY its id
 TERM command  the same, and wait for the end: SAY its status and output, and release it
+LIMIT s command  as TERM, but kill the command after s seconds
+LEAVE command    as OPEN, and release it while a wait is open; SAY the answer of the wait
+CANCEL command   as OPEN, and cancel a wait, many times; SAY the code of the last answer
 CLIENT m json a call of the client's method m; SAY the result
 HANG          go on until the turn is cancelled
 FLOOD n size  n chunks, padded to this size if given
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from typing import Any
 
 from tests.fakes.agents.orders import Conduct, end, environment_text, flood, orders_of
@@ -32,6 +36,9 @@ OPTIONS = (
     {"optionId": "no", "name": "No", "kind": "reject_once"},
 )
 
+CANCELLED_WAITS = 20
+"""More than may be open at a time."""
+
 
 class Acp:
     """One process of the stand-in."""
@@ -44,6 +51,7 @@ class Acp:
         self._session = ""
         self._mode = "auto"
         self._is_cancelled = False
+        self._responses: dict[int, Json] = {}
 
     def run(self) -> None:
         """Serve until the end of the input."""
@@ -105,8 +113,10 @@ class Acp:
     def _order(self, word: str, rest: str) -> None:
         if word == "ASK":
             self._ask(rest)
-        elif word in ("READ", "WRITE", "OPEN", "TERM", "CLIENT"):
+        elif word in ("READ", "WRITE", "CLIENT"):
             self._use_client(word, rest)
+        elif word in ("OPEN", "TERM", "LIMIT", "LEAVE", "CANCEL"):
+            self._use_terminal(word, rest)
         elif word == "HANG":
             while not self._is_cancelled:
                 self._take(self._wire.next())
@@ -126,11 +136,9 @@ class Acp:
             path, _, text = rest.partition(" ")
             result = self._call("fs/write_text_file", path=path, content=text)
             self._say(str(result) if result else f"wrote {path}")
-        elif word == "CLIENT":
+        else:
             method, _, fields = rest.partition(" ")
             self._say(json.dumps(self._call(method, **json.loads(fields))))
-        else:
-            self._open(rest, is_awaited=word == "TERM")
 
     def _ask(self, command: str) -> None:
         id_ = next(self._ids)
@@ -148,7 +156,11 @@ class Acp:
         status = "completed" if is_allowed else "failed"
         self._update("tool_call_update", toolCallId=f"call_{id_}", status=status, content=content)
 
-    def _open(self, command: str, *, is_awaited: bool) -> None:
+    def _use_terminal(self, word: str, command: str) -> None:
+        limit_s = 0.0
+        if word == "LIMIT":
+            limit, _, command = command.partition(" ")
+            limit_s = float(limit)
         created = self._call("terminal/create", command=command)
         if "terminalId" not in created:
             self._say(f"not run: {created['message']}")
@@ -156,33 +168,67 @@ class Acp:
         terminal = {"terminalId": created["terminalId"]}
         call = {"toolCallId": f"call_{terminal['terminalId']}", "title": command, "kind": "execute"}
         self._update("tool_call", **call, content=[{"type": "terminal", **terminal}])
-        if not is_awaited:
-            self._say(f"opened {terminal['terminalId']}")
-            return
-        status = self._call("terminal/wait_for_exit", **terminal)
-        output = self._call("terminal/output", **terminal)["output"]
+        match word:
+            case "OPEN":
+                self._say(f"opened {terminal['terminalId']}")
+            case "CANCEL":
+                self._cancel_waits(terminal)
+            case "LEAVE":
+                wait = self._request("terminal/wait_for_exit", **terminal)
+                self._call("terminal/release", **terminal)
+                self._say(f"left {json.dumps(self._result(wait))}")
+            case _:
+                self._await_end(terminal, limit_s)
+                self._update("tool_call_update", toolCallId=call["toolCallId"], status="completed")
+
+    def _await_end(self, terminal: Json, limit_s: float) -> None:
+        wait = self._request("terminal/wait_for_exit", **terminal)
+        if limit_s:
+            time.sleep(limit_s)
+            self._call("terminal/kill", **terminal)
+        output = self._call("terminal/output", **terminal) if limit_s else {}
+        status = self._result(wait)
+        output = output or self._call("terminal/output", **terminal)
         self._call("terminal/release", **terminal)
-        self._update("tool_call_update", toolCallId=call["toolCallId"], status="completed")
-        self._say(f"ended {status['exitCode']} {status['signal']}: {output}")
+        self._say(f"ended {status['exitCode']} {status['signal']}: {output['output']}")
+
+    def _cancel_waits(self, terminal: Json) -> None:
+        for _ in range(CANCELLED_WAITS):
+            wait = self._request("terminal/wait_for_exit", **terminal)
+            cancel = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": wait}}
+            self._wire.send(cancel)
+            answer = self._result(wait)
+        self._say(f"cancelled {answer['code']}")
 
     def _outcome(self, id_: int) -> str:
         return str(self._response(id_)["result"]["outcome"].get("optionId"))
 
     def _call(self, method: str, **fields: Any) -> Json:
         """Return the result of a request to the client, or its error."""
+        return self._result(self._request(method, **fields))
+
+    def _request(self, method: str, **fields: Any) -> int:
+        """Send a request to the client; return its id."""
         id_ = next(self._ids)
         params = {"sessionId": self._session, **fields}
         self._wire.send({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
+        return id_
+
+    def _result(self, id_: int) -> Json:
+        """Return the result of a request, or its error."""
         response = self._response(id_)
         found: Json = response["result"] if "result" in response else response["error"]
         return found
 
     def _response(self, id_: int) -> Json:
-        while True:
+        """Return the response to a request; keep those to others."""
+        while id_ not in self._responses:
             frame = self._wire.next() or {}
-            if "method" not in frame and frame.get("id") == id_:
-                return frame
-            self._take(frame)
+            if "method" not in frame and "id" in frame:
+                self._responses[frame["id"]] = frame
+            else:
+                self._take(frame)
+        return self._responses.pop(id_)
 
 
 ABILITIES: Json = {

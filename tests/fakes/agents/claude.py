@@ -3,6 +3,7 @@
 SAY text      a text of the assistant
 ASK command   a Bash call that needs a permission
 HANG          go on until the turn is interrupted
+UNLESS n order  carry out the order, unless the variable WHO is one of the names n (a,b,c)
 FLOOD n size  n texts of the assistant, padded to this size if given
 ENVIRON       a text with the environment and the arguments
 
@@ -165,6 +166,10 @@ class Claude:
             while self._take(self._wire.next()) != "interrupt":
                 pass
             return False
+        if word == "UNLESS":
+            names, _, order = rest.partition(" ")
+            is_named = os.environ.get("WHO") in names.split(",")
+            return is_named or self._order(*order.partition(" ")[::2])
         if word == "FLOOD":
             for text in flood(rest):
                 self._say(text)

@@ -1,0 +1,251 @@
+"""The app: a rail, tabs with panes, dialogs; keys by the table of ``model.keys``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import ContentSwitcher
+
+from aegis.client.client import Client
+from aegis.protocol.requests import RequestInfo
+from aegis.protocol.streams import CommandItem
+from aegis.tui.dialogs.asking import AskLine, Choose
+from aegis.tui.dialogs.help import HelpDialog
+from aegis.tui.dialogs.requests import RequestsDialog, settled_note
+from aegis.tui.feeds import Feeds
+from aegis.tui.link import DaemonLink
+from aegis.tui.model.keys import KEYS, shown_key
+from aegis.tui.model.rail import agent_key
+from aegis.tui.model.world import Change, World
+from aegis.tui.panes.conversation import ConversationPane
+from aegis.tui.panes.terminal import TerminalPane
+from aegis.tui.tabbed import WELCOME, TabbedApp
+from aegis.tui.theme import DARK_PALETTE, LIGHT_PALETTE, THEMES
+from aegis.tui.widgets.parts_view import PartsView
+from aegis.tui.widgets.terminal import TerminalView
+
+TICK_S = 1.0
+"""How often times that pass are drawn again; a line is drawn only if its text has changed."""
+
+FIRST_TABS = 9
+"""Tabs that are opened at the start, for agents and terminals."""
+
+
+class AegisApp(TabbedApp):
+    """The interface of the daemon at ``root``, under ``handle``.
+
+    ``link_type`` makes the link to the daemon, by the arguments of ``DaemonLink``.
+    """
+
+    TITLE = "aegis-actors"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(each.key, each.action, each.text, show=False, priority=each.is_priority)
+        for each in KEYS
+    ]
+    ENABLE_COMMAND_PALETTE = True
+
+    def __init__(
+        self,
+        root: str | Path,
+        handle: str | None,
+        *,
+        theme: str = "aegis-dark",
+        link_type: type[DaemonLink] = DaemonLink,
+    ) -> None:
+        super().__init__()
+        for each in THEMES:
+            self.register_theme(each)
+        self.ansi_theme_dark, self.ansi_theme_light = DARK_PALETTE, LIGHT_PALETTE
+        self.theme = theme
+        self.world = World()
+        self._listed: set[str] = set()
+        feeds = Feeds(self.world, self)
+        self.link = link_type(root, handle, report=self.report, feeds=feeds.start)
+
+    async def on_mount(self) -> None:
+        await self.show_tab(WELCOME)
+        self.link.start().add_done_callback(lambda ended: self._link_ended(ended.exception()))
+        self.set_interval(TICK_S, self._tick)
+
+    def _link_ended(self, error: BaseException | None) -> None:
+        if error is not None:
+            self.exit(return_code=1, message=f"aegis-actors: {error}")
+
+    async def action_quit(self) -> None:
+        # The guest loop must end before its host does.
+        await self.link.stop()
+        self.exit()
+
+    # What the feeds report.
+
+    def on_change(self, kind: str, key: str, change: Change) -> None:
+        """Take a change of the world."""
+        if kind == "requests":
+            self._requests_changed(key, change)
+        elif key.startswith(("term:", "agent:")):
+            self._subject_changed(key, change)
+        elif kind in ("terminals", "agents") and kind not in self._listed:
+            self._listed.add(kind)
+            if len(self._listed) == 2:
+                self._open_listed()
+        self.draw_soon()
+
+    def _open_listed(self) -> None:
+        """Open tabs for what was there at the start, as far as there is room for them."""
+        keys = [agent_key(each) for each in self.world.agents.values()]
+        keys += [f"term:{name}" for name in sorted(self.world.terminals)]
+        for key in keys:
+            if len(self.tabs.keys) < FIRST_TABS:
+                self.tabs.add(key)
+
+    def _requests_changed(self, key: str, change: Change) -> None:
+        if change is Change.ASKS:
+            request = self.world.requests[key]
+            agent = self.world.agent(request.handle)
+            if agent is not None:
+                self.tabs.has_news(agent_key(agent))
+            self.bell()
+        if isinstance(self.screen, RequestsDialog):
+            self.screen.refresh_requests()
+
+    def _subject_changed(self, key: str, change: Change) -> None:
+        if key.startswith("agent:"):
+            agent = self.world.agents.get(key.partition(":")[2])
+            key = key if agent is None else agent_key(agent)
+        if change is Change.OPENED:
+            # What others open appears by itself, behind the tab that is shown.
+            self.open_tab(key, shows=False)
+        elif change in (Change.FINISHED, Change.ASKS):
+            self.tabs.has_news(key)
+            if change is Change.ASKS:
+                self.bell()
+
+    def on_command_item(self, item: CommandItem) -> None:
+        """Take the start or the end of a command."""
+        pane = self.pane(f"term:{item.command.name}")
+        if isinstance(pane, TerminalPane) and pane.is_followed:
+            pane.on_command(item)
+
+    def on_requests(self, request: RequestInfo) -> None:
+        """Remark that the request that is shown was settled by another client."""
+        if request.state == "open":
+            return
+        if request.id in self.answering:
+            self.answering.discard(request.id)
+        elif isinstance(self.screen, RequestsDialog):
+            self.tell(settled_note(request))
+
+    def on_connection(self, is_connected: bool) -> None:
+        """Take the loss of the connection, or a new one."""
+        if not is_connected:
+            self.notify("the daemon is gone; waiting for it", severity="warning", timeout=4)
+        self.draw_soon()
+
+    # Actions.
+
+    def action_interrupt_command(self) -> None:
+        if isinstance(self.active, TerminalPane):
+            self.active.interrupt()
+
+    def action_interrupt_agent(self) -> None:
+        if isinstance(self.active, ConversationPane):
+            self.active.interrupt()
+
+    def action_page(self, by: int) -> None:
+        view = None if self.active is None else next(iter(self.active.query("LineView")), None)
+        if view is not None:
+            view.scroll_relative(y=by * max(1, view.size.height - 2), animate=False)
+
+    def action_help(self) -> None:
+        self.push_screen(HelpDialog())
+
+    def action_requests(self) -> None:
+        if not isinstance(self.screen, RequestsDialog):
+            self.push_screen(RequestsDialog(self))
+
+    def action_new_terminal(self) -> None:
+        def opened(name: str | None) -> None:
+            if name is not None:
+                self._open_terminal(name)
+
+        note = "the terminal of this name is opened, or started"
+        self.push_screen(AskLine("TERMINAL", "its name, such as build", note), opened)
+
+    def _open_terminal(self, name: str) -> None:
+        if name in self.world.terminals:
+            self.open_tab(f"term:{name}")
+            return
+        width, height = self.base.query_one(ContentSwitcher).size
+
+        async def spawn(client: Client) -> None:
+            # The room of its view: without scroll bar, edge, status line and input.
+            info = await client.terminals.spawn(
+                name, cols=max(20, width - 3), rows=max(5, height - 2)
+            )
+            self.world.terminals.setdefault(info.name, info)
+            self.open_tab(f"term:{name}")
+
+        self.link.call(spawn)
+
+    def action_new_agent(self) -> None:
+        async def choose(client: Client) -> None:
+            profiles = (await client.agents.profiles()).result
+            choices = [
+                (each.profile, each.profile, f"{each.provider} · {each.permission} {each.problem}")
+                for each in sorted(profiles, key=lambda each: not each.is_default)
+            ]
+            if choices:
+                self.push_screen(Choose("AGENT", choices), self._spawn_agent)
+            else:
+                self.report("there is no profile: add `agents:` to .aegis.yaml")
+
+        self.link.call(choose)
+
+    def _spawn_agent(self, profile: str | None) -> None:
+        if profile is None:
+            return
+
+        async def spawn(client: Client) -> None:
+            info = await client.agents.spawn(profile=profile)
+            self.open_tab(agent_key(info))
+
+        self.link.call(spawn)
+
+    def on_terminal_view_copied(self, message: TerminalView.Copied) -> None:
+        self._copy(message.text, message.what)
+
+    def on_parts_view_copied(self, message: PartsView.Copied) -> None:
+        self._copy(message.text, message.what)
+
+    def _copy(self, text: str, what: str) -> None:
+        self.copy_to_clipboard(text)
+        self.tell(f"copied {what}")
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Offer every action, every agent and terminal, and the themes."""
+        del screen
+        for key in KEYS:
+            if not key.action.startswith(("tab(", "page", "command_palette")):
+                yield SystemCommand(
+                    key.text.capitalize(), shown_key(key.key), self._runs(key.action)
+                )
+        for info in self.world.agents.values():
+            yield SystemCommand(f"Go to {info.handle}", "agent", self._opens(agent_key(info)))
+        for name in sorted(self.world.terminals):
+            yield SystemCommand(f"Go to {name}", "terminal", self._opens(f"term:{name}"))
+        for theme in THEMES:
+            yield SystemCommand(
+                f"Theme {theme.name}", "colours", partial(setattr, self, "theme", theme.name)
+            )
+
+    def _runs(self, action: str) -> Callable[[], object]:
+        return lambda: self.call_later(self.run_action, action)
+
+    def _opens(self, key: str) -> Callable[[], object]:
+        return lambda: self.open_tab(key)

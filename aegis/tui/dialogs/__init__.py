@@ -1,0 +1,1 @@
+"""Dialogs above the panes: a name, a choice, the open requests, help."""

@@ -1,0 +1,25 @@
+"""The start of the interface: what must be set before Textual is imported, and the app's end."""
+
+from __future__ import annotations
+
+import os
+
+
+def run_tui(root: str, handle: str | None) -> int:
+    """Run the interface of the daemon at ``root``; return the exit code."""
+    # Textual would switch a kitty terminal to another encoding of keys, and the keys that pass by
+    # Textual would not be those that a program gets.
+    os.environ["TEXTUAL_DISABLE_KITTY_KEY"] = "1"
+    for name in ("COLUMNS", "LINES"):
+        # Textual would prefer them to the size of the window.
+        os.environ.pop(name, None)
+    from aegis.tui import raw_keys
+    from aegis.tui.app import AegisApp
+    from aegis.tui.theme import theme_for
+    from aegis.tui.window import ask_background, colors_of
+
+    raw_keys.install()
+    theme = theme_for(ask_background(), colors_of(dict(os.environ)))
+    app = AegisApp(root, handle, theme=theme)
+    app.run()
+    return app.return_code or 0

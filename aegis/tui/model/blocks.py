@@ -1,0 +1,236 @@
+"""Finished commands as blocks, laid out in lines of a width. Pure.
+
+A block has a header, the wrapped output, a footer with the exit code, and an empty line. Lines are
+numbered from the top of the oldest block that is loaded; the output is split only when it is shown.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Literal
+
+import attrs
+
+from aegis.protocol.terminals import CommandRecord
+from aegis.shown_text import escape_line, escape_text
+from aegis.tui.model.times import clock, duration
+
+Part = Literal["header", "output", "footer", "space"]
+
+MAX_TEXT_CHARS = 24 * 1024 * 1024
+"""Characters of output that are kept in memory; of older blocks only the head is shown then."""
+
+MAX_BLOCKS = 10_000
+TAB_COLUMNS = 8
+
+
+@attrs.frozen
+class Line:
+    """One line of the past: a part of the block ``block``; ``text`` is plain."""
+
+    block: Block
+    part: Part
+    text: str
+
+
+@attrs.define(eq=False)
+class Block:
+    """A finished command; ``output`` is escaped text, empty if it was dropped to save memory."""
+
+    seq: int
+    command: str
+    writer: str
+    at: str
+    exit: int | None
+    chip: str
+    output: str
+    copied: str
+    is_dropped: bool = False
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the command ended with exit code 0."""
+        return self.exit == 0
+
+
+def block_of(record: CommandRecord) -> Block:
+    """Return the block of a finished command."""
+    text = record.stdout
+    if record.stderr:
+        text = f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{record.stderr}"
+    command = record.cmd if record.cmd is not None else f"({record.cmd_reason or 'not known'})"
+    return Block(
+        seq=record.seq,
+        command=escape_line(command.replace("\n", " ⏎ ")),
+        writer=escape_line(record.writer),
+        at=clock(record.started_at),
+        exit=record.exit,
+        chip=chip_of(record),
+        output=escape_text(text).rstrip("\n").expandtabs(TAB_COLUMNS),
+        copied=record.stdout + record.stderr,
+    )
+
+
+def chip_of(record: CommandRecord) -> str:
+    """Return the text of the footer: ``↳ exit 0 · 4.20s``."""
+    if record.exit is not None:
+        ending = f"exit {record.exit}"
+    else:
+        ending = {
+            "shell_exit": "the shell exited",
+            "killed_by_restart": "killed by a restart",
+            "closed": "the terminal was closed",
+            "lost": "lost",
+        }.get(record.end or "", "exit unknown")
+    words = [ending]
+    if record.duration_s is not None:
+        words.append(duration(record.duration_s))
+    if record.truncated:
+        words.append(f"{record.output_bytes:,} bytes, shortened")
+    return f"↳ {' · '.join(words)}"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of ``text``, each of at most ``width`` columns if it is ASCII."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if len(line) <= width and line.isascii():
+            lines.append(line)
+        else:
+            lines += _wrapped_line(line, width)
+    return lines
+
+
+def _wrapped_line(line: str, width: int) -> list[str]:
+    if line.isascii():
+        return [line[at : at + width] for at in range(0, len(line), width)]
+    # A character may take two columns: half of the width always fits.
+    parts, begin, used = [], 0, 0
+    for at, char in enumerate(line):
+        size = columns_of(char)
+        if used + size > width:
+            parts.append(line[begin:at])
+            begin, used = at, 0
+        used += size
+    return [*parts, line[begin:]]
+
+
+def columns_of(char: str) -> int:
+    """Return the most columns that a character may take."""
+    if char.isascii():
+        return 1
+    from unicodedata import combining, east_asian_width
+
+    if combining(char):
+        return 0
+    return 2 if east_asian_width(char) in "WF" or ord(char) >= 0x1F000 else 1
+
+
+class Past:
+    """The blocks of one terminal, oldest first, and the lines that they take."""
+
+    def __init__(self, width: int = 80) -> None:
+        self._width = max(width, 4)
+        self.blocks: list[Block] = []
+        self._ends: list[int] = []
+        self._chars = 0
+        self._split: dict[int, list[str]] = {}
+        self.has_older = True
+        """Whether the ledger may have blocks before the first one."""
+
+    def __len__(self) -> int:
+        """Return the number of lines."""
+        return self._ends[-1] if self._ends else 0
+
+    @property
+    def width(self) -> int:
+        """Columns of a line."""
+        return self._width
+
+    def resize(self, width: int) -> None:
+        """Divide all blocks into lines of another width."""
+        width = max(width, 4)
+        if width != self._width:
+            self._width = width
+            self._lay_out()
+
+    def append(self, blocks: Iterable[Block]) -> None:
+        """Add newer blocks; blocks that are not newer than the last one are left out."""
+        for block in blocks:
+            if self.blocks and block.seq <= self.blocks[-1].seq:
+                continue
+            self.blocks.append(block)
+            self._chars += len(block.output)
+            self._ends.append(len(self) + self._height(block))
+        self._limit()
+
+    def prepend(self, blocks: Iterable[Block]) -> int:
+        """Add older blocks; return by how many lines the others moved down."""
+        before = len(self)
+        first = self.blocks[0].seq if self.blocks else None
+        older = [each for each in blocks if first is None or each.seq < first]
+        room = MAX_BLOCKS - len(self.blocks)
+        older = older[-room:] if room > 0 else []
+        self._chars += sum(len(each.output) for each in older)
+        self.blocks[:0] = older
+        self._lay_out()
+        moved = len(self) - before
+        self._limit()
+        if not older or self._chars > MAX_TEXT_CHARS:
+            self.has_older = False
+        return moved
+
+    def line(self, number: int) -> Line:
+        """Return the line ``number``."""
+        index = bisect_right(self._ends, number)
+        block = self.blocks[index]
+        begin = self._ends[index - 1] if index else 0
+        row = number - begin
+        height = self._ends[index] - begin
+        if row == 0:
+            return Line(block, "header", block.command)
+        if row == height - 1:
+            return Line(block, "space", "")
+        if row == height - 2:
+            return Line(block, "footer", block.chip)
+        lines = self._lines(block)
+        return Line(block, "output", lines[row - 1])
+
+    def _lines(self, block: Block) -> list[str]:
+        lines = self._split.get(block.seq)
+        if lines is None:
+            if len(self._split) > 64:  # blocks of about one screen
+                self._split.clear()
+            lines = self._split[block.seq] = wrapped(block.output, self._width)
+        return lines
+
+    def _height(self, block: Block) -> int:
+        text = block.output
+        if not text:
+            return 3
+        if len(text) <= self._width and "\n" not in text and text.isascii():
+            return 4
+        return 3 + len(wrapped(text, self._width))
+
+    def _lay_out(self) -> None:
+        self._split.clear()
+        self._ends = list(accumulate(map(self._height, self.blocks)))
+
+    def _limit(self) -> None:
+        """Drop the oldest blocks and outputs beyond the limits."""
+        is_changed = len(self.blocks) > MAX_BLOCKS
+        if is_changed:
+            gone = self.blocks[:-MAX_BLOCKS]
+            self._chars -= sum(len(each.output) for each in gone)
+            del self.blocks[:-MAX_BLOCKS]
+        for block in self.blocks:
+            if self._chars <= MAX_TEXT_CHARS:
+                break
+            if block.output and not block.is_dropped:
+                self._chars -= len(block.output)
+                block.output = block.copied = ""
+                block.is_dropped = is_changed = True
+        if is_changed:
+            self._lay_out()

@@ -1,0 +1,197 @@
+"""A request as text, the keys that answer it, and the guard against a key meant for another place.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+
+from aegis.agents.render import Segment
+from aegis.protocol.requests import Decision, RequestInfo, Scope, Value
+from aegis.tui.model.states import tool_name
+from aegis.tui.model.times import since
+
+GUARD_S = 0.6
+"""Seconds after a request is shown in which keys do not answer it."""
+
+MAX_INPUT_LINES = 200
+
+
+@attrs.frozen
+class Reply:
+    """The answer to a request, as it is sent."""
+
+    answer: Decision
+    scope: Scope = "once"
+    option: str = ""
+    values: dict[str, Value] = attrs.field(factory=dict)
+    label: str = ""
+
+
+@attrs.frozen
+class Question:
+    """One question with its labels; ``is_multiple``: several may be chosen."""
+
+    text: str
+    labels: list[str]
+    is_multiple: bool = False
+
+
+class Guard:
+    """Accepts a key only if the same request has been shown for ``GUARD_S`` seconds.
+
+    A person types where the focus was: a request that appears under the fingers must not take the
+    key that was meant for something else.
+    """
+
+    def __init__(self) -> None:
+        self._shown = ""
+        self._since = 0.0
+
+    def show(self, request_id: str, now: float) -> None:
+        """Note which request is shown."""
+        if request_id != self._shown:
+            self._shown, self._since = request_id, now
+
+    def touch(self, now: float) -> None:
+        """Start the time again: a key came too early, so others may follow it."""
+        self._since = now
+
+    def left(self, now: float) -> float:
+        """Return the seconds until keys answer."""
+        return max(0.0, self._since + GUARD_S - now)
+
+
+def may_allow(request: RequestInfo) -> bool:
+    """Return whether the request can be allowed: its input is shown whole."""
+    return request.input is not None
+
+
+def key_reply(request: RequestInfo, key: str) -> Reply | None:
+    """Return the answer that one key gives to a request without fields; None: it gives none."""
+    is_permission = request.kind == "permission"
+    match key:
+        case "n":
+            return Reply("deny", label="denied")
+        case "c":
+            return Reply("cancel", label="denied, turn cancelled")
+        case "y" if may_allow(request) and (is_permission or request.kind == "login"):
+            return Reply("allow", label="allowed once")
+        case "s" if may_allow(request) and is_permission and not request.no_session_scope:
+            return Reply("allow", scope="session", label="allowed for the session")
+    return None
+
+
+def key_hints(request: RequestInfo) -> list[tuple[str, str]]:
+    """Return the keys that answer a request, with what each does."""
+    hints = []
+    for key, text in (("y", "allow once"), ("s", "allow for the session")):
+        if key_reply(request, key) is not None:
+            hints.append((key, text))
+    if request.kind in ("question", "elicitation") and may_allow(request):
+        hints.append(("enter", "answer"))
+    hints += [("n", "deny"), ("c", "deny and end the turn")]
+    return hints
+
+
+def questions_of(request: RequestInfo) -> list[Question]:
+    """Return the questions of a request of that kind."""
+    asked = (request.input or {}).get("questions")
+    found = []
+    for each in asked if isinstance(asked, list) else []:
+        if isinstance(each, dict) and isinstance(each.get("question"), str):
+            options = each.get("options")
+            labels = [
+                str(option["label"])
+                for option in (options if isinstance(options, list) else [])
+                if isinstance(option, dict) and "label" in option
+            ]
+            found.append(Question(each["question"], labels, bool(each.get("multiSelect"))))
+    return found
+
+
+def fields_of(request: RequestInfo) -> dict[str, dict[str, Any]]:
+    """Return the fields of a form by their names."""
+    document = request.input or {}
+    names = ("requestedSchema", "requested_schema", "schema")
+    schema: dict[str, Any] = next(
+        (document[each] for each in names if isinstance(document.get(each), dict)), {}
+    )
+    fields = schema.get("properties")
+    return {
+        name: each
+        for name, each in (fields if isinstance(fields, dict) else {}).items()
+        if isinstance(each, dict)
+    }
+
+
+def typed_value(text: str, kind: object) -> Value:
+    """Return what was typed for a field as a value of its type; the daemon checks it."""
+    try:
+        if kind == "integer":
+            return int(text)
+        if kind == "number":
+            return float(text)
+    except ValueError:
+        return text
+    if kind == "boolean":
+        return text.strip().lower() in ("true", "yes", "y", "1")
+    if kind == "array":
+        return [each.strip() for each in text.split(",") if each.strip()]
+    return text
+
+
+def request_segments(request: RequestInfo, now: float) -> list[Segment]:
+    """Return a request as text: who asks, for what, with which input."""
+    what = tool_name(request.tool) or request.tool_kind
+    asks = {"permission": "wants to use", "question": "asks", "login": "needs a login"}
+    head = [
+        Segment(request.handle, "bold"),
+        Segment(f" {asks.get(request.kind, 'asks')} ", ""),
+        Segment(what if request.kind == "permission" else "", "bold"),
+        Segment(f"   {since(request.created, now)} ago\n", "dim"),
+    ]
+    if request.title:
+        head.append(Segment(f"{request.title}\n"))
+    if request.reason:
+        head.append(Segment(f"{request.reason}\n", "dim"))
+    return [*head, Segment("\n"), *_input(request), *_flags(request)]
+
+
+def _input(request: RequestInfo) -> list[Segment]:
+    if request.input is None:
+        text = f"{request.input_bytes:,} bytes: too large to show whole, it can only be denied\n"
+        return [Segment(text, "yellow"), Segment(f"{request.excerpt}…\n")]
+    if request.kind == "question":
+        return _questions(request)
+    segments = []
+    for name, value in request.input.items():
+        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        lines = shown.split("\n")
+        more = len(lines) - MAX_INPUT_LINES
+        body = "\n".join(lines[:MAX_INPUT_LINES]) + (f"\n[{more} lines more]" if more > 0 else "")
+        separator = "\n" if "\n" in body else " "
+        segments += [Segment(f"{name}:{separator}", "cyan"), Segment(f"{body}\n")]
+    return segments
+
+
+def _questions(request: RequestInfo) -> list[Segment]:
+    segments = []
+    for question in questions_of(request):
+        segments.append(Segment(f"{question.text}\n", "bold"))
+        for number, label in enumerate(question.labels, 1):
+            segments += [Segment(f"  {number} ", "cyan"), Segment(f"{label}\n")]
+    return segments
+
+
+def _flags(request: RequestInfo) -> list[Segment]:
+    segments = []
+    if request.needs_person:
+        segments.append(Segment("a single key cannot allow it: press y, then Enter\n", "yellow"))
+    if request.default_to_no:
+        segments.append(Segment("the agent suggests to refuse it\n", "yellow"))
+    return segments

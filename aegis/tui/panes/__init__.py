@@ -1,0 +1,1 @@
+"""The panes of the tabs: a terminal, a conversation, and the lists of everything else."""

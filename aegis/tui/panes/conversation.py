@@ -1,0 +1,261 @@
+"""The pane of an agent session: its transcript, a status line, and the input."""
+
+from __future__ import annotations
+
+import random
+
+import trio
+import trio.lowlevel
+from textual.app import ComposeResult
+
+from aegis.agents.render import Segment
+from aegis.client.agent_kinds import SessionEvent
+from aegis.client.client import Client
+from aegis.client.errors import ClientError, CommandFailed
+from aegis.shown_text import escape_line
+from aegis.tui.model.conversation import Conversation, Part
+from aegis.tui.model.states import agent_standing
+from aegis.tui.model.times import elapsed
+from aegis.tui.panes.pane import Desk, Pane
+from aegis.tui.widgets.input_bar import InputBar
+from aegis.tui.widgets.parts_view import PartsView, Passage
+from aegis.tui.widgets.strip_bar import StripBar
+
+FIRST_ENTRIES = 400
+RETRY_S = 0.5
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SPIN_S = 0.1
+VERB_S = 8.0
+VERBS = (
+    *("Thinking", "Reading", "Weaving", "Pondering", "Sketching", "Tracing", "Sifting"),
+    *("Composing", "Untangling", "Considering", "Charting", "Distilling", "Tinkering"),
+)
+
+
+class ConversationPane(Pane):
+    """The session with the id in ``key``."""
+
+    def __init__(self, desk: Desk, key: str) -> None:
+        super().__init__(desk, key)
+        self.id_ = key.partition(":")[2]
+        self.view = PartsView()
+        self.bar = InputBar("SAY", "a message to the agent · Esc interrupts its turn")
+        self.strip = StripBar()
+        self.conversation = Conversation()
+        self._handle = self.id_
+        self._scope: trio.CancelScope | None = None
+        self._is_shown = False
+        self._spins = False
+        self._seed = random.randrange(len(VERBS))  # noqa: S311 -- a verb, not a secret
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        yield self.strip
+        yield self.bar
+
+    @property
+    def title(self) -> str:
+        info = self.desk.world.agents.get(self.id_)
+        self._handle = self._handle if info is None else info.handle
+        return self._handle
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether the stream of the transcript is open."""
+        return self._scope is not None
+
+    def shown(self) -> None:
+        self._is_shown = True
+        self.follow()
+        self.changed()
+        self.bar.line.focus()
+
+    def hidden(self) -> None:
+        self._is_shown = False
+
+    # The stream of the transcript.
+
+    def follow(self) -> None:
+        """Open the stream, unless it is open."""
+        if self._scope is None:
+            self._scope = trio.CancelScope()
+            self.desk.link.call(self._follow, what=f"{self.title}: ")
+
+    def unfollow(self) -> None:
+        """Close the stream; the pane keeps what it shows."""
+        if self._scope is not None:
+            self._scope.cancel()
+            self._scope = None
+
+    async def _follow(self, client: Client) -> None:
+        scope = self._scope
+        assert scope is not None
+        try:
+            with scope:
+                while True:
+                    await client.wait_connected(True)
+                    try:
+                        await self._show(client)
+                    except CommandFailed as error:
+                        if error.code == "unavailable":
+                            continue
+                        if error.code != "not_found":
+                            raise
+                    except ClientError:
+                        await trio.sleep(RETRY_S)  # the daemon is gone; another may start
+                        continue
+                    return  # the session was closed
+        finally:
+            if self._scope is scope:
+                self._scope = None
+
+    async def _show(self, client: Client) -> None:
+        async with client.agents.events(self.title, last_n=FIRST_ENTRIES) as entries:
+            self.conversation = Conversation()
+            self.view.replace([])
+            async for value in entries:
+                if isinstance(value, SessionEvent):
+                    self._take(value)
+                elif value.dropped is None or value.dropped:
+                    self._add(self.conversation.note("entries are missing here"))
+                await trio.lowlevel.checkpoint()
+            self._add(self.conversation.note("the session was closed"))
+
+    def _take(self, entry: SessionEvent) -> None:
+        count = len(self.conversation.parts)
+        part = self.conversation.add(entry)
+        if part is None:
+            return
+        if len(self.conversation.parts) < count:  # the oldest were dropped
+            self.view.replace([passage_of(each) for each in self.conversation.parts])
+        elif len(self.conversation.parts) > count:
+            for each in self.conversation.parts[count:]:
+                self._add(each)
+        else:
+            # Changed parts are near the end: a tool's result, a plan, a chunk of text.
+            index = next(n for n in range(count - 1, -1, -1) if self.conversation.parts[n] is part)
+            self.view.change(index, passage_of(part))
+
+    def _add(self, part: Part) -> None:
+        self.view.append(passage_of(part))
+
+    # The person's part.
+
+    def on_input_bar_submitted(self, message: InputBar.Submitted) -> None:
+        message.stop()
+        handle, text = self.title, message.text
+
+        async def send(client: Client) -> None:
+            receipt = await client.inboxes.handoff(handle, text)
+            if receipt.status == "queued":
+                self.desk.tell(f"queued: {handle} takes it after its turn")
+
+        self.view.follows = True
+        self.desk.link.call(send, what=f"{handle}: ")
+
+    def interrupt(self) -> bool:
+        """Interrupt the turn; return whether there is one."""
+        info = self.desk.world.agents.get(self.id_)
+        if info is None or info.state not in ("working", "blocked"):
+            return False
+        handle = info.handle
+
+        async def interrupt(client: Client) -> None:
+            await client.agents.interrupt(handle)
+
+        self.desk.tell(f"interrupting {handle}")
+        self.desk.link.call(interrupt, what=f"{handle}: ")
+        return True
+
+    # Status.
+
+    def changed(self) -> None:
+        if not self._is_shown:
+            return
+        info = self.desk.world.agents.get(self.id_)
+        if info is None:
+            self.strip.show(((f" {self._handle} is closed", "dim"),))
+            self.view.set_footer()
+            return
+        standing = agent_standing(info, self.desk.now())
+        left = [(f" {standing.dot} ", ""), (escape_line(info.handle), "bold")]
+        left += [(f" · {standing.text}", "")]
+        usage = info.usage
+        right = [escape_line(info.model or info.profile)]
+        if usage is not None:
+            if usage.context_percent is not None:
+                right.append(f"{usage.context_percent:.0f}% context")
+            if usage.cost_usd is not None:
+                right.append(f"${usage.cost_usd:.2f}")
+        if info.waiting:
+            right.append(f"{info.waiting} waiting")
+        self.strip.show(tuple(left), ((" · ".join(right) + " ", "dim"),))
+        self._spin()
+
+    def _spin(self) -> None:
+        info = self.desk.world.agents.get(self.id_)
+        if info is None or info.state not in ("working", "starting", "blocked"):
+            self._spins = False
+            self.view.set_footer()
+            return
+        self._draw_spinner()
+        if not self._spins and info.state != "blocked":
+            self._spins = True
+            self.set_timer(SPIN_S, self._next_spin)
+
+    def _next_spin(self) -> None:
+        info = self.desk.world.agents.get(self.id_)
+        if self._spins and self._is_shown and info is not None and info.state != "blocked":
+            self._draw_spinner()
+            self.set_timer(SPIN_S, self._next_spin)
+        else:
+            self._spins = False
+
+    def _draw_spinner(self) -> None:
+        info = self.desk.world.agents.get(self.id_)
+        if info is None:
+            return
+        if info.state == "blocked":
+            why = agent_standing(info, self.desk.now()).text
+            self.view.set_footer(
+                ("  🟡 ", ""), (f"waits for you: {why}", "yellow"), ("  F2 answers", "dim")
+            )
+            return
+        now = self.desk.now()
+        began = self.conversation.turn_began
+        seconds = 0.0 if began is None else max(0.0, now - began)
+        verb = VERBS[(self._seed + int(seconds / VERB_S)) % len(VERBS)]
+        glyph = SPINNER[int(now / SPIN_S) % len(SPINNER)]
+        self.view.set_footer(
+            (f"  {glyph} ", "bold cyan"),
+            (f"{verb}… ", "cyan"),
+            (f"{elapsed(seconds)} · Esc interrupts", "dim"),
+        )
+
+
+EDGES = {
+    "mail": ("▎ ", "bold cyan"),
+    "text": ("  ", ""),
+    "thinking": ("  ", ""),
+    "tool": ("  ", ""),
+    "result": ("    ", ""),
+    "note": ("  ", ""),
+    "turn": ("  ", ""),
+    "ask": ("▎ ", "bold yellow"),
+}
+
+
+def passage_of(part: Part) -> Passage:
+    """Return a part as it is shown."""
+    segments: list[Segment] = part.segments
+    heading: tuple[tuple[str, str], ...] = ()
+    if part.kind == "mail":
+        heading = (("✉ ", "bold cyan"), (f"from {part.title}", "bold"))
+    return Passage(
+        segments,
+        edge=EDGES[part.kind],
+        heading=heading,
+        right=part.at if part.kind == "mail" else "",
+        copied=part.copied,
+        gap=0 if part.kind == "tool" else 1,
+    )

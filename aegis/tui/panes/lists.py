@@ -1,0 +1,287 @@
+"""The panes of lists: queues with their tasks, the supervision tree, the inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import trio
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from aegis.agents.render import Segment
+from aegis.client.client import Client
+from aegis.client.errors import ClientError
+from aegis.client.stream_kinds import Gap
+from aegis.protocol.daemon import TreeNode
+from aegis.protocol.inboxes import Message
+from aegis.protocol.queues import QueueInfo, TaskInfo
+from aegis.shown_text import escape_line, escape_text
+from aegis.tui.model.times import clock, since
+from aegis.tui.panes.pane import Desk, Pane
+from aegis.tui.widgets.parts_view import PartsView, Passage
+from aegis.tui.widgets.strip_bar import StripBar
+
+MAX_TASKS = 100
+REFRESH_S = 0.5
+"""Shortest time between two reads of the tasks."""
+
+TASK_DOTS = {
+    "running": "🟢",
+    "limited": "🟡",
+    "completed": "✅",
+    "failed": "🔴",
+    "cancelled": "⚪",
+    "pending": "⚪",
+    "waiting": "⚪",
+}
+
+
+class ListPane(Pane):
+    """A pane with passages and a status line."""
+
+    name_ = ""
+    hint = ""
+
+    def __init__(self, desk: Desk, key: str) -> None:
+        super().__init__(desk, key)
+        self.view = PartsView()
+        self.view.follows = False
+        self.strip = StripBar()
+        self._is_shown = False
+        self._scope: trio.CancelScope | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        yield self.strip
+
+    @property
+    def title(self) -> str:
+        return self.name_
+
+    def shown(self) -> None:
+        self._is_shown = True
+        if self._scope is None:
+            self._scope = trio.CancelScope()
+            self.desk.link.call(self._run, what=f"{self.name_}: ")
+        self.changed()
+        self.view.focus()
+
+    def hidden(self) -> None:
+        self._is_shown = False
+        if self._scope is not None:
+            self._scope.cancel()
+            self._scope = None
+
+    async def _run(self, client: Client) -> None:
+        scope = self._scope
+        assert scope is not None
+        with scope:
+            while True:
+                await client.wait_connected(True)
+                try:
+                    await self.follow(client)
+                except ClientError as error:
+                    self.show([Passage([Segment(str(error), "red")])])
+                    await trio.sleep(1)
+
+    async def follow(self, client: Client) -> None:
+        """Show the list, and its changes, for ever. Raises ``ClientError``."""
+        raise NotImplementedError
+
+    def show(self, passages: Sequence[Passage], *, follows: bool = False) -> None:
+        """Show passages; keep the place."""
+        self.view.follows = follows
+        self.view.replace(passages)
+        self.view.follows = follows
+
+    def set_status(self, text: str) -> None:
+        """Show the status line."""
+        self.strip.show(((f" {text}", "bold"),), ((f"{self.hint} ", "dim"),))
+
+
+class QueuesPane(ListPane):
+    """The queues and their tasks."""
+
+    name_ = "queues"
+    hint = "p pauses or resumes the first queue · click copies a result"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("p", "pause", "pause or resume", show=False)]
+
+    def __init__(self, desk: Desk, key: str) -> None:
+        super().__init__(desk, key)
+        self._wake: trio.Event | None = None
+        self._tasks: list[TaskInfo] = []
+
+    async def follow(self, client: Client) -> None:
+        while True:
+            self._wake = trio.Event()
+            self._tasks = (await client.queues.tasks(limit=MAX_TASKS)).result
+            self._draw()
+            await trio.sleep(REFRESH_S)
+            await self._wake.wait()
+
+    def changed(self) -> None:
+        if self._wake is not None:
+            self._wake.set()
+        if self._is_shown:
+            self._draw()
+
+    def _draw(self) -> None:
+        queues = [*self.desk.world.queues.values()]
+        passages = []
+        for queue in sorted(queues, key=lambda each: each.queue):
+            passages.append(_queue_passage(queue))
+            tasks = [each for each in self._tasks if each.queue == queue.queue]
+            passages += [_task_passage(each, self.desk.now()) for each in tasks]
+        if not queues:
+            text = "no queue: add `queues:` to .aegis.yaml, then restart the daemon"
+            passages.append(Passage([Segment(text, "dim")]))
+        self.show(passages)
+        running, pending = (
+            sum(getattr(q, name) for q in queues) for name in ("running", "pending")
+        )
+        self.set_status(f"{len(queues)} queues · {running} running · {pending} pending")
+
+    def action_pause(self) -> None:
+        queue = next(iter(sorted(self.desk.world.queues)), None)
+        if queue is None:
+            return
+        is_paused = self.desk.world.queues[queue].paused
+
+        async def switch(client: Client) -> None:
+            await (client.queues.resume(queue) if is_paused else client.queues.pause(queue))
+
+        self.desk.link.call(switch, what=f"{queue}: ")
+
+
+def _queue_passage(queue: QueueInfo) -> Passage:
+    words = [f"{queue.running}/{queue.max_parallel} running", f"{queue.pending} pending"]
+    words += [f"{queue.waiting} waiting"] if queue.waiting else []
+    words += [f"{queue.ended} ended", f"agent {escape_line(queue.agent)}"]
+    heading = [("▣ ", "cyan"), (escape_line(queue.queue), "bold"), ("  ", "")]
+    heading.append((" · ".join(words), "dim"))
+    if queue.paused:
+        heading.append(("  PAUSED", "bold yellow"))
+    if queue.limited_until:
+        heading.append((f"  usage limit until {queue.limited_until[11:16]}", "yellow"))
+    problem = [Segment(escape_line(queue.problem), "red")] if queue.problem else []
+    return Passage(problem, edge=(" ", ""), heading=heading, gap=0)
+
+
+def _task_passage(task: TaskInfo, now: float) -> Passage:
+    at = since(task.ended or task.started or task.enqueued, now)
+    place = "" if task.queued_position is None else f" · {task.queued_position} before it"
+    heading = [
+        (f"{TASK_DOTS[task.status]} ", ""),
+        (f"{task.status:<10}", "bold"),
+        (escape_line(task.payload.split("\n")[0][:80]), ""),
+        (f"  {escape_line(task.worker or '')}{place}", "dim"),
+    ]
+    text = task.error or task.result or ""
+    style = "red" if task.error else "dim"
+    shown = escape_text("\n".join(text.split("\n")[:3]))
+    return Passage(
+        [Segment(shown, style)] if shown else [],  # type: ignore[arg-type]
+        edge=("   ", ""),
+        heading=heading,
+        right=at,
+        copied=task.result or task.payload,
+        gap=0,
+    )
+
+
+class TreePane(ListPane):
+    """The live supervision tree."""
+
+    name_ = "tree"
+    hint = "the actors of the daemon, with restarts as they happen"
+
+    async def follow(self, client: Client) -> None:
+        async with client.tree.watch() as tree:
+            nodes: dict[str, tuple[str, str, int, int]] = {}
+            async for value in tree:
+                match value:
+                    case Gap():
+                        continue
+                    case TreeNode():
+                        nodes.clear()
+                        _collect(value, nodes)
+                    case _:
+                        if value.state == "stopped":
+                            nodes.pop(value.path, None)
+                        else:
+                            nodes[value.path] = (
+                                value.kind,
+                                value.state,
+                                value.restarts,
+                                value.mailbox,
+                            )
+                if not tree.unread:
+                    self._draw(nodes)
+
+    def _draw(self, nodes: dict[str, tuple[str, str, int, int]]) -> None:
+        passages = []
+        for path in sorted(nodes):
+            kind, state, restarts, mailbox = nodes[path]
+            depth = path.count("/")
+            style = {"running": "green", "down": "red", "starting": "yellow"}.get(state, "dim")
+            heading = [("  " * depth, ""), (f"{path.rpartition('/')[2]} ", "bold"), (kind, "dim")]
+            heading.append((f"  {state}", style))
+            if restarts:
+                heading.append((f"  {restarts} restarts", "yellow"))
+            if mailbox:
+                heading.append((f"  {mailbox} queued", "dim"))
+            passages.append(Passage([], edge=(" ", ""), heading=heading, gap=0))
+        self.show(passages)
+        restarted = sum(each[2] for each in nodes.values())
+        self.set_status(f"{len(nodes)} actors · {restarted} restarts")
+
+
+def _collect(node: TreeNode, nodes: dict[str, tuple[str, str, int, int]]) -> None:
+    nodes[node.path] = (node.kind, node.state, node.restarts, node.mailbox)
+    for child in node.children:
+        _collect(child, nodes)
+
+
+class InboxPane(ListPane):
+    """The messages of the person's inbox."""
+
+    name_ = "inbox"
+    hint = "a acknowledges all · click copies"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "acknowledge", "acknowledge all", show=False)
+    ]
+
+    async def follow(self, client: Client) -> None:
+        del client  # the feeds keep the inbox up to date
+        await trio.sleep_forever()
+
+    def changed(self) -> None:
+        if self._is_shown:
+            messages = self.desk.world.messages
+            self.show([_message_passage(each) for each in messages], follows=True)
+            self.set_status(f"{len(messages)} messages")
+
+    def action_acknowledge(self) -> None:
+        messages = self.desk.world.messages
+        if not messages:
+            return
+        last = messages[-1].id
+
+        async def acknowledge(client: Client) -> None:
+            await client.inboxes.read(after=last, limit=1)
+            messages.clear()
+            self.changed()
+
+        self.desk.link.call(acknowledge, what="inbox: ")
+
+
+def _message_passage(message: Message) -> Passage:
+    style = "bold red" if message.status == "error" else "bold cyan"
+    return Passage(
+        [Segment(escape_text(message.body))],
+        edge=("▎ ", style),
+        heading=(("✉ ", style), (escape_line(message.sender), "bold")),
+        right=clock(message.timestamp),
+        copied=message.body,
+    )

@@ -1,0 +1,62 @@
+"""The base of the panes of tabs, and the app as they see it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from textual.containers import Vertical
+
+from aegis.tui.link import DaemonLink
+from aegis.tui.model.world import World
+
+
+class Desk(Protocol):
+    """The app, as its panes see it."""
+
+    world: World
+    link: DaemonLink
+    answering: set[str]
+    """Ids of the requests that are answered here."""
+
+    def report(self, sentence: str) -> None:
+        """Show a failure as one sentence."""
+
+    def tell(self, sentence: str) -> None:
+        """Show a remark for a moment."""
+
+    def open_tab(self, key: str, *, shows: bool = True) -> None:
+        """Open the tab with this key."""
+
+    def rang(self, key: str) -> None:
+        """Take that a program rang its bell."""
+
+    def now(self) -> float:
+        """Return the time in seconds since 1970."""
+
+
+class Pane(Vertical):
+    """The content of a tab. ``key`` identifies its subject."""
+
+    DEFAULT_CSS = "Pane { height: 1fr; width: 1fr; }"
+
+    def __init__(self, desk: Desk, key: str) -> None:
+        super().__init__()
+        self.desk = desk
+        self.key = key
+
+    @property
+    def title(self) -> str:
+        """The title of the tab."""
+        return self.key.partition(":")[2]
+
+    def shown(self) -> None:
+        """Take that the pane is shown now: its tab was chosen."""
+
+    def hidden(self) -> None:
+        """Take that another tab is shown."""
+
+    def changed(self) -> None:
+        """Take that the world has changed."""
+
+    def ticked(self) -> None:
+        """Take that some time has passed; called only while the pane is shown."""

@@ -1,0 +1,371 @@
+"""The pane of a terminal: its view, a status line, and the input with its two modes."""
+
+from __future__ import annotations
+
+import trio
+import trio.lowlevel
+from textual.app import ComposeResult
+
+from aegis.client.client import Client
+from aegis.client.errors import ClientError, CommandFailed
+from aegis.client.stream_kinds import Chunk, Gap, OutputValue
+from aegis.client.streams import OutputStream
+from aegis.protocol.output_streams import (
+    BellItem,
+    Redraw,
+    Refused,
+    SizeOwner,
+    SizeOwnerItem,
+    StateItem,
+    TypingItem,
+    WindowSize,
+)
+from aegis.protocol.streams import CommandItem
+from aegis.protocol.terminals import Typing
+from aegis.shown_text import escape_line
+from aegis.tui.model.blocks import Block, block_of
+from aegis.tui.model.rail import standing_of
+from aegis.tui.model.times import moment
+from aegis.tui.panes.pane import Desk, Pane
+from aegis.tui.widgets.emulator import HISTORY
+from aegis.tui.widgets.input_bar import InputBar
+from aegis.tui.widgets.strip_bar import StripBar
+from aegis.tui.widgets.terminal import TerminalView
+
+FIRST_BLOCKS = 100
+OLDER_BLOCKS = 300
+MAX_KEY_READS = 1_024
+"""Keystrokes that wait for the connection; more are dropped with a remark."""
+
+RETRY_S = 0.3
+MIN_SIZE, MAX_SIZE = (2, 1), (1000, 1000)
+"""Smallest and largest size of a terminal, in columns and rows."""
+
+
+class TerminalPane(Pane):
+    """The terminal ``name``. Its stream is open while the pane is ``followed``."""
+
+    def __init__(self, desk: Desk, key: str) -> None:
+        super().__init__(desk, key)
+        self.terminal = key.partition(":")[2]
+        self.view = TerminalView()
+        self.bar = InputBar("RUN", "run a command · Ctrl-K types into the program · F1 help")
+        self.strip = StripBar()
+        self._keys: trio.MemorySendChannel[bytes] | None = None
+        self._scope: trio.CancelScope | None = None
+        self._output: OutputStream | None = None
+        self._is_shown = False
+        self._is_reading_older = False
+        self._owner: SizeOwner | None = None
+        self._typist: Typing | None = None
+        self._bells = 0
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        yield self.strip
+        yield self.bar
+
+    @property
+    def title(self) -> str:
+        return self.terminal
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether every key goes to the program."""
+        return self.view.is_raw
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether the stream of the terminal is open."""
+        return self._scope is not None
+
+    def shown(self) -> None:
+        self._is_shown = True
+        self.follow()
+        self._claim()
+        self.changed()
+        if not self.is_raw:
+            self.bar.line.focus()
+
+    def hidden(self) -> None:
+        self._is_shown = False
+        if self._output is not None:
+            self._output.release_size()
+
+    # The stream of the terminal.
+
+    def follow(self) -> None:
+        """Open the stream, unless it is open."""
+        if self._scope is None:
+            self._scope = trio.CancelScope()
+            self.desk.link.call(self._follow, what=f"{self.terminal}: ")
+
+    def unfollow(self) -> None:
+        """Close the stream; the pane keeps what it shows."""
+        if self._scope is not None:
+            self._scope.cancel()
+            self._scope = None
+
+    async def _follow(self, client: Client) -> None:
+        scope = self._scope
+        assert scope is not None
+        try:
+            with scope:
+                while True:
+                    await client.wait_connected(True)
+                    try:
+                        await self._show_one(client)
+                        break  # the terminal was closed
+                    except CommandFailed as error:
+                        if error.code == "not_found":
+                            break
+                        if error.code not in ("unavailable", "invalid_request"):
+                            raise
+                    except ClientError:
+                        pass  # the daemon is gone; another may start
+                    await trio.sleep(RETRY_S)
+        finally:
+            if self._scope is scope:
+                self._scope = None
+
+    async def _show_one(self, client: Client) -> None:
+        """Show one stream until the terminal closes or the stream has to be opened again."""
+        from_command = True
+        while True:
+            running = self.desk.world.running.get(self.terminal) if from_command else None
+            from_command = False
+            async with client.terminals.watch(
+                self.terminal,
+                cursor=None if running is None else running.raw_start,
+                screen=running is None,
+                scrollback=HISTORY if running is None else 0,
+            ) as output:
+                self._output = output
+                self._begin(output, is_command=running is not None)
+                await self._read_blocks(client)
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._type_all, output)
+                    try:
+                        if not await self._show(client, output):
+                            return
+                    finally:
+                        self._output = None
+                        nursery.cancel_scope.cancel()
+
+    def _begin(self, output: OutputStream, *, is_command: bool) -> None:
+        """Prepare the view for a stream from the beginning of a command's output, or of all."""
+        start = output.start
+        self._owner, self._typist, self._bells = start.size_owner, start.typing, start.bells
+        if is_command:
+            self.view.begin_output(start.cols, start.rows)
+        else:
+            self.view.resize_window(start.cols, start.rows)
+        self._claim()
+
+    async def _show(self, client: Client, output: OutputStream) -> bool:
+        """Show values; return True if something is missing and the screen must be drawn again."""
+        async for value in output:
+            match value:
+                case Chunk():
+                    self.view.feed(value.data)
+                    # The event loop, with its keys and frames, has its turn in a flood.
+                    await trio.lowlevel.checkpoint()
+                case Redraw():
+                    self.view.draw_screen(value.redraw, *self.view.emulator.size)
+                case WindowSize():
+                    self.view.resize_window(value.cols, value.rows)
+                case Gap():
+                    return True
+                case StateItem(state="starting"):
+                    await self._read_blocks(client)
+                case StateItem():
+                    self._set_command()
+                case _:
+                    self._note(value)
+        return False
+
+    def _note(self, value: OutputValue) -> None:
+        """Take what is shown beside the screen."""
+        match value:
+            case SizeOwnerItem(size_owner=owner):
+                self._owner = owner
+                self.changed()
+            case TypingItem(typing=typing):
+                self._typist = typing
+                self.changed()
+            case BellItem(bells=bells) if bells > self._bells:
+                self._bells = bells
+                self.desk.rang(self.key)
+            case Refused(code="busy", message=message) if message.startswith("the size of"):
+                return  # another window has it: this one shows its size
+            case Refused():
+                self.desk.report(f"{self.terminal}: not typed: {value.message}")
+
+    async def _type_all(self, output: OutputStream) -> None:
+        sender, receiver = trio.open_memory_channel[bytes](MAX_KEY_READS)
+        self._keys = sender
+        try:
+            async for keys in receiver:
+                await output.type(keys)
+        except ClientError:
+            return  # the task that shows output gets the same error
+        finally:
+            self._keys = None
+
+    # Blocks.
+
+    async def _read_blocks(self, client: Client) -> None:
+        past = self.view.past
+        since = past.blocks[-1].seq if past.blocks else None
+        more = True
+        while more:
+            reply = await client.terminals.read(
+                self.terminal,
+                last_n=FIRST_BLOCKS if since is None else None,
+                since_seq=since,
+            )
+            self._add([block_of(each) for each in reply.result])
+            more = reply.more and since is not None and bool(reply.result)
+            since = past.blocks[-1].seq if past.blocks else since
+        self._set_command()
+
+    def _add(self, blocks: list[Block]) -> None:
+        self.view.add_blocks(blocks)
+        for block in blocks:
+            self.bar.recall.add(block.command)
+
+    def on_command(self, item: CommandItem) -> None:
+        """Take the start or the end of a command of this terminal."""
+        if item.event == "command_finished":
+            self.desk.link.call(self._read_blocks, what=f"{self.terminal}: ")
+        else:
+            self._set_command()
+
+    def _set_command(self) -> None:
+        """Show the command that runs, as far as its record is not there yet."""
+        running = self.desk.world.running.get(self.terminal)
+        blocks = self.view.past.blocks
+        if running is not None and (not blocks or blocks[-1].seq < running.seq):
+            text = running.cmd if running.cmd is not None else "(not known)"
+            self.view.set_command(text.replace("\n", " ⏎ "))
+        else:
+            self.view.set_command(None)
+        self.ticked()
+
+    def on_terminal_view_older_wanted(self) -> None:
+        if not self._is_reading_older:
+            self._is_reading_older = True
+            self.desk.link.call(self._read_older, what=f"{self.terminal}: ")
+
+    async def _read_older(self, client: Client) -> None:
+        past = self.view.past
+        try:
+            first = past.blocks[0].seq if past.blocks else 0
+            if first <= 0:
+                past.has_older = False
+                return
+            reply = await client.terminals.read(
+                self.terminal, last_n=OLDER_BLOCKS, before_seq=first
+            )
+            self.view.add_older([block_of(each) for each in reply.result])
+        finally:
+            self._is_reading_older = False
+
+    # Keys.
+
+    def set_raw(self, is_raw: bool) -> None:
+        """Switch between the two modes of the input."""
+        self.view.set_raw(is_raw)
+        self._claim(take=True)
+        self.bar.set_raw(is_raw)
+        (self.view if is_raw else self.bar.line).focus()
+        self.changed()
+
+    def type(self, keys: bytes) -> None:
+        """Type keys into the terminal, in order."""
+        if self._keys is None:
+            self.desk.tell("not typed: the terminal is not connected")
+            return
+        try:
+            self._keys.send_nowait(keys)
+        except trio.WouldBlock:
+            self.desk.tell("not typed: too many keys wait for the daemon")
+
+    def interrupt(self) -> None:
+        """Type Ctrl-C."""
+        self.type(b"\x03")
+
+    def on_terminal_view_typed(self, message: TerminalView.Typed) -> None:
+        self.type(message.keys)
+
+    def on_input_bar_submitted(self, message: InputBar.Submitted) -> None:
+        message.stop()
+        text = message.text
+
+        async def run(client: Client) -> None:
+            await client.terminals.run(self.terminal, text, until="started")
+
+        self.view.follows = True
+        self._claim(take=True)
+        self.desk.link.call(run, what=f"{self.terminal}: ")
+
+    # Size and status.
+
+    def on_terminal_view_fitted(self) -> None:
+        self._claim()
+
+    def _claim(self, *, take: bool = False) -> None:
+        """Give the terminal the size of the pane, if the pane is shown.
+
+        A window of another client that owns the size keeps it, until this person acts (``take``).
+        """
+        cols, rows = self.view.room()
+        size = min(MAX_SIZE[0], max(MIN_SIZE[0], cols)), min(MAX_SIZE[1], max(MIN_SIZE[1], rows))
+        owner = self._owner
+        if not self._is_shown or not self.view.size or self._output is None:
+            return
+        if owner is not None and owner.yours and self.view.emulator.size == size:
+            return
+        self._output.claim_size(*size, take=take)
+
+    def changed(self) -> None:
+        if not self._is_shown:
+            return
+        self._set_command()
+        info = self.desk.world.terminals.get(self.terminal)
+        if info is None:
+            self.strip.show(((f" {self.terminal} was closed", "dim"),))
+            return
+        standing = standing_of(self.key, self.desk.world, self.desk.now())
+        left = [(f" {standing.dot} ", ""), (escape_line(_short_path(info.cwd)), "bold")]
+        left += [(f" · {info.pid or '-'} · {escape_line(info.shell.rpartition('/')[2])}", "")]
+        if info.last_exit is not None:
+            left += [
+                (" · ", ""),
+                (f"exit {info.last_exit}", "green" if not info.last_exit else "red"),
+            ]
+        if info.subscribers:
+            left.append((f" · ✉ {escape_line(', '.join(info.subscribers))}", ""))
+        if self._typist is not None and self._typist.writer != "human":
+            left.append((f" · {escape_line(self._typist.writer)} is typing", "yellow"))
+        if self._owner is not None and not self._owner.yours:
+            left.append((f" · size of {escape_line(self._owner.writer)}'s window", "yellow"))
+        self.strip.show(tuple(left), ((self._mode_hint(), "dim"),))
+
+    def _mode_hint(self) -> str:
+        return "raw " if self.is_raw else "^K raw  ^C interrupt  F1 help "
+
+    def ticked(self) -> None:
+        running = self.desk.world.running.get(self.terminal)
+        if running is not None and self.view.command is not None:
+            began = moment(running.started_at)
+            seconds = None if began is None else self.desk.now() - began
+            self.view.set_command_info(running.writer, seconds)
+
+
+def _short_path(path: str | None) -> str:
+    """Return a directory by its last two parts."""
+    if not path:
+        return "?"
+    parts = path.rstrip("/").split("/")
+    return path if len(parts) <= 3 else "…/" + "/".join(parts[-2:])

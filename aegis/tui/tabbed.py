@@ -1,0 +1,287 @@
+"""The part of the app that has tabs: their panes, which one is shown, and raw mode."""
+
+from __future__ import annotations
+
+import time
+
+from textual.app import App, ComposeResult
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widgets import ContentSwitcher
+
+from aegis.tui.link import DaemonLink
+from aegis.tui.model.rail import rail_rows
+from aegis.tui.model.tabs import Tabs
+from aegis.tui.model.world import World
+from aegis.tui.panes.canvases import CanvasesPane
+from aegis.tui.panes.conversation import ConversationPane
+from aegis.tui.panes.lists import InboxPane, QueuesPane, TreePane
+from aegis.tui.panes.pane import Pane
+from aegis.tui.panes.terminal import TerminalPane
+from aegis.tui.panes.welcome import WelcomePane
+from aegis.tui.raw_keys import RawKeys, RawMode, RawPaste, RawSwitched
+from aegis.tui.widgets.rail import Rail
+from aegis.tui.widgets.tab_bar import TabBar
+
+NARROW_COLUMNS = 100
+"""In a narrower window the rail is hidden until it is asked for."""
+
+FOLLOWED = 6
+"""Panes whose streams stay open when another is shown; of others the stream is closed."""
+
+DRAW_S = 0.03
+"""Changes that come together within this time are drawn once."""
+
+WELCOME = "view:welcome"
+
+VIEWS: dict[str, type[Pane]] = {
+    "queues": QueuesPane,
+    "tree": TreePane,
+    "inbox": InboxPane,
+    "canvases": CanvasesPane,
+}
+
+
+class TabbedApp(App[None]):
+    """An app with a bar of tabs, a rail, and a pane for each tab."""
+
+    CSS = """
+    ToastRack { align-horizontal: right; }
+    #body { height: 1fr; }
+    ContentSwitcher { width: 1fr; height: 1fr; }
+    """
+
+    world: World
+    link: DaemonLink
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tabs = Tabs()
+        self._panes: dict[str, Pane] = {}
+        self._is_rail_wanted: bool | None = None
+        self._is_drawing = False
+        self.answering: set[str] = set()
+
+    def compose(self) -> ComposeResult:
+        yield TabBar()
+        with Horizontal(id="body"):
+            yield Rail()
+            yield ContentSwitcher()
+
+    def now(self) -> float:
+        """Return the time in seconds since 1970."""
+        return time.time()
+
+    def report(self, sentence: str) -> None:
+        """Show a failure as one sentence."""
+        self.notify(sentence, severity="error", timeout=8, markup=False)
+
+    def rang(self, key: str) -> None:
+        """Ring the bell for a program, and mark its tab unless it is shown."""
+        self.bell()
+        self.tabs.has_news(key)
+        self.draw_soon()
+
+    def tell(self, sentence: str) -> None:
+        """Show a remark for a moment."""
+        self.notify(sentence, timeout=3, markup=False)
+
+    @property
+    def base(self) -> Screen[object]:
+        """The screen below all dialogs."""
+        return self.screen_stack[0]
+
+    @property
+    def active(self) -> Pane | None:
+        """The pane of the active tab."""
+        return self._panes.get(self.tabs.active)
+
+    def pane(self, key: str) -> Pane | None:
+        """Return the pane of a tab that was shown."""
+        return self._panes.get(key)
+
+    # Drawing.
+
+    def draw_soon(self) -> None:
+        """Draw once for all changes that come together."""
+        if not self._is_drawing:
+            self._is_drawing = True
+            self.set_timer(DRAW_S, self._draw)
+
+    def _tick(self) -> None:
+        self.draw_frame()
+        if self.active is not None:
+            self.active.ticked()
+
+    def _draw(self) -> None:
+        self._is_drawing = False
+        self.draw_frame()
+        if self.active is not None:
+            self.active.changed()
+
+    def draw_frame(self) -> None:
+        if not self.base.query(TabBar):
+            return  # the app ends
+        now = self.now()
+        labels = self.tabs.labels(self.world, now)
+        self.base.query_one(TabBar).show(labels, self.tabs.active, self._right())
+        rail = self.base.query_one(Rail)
+        rail.display = self._shows_rail()
+        if rail.display:
+            rail.show(rail_rows(self.world, now), self.tabs.active)
+
+    def _right(self) -> str:
+        words = []
+        if not self.world.is_connected:
+            words.append("🔴 no daemon")
+        if self.world.requests:
+            words.append(f"🟡 {len(self.world.requests)} F2")
+        if self.world.messages:
+            words.append(f"✉ {len(self.world.messages)}")
+        return " ".join(words)
+
+    def _shows_rail(self) -> bool:
+        if self._is_rail_wanted is None:
+            return self.size.width >= NARROW_COLUMNS
+        return self._is_rail_wanted
+
+    # Tabs.
+
+    def open_tab(self, key: str, *, shows: bool = True) -> None:
+        """Open the tab with this key; it is shown, or stays behind the one that is."""
+        if shows:
+            self.call_later(self.show_tab, key)
+        elif self.tabs.add(key):
+            self.draw_soon()
+
+    async def show_tab(self, key: str) -> None:
+        before = self.active
+        pane = self._panes.get(key)
+        if pane is None:
+            pane = self._panes[key] = self._made(key)
+            pane.id = f"pane-{len(self._panes)}-{id(pane)}"
+            switcher = self.base.query_one(ContentSwitcher)
+            await switcher.add_content(pane)
+        self.tabs.show(key)
+        if before is not None and before is not pane:
+            self._leave_raw(before)
+            before.hidden()
+        self.base.query_one(ContentSwitcher).current = pane.id
+        self._may_be_raw()
+        pane.shown()
+        self._limit_streams()
+        self.draw_frame()
+
+    def _made(self, key: str) -> Pane:
+        kind, _, name = key.partition(":")
+        if kind == "term":
+            return TerminalPane(self, key)
+        if kind == "agent":
+            return ConversationPane(self, key)
+        return VIEWS.get(name, WelcomePane)(self, key)
+
+    def _limit_streams(self) -> None:
+        """Close the streams of panes that were not shown for long."""
+        followed = [
+            pane
+            for key in self.tabs.recent
+            if isinstance(pane := self._panes.get(key), TerminalPane | ConversationPane)
+            and pane.is_followed
+        ]
+        for pane in followed[FOLLOWED:]:
+            pane.unfollow()
+
+    def action_tab(self, number: int) -> None:
+        if number <= len(self.tabs.keys):
+            self.open_tab(self.tabs.keys[number - 1])
+
+    def action_next_tab(self, by: int) -> None:
+        key = self.tabs.beside(by)
+        if key:
+            self.open_tab(key)
+
+    async def action_close_tab(self) -> None:
+        key = self.tabs.active
+        pane = self._panes.get(key)
+        following = self.tabs.close(key)
+        await self.show_tab(following or WELCOME)
+        if pane is not None and key != self.tabs.active:
+            del self._panes[key]
+            if isinstance(pane, TerminalPane | ConversationPane):
+                pane.unfollow()
+            await pane.remove()
+        self.draw_frame()
+
+    def action_view(self, name: str) -> None:
+        self.open_tab(f"view:{name}")
+
+    def on_tab_bar_chosen(self, message: TabBar.Chosen) -> None:
+        self.open_tab(message.key)
+
+    def on_rail_chosen(self, message: Rail.Chosen) -> None:
+        if self.size.width < NARROW_COLUMNS:
+            self._is_rail_wanted = None
+        self.open_tab(message.key)
+
+    def on_rail_left(self) -> None:
+        if self.active is not None:
+            self.active.shown()
+
+    def action_rail(self) -> None:
+        rail = self.base.query_one(Rail)
+        if not self._shows_rail():
+            self._is_rail_wanted = True
+        elif rail.has_focus:
+            self._is_rail_wanted = False
+        self.draw_frame()
+        if rail.display:
+            rail.focus()
+        elif self.active is not None:
+            self.active.shown()
+
+    # Raw mode.
+
+    def _may_be_raw(self) -> None:
+        """Say whether Ctrl-K begins raw mode now."""
+        is_dialog = len(self.screen_stack) > 1
+        RawMode.may_begin = not is_dialog and isinstance(self.active, TerminalPane)
+
+    def _set_raw(self, is_raw: bool) -> None:
+        if isinstance(self.active, TerminalPane):
+            self.active.set_raw(is_raw)
+            RawMode.switch(is_raw)
+        else:
+            RawMode.switch(False)
+
+    def _leave_raw(self, pane: Pane) -> None:
+        if isinstance(pane, TerminalPane) and pane.is_raw:
+            pane.set_raw(False)
+            RawMode.switch(False)
+
+    def action_toggle_raw(self) -> None:
+        if isinstance(self.active, TerminalPane):
+            self._set_raw(not self.active.is_raw)
+
+    def on_raw_switched(self, message: RawSwitched) -> None:
+        if isinstance(self.active, TerminalPane):
+            self.active.set_raw(message.is_on)
+
+    def on_raw_keys(self, message: RawKeys) -> None:
+        if isinstance(self.active, TerminalPane):
+            self.active.view.type_raw(message.keys)
+
+    def on_raw_paste(self, message: RawPaste) -> None:
+        if isinstance(self.active, TerminalPane):
+            self.active.view.paste(message.text)
+
+    def push_screen(self, *arguments: object, **named: object) -> object:  # type: ignore[override]
+        # Keys belong to the dialog.
+        if self.active is not None:
+            self._leave_raw(self.active)
+        RawMode.may_begin = False
+        return super().push_screen(*arguments, **named)  # type: ignore[call-overload]
+
+    def pop_screen(self) -> object:  # type: ignore[override]
+        popped = super().pop_screen()
+        self._may_be_raw()
+        return popped

@@ -1,0 +1,114 @@
+"""``LineView``: a scrollable list of lines, of which only those that are visible are drawn.
+
+Textual's own widgets divide and style all of their content again at each change: half a second for
+64 KiB. Here a subclass says how many lines there are and draws one of them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+
+class LineView(ScrollView):
+    """Shows ``count`` lines, each drawn by ``draw``; follows the end unless scrolled away."""
+
+    DEFAULT_CSS = """
+    LineView {
+        overflow-x: hidden;
+        overflow-y: auto;
+        scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
+    }
+    """
+    follows = True
+    """Whether the end is shown when lines are added."""
+
+    def count(self) -> int:
+        """Return the number of lines."""
+        raise NotImplementedError
+
+    def draw(self, number: int) -> Strip:
+        """Return a line; styles are added to the widget's own."""
+        raise NotImplementedError
+
+    def update_lines(self, changed: set[int] | None = None) -> None:
+        """Take a new number of lines, and draw ``changed`` again; None: all of them."""
+        size = Size(self.scrollable_content_region.width, self.count())
+        moved = False
+        if self.virtual_size != size:
+            self.virtual_size = size
+        if self.follows:
+            moved = self._show_end()
+        if moved or changed is None:
+            self.refresh()
+            return
+        top, width = self.scroll_offset.y, self.size.width
+        for number in changed:
+            if top <= number < top + self.size.height:
+                self.refresh(Region(0, number - top, width, 1))
+
+    def _show_end(self) -> bool:
+        end = max(self.count() - self.size.height, 0)
+        if self.scroll_offset.y == end:
+            return False
+        # scroll_end lags behind, and lines would stay unpainted.
+        self.set_reactive(LineView.scroll_y, end)
+        self.set_reactive(LineView.scroll_target_y, end)
+        self.vertical_scrollbar.position = end
+        return True
+
+    def keep_place(self, moved: int) -> None:
+        """Show the same lines after ``moved`` lines were added above them."""
+        self.virtual_size = Size(self.scrollable_content_region.width, self.count())
+        self.set_reactive(LineView.scroll_y, self.scroll_offset.y + moved)
+        self.set_reactive(LineView.scroll_target_y, self.scroll_offset.y)
+        self.vertical_scrollbar.position = self.scroll_offset.y
+        self.refresh()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self.follows = new_value >= self.max_scroll_y
+        if new_value < 1 and old_value >= 1:
+            self.on_top()
+
+    def on_top(self) -> None:
+        """Take that the first line is shown; more may be loaded."""
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draw the lines of a region.
+
+        Textual's cache of styles is passed by: it costs more than everything else, and there is no
+        border and no padding.
+        """
+        style = self.rich_style
+        return [
+            self._line(y).apply_style(style).crop_extend(crop.x, crop.right, style)
+            for y in crop.line_range
+        ]
+
+    def render_line(self, y: int) -> Strip:
+        return self._line(y).apply_style(self.rich_style)
+
+    def _line(self, y: int) -> Strip:
+        number = self.scroll_offset.y + y
+        if not 0 <= number < self.count():
+            return Strip.blank(self.size.width)
+        return self.draw(number)
+
+
+@lru_cache(maxsize=512)
+def style_of(text: str) -> Style:
+    """Return a style by its description; colours are the 16 of the terminal."""
+    return Style.parse(text)
+
+
+def strip_of(*parts: tuple[str, str], width: int | None = None) -> Strip:
+    """Return a line of ``(text, style)`` parts, cut to ``width`` columns."""
+    strip = Strip([Segment(text, style_of(style)) for text, style in parts if text])
+    return strip if width is None else strip.crop(0, width)

@@ -1,0 +1,244 @@
+"""A daemon for the interface: the client's methods on plain lists, without a connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import trio
+
+from aegis.client.stream_kinds import Chunk
+from aegis.protocol.agent_streams import AgentItem, AgentsItem
+from aegis.protocol.agents import AgentInfo, ProfileInfo, ProfileList
+from aegis.protocol.inboxes import MessageList, Receipt
+from aegis.protocol.output_streams import OutputStart, Redraw
+from aegis.protocol.queue_streams import QueuesItem
+from aegis.protocol.queues import TaskList
+from aegis.protocol.requests import RequestInfo, RequestReply
+from aegis.protocol.streams import OpenRequestsItem, RequestItem, TerminalItem, TerminalsItem
+from aegis.protocol.terminals import CommandRecord, RecordList, TerminalInfo
+from aegis.protocol.workspaces import WorkspaceList
+from aegis.tui.link import DaemonLink
+from tests.aegis.tui.examples import agent, command, record, terminal
+
+
+class Feed:
+    """A stream: what was put into it, then what is put later."""
+
+    unread = 0
+
+    def __init__(self, *values: Any) -> None:
+        self._sender, self._receiver = trio.open_memory_channel[Any](1000)
+        self.put(*values)
+
+    def put(self, *values: Any) -> None:
+        for value in values:
+            self._sender.send_nowait(value)
+
+    def __aiter__(self) -> Feed:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await self._receiver.receive()
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Feed]:
+        yield self
+
+
+class OutputFeed(Feed):
+    """The output of a terminal; keys that are typed are kept."""
+
+    def __init__(self, start: OutputStart, *values: Any) -> None:
+        super().__init__(*values)
+        self.start = start
+        self.typed = b""
+        self.sizes: list[tuple[int, int]] = []
+
+    async def type(self, keys: bytes) -> None:
+        self.typed += keys
+
+    def claim_size(self, cols: int, rows: int, *, take: bool = False) -> None:
+        del take
+        self.sizes.append((cols, rows))
+
+    def release_size(self) -> None:
+        pass
+
+
+class FakeDaemon:
+    """Terminals, sessions and requests, changed by the methods of the test."""
+
+    def __init__(self) -> None:
+        self.infos: dict[str, TerminalInfo] = {}
+        self.records: dict[str, list[CommandRecord]] = {}
+        self.output: dict[str, OutputFeed] = {}
+        self.agents: dict[str, AgentInfo] = {}
+        self.transcripts: dict[str, Feed] = {}
+        self.requests: dict[str, RequestInfo] = {}
+        self.queues: list[Any] = []
+        self.tasks: list[Any] = []
+        self.messages: list[Any] = []
+        self.called: list[tuple[str, Any]] = []
+        self.event_feed, self.agent_feed, self.request_feed = Feed(), Feed(), Feed()
+        self.client = self._client()
+
+    # What happens at the daemon.
+
+    def open_terminal(self, name: str, *records: CommandRecord, **fields: Any) -> None:
+        self.infos[name] = terminal(name, **fields)
+        self.records[name] = [*records]
+        self.event_feed.put(TerminalItem(event="terminal_opened", terminal=self.infos[name]))
+
+    def start_command(self, name: str, cmd: str, seq: int) -> None:
+        item = command(name=name, cmd=cmd, seq=seq)
+        self.infos[name] = terminal(name, state="running", running=item.command)
+        changed = TerminalItem(event="terminal_changed", terminal=self.infos[name])
+        self.event_feed.put(item, changed)
+
+    def print(self, name: str, text: str) -> None:
+        self.output[name].put(Chunk(cursor=0, data=text.encode()))
+
+    def end_command(self, name: str, finished: CommandRecord) -> None:
+        self.records[name].append(finished)
+        fields = {"last_exit": finished.exit, "last_cmd_at": finished.started_at}
+        self.infos[name] = terminal(name, **fields)
+        changed = TerminalItem(event="terminal_changed", terminal=self.infos[name])
+        item = command("command_finished", name=name, seq=finished.seq, cmd=finished.cmd)
+        self.event_feed.put(item, changed)
+
+    def set_agent(self, handle: str, **fields: Any) -> None:
+        self.agents[handle] = agent(handle, **fields)
+        self.transcripts.setdefault(handle, Feed())
+        self.agent_feed.put(AgentItem(agent=self.agents[handle]))
+
+    def ask(self, asked: RequestInfo) -> None:
+        self.requests[asked.id] = asked
+        self.request_feed.put(RequestItem(request=asked))
+
+    # The client.
+
+    def _client(self) -> Any:
+        return SimpleNamespace(
+            wait_connected=self._wait_connected,
+            events=self._events,
+            terminals=SimpleNamespace(
+                read=self._read, run=self._run, watch=self._watch, spawn=self._spawn
+            ),
+            workspaces=SimpleNamespace(list=self._workspaces),
+            agents=SimpleNamespace(
+                follow=self._follow_agents,
+                events=self._transcript,
+                interrupt=self._interrupt,
+                profiles=self._profiles,
+                spawn=self._spawn_agent,
+            ),
+            requests=SimpleNamespace(watch=self._watch_requests, answer=self._answer),
+            queues=SimpleNamespace(follow=self._follow_queues, tasks=self._list_tasks),
+            inboxes=SimpleNamespace(
+                watch=lambda: Feed().opened(), read=self._inbox, handoff=self._handoff
+            ),
+        )
+
+    async def _wait_connected(self, wanted: bool = True) -> None:
+        if not wanted:
+            await trio.sleep_forever()
+
+    def _events(self) -> Any:
+        self.event_feed = Feed(TerminalsItem(terminals=[*self.infos.values()]))
+        return self.event_feed.opened()
+
+    def _follow_agents(self) -> Any:
+        self.agent_feed = Feed(AgentsItem(agents=[*self.agents.values()]))
+        return self.agent_feed.opened()
+
+    def _watch_requests(self) -> Any:
+        items = [RequestItem(request=each) for each in self.requests.values()]
+        self.request_feed = Feed(OpenRequestsItem(open=[*self.requests]), *items)
+        return self.request_feed.opened()
+
+    def _follow_queues(self) -> Any:
+        return Feed(QueuesItem(queues=self.queues)).opened()
+
+    def _watch(self, name: str, **_: Any) -> Any:
+        info = self.infos[name]
+        start = OutputStart(
+            cursor=0, cols=info.cols, rows=info.rows, state=info.state, alternate=False
+        )
+        drawing = Redraw(redraw="\x1bc\x1b]133;A\x07$ \x1b]133;B\x07", cursor=0, partial=False)
+        self.output[name] = OutputFeed(start, drawing)
+        return self.output[name].opened()
+
+    def _transcript(self, handle: str, **_: Any) -> Any:
+        return self.transcripts[handle].opened()
+
+    async def _read(self, name: str, *, since_seq: int | None = None, **_: Any) -> RecordList:
+        after = -1 if since_seq is None else since_seq
+        return RecordList(result=[each for each in self.records[name] if each.seq > after])
+
+    async def _run(self, name: str, cmd: str, **_: Any) -> CommandRecord:
+        self.called.append(("run", (name, cmd)))
+        return record(cmd=cmd)
+
+    async def _spawn(self, name: str, **_: Any) -> TerminalInfo:
+        self.called.append(("spawn", name))
+        self.open_terminal(name)
+        return self.infos[name]
+
+    async def _workspaces(self) -> WorkspaceList:
+        return WorkspaceList(result=[])
+
+    async def _interrupt(self, handle: str) -> None:
+        self.called.append(("interrupt", handle))
+
+    async def _profiles(self) -> ProfileList:
+        return ProfileList(
+            result=[ProfileInfo(profile="asks", provider="claude", permission="ask")]
+        )
+
+    async def _spawn_agent(self, *, profile: str) -> AgentInfo:
+        self.called.append(("spawn agent", profile))
+        self.set_agent("new")
+        return self.agents["new"]
+
+    async def _answer(self, id: str, digest: str, answer: str, **fields: Any) -> RequestReply:  # noqa: A002
+        self.called.append(("answer", (id, digest, answer, fields.get("scope"), fields["values"])))
+        del self.requests[id]
+        self.request_feed.put(OpenRequestsItem(open=[*self.requests]))
+        return RequestReply(id=id, outcome="applied", text="answered", by="human", at=None)
+
+    async def _list_tasks(self, **_: Any) -> TaskList:
+        return TaskList(result=self.tasks)
+
+    async def _inbox(self, **_: Any) -> MessageList:
+        return MessageList(messages=self.messages, next=None)
+
+    async def _handoff(self, handle: str, text: str) -> Receipt:
+        self.called.append(("handoff", (handle, text)))
+        return Receipt(id="m", status="landed", position=0)
+
+
+def link_to(daemon: FakeDaemon) -> type[DaemonLink]:
+    """A link whose client is the fake daemon's."""
+
+    class FakeLink(DaemonLink):
+        async def _serve(self) -> None:
+            self._client = daemon.client
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                self._feeds(daemon.client, nursery)
+                await trio.sleep_forever()
+
+    return FakeLink
+
+
+async def until(holds: Any, what: str = "it holds") -> None:
+    """Wait until ``holds``, in the event loop of the interface."""
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"never: {what}")

@@ -1,0 +1,415 @@
+"""The interface by Textual's Pilot, in front of a daemon that is a few lists."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual import events
+from textual.pilot import Pilot
+
+from aegis.tui.app import AegisApp
+from aegis.tui.dialogs.requests import RequestsDialog
+from aegis.tui.model.requests import GUARD_S
+from aegis.tui.panes.conversation import ConversationPane
+from aegis.tui.panes.terminal import TerminalPane
+from aegis.tui.raw_keys import RawMode
+from aegis.tui.widgets.line_view import LineView
+from tests.aegis.tui.examples import NOON_S, blocked, entry, event, record, request
+from tests.aegis.tui.fake_daemon import FakeDaemon, link_to, until
+
+IMAGES = Path(__file__).parents[3] / "docs/images"
+UPDATES = "AEGIS_UPDATE_PICTURES" in os.environ
+
+Play = Callable[["Stage"], Awaitable[None]]
+
+
+class Stage:
+    """The app, its daemon, and a person's hands."""
+
+    def __init__(self, app: AegisApp, pilot: Pilot[None], daemon: FakeDaemon) -> None:
+        self.app, self.pilot, self.daemon = app, pilot, daemon
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        await self.pilot.press(*("space" if each == " " else each for each in text), "enter")
+
+    async def shows(self, *texts: str) -> None:
+        await until(lambda: all(each in self.text() for each in texts), f"{texts}:\n{self.text()}")
+
+    async def shows_tab(self, key: str) -> None:
+        await until(lambda: self.app.tabs.active == key, key)
+
+    def text(self) -> str:
+        """What the window shows, as text."""
+        width, _ = self.app.size
+        lines = self.app.screen._compositor.render_strips()
+        return "\n".join(each.text[:width] for each in lines)
+
+
+def play(work: Play, daemon: FakeDaemon | None = None, size: tuple[int, int] = (110, 30)) -> None:
+    """Run the app for a test."""
+    daemon = daemon or FakeDaemon()
+
+    async def run() -> None:
+        app = StillApp("/nowhere", None, link_type=link_to(daemon))
+        async with app.run_test(size=size) as pilot:
+            try:
+                stage = Stage(app, pilot, daemon)
+                count = len(daemon.infos) + len(daemon.agents)
+                await until(lambda: len(app.tabs.keys) == count, "all tabs are there")
+                await stage.pilot.pause()
+                await work(stage)
+            finally:
+                await app.link.stop()
+
+    asyncio.run(run())
+
+
+class StillApp(AegisApp):
+    """The app with a clock that shows noon, until a test moves it."""
+
+    moved_s = 0.0
+
+    def now(self) -> float:
+        return NOON_S + 65 + self.moved_s
+
+
+@pytest.fixture(autouse=True)
+def plain_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    monkeypatch.setattr(RawMode, "is_on", False)
+    monkeypatch.setattr(RawMode, "may_begin", False)
+    monkeypatch.setattr("random.randrange", lambda _: 0)
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def shop() -> FakeDaemon:
+    """A daemon with a terminal that has a past, and an agent."""
+    daemon = FakeDaemon()
+    daemon.open_terminal(
+        "build",
+        record(0, "git status --short", stdout=" M shop/cart.py\n", duration_s=0.02),
+        record(1, "pytest -q", writer="agent:ann", stdout="..F\n1 failed\n", exit=1),
+        last_exit=1,
+        last_cmd_at="2026-05-22T12:00:00Z",
+    )
+    daemon.set_agent("ann", state="working", tools=["Bash"])
+    return daemon
+
+
+def test_ctrl_e_opens_a_terminal_and_a_line_is_run() -> None:
+    async def work(stage: Stage) -> None:
+        await stage.press("ctrl+e")
+        await stage.shows("TERMINAL")
+        await stage.type("build")
+        await stage.shows_tab("term:build")
+        await stage.shows("── live ──", "$", "RUN")
+        await stage.type("echo hi")
+        await until(lambda: ("run", ("build", "echo hi")) in stage.daemon.called)
+        stage.daemon.start_command("build", "echo hi", 0)
+        stage.daemon.print("build", "echo hi\r\n\x1b]133;C\x07hi\r\n")
+        await stage.shows("🟢 term:build", "echo hi", "▎ hi")
+        stage.daemon.end_command("build", record(0, "echo hi", stdout="hi\n", duration_s=0.5))
+        await stage.shows("↳ exit 0 · 0.50s", "✅ term:build")
+        await stage.press("up")
+        assert stage.app.focused.value == "echo hi"  # type: ignore[union-attr]
+
+    play(work)
+
+
+def test_past_commands_are_blocks_above_the_rule_and_a_click_copies() -> None:
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+2")
+        await stage.shows("pytest -q", "↳ exit 1 · 4.20s", "── live ──")
+        shown = stage.text().split("\n")
+        row = next(number for number, line in enumerate(shown) if "1 failed" in line)
+        await stage.pilot.click(offset=(40, row))
+        await until(lambda: stage.app.clipboard == "..F\n1 failed\n", "the output is copied")
+        await stage.pilot.click(offset=(40, row - 2))
+        await until(lambda: stage.app.clipboard == "pytest -q", "the command is copied")
+
+    play(work, shop())
+
+
+def test_raw_mode_shows_the_screen_and_types_what_is_pressed() -> None:
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+2")
+        await stage.shows("── live ──")
+        await stage.press("ctrl+k")
+        await stage.shows("RAW")
+        assert RawMode.is_on
+        assert "── live ──" not in stage.text()
+        pane = stage.app.active
+        assert isinstance(pane, TerminalPane)
+        stage.daemon.print("build", "\x1b[?1h\x1b[?2004h")
+        await until(lambda: pane.view.emulator.has_application_arrows, "the modes are taken")
+        pane.view.type_raw(b"\x1b[A\x08")
+        pane.view.paste("one\ntwo\x1b[201~")
+        wanted = b"\x1bOA\x08\x1b[200~one\rtwo[201~\x1b[201~"
+        await until(lambda: stage.daemon.output["build"].typed == wanted, "the keys are typed")
+        await stage.press("f1")  # a dialog ends raw mode: keys belong to it
+        await until(lambda: not RawMode.is_on, "raw mode is left")
+
+    play(work, shop())
+
+
+def test_what_others_open_appears_behind_the_shown_tab_with_dot_star_and_bell() -> None:
+    async def work(stage: Stage) -> None:
+        bells: list[None] = []
+        stage.app.bell = lambda: bells.append(None)  # type: ignore[method-assign]
+        await stage.press("alt+2")
+        await stage.shows_tab("term:build")
+        stage.daemon.open_terminal("logs")
+        stage.daemon.set_agent("bob", state="working")
+        await stage.shows("term:logs", "🟢 bob")
+        stage.daemon.set_agent("bob", state="blocked", blocked=blocked("Write"))
+        await stage.shows("🟡 bob*", "Write")
+        await until(lambda: bool(bells), "the bell rings")
+        assert stage.app.tabs.active == "term:build"
+        stage.app.open_tab("agent:id-bob")
+        await stage.shows_tab("agent:id-bob")
+        assert "bob*" not in stage.text()
+
+    play(work, shop())
+
+
+def test_a_conversation_streams_and_is_spoken_to_and_interrupted() -> None:
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+1")
+        await stage.shows_tab("agent:id-ann")
+        feed = stage.daemon.transcripts["ann"]
+        feed.put(entry("turn_opened", turn=1, text="> from agent:pm · …\nfix the cart\n"))
+        feed.put(event("assistant_text", text="[bold]Looking", message="m"))
+        feed.put(event("assistant_text", text=" at it.", message="m"))
+        feed.put(event("tool_use", id="t", name="Bash", title="Run the tests"))
+        feed.put(event("tool_result", id="t", text="1 failed"))
+        await stage.shows("✉ from agent:pm", "fix the cart", "[bold]Looking at it.")
+        await stage.shows("● Run the tests", "1 failed", "Esc interrupts")
+        await stage.type("go on")
+        await until(lambda: ("handoff", ("ann", "go on")) in stage.daemon.called)
+        await stage.press("escape")
+        await until(lambda: ("interrupt", "ann") in stage.daemon.called)
+
+    play(work, shop())
+
+
+def test_a_request_is_answered_with_one_key_but_not_at_once() -> None:
+    async def work(stage: Stage) -> None:
+        stage.daemon.ask(request())
+        await stage.shows("🟡 1 F2")
+        await stage.press("f2", "y", "y")
+        await stage.shows("REQUEST 1 of 1", "ann wants to use Bash", "touch x")
+        assert [each for each, _ in stage.daemon.called] == []
+        stage.app.moved_s += GUARD_S + 0.1  # type: ignore[attr-defined]
+        await stage.press("y")
+        answer = ("answer", ("0" * 12, "d" * 64, "allow", "once", None))
+        await until(lambda: answer in stage.daemon.called, "it is answered")
+        await until(lambda: not isinstance(stage.app.screen, RequestsDialog), "it closes")
+
+    play(work, shop())
+
+
+def test_a_request_that_needs_a_person_needs_two_keys() -> None:
+    async def work(stage: Stage) -> None:
+        stage.daemon.ask(request(needs_person=True))
+        await stage.shows("🟡 1 F2")
+        await stage.press("f2")
+        await stage.shows("REQUEST")
+        stage.app.moved_s += 5  # type: ignore[attr-defined]
+        await stage.press("y")
+        await stage.shows("Enter allows it")
+        await stage.press("x")
+        await stage.press("y", "enter")
+        await until(lambda: len(stage.daemon.called) == 1, "it is answered once")
+
+    play(work, shop())
+
+
+def test_a_question_is_answered_by_a_number_and_a_form_by_its_fields() -> None:
+    question = {"questions": [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]}
+    form = {"schema": {"properties": {"count": {"type": "integer"}, "sure": {"type": "boolean"}}}}
+
+    async def work(stage: Stage) -> None:
+        stage.daemon.ask(request("a" * 12, kind="question", input=question))
+        stage.daemon.ask(request("b" * 12, kind="elicitation", input=form))
+        await stage.shows("🟡 2 F2")
+        await stage.press("f2")
+        await stage.shows("Which?", "2 B")
+        stage.app.moved_s += 5  # type: ignore[attr-defined]
+        await stage.press("2")
+        await until(lambda: len(stage.daemon.called) == 1, "the question is answered")
+        await stage.shows("REQUEST 1 of 1")
+        stage.app.moved_s += 5  # type: ignore[attr-defined]
+        await stage.press("enter")
+        await stage.shows("count · Enter answers")
+        await stage.type("3")
+        await stage.shows("sure · Enter answers")
+        await stage.type("yes")
+        await until(lambda: len(stage.daemon.called) == 2, "the form is answered")
+        values = [fields[4] for _, fields in stage.daemon.called]
+        assert values == [{"Which?": "B"}, {"count": 3, "sure": True}]
+
+    play(work, shop())
+
+
+def test_an_agent_is_picked_and_a_failure_is_one_sentence() -> None:
+    async def work(stage: Stage) -> None:
+        await stage.press("ctrl+t")
+        await stage.shows("AGENT", "asks", "claude · ask")
+        await stage.press("enter")
+        await stage.shows_tab("agent:id-new")
+        stage.app.report("terminal [b]x[/b] is busy")
+        await until(lambda: len(stage.app._notifications) == 1, "it is shown")
+        [notice] = stage.app._notifications
+        assert (notice.message, notice.markup) == ("terminal [b]x[/b] is busy", False)
+
+    play(work, shop())
+
+
+def test_a_closed_tab_gives_way_and_its_subject_stays() -> None:
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+2")
+        await stage.shows_tab("term:build")
+        await stage.press("ctrl+w")
+        await until(lambda: stage.app.tabs.active != "term:build", "another tab is shown")
+        assert "term:build" not in stage.app.tabs.keys
+        assert stage.daemon.called == []
+
+    play(work, shop())
+
+
+def test_a_pasted_text_of_several_lines_waits_for_enter() -> None:
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+2")
+        await stage.shows("RUN")
+        assert stage.app.focused is not None
+        stage.app.focused.post_message(events.Paste("echo 1\necho 2\n"))
+        await stage.shows("[2 lines pasted]")
+        assert stage.daemon.called == []
+        await stage.press("enter")
+        await until(lambda: ("run", ("build", "echo 1\necho 2")) in stage.daemon.called)
+
+    play(work, shop())
+
+
+def test_the_help_fits_on_80_by_24() -> None:
+    async def work(stage: Stage) -> None:
+        await stage.press("f1")
+        await stage.shows("Ctrl-Q", "Ctrl-E", "🟢 works", "Alt-1 … 9")
+        rows = [line for line in stage.text().split("\n") if line.strip()]
+        assert rows[0].strip().startswith("╭")
+        assert rows[-1].strip().endswith("╯")
+
+    play(work, shop(), size=(80, 24))
+
+
+def test_ten_thousand_blocks_are_drawn_line_by_line() -> None:
+    daemon = FakeDaemon()
+    many = [record(seq, f": {seq}", stdout="one line\n") for seq in range(10_000)]
+    daemon.open_terminal("build", *many)
+
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+1")
+        await stage.shows(": 9999")
+        view = stage.app.query_one("TerminalView", LineView)
+        began = time.perf_counter()
+        for _ in range(20):
+            await stage.press("pageup")
+        assert view.count() > 40_000
+        assert time.perf_counter() - began < 10
+        await stage.press("ctrl+end")
+        await stage.shows(": 9999")
+
+    play(work, daemon)
+
+
+# Pictures for the documentation; at most fifteen.
+
+
+async def show_terminal(stage: Stage) -> None:
+    await stage.press("alt+2")
+    await stage.shows("── live ──")
+    stage.daemon.start_command("build", "pytest -q tests/cart", 2)
+    stage.daemon.print(
+        "build",
+        "pytest -q tests/cart\r\n\x1b]133;C\x07\x1b[32m......\x1b[31mF\x1b[32m..\x1b[0m [ 60%]\r\n",
+    )
+    await stage.shows("60%")
+
+
+async def show_conversation(stage: Stage) -> None:
+    await stage.press("alt+1")
+    await stage.shows_tab("agent:id-ann")
+    feed = stage.daemon.transcripts["ann"]
+    text = "> from agent:pm · …\nThe cart test fails since yesterday. Find out why.\n"
+    feed.put(entry("turn_opened", turn=1, text=text))
+    feed.put(event("assistant_text", text="I run the tests of the cart first."))
+    feed.put(event("tool_use", id="t", name="Bash", title="pytest -q tests/cart"))
+    feed.put(event("tool_result", id="t", text="......F..\n1 failed, 8 passed in 0.41s"))
+    feed.put(event("plan", steps=[{"text": "Find the change", "status": "in_progress"}]))
+    await stage.shows("Find the change", "Esc interrupts")
+    pane = stage.app.active
+    assert isinstance(pane, ConversationPane)
+    pane._spins = False  # the picture is of one moment
+    await stage.pilot.pause(0.2)
+    pane._draw_spinner()
+
+
+async def show_request(stage: Stage) -> None:
+    await show_conversation(stage)
+    stage.daemon.set_agent("ann", state="blocked", blocked=blocked("Bash"))
+    stage.daemon.ask(request(input={"command": "git push --force"}, title="Push the branch"))
+    await stage.shows("🟡 1 F2")
+    await stage.press("f2")
+    await stage.shows("REQUEST 1 of 1")
+
+
+async def show_help(stage: Stage) -> None:
+    await stage.press("alt+2", "f1")
+    await stage.shows("Ctrl-E")
+
+
+PICTURES: dict[str, tuple[Any, str]] = {
+    "tui-terminal": (show_terminal, "aegis-dark"),
+    "tui-terminal-light": (show_terminal, "aegis-light"),
+    "tui-conversation": (show_conversation, "aegis-dark"),
+    "tui-request": (show_request, "aegis-dark"),
+    "tui-help": (show_help, "aegis-dark"),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_pictures_of_the_documentation_are_what_is_shown(name: str) -> None:
+    show, theme = PICTURES[name]
+
+    async def work(stage: Stage) -> None:
+        stage.app.theme = theme
+        await show(stage)
+        await asyncio.sleep(0.1)
+        await stage.pilot.pause()
+        made = stage.app.export_screenshot(title="aegis-actors tui")
+        path = IMAGES / f"{name}.svg"
+        if UPDATES:
+            path.write_text(made, encoding="utf-8")
+        assert words_of(path.read_text(encoding="utf-8")) == words_of(made), (
+            "look at it, then run this test with AEGIS_UPDATE_PICTURES=1"
+        )
+
+    play(work, shop(), size=(100, 24))
+
+
+def words_of(picture: str) -> list[str]:
+    """The texts of a picture with their colours' classes; its numbers of clips are its own."""
+    return re.findall(r"<text [^>]*>([^<]*)</text>", picture)

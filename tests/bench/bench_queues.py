@@ -1,0 +1,289 @@
+"""Queues: tasks on the disk beside lone appends and SQLite, many pending ones, and dispatches.
+
+The sessions of workers are played by one actor, so that the figures are those of the queue itself.
+
+python tests/bench/bench_queues.py
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from actors import Actor, ChildSpec, Ref, SupervisorSpec, open_system
+from aegis.daemon import resident_bytes
+from aegis.errors import NotFound
+from aegis.journal.appender import Appender
+from aegis.journal.flusher import Flusher
+from aegis.journal.ledger import encode_line
+from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent, SpawnWorker, TranscriptEntry
+from aegis.protocol.feeds import FollowSession, SessionNews
+from aegis.protocol.inboxes import Deliver, Receipt
+from aegis.protocol.queues import Delegate, Enqueue, ListQueues
+from aegis.protocol.terminals import ListTerminals, TerminalList
+from aegis.queues.desk import QueueDesk
+from aegis.queues.tasks import QueueSettings
+from tests.bench.table import Row, print_rows
+
+ROUNDS = 300
+PENDING = 10_000
+PAYLOAD = "Fix the failing test of the parser, and say what was wrong. " * 5
+
+SETTINGS = {
+    "paused": QueueSettings(name="paused", agent="a", account="a", paused=True),
+    "build": QueueSettings(name="build", agent="a", account="a"),
+}
+
+
+class NoLimits:
+    """All agents may give work to all queues."""
+
+    def refuse_work(self, sender: str, agent: str) -> None:
+        del sender, agent
+
+
+Asked = SpawnWorker | ShowAgent | CloseAgent | FollowSession | Deliver | ListTerminals
+
+
+class Played(Actor[Asked]):
+    """The services that a desk asks: each worker completes its only turn at once.
+
+    ``ended`` gets the time of each end, ``spawned`` that of each spawn.
+    """
+
+    def __init__(self, *, ended: list[float], spawned: list[float]) -> None:
+        self._ended, self._spawned = ended, spawned
+        self._workers: dict[str, str] = {}
+
+    async def setup(self) -> None:
+        for service in ("agents", "inboxes", "terminals"):
+            self.context.register("service", service)
+
+    async def receive(self, message: Asked) -> None:
+        match message:
+            case SpawnWorker(handle=str(handle)):
+                self._spawned.append(time.perf_counter())
+                self._workers[handle] = "idle"
+                self.reply(message, self._info(handle))
+            case ShowAgent(handle=handle):
+                if handle not in self._workers:
+                    raise NotFound(f"there is no agent {handle!r}")
+                self.reply(message, self._info(handle))
+            case CloseAgent(handle=handle):
+                self._workers[handle] = "closed"
+                self.reply(message, self._info(handle))
+            case FollowSession(place=place):
+                if place is None or place.seq:
+                    self.defer(message)
+                    return
+                self._ended.append(time.perf_counter())
+                entries = [entry(1, "turn_opened"), entry(2, "turn_ended", outcome="completed")]
+                after = type(place)(seq=2)
+                self.reply(message, SessionNews(entries=entries, place=after, newest=2))
+            case Deliver(id=message_id):
+                self.reply(message, Receipt(id=message_id, status="queued", position=0))
+            case ListTerminals():
+                self.reply(message, TerminalList(result=[]))
+
+    def _info(self, handle: str) -> AgentInfo:
+        return AgentInfo(
+            id=handle,
+            handle=handle,
+            profile="a",
+            provider="claude",
+            state="idle" if self._workers[handle] == "idle" else "closed",
+            since="",
+            reason="",
+            cwd="/",
+            spawned_by="",
+            model="",
+            turn=1,
+            waiting=0,
+            quiet_s=0.0,
+            tools=[],
+            blocked=None,
+            limited_until=None,
+            conversation=None,
+        )
+
+
+def entry(seq: int, kind: str, **fields: object) -> TranscriptEntry:
+    return TranscriptEntry(seq=seq, kind=kind, at="", fields={"turn": 1, "text": "done", **fields})
+
+
+@asynccontextmanager
+async def desk(
+    directory: Path, ended: list[float], spawned: list[float]
+) -> AsyncIterator[Ref[Any]]:
+    """Run a desk of queues on real files in ``directory``."""
+    children = (
+        ChildSpec.of("played", Played, ended=ended, spawned=spawned),
+        ChildSpec.of(
+            "queues",
+            QueueDesk,
+            directory=directory,
+            settings=SETTINGS,
+            flusher=Flusher(),
+            rights=NoLimits(),
+        ),
+    )
+    async with open_system(SupervisorSpec(name="root", children=children)) as system:
+        yield system.ref("root/queues")
+
+
+async def enqueue(queues: Ref[Any], queue: str, number: int = 0) -> None:
+    await queues.ask(Enqueue(queue=queue, payload=f"{number} {PAYLOAD}"))
+
+
+def sqlite_queue(path: Path) -> sqlite3.Connection:
+    """Return an embedded queue as an expert would tune it, with the same durability."""
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute("PRAGMA synchronous=FULL")
+    database.execute("CREATE TABLE tasks (id INTEGER PRIMARY KEY, state INTEGER, payload TEXT)")
+    database.execute("CREATE INDEX pending ON tasks (state, id)")
+    return database
+
+
+def sqlite_dequeue(database: sqlite3.Connection) -> None:
+    database.execute(
+        "UPDATE tasks SET state = 1 WHERE id = "
+        "(SELECT id FROM tasks WHERE state = 0 ORDER BY id LIMIT 1) RETURNING id, payload"
+    ).fetchall()
+
+
+def median_ms(figures: list[float]) -> float:
+    return statistics.median(figures) * 1000
+
+
+async def enqueues(directory: Path) -> list[Row]:
+    """One task at a time; the three kinds in turn, so that all meet the same machine."""
+    ours: list[float] = []
+    lone: list[float] = []
+    sqlite: list[float] = []
+    dequeue: list[float] = []
+    database = sqlite_queue(directory / "sqlite")
+    line = encode_line({"kind": "enqueued", "task": {"payload": PAYLOAD, "number": 1} | FIELDS})
+    appender = await Appender.open(directory / "lone.jsonl", Flusher())
+    async with desk(directory / "one", [], []) as queues, trio.open_nursery() as nursery:
+        appender.start(nursery.start_soon)
+        await enqueue(queues, "paused")
+
+        async def append() -> None:
+            await appender.wait_synced(appender.append(line))
+
+        async def insert() -> None:
+            database.execute("INSERT INTO tasks (state, payload) VALUES (0, ?)", (PAYLOAD,))
+
+        kinds: list[tuple[list[float], Callable[[], Awaitable[object]]]]
+        kinds = [(lone, append), (ours, partial(enqueue, queues, "paused")), (sqlite, insert)]
+        for _ in range(ROUNDS):
+            # In any order: a sync takes longer or shorter after that of another file.
+            random.shuffle(kinds)
+            for figures, work in kinds:
+                begin = time.perf_counter()
+                await work()
+                figures.append(time.perf_counter() - begin)
+        for _ in range(ROUNDS):
+            begin = time.perf_counter()
+            sqlite_dequeue(database)
+            dequeue.append(time.perf_counter() - begin)
+        nursery.cancel_scope.cancel()
+    appender.close()
+    database.close()
+    return [
+        (
+            "a task acknowledged / a lone append",
+            median_ms(ours) / median_ms(lone),
+            "ratio of medians, goal ≤ 1.3",
+        ),
+        ("  a task acknowledged, ms", median_ms(ours), "median"),
+        (
+            "a task acknowledged / an insert into SQLite, FULL",
+            median_ms(ours) / median_ms(sqlite),
+            "ratio of medians",
+        ),
+        ("  an insert into SQLite, ms", median_ms(sqlite), "median, on the event loop's thread"),
+        ("  a task taken from SQLite, ms", median_ms(dequeue), "median"),
+    ]
+
+
+FIELDS: dict[str, object] = {
+    "id": "0" * 26,
+    "queue": "paused",
+    "sender": "human",
+    "callback": True,
+    **dict.fromkeys(("key", "not_before", "max_runtime_s", "worker", "started", "ended")),
+    **dict.fromkeys(("result", "error")),
+    "after": [],
+    **dict.fromkeys(("priority", "attempts", "dispatches", "idle_starts", "attempt"), 0),
+}
+"""The other fields of a stored task, so that the lone append is as long."""
+
+
+async def dispatches(directory: Path) -> list[Row]:
+    """From the end of a worker's turn to the spawn of the next worker."""
+    ended: list[float] = []
+    spawned: list[float] = []
+    async with desk(directory / "dispatch", ended, spawned) as queues:
+        for _ in range(ROUNDS):
+            await enqueue(queues, "build")
+        await queues.ask(Delegate(queue="build", payload=PAYLOAD, timeout=600), timeout=600)
+    # Those that were enqueued meanwhile began earlier: the last two thirds only wait.
+    pauses = [after - end for end, after in zip(ended, spawned[1:], strict=False)][ROUNDS // 3 :]
+    return [
+        ("a completion to the next worker's spawn, ms", median_ms(pauses), "median, goal ≤ 2"),
+    ]
+
+
+def resident_mb() -> float:
+    gc.collect()
+    return resident_bytes() / 1_000_000
+
+
+async def pending(directory: Path) -> list[Row]:
+    """Many pending tasks: memory, and the time until a restarted desk answers."""
+    before = resident_mb()
+    async with desk(directory / "many", [], []) as queues:
+        for number in range(0, PENDING, 100):
+            async with trio.open_nursery() as nursery:
+                for each in range(number, number + 100):
+                    nursery.start_soon(enqueue, queues, "paused", each)
+        grown = resident_mb() - before
+    begin = time.perf_counter()
+    async with desk(directory / "many", [], []) as queues:
+        found = {each.queue: each for each in (await queues.ask(ListQueues(), timeout=60)).result}
+        took = time.perf_counter() - begin
+    assert found["paused"].pending == PENDING
+    return [
+        ("10,000 pending tasks: memory, MB", grown, "payloads of 300 characters each included"),
+        ("  a restart until it answers, s", took, "goal ≤ 1"),
+    ]
+
+
+async def measured() -> list[Row]:
+    """All rows."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        rows = [*(await enqueues(directory)), *(await dispatches(directory))]
+        return [*rows, *(await pending(directory))]
+
+
+def measure() -> list[Row]:
+    """Return the rows."""
+    return trio.run(measured)
+
+
+if __name__ == "__main__":
+    print_rows(measure())

@@ -1,0 +1,271 @@
+"""Queues of a real daemon, whose workers are stand-ins."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import trio
+import yaml
+
+from aegis.client.line import CommandFailed
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_agents import STAND_IN, Team, agents_of, open_request
+from tests.e2e.watchers import watching
+from tests.resources.waiting import until
+
+pytestmark = pytest.mark.real
+
+Json = dict[str, Any]
+
+QUEUES = {
+    "build": {"agent": "asks"},
+    "wide": {"agent": "asks", "max_parallel": 3},
+    "twice": {"agent": "asks", "max_attempts": 2},
+    "full": {"agent": "all"},
+    "broken": {"agent": "broken"},
+}
+
+
+class Queued(Team):
+    """A daemon with queues."""
+
+    def __init__(self, daemon: DaemonProcess) -> None:
+        self.daemon = daemon
+        command = [sys.executable, str(STAND_IN), "claude"]
+        agents: dict[str, Json] = {
+            name: {"provider": "claude", "permission": permission, "command": [*command]}
+            for name, permission in (("asks", "ask"), ("all", "full"))
+        }
+        agents["broken"] = {"provider": "claude", "command": ["/bin/false"]}
+        configuration = {"agents": agents, "queues": QUEUES}
+        (daemon.root / ".aegis.yaml").write_text(yaml.safe_dump(configuration))
+        self.start()
+
+    def start(self, faults: str = "") -> None:
+        self.daemon.start("--port", "0", "--trust", faults=faults)
+
+    def add(self, payload: str = "SAY done", queue: str = "build", **arguments: object) -> str:
+        reply = self.call("enqueue", queue=queue, payload=payload, **arguments)
+        task_id: str = reply["task_id"]
+        return task_id
+
+    def task(self, task: str) -> Json:
+        return self.call("task_status", task_id=task)
+
+    def ends(self, task: str, status: str = "completed") -> Json:
+        until(lambda: bool(self.task(task)["ended"]), f"task {task} ends")
+        ended = self.task(task)
+        assert ended["status"] == status, ended
+        return ended
+
+    def runs(self, task: str) -> str:
+        """Wait until the worker of a task works; return its handle."""
+        until(lambda: self.task(task)["attempt"] > 0, f"task {task} runs")
+        worker: str = self.task(task)["worker"]
+        return worker
+
+    def gets(self, handle: str, number: int) -> list[Json]:
+        until(lambda: len(self.inbox(handle)) >= number, f"{handle} gets {number} messages")
+        return self.inbox(handle)
+
+
+@pytest.fixture
+def queued(own_daemon: DaemonProcess) -> Iterator[Queued]:
+    yield Queued(own_daemon)
+    own_daemon.stop()
+    assert agents_of(own_daemon) == []
+
+
+URI = "aegis://queues/build"
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+@pytest.mark.filterwarnings("ignore:resources/(un)?subscribe is removed")
+@pytest.mark.filterwarnings(r"ignore:Async generator '.*:ResourceWarning")
+async def test_a_queue_is_a_resource_that_notifies_of_its_tasks(queued: Queued, era: str) -> None:
+    def add() -> str:
+        return queued.add("SAY done")
+
+    async with watching(queued.daemon, era, [URI]) as watcher:
+        assert await watcher.read(URI) == {"result": []}
+        task = await trio.to_thread.run_sync(add)
+        assert await watcher.next() == URI
+        await trio.to_thread.run_sync(queued.ends, task)
+        [found] = (await watcher.read(URI))["result"]
+        assert (found["task_id"], found["result"]) == (task, "done")
+        uris = [each.uri for each in (await watcher.client.list_resources()).resources]
+        assert URI in uris
+
+
+def test_a_task_is_done_by_a_fresh_session_and_its_sender_is_notified(queued: Queued) -> None:
+    task = queued.add("SAY the answer", from_handle="pm")
+    ended = queued.ends(task)
+    assert (ended["result"], ended["attempt"], ended["worker"]) == ("the answer", 1, "build-1")
+    [message] = queued.gets("pm", 1)
+    assert message["text"].startswith(f"> from queue:build · task#{task} · ok · ")
+    assert (message["body"], message["id"]) == ("the answer", f"task:{task}/end")
+    until(lambda: queued.info("build-1")["state"] == "closed", "its worker is closed")
+    assert queued.info("build-1")["spawned_by"] == "queue:build"
+    assert agents_of(queued.daemon) == []
+    [opened] = queued.entries("build-1", "turn_opened")
+    assert opened["text"].startswith(f"> from queue:build · task#{task} · ")
+
+
+def test_tasks_run_one_after_another_and_as_many_at_once_as_allowed(queued: Queued) -> None:
+    first, second = queued.add("HANG"), queued.add()
+    wide = [queued.add("HANG", "wide") for _ in range(4)]
+    for each in (first, *wide[:3]):
+        queued.runs(each)
+    assert queued.task(second)["status"] == "pending"
+    assert queued.task(wide[3])["queued_position"] == 0
+    queued.call("cancel", task_id=first)
+    queued.ends(second)
+
+
+def test_a_failed_turn_fails_its_task_and_those_that_wait_for_it(queued: Queued) -> None:
+    task = queued.add("HANG", from_handle="pm")
+    after = queued.add(after=[task], from_handle="pm")
+    queued.call("interrupt", handle=queued.runs(task))
+    failed = queued.ends(task, "failed")
+    assert failed["error"].startswith("its turn was cancelled")
+    assert "which it waits for, has failed" in queued.ends(after, "failed")["error"]
+    messages = queued.gets("pm", 2)
+    assert [each["status"] for each in messages] == ["error", "error"]
+    queued.call("task_retry", task_id=after)
+    queued.ends(after)
+
+
+def test_a_worker_that_dies_is_replaced_if_another_attempt_is_allowed(queued: Queued) -> None:
+    task = queued.add("HANG", "twice")
+    queued.runs(task)
+    os.kill(queued.agent(), signal.SIGKILL)
+    until(lambda: queued.task(task)["status"] == "waiting", "it waits for the next attempt")
+    assert "was interrupted" in queued.task(task)["error"]
+    until(lambda: queued.task(task)["attempt"] == 2, "it begins again")
+    os.kill(queued.agent(), signal.SIGKILL)
+    assert queued.ends(task, "failed")["worker"] == "twice-1-2"
+
+
+def test_a_program_that_cannot_be_started_is_no_attempt(queued: Queued) -> None:
+    task = queued.add(queue="broken")
+    until(lambda: queued.task(task)["error"] is not None, "it could not be started")
+    shown = queued.task(task)
+    assert (shown["status"], shown["attempt"]) == ("waiting", 0)
+    assert "no agent could be started for it" in shown["error"]
+    queued.call("cancel", task_id=task)
+
+
+def test_a_worker_that_asks_holds_its_place_until_it_is_answered(queued: Queued) -> None:
+    task = queued.add("ASK make\nSAY made")
+    request = open_request(queued)
+    assert queued.task(task)["status"] == "running"
+    named = {"id": request["id"], "digest": request["digest"]}
+    queued.call("request_answer", **named, answer="allow")
+    assert queued.ends(task)["result"] == "made"
+
+
+def test_a_message_to_a_worker_becomes_its_next_turn_before_it_is_done(queued: Queued) -> None:
+    task = queued.add("ASK make\nSAY first")
+    request = open_request(queued)
+    queued.send(queued.task(task)["worker"], "SAY second")
+    named = {"id": request["id"], "digest": request["digest"]}
+    queued.call("request_answer", **named, answer="allow")
+    assert queued.ends(task)["result"] == "second"
+
+
+def test_delegate_returns_the_result_or_the_task_as_it_is(queued: Queued) -> None:
+    done = queued.call("delegate", queue="build", payload="SAY now", from_handle="pm")
+    assert (done["status"], done["result"]) == ("completed", "now")
+    slow = queued.call("delegate", queue="build", payload="HANG", timeout=0, from_handle="pm")
+    assert slow["status"] in ("running", "pending")
+    queued.call("cancel", task_id=slow["task_id"])
+    [message] = queued.gets("pm", 1)
+    assert message["task_id"] == slow["task_id"]
+
+
+def test_a_key_is_enqueued_once(queued: Queued) -> None:
+    first = queued.add("HANG", key="release", from_handle="pm")
+    assert queued.add("HANG", key="release", from_handle="pm") == first
+    refusal = queued.daemon.refusal(
+        "enqueue", queue="build", payload="other", key="release", from_handle="pm"
+    )
+    assert "belongs to task" in str(refusal)
+
+
+def test_a_session_gives_no_work_to_a_profile_with_more_rights(queued: Queued) -> None:
+    handle = queued.spawn(profile="asks")
+    refusal = queued.daemon.refusal("enqueue", queue="full", payload="SAY x", from_handle=handle)
+    assert "which is higher than 'ask'" in str(refusal)
+    assert queued.call("task_list", queue="full") == {"result": []}
+
+
+def test_a_kill_of_the_daemon_loses_nothing_and_repeats_nothing(queued: Queued) -> None:
+    ended = queued.add("SAY before", from_handle="pm")
+    queued.ends(ended)
+    queued.gets("pm", 1)
+    running, pending = queued.add("HANG", from_handle="pm"), queued.add("SAY after")
+    worker = queued.runs(running)
+    queued.daemon.kill()
+    queued.start()
+    lost = queued.ends(running, "failed")
+    assert "was interrupted" in lost["error"]
+    assert queued.ends(pending)["result"] == "after"
+    assert [each["task_id"] for each in queued.gets("pm", 2)] == [ended, running]
+    assert [each["turn"] for each in queued.entries(worker, "turn_opened")] == [1]
+    assert queued.task(ended)["result"] == "before"
+
+
+def test_a_paused_queue_stays_paused_over_a_restart(queued: Queued) -> None:
+    assert queued.call("queue_pause", queue="build")["paused"]
+    task = queued.add()
+    queued.daemon.kill()
+    queued.start()
+    [info] = [each for each in queued.call("queue_list")["result"] if each["queue"] == "build"]
+    assert (info["paused"], info["pending"]) == (True, 1)
+    queued.call("queue_resume", queue="build")
+    queued.ends(task)
+
+
+def test_the_command_line_enqueues_waits_and_shows(queued: Queued) -> None:
+    done = queued.daemon.cli("queue", "add", "--wait", "20", "build", "SAY hello")
+    assert (done.returncode, done.stdout) == (0, "hello\n")
+    added = queued.daemon.cli("queue", "add", "build", "HANG").stdout.strip()
+    queued.runs(added)
+    assert "running" in queued.daemon.cli("queue", "show", "build").stdout
+    assert "build   asks    1/1" in queued.daemon.cli("queue", "list").stdout
+    assert "worker: build-2" in queued.daemon.cli("queue", "task", added).stdout
+    assert "cancelled" in queued.daemon.cli("queue", "cancel", added).stdout
+    until(lambda: queued.info("build-2")["state"] == "closed", "its worker is closed")
+    until(lambda: "running" in queued.daemon.cli("queue", "retry", added).stdout, "it is retried")
+    waited = queued.daemon.cli("queue", "add", "--wait", "0.1", "build", "SAY hello")
+    assert waited.returncode == 124
+
+
+def test_a_crash_of_the_desk_loses_no_task_and_repeats_none(queued: Queued) -> None:
+    queued.daemon.stop()
+    queued.start(",".join(f"actor.receive.before[QueueDesk]@{each}=crash" for each in (9, 17)))
+    tasks = [queued.add(f"WAIT 0.3\nSAY {number}", from_handle="pm") for number in range(3)]
+
+    def are_ended() -> bool:
+        with suppress(CommandFailed):  # the call that makes it crash is answered with that
+            return all(queued.task(each)["ended"] for each in tasks)
+        return False
+
+    until(are_ended, "all tasks end")
+    assert [queued.task(each)["result"] for each in tasks] == ["0", "1", "2"]
+    assert [each["body"] for each in queued.gets("pm", 3)] == ["0", "1", "2"]
+    assert "QueueDesk" in queued.daemon.log
+
+
+def test_a_hostile_payload_is_shown_escaped(queued: Queued) -> None:
+    task = queued.add("SAY \x1b]0;evil\x07 \u202e done")
+    queued.ends(task)
+    for words in (["show"], ["show", "--json"], ["task", task], ["task", task, "--json"]):
+        shown = queued.daemon.cli("queue", *words).stdout
+        assert not {"\x1b", "\x07", "\u202e"} & set(shown), words

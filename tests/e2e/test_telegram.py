@@ -1,0 +1,276 @@
+"""A daemon in a chat of Telegram, against a local server that speaks the Bot API."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.harness import GUARD_S, DaemonProcess
+from tests.e2e.test_agents import Team, open_request
+from tests.fakes.telegram import CHAT, STRANGER, TOKEN, USER, BotApi, bot_api
+from tests.resources.waiting import until
+
+pytestmark = pytest.mark.real
+
+KILLS = int(os.environ.get("AEGIS_CHAT_KILLS", "200"))
+"""Kills of the long test: a second each."""
+
+
+class ChatDaemon(DaemonProcess):
+    """A daemon whose environment has the token."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"AEGIS_TELEGRAM_TOKEN": TOKEN}
+
+    @variables.setter
+    def variables(self, _: object) -> None:
+        pass
+
+
+class Chat(Team):
+    """A team whose daemon is in a chat."""
+
+    def __init__(self, daemon: DaemonProcess, api: BotApi) -> None:
+        self.api = api
+        super().__init__(daemon)
+        self.daemon.stop()
+        path = daemon.root / ".aegis.yaml"
+        section = {
+            "chat_id": CHAT,
+            "user_ids": [USER],
+            "api": f"http://127.0.0.1:{api.port}",
+        }
+        configuration: dict[str, Any] = yaml.safe_load(path.read_text())
+        path.write_text(yaml.safe_dump({**configuration, "telegram": section}))
+        self.start()
+
+    def start(self) -> None:
+        self.daemon.start("--port", "0", "--trust")
+
+    def shows(self, part: str) -> dict[str, Any]:
+        until(lambda: self.api.find(part) is not None, f"the chat shows {part!r}")
+        found = self.api.find(part)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def api() -> Iterator[BotApi]:
+    with bot_api() as served:
+        yield served
+
+
+@pytest.fixture
+def chat(tmp_path: Path, api: BotApi) -> Iterator[Chat]:
+    daemon = ChatDaemon(tmp_path)
+    yield Chat(daemon, api)
+    if daemon.is_running:
+        daemon.stop()
+
+
+def test_orders_are_carried_out_and_answered(chat: Chat, api: BotApi) -> None:
+    chat.daemon.terminal("build")
+    api.write("/run build echo he''llo; (exit 3)")
+    assert chat.shows("exit 3")["text"].startswith("build $ echo he''llo; (exit 3)\nhello\n🔴")
+    api.write("/list")
+    assert "term:build - exit 3" in chat.shows("term:build")["text"]
+    api.write("/queues")
+    chat.shows("there is no queue")
+    api.write("/screen build")
+    chat.shows("$ echo he''llo")
+    api.write("/run build")
+    chat.shows("use it as: /run TERMINAL COMMAND")
+    api.write("/help")
+    chat.shows("/interrupt HANDLE")
+    records = chat.call("term_read", name="build")["result"]
+    assert [each["writer"] for each in records] == ["human"]
+
+
+def test_a_session_is_talked_to_and_its_answer_comes_back(chat: Chat, api: BotApi) -> None:
+    chat.spawn(handle="ann")
+    api.write("/to ann SAY good morning")
+    chat.shows("ann: > from human")
+    assert "good morning" in chat.shows("good morning")["text"]
+    api.write("SAY and again")
+    chat.shows("and again")
+    chat.has_outcomes("ann", "completed", "completed")
+    api.write("/to nobody hello")
+    chat.shows("there is no session 'nobody'")
+
+
+def test_a_request_is_answered_by_a_button_and_the_message_is_edited(
+    chat: Chat, api: BotApi
+) -> None:
+    chat.spawn("ASK touch x\nSAY done", handle="ann")
+    message = chat.shows("ann · permission: Bash")
+    assert '"command": "touch x"' in message["text"]
+    buttons = api.buttons(message)
+    assert {"Allow once", "Deny"} <= set(buttons)
+    api.press(message["message_id"], buttons["Allow once"])
+    chat.has_outcomes("ann", "completed")
+    until(lambda: "✅ allow once by human" in message["text"], "the message says who answered")
+    assert api.buttons(message) == {}
+    until(lambda: len(api.notes) == 1, "the press is answered")
+
+
+def test_what_was_answered_elsewhere_or_withdrawn_is_edited(chat: Chat, api: BotApi) -> None:
+    chat.spawn("ASK touch x\nASK touch y", handle="ann")
+    first = chat.shows("touch x")
+    buttons = api.buttons(first)
+    request = open_request(chat)
+    named = {"id": request["id"], "digest": request["digest"]}
+    chat.call("request_answer", **named, answer="deny")
+    until(lambda: "🔴 deny once by human" in first["text"] or "deny" in first["text"], "edited")
+    second = chat.shows("touch y")
+    # The answer after it was settled acts on nothing, and says so.
+    api.press(first["message_id"], buttons["Allow once"])
+    until(lambda: len(api.notes) == 1, "the late press is answered")
+    assert "not valid any more" in api.notes[0]["text"]
+    chat.call("close", handle="ann")
+    until(lambda: "⚪ withdrawn" in second["text"], "withdrawn is shown")
+
+
+def test_strangers_and_forged_buttons_do_nothing(chat: Chat, api: BotApi) -> None:
+    chat.daemon.terminal("build")
+    chat.spawn("ASK touch x\nSAY done", handle="ann")
+    message = chat.shows("touch x")
+    genuine = api.buttons(message)["Allow once"]
+    calls = len([each for each in api.calls if each == "sendMessage"])
+    api.write("/run build touch stolen", user=STRANGER)
+    api.write("/run build touch stolen", chat=12345)
+    api.press(message["message_id"], genuine, user=STRANGER)
+    request = open_request(chat)
+    for forged in (
+        genuine[:-1] + ("0" if genuine[-1] != "0" else "1"),
+        "s" + genuine[1:],
+        f"o{request['id']}{request['digest'][:16]}{'0' * 24}",
+        "x",
+    ):
+        api.press(message["message_id"], forged)
+    last = api.write("/help")
+    chat.shows("/interrupt HANDLE")
+    until(lambda: api.confirmed > last, "all of it was taken")
+    assert [each["text"] for each in api.notes] == ["This button is not valid any more."] * 4
+    assert open_request(chat)["id"] == request["id"]
+    assert len([each for each in api.calls if each == "sendMessage"]) == calls + 1
+    assert chat.call("term_read", name="build")["result"] == []
+
+
+def test_wakes_of_the_person_come_once_and_nothing_from_before(chat: Chat, api: BotApi) -> None:
+    terminal = chat.daemon.terminal("build")
+    chat.call("term_subscribe", name="build")
+    terminal.run("echo by ann", from_handle="ann")
+    chat.shows("✉ from term:build")
+    chat.daemon.stop()
+    chat.start()
+    terminal = chat.daemon.terminal("build")
+    terminal.run("echo la''ter", from_handle="ann")
+    chat.shows("la''ter")
+    assert len([each for each in api.texts() if "echo by ann" in each]) == 1
+
+
+def test_429_409_and_cut_connections_delay_and_lose_nothing(chat: Chat, api: BotApi) -> None:
+    chat.daemon.terminal("build")
+    api.trouble.extend(["cut", "429", "cut"])
+    api.sending_trouble.extend(["429", "cut"])
+    api.write("/run build echo on''ce")
+    message = chat.shows("once")
+    assert "exit 0" in message["text"]
+    assert len(chat.call("term_read", name="build")["result"]) == 1
+    api.trouble.extend(["409"] * 3)
+    until(lambda: "another program polls this bot" in doctor(chat), "doctor names it")
+    api.trouble.clear()
+    until(lambda: "another program polls this bot" not in doctor(chat), "and that it is over")
+
+
+def doctor(chat: Chat) -> str:
+    return str(chat.daemon.examine().get("telegram"))
+
+
+def test_the_token_is_nowhere_where_others_see_it(chat: Chat, api: BotApi) -> None:
+    terminal = chat.daemon.terminal("build")
+    assert TOKEN not in terminal.run("env")["stdout"]
+    api.trouble.extend(["cut", "429"])
+    api.write("/list")
+    chat.shows("term:build")
+    state = b"".join(
+        each.read_bytes() for each in (chat.daemon.root / ".aegis").rglob("*") if each.is_file()
+    )
+    assert TOKEN.encode() not in state
+    assert TOKEN not in chat.daemon.log
+
+
+def test_a_session_has_a_topic_where_the_chat_has_topics(tmp_path: Path) -> None:
+    with bot_api(is_forum=True) as api:
+        chat = Chat(ChatDaemon(tmp_path), api)
+        chat.spawn(handle="ann")
+        until(lambda: "ann" in api.topics.values(), "it has a topic")
+        [thread] = api.topics
+        api.write("SAY in the topic", thread=thread)
+        message = chat.shows("in the topic")
+        assert message["message_thread_id"] == thread
+        chat.daemon.stop()
+        chat.start()
+        api.write("SAY after the restart", thread=thread)
+        assert chat.shows("after the restart")["message_thread_id"] == thread
+        assert [*api.topics.values()] == ["ann"]
+        chat.daemon.stop()
+
+
+def turns_of(chat: Chat, handle: str) -> list[dict[str, Any]]:
+    """The beginnings of all turns of a session, from its whole transcript."""
+    found: list[dict[str, Any]] = []
+    since = 0
+    while entries := chat.call("session_read", handle=handle, since=since)["result"]:
+        since = entries[-1]["seq"]
+        found += [each["fields"] for each in entries if each["kind"] == "turn_opened"]
+    return found
+
+
+def kill_under_load(chat: Chat, api: BotApi, kills: int, seed: int) -> None:
+    """Kill the daemon at random moments while orders come; each is done once."""
+    chance = random.Random(seed)
+    chat.spawn(handle="ann")
+    chat.call("term_spawn", name="build")
+    api.write("/to ann SAY first")
+    written, runs = 1, 0
+    for _ in range(kills):
+        for _ in range(chance.randrange(3)):
+            if chance.random() < 0.7:
+                written += 1
+                api.write(f"SAY number {written}")
+            else:
+                runs += 1
+                api.write(f"/run build echo {runs} >> runs.txt")
+        time.sleep(chance.random() * 0.3)
+        chat.daemon.kill()
+        chat.start()
+    api.write("/help")
+    # A message a second is what Telegram takes.
+    deadline = time.monotonic() + GUARD_S + 3 * (written + runs)
+    while api.find("/interrupt HANDLE") is None:
+        assert time.monotonic() < deadline, api.texts()[-5:]
+        time.sleep(0.2)
+    texts = [each["text"] for each in turns_of(chat, "ann")]
+    said = [line for text in texts for line in text.splitlines() if line.startswith("SAY ")]
+    assert sorted(said) == sorted(
+        ["SAY first", *(f"SAY number {number}" for number in range(2, written + 1))]
+    )
+    path = chat.daemon.root / "runs.txt"
+    done = path.read_text().split() if path.exists() else []
+    assert len(done) == len(set(done)), "a command was run twice"
+    told = len([each for each in api.texts() if "the daemon ended while this ran" in each])
+    assert runs - len(done) <= told, "a command was lost in silence"
+
+
+@pytest.mark.long
+def test_kills_of_the_daemon_lose_nothing_and_do_nothing_twice(chat: Chat, api: BotApi) -> None:
+    kill_under_load(chat, api, kills=KILLS, seed=int(os.environ.get("AEGIS_CHAT_SEED", "1")))

@@ -1,0 +1,352 @@
+"""Agents that are their terminal, in a real daemon, with a stand-in for the program."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.harness import DaemonProcess, is_alive
+from tests.resources.waiting import until
+
+pytestmark = pytest.mark.real
+
+TUI = Path(__file__).parents[1] / "fakes" / "agents" / "tui.py"
+CONFIGURATION = "lifecycle: {idle_s: 1.0, stale_s: 3.0}\n"
+
+
+class Launcher:
+    """A daemon with short times, and calls of it."""
+
+    def __init__(self, daemon: DaemonProcess) -> None:
+        self.daemon = daemon
+        (daemon.root / ".aegis.yaml").write_text(CONFIGURATION)
+        daemon.start("--port", "0", "--trust")
+
+    def launch(self, mode: str = "reports", *words: str, **arguments: object) -> str:
+        cmd = shlex.join([sys.executable, str(TUI), mode, *words])
+        handle: str = self.daemon.call("agent_launch", cmd=cmd, **arguments)["handle"]
+        return handle
+
+    def info(self, handle: str) -> dict[str, Any]:
+        return self.daemon.call("agent_show", handle=handle)
+
+    def is_in(self, handle: str, state: str) -> dict[str, Any]:
+        until(lambda: self.info(handle)["state"] == state, f"{handle} is {state}")
+        return self.info(handle)
+
+    def types(self, handle: str, text: str) -> None:
+        self.daemon.call("term_keys", name=handle, keys=text)
+
+    def order(self, handle: str, text: str) -> None:
+        self.types(handle, f"{text}\r")
+
+    def asks(self, handle: str, text: str) -> dict[str, Any]:
+        """Have it ask for a permission; return its state once it is seen to ask."""
+        self.is_ready(handle)
+        self.order(handle, f"ask {text}")
+        until(lambda: text in ((self.need(handle) or {}).get("text", "")), f"{handle} asks")
+        return self.info(handle)
+
+    def is_ready(self, handle: str) -> None:
+        def is_so() -> bool:
+            need = self.need(handle)
+            return need is not None and need["kind"] in ("ready", "input")
+
+        until(is_so, f"{handle} is ready")
+
+    def need(self, handle: str) -> dict[str, Any] | None:
+        need: dict[str, Any] | None = self.info(handle)["program"]["need"]
+        return need
+
+    def messages(self, handle: str | None = None) -> list[str]:
+        given = {} if handle is None else {"from_handle": handle}
+        found = self.daemon.call("inbox_read", limit=1000, **given)["messages"]
+        return [each["body"] for each in found if each["sender"].startswith("agent:")]
+
+    def screen(self, handle: str) -> str:
+        return "\n".join(self.daemon.call("term_screen", name=handle)["lines"])
+
+    def processes(self, handle: str) -> list[int]:
+        found = self.daemon.shell_processes(f"{handle}/")
+        return [int(each.split()[0]) for each in found]
+
+
+@pytest.fixture
+def launcher(own_daemon: DaemonProcess) -> Launcher:
+    return Launcher(own_daemon)
+
+
+def test_a_program_is_launched_asks_is_answered_and_ends(launcher: Launcher) -> None:
+    handle = launcher.launch(handle="pm")
+    assert handle == "pm"
+    asking = launcher.asks("pm", "rm -rf build")
+    assert (asking["state"], asking["program"]["source"]) == ("needs_input", "report")
+    assert asking["program"]["need"]["kind"] == "permission"
+    launcher.types("pm", "y")
+    until(lambda: launcher.info("pm")["state"] == "running", "the answer is work")
+    launcher.is_ready("pm")
+    launcher.order("pm", "exit 3")
+    ended = launcher.is_in("pm", "exited")
+    assert (ended["program"]["exit_code"], ended["program"]["need"]) == (3, None)
+    record = launcher.daemon.call("term_read", name="pm")["result"][-1]
+    assert (record["exit"], record["writer"]) == (3, "agent:pm")
+
+
+@pytest.mark.parametrize(("mode", "source"), [("titles", "title"), ("silent", "silence")])
+def test_a_block_is_seen_without_reports_too(launcher: Launcher, mode: str, source: str) -> None:
+    handle = launcher.launch(mode)
+    launcher.is_in(handle, "needs_input")
+    launcher.order(handle, "work 0.5")
+    launcher.order(handle, "ask x")
+    until(lambda: "Allow x?" in launcher.screen(handle), "it asks")
+    until(lambda: launcher.info(handle)["state"] == "needs_input", "it is seen to ask")
+    assert launcher.info(handle)["program"]["source"] in (source, "silence", "tty")
+    stale = launcher.is_in(handle, "stale")
+    assert stale["program"]["need"] is not None, "although its dot blinks all the time"
+
+
+def test_the_subscribers_are_woken_with_the_question(launcher: Launcher) -> None:
+    launcher.launch(handle="pm", from_handle="boss")
+    launcher.daemon.call("term_subscribe", name="pm", from_handle="peer")
+    launcher.asks("pm", "make all")
+    wanted = "asks for a permission: make all"
+    until(lambda: wanted in "".join(launcher.messages("boss")), "the spawner is woken")
+    until(lambda: wanted in "".join(launcher.messages("peer")), "the subscriber is woken")
+    assert sum(wanted in each for each in launcher.messages("boss")) == 1
+    launcher.types("pm", "y")
+    launcher.is_ready("pm")
+    launcher.order("pm", "exit 0")
+    launcher.is_in("pm", "exited")
+
+    def senders() -> list[str]:
+        found = launcher.daemon.call("inbox_read", from_handle="boss")["messages"]
+        return [each["sender"] for each in found]
+
+    until(lambda: "term:pm" in senders(), "its end is reported too")
+
+
+def test_a_restart_keeps_the_scrollback_and_draws_a_separator(launcher: Launcher) -> None:
+    launcher.launch(handle="pm")
+    launcher.is_ready("pm")
+    launcher.order("pm", "work 0.2")
+    launcher.is_ready("pm")
+    [before] = [pid for pid in launcher.processes("pm") if str(TUI) in command_of(pid)]
+    launcher.daemon.call("agent_restart", handle="pm")
+    launcher.is_ready("pm")
+    [after] = [pid for pid in launcher.processes("pm") if str(TUI) in command_of(pid)]
+    assert before != after
+    assert not is_alive(before)
+    text = launcher.daemon.call("term_output", name="pm", cursor=0, max_bytes=100_000)["text"]
+    first, _, second = text.partition("──── launched again ────")
+    assert "step 1" in first
+    assert "step 1" not in second
+    assert launcher.info("pm")["program"]["launches"] == 2
+
+
+def test_a_program_that_ignores_sigterm_is_killed(launcher: Launcher) -> None:
+    launcher.launch("reports", "deaf", handle="pm")
+    launcher.is_ready("pm")
+    pids = launcher.processes("pm")
+    began = time.monotonic()
+    launcher.daemon.call("close", handle="pm")
+    assert time.monotonic() - began >= 2.9
+    assert not any(map(is_alive, pids))
+
+
+def test_a_stop_ends_its_children_too_and_keeps_its_history(launcher: Launcher) -> None:
+    launcher.launch(handle="pm")
+    launcher.is_ready("pm")
+    launcher.order("pm", "child")
+    launcher.is_ready("pm")
+    until(lambda: any("sleep" in command_of(pid) for pid in launcher.processes("pm")), "a child")
+    assert launcher.daemon.call("close", handle="pm")["state"] == "closed"
+    assert launcher.processes("pm") == []
+    assert launcher.daemon.call("list_sessions")["result"] == []
+    assert launcher.daemon.call("term_list")["result"] == []
+    [record] = launcher.daemon.call("term_read", name="pm")["result"]
+    assert "tui.py" in record["cmd"]
+
+
+def test_a_stopped_agent_is_resumed_in_its_terminal(launcher: Launcher) -> None:
+    launcher.launch(handle="pm")
+    launcher.is_ready("pm")
+    launcher.daemon.call("close", handle="pm")
+    launcher.daemon.call("agent_resume", handle="pm")
+    launcher.is_ready("pm")
+    assert len(launcher.daemon.call("term_read", name="pm")["result"]) == 1
+    refusal = launcher.daemon.refusal("agent_resume", handle="pm", prompt="go on")
+    assert "takes no prompt: type into its terminal" in str(refusal)
+    launcher.daemon.call("close", handle="pm")
+    launcher.daemon.call("agent_restart", handle="pm")
+    launcher.is_ready("pm")
+    assert len(launcher.daemon.call("term_read", name="pm")["result"]) == 2
+
+
+def test_after_a_kill_of_the_daemon_it_is_exited_and_can_be_launched_again(
+    launcher: Launcher,
+) -> None:
+    launcher.launch(handle="pm")
+    launcher.is_ready("pm")
+    pids = launcher.processes("pm")
+    launcher.daemon.kill()
+    launcher.daemon.start("--port", "0", "--trust")
+    assert launcher.info("pm")["state"] == "exited"
+    until(lambda: not any(map(is_alive, pids)), "nothing of it is left")
+    launcher.daemon.call("agent_restart", handle="pm")
+    launcher.is_ready("pm")
+    [first, *_] = launcher.daemon.call("term_read", name="pm")["result"]
+    assert first["killed_by_restart"]
+
+
+def test_its_shell_that_is_killed_ends_it(launcher: Launcher) -> None:
+    launcher.launch(handle="pm")
+    launcher.is_ready("pm")
+    [info] = launcher.daemon.call("term_list")["result"]
+    os.kill(info["pid"], signal.SIGKILL)
+    ended = launcher.is_in("pm", "exited")
+    assert ended["reason"] == "the shell of its terminal has ended"
+
+
+def test_a_terminal_that_is_closed_under_it_ends_it(launcher: Launcher) -> None:
+    launcher.launch(handle="pm")
+    launcher.is_ready("pm")
+    launcher.daemon.call("term_close", name="pm")
+    assert launcher.is_in("pm", "exited")["reason"] == "its terminal was closed"
+    launcher.daemon.call("agent_restart", handle="pm")
+    launcher.is_ready("pm")
+
+
+def test_a_workspace_has_one_and_takes_it_along(launcher: Launcher) -> None:
+    (launcher.daemon.root / "sub").mkdir()
+    launcher.daemon.call("workspace_create", workspace="demo", directory="sub")
+    handle = launcher.launch(workspace="demo")
+    assert launcher.info(handle)["cwd"] == str(launcher.daemon.root / "sub")
+    refusal = launcher.daemon.refusal("agent_launch", cmd="bash", workspace="Demo")
+    assert f"has the agent '{handle}' already" in str(refusal)
+    [listed] = launcher.daemon.call("workspace_list")["result"]
+    assert listed["agent"] == handle
+    deleted = launcher.daemon.call("workspace_delete", workspace="demo")
+    assert deleted["agents"] == [handle]
+    assert launcher.processes(handle) == []
+
+
+def test_a_program_that_does_not_exist_is_an_exit_and_not_an_error(launcher: Launcher) -> None:
+    info = launcher.daemon.call("agent_launch", cmd="no-such-program-here")
+    ended = launcher.is_in(info["handle"], "exited")
+    assert ended["program"]["exit_code"] == 127
+
+
+def test_a_launch_that_fails_leaves_nothing_behind(launcher: Launcher) -> None:
+    launcher.daemon.call("term_spawn", name="taken")
+    refusal = launcher.daemon.refusal("agent_launch", cmd="bash", handle="taken")
+    assert "there is a terminal 'taken'" in str(refusal)
+    refusal = launcher.daemon.refusal("agent_launch", cmd="bash\0", handle="nul")
+    assert "NUL" in str(refusal)
+    assert launcher.daemon.call("list_sessions")["result"] == []
+    assert [each["name"] for each in launcher.daemon.call("term_list")["result"]] == ["taken"]
+
+
+def test_it_has_no_transcript_turns_or_settings(launcher: Launcher) -> None:
+    handle = launcher.launch()
+    for command, arguments, words in (
+        ("session_read", {}, "has no transcript; read its terminal"),
+        ("agent_set", {"model": "x"}, "it has no profile"),
+        ("agent_fork", {}, "whose conversation is not known"),
+    ):
+        refusal = launcher.daemon.refusal(command, handle=handle, **arguments)
+        assert words in str(refusal), command
+
+
+def test_an_interrupt_is_ctrl_c(launcher: Launcher) -> None:
+    handle = launcher.daemon.call("agent_launch", cmd="sleep 600")["handle"]
+    until(lambda: launcher.info(handle)["program"]["source"] == "tty", "it is seen to sleep")
+    assert launcher.info(handle)["state"] == "running"
+    launcher.daemon.call("interrupt", handle=handle)
+    assert launcher.is_in(handle, "exited")["program"]["exit_code"] == 130
+    refusal = launcher.daemon.refusal("interrupt", handle=handle)
+    assert "has no process" in str(refusal)
+
+
+def test_a_message_to_it_waits_in_its_inbox(launcher: Launcher) -> None:
+    handle = launcher.launch()
+    receipt = launcher.daemon.call("handoff", target_handle=handle, context="hello")
+    assert receipt["status"] == "queued"
+    [message] = launcher.daemon.call("inbox_read", from_handle=handle)["messages"]
+    assert message["body"] == "hello"
+
+
+def test_its_changes_are_a_stream_and_a_line_of_the_list(launcher: Launcher) -> None:
+    handle = launcher.launch(handle="pm")
+    launcher.asks("pm", "make")
+    listed = launcher.daemon.cli("agent", "list").stdout
+    assert "🟡 needs_input" in listed
+    assert "permission: make" in listed
+    assert "🟡 needs_input" in launcher.daemon.cli("status").stdout
+    shown = launcher.daemon.cli("agent", "show", handle).stdout
+    assert "judged by         report" in shown
+    launcher.types("pm", "n")
+    launcher.is_ready("pm")
+    launcher.order("pm", "exit 0")
+    launcher.is_in("pm", "exited")
+    assert "✅ exited (0)" in launcher.daemon.cli("agent", "list").stdout
+
+
+def test_the_cli_launches_a_program_with_its_own_options(launcher: Launcher) -> None:
+    words = ("agent", "launch", "--terminal", "--handle", "sh", "--", "bash", "--norc", "-i")
+    done = launcher.daemon.cli(*words)
+    assert (done.returncode, done.stdout) == (0, "sh\n")
+    [verb, terminal] = re.findall(r"aegis-actors (.+) (\S+)$", done.stderr.strip())[0]
+    assert terminal == "sh"
+    assert launcher.daemon.cli(*verb.split(), "--help").returncode == 0
+    assert launcher.info("sh")["program"]["command"] == "bash --norc -i"
+    for bad, why in (
+        (("--terminal",), "takes a PROGRAM after --"),
+        (("--terminal", "--resume", "sh"), "no --resume"),
+        (("a", "b", "c"), "put the prompt into quotes"),
+    ):
+        done = launcher.daemon.cli("agent", "launch", *bad)
+        assert done.returncode == 2
+        assert why in done.stderr
+
+
+def test_hooks_of_claude_code_add_the_tool(launcher: Launcher) -> None:
+    bin_directory = launcher.daemon.root / "bin"
+    bin_directory.mkdir()
+    claude = bin_directory / "claude"
+    # It sends its hook with the settings that it is given, as Claude Code does, and then waits.
+    event = {
+        "hook_event_name": "PermissionRequest",
+        "session_id": "s",
+        "tool_name": "Bash",
+        "tool_input": {"command": "make deploy"},
+    }
+    claude.write_text(
+        f"#!{sys.executable}\nimport json, subprocess, sys\n"
+        "hooks = json.load(open(sys.argv[sys.argv.index('--settings') + 1]))['hooks']\n"
+        "command = hooks['PermissionRequest'][0]['hooks'][0]['command']\n"
+        f"subprocess.run(['sh', '-c', command], input={json.dumps(event)!r}.encode())\n"
+        "input('Allow? ')\n"
+    )
+    claude.chmod(0o755)
+    handle = launcher.daemon.call("agent_launch", cmd=f"{claude} --model x")["handle"]
+    until(lambda: (launcher.need(handle) or {}).get("tool") == "Bash", "the hook is read")
+    need = launcher.need(handle)
+    assert need is not None
+    assert need["tool_input"] == '{"command": "make deploy"}'
+    assert launcher.info(handle)["program"]["command"] == f"{claude} --model x"
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""

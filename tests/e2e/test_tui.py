@@ -1,0 +1,301 @@
+"""The terminal interface in a real tmux, in front of a real daemon: the story of the documents."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from aegis.tui.model.requests import GUARD_S
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_agents import Team
+from tests.e2e.tmux import Tmux, interface
+from tests.resources.waiting import until
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.long,
+    pytest.mark.skipif(which("tmux") is None, reason="tmux is not installed"),
+]
+
+RAISED = signal.SIGKILL
+
+
+@pytest.fixture
+def team(own_daemon: DaemonProcess) -> Iterator[Team]:
+    yield Team(own_daemon)
+    own_daemon.stop()
+
+
+@pytest.fixture
+def window(team: Team, tmp_path: Path) -> Iterator[Tmux]:
+    with interface(team.daemon, tmp_path / "tmux") as opened:
+        opened.shows("Ctrl-E")
+        yield opened
+
+
+def open_terminal(window: Tmux, name: str) -> None:
+    window.press("C-e")
+    window.shows("TERMINAL")
+    window.type(name)
+    window.press("Enter")
+    window.shows(f"term:{name}", "── live ──", "RUN")
+
+
+def run(window: Tmux, command: str) -> None:
+    window.type(command)
+    window.press("Enter")
+
+
+def is_live(shown: str, header: str, output: str) -> bool:
+    """Whether the header of a command and its output are below the rule."""
+    live = shown.partition("── live ──")[2]
+    return 0 <= live.find(header) < live.find(output)
+
+
+def tui_processes(daemon: DaemonProcess) -> list[int]:
+    """The processes of interfaces of this root."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if b"tui" in words and (process / "cwd").resolve() == daemon.root.resolve():
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return [
+        each for each in found if b"python" in Path(f"/proc/{each}/exe").readlink().name.encode()
+    ]
+
+
+def test_a_run_is_live_then_a_block_with_its_chip(window: Tmux, team: Team) -> None:
+    open_terminal(window, "build")
+    run(window, "echo fi''rst; sleep 1.2; echo sec''ond; (exit 3)")
+    window.waits(lambda shown: is_live(shown, "echo fi''rst", "▎ first"), "it is live")
+    shown = window.shows("↳ exit 3 · 1.2")
+    assert shown.index("second") < shown.index("↳ exit 3") < shown.index("── live ──")
+    window.shows("🔴 term:build")
+    assert [each["cmd"] for each in team.call("term_read", name="build")["result"]] == [
+        "echo fi''rst; sleep 1.2; echo sec''ond; (exit 3)"
+    ]
+
+
+@pytest.mark.skipif(which("vim") is None, reason="vim is not installed")
+def test_in_raw_mode_vim_gets_every_key_and_two_escapes_lead_out(window: Tmux, team: Team) -> None:
+    open_terminal(window, "edit")
+    window.press("C-k")
+    window.shows("RAW")
+    window.type("vim -u NONE -n note.txt")
+    window.press("Enter")
+    window.shows('"note.txt" [New')
+    window.type("ihello from vim")
+    window.press("C-h")  # a backspace for the program, not a name of Textual
+    window.press("Escape")
+    window.shows("hello from vi\n")
+    window.type(":wq")
+    window.press("Enter")
+    window.waits(lambda _: (team.daemon.root / "note.txt").exists(), "vim has written")
+    assert (team.daemon.root / "note.txt").read_text() == "hello from vi\n"
+    leave_raw_mode(window)
+    window.shows("↳ exit 0")
+
+
+def test_what_agents_open_appears_and_a_request_is_answered_with_one_key(
+    window: Tmux, team: Team
+) -> None:
+    open_terminal(window, "build")
+    program = f"{team.daemon.program[0]} --as ann term spawn logs"
+    team.spawn(f"RUN {program}\nASK touch x\nSAY all is done", handle="ann")
+    # Its terminal and itself appear behind the tab that is shown, with dot, star and bell.
+    shown = window.shows("term:logs", "🟡 ann*", "🟡 1 F2", "Bash")
+    assert "── live ──" in shown
+    window.press("F2")
+    window.shows("REQUEST 1 of 1", "ann wants to use Bash", "command: touch x")
+    until_answered(window, team)
+    window.hides("REQUEST 1 of 1")
+    team.has_outcomes("ann", "completed")
+    number = re.search(r"(\d) \S+ ann", window.screen())
+    assert number is not None
+    window.press(f"M-{number[1]}")
+    window.shows("✉ from human", "all is done", "turn 1 completed")
+
+
+def leave_raw_mode(window: Tmux) -> None:
+    """Press Escape until two of them came soon after each other, as a person does."""
+
+    def is_left(shown: str) -> bool:
+        if "RAW" in shown:
+            window.press("Escape")
+        return "RUN" in shown
+
+    window.waits(is_left, "raw mode is left")
+
+
+def until_answered(window: Tmux, team: Team) -> None:
+    """Press y until it counts: a key that comes too early is none."""
+
+    def is_settled(_: str) -> bool:
+        if not team.call("request_list")["requests"]:
+            return True
+        window.press("y")
+        return False
+
+    time.sleep(GUARD_S + 0.1)  # a person reads before
+    window.waits(is_settled, "answered")
+
+
+def test_escape_interrupts_the_turn_of_an_agent(window: Tmux, team: Team) -> None:
+    team.spawn("HANG", handle="ann")
+    window.shows("🟢 ann")
+    window.press("M-1")
+    window.shows("Esc interrupts", "✉ from human")
+    window.press("Escape")
+    team.has_outcomes("ann", "cancelled")
+    window.shows("turn 1 cancelled")
+    window.type("SAY again")
+    window.press("Enter")
+    window.shows("turn 2 completed")
+
+
+def test_a_daemon_that_is_killed_and_starts_again_is_shown_again(window: Tmux, team: Team) -> None:
+    open_terminal(window, "build")
+    run(window, "echo be''fore")
+    window.shows("▎ before", "↳ exit 0")
+    team.daemon.kill()
+    window.shows("no daemon")
+    team.daemon.start("--port", "0", "--trust")
+    window.hides("no daemon")
+    window.shows("before", "── live ──")
+    run(window, "echo af''ter")
+    window.shows("▎ after", "↳ exit 0")
+
+
+def test_an_interface_that_is_killed_ends_no_command(
+    window: Tmux, team: Team, tmp_path: Path
+) -> None:
+    open_terminal(window, "build")
+    run(window, "sleep 2; echo done > ended.txt")
+    until(lambda: team.call("term_list")["result"][0]["state"] == "running", "it runs")
+    for pid in tui_processes(team.daemon):
+        os.kill(pid, RAISED)
+    window.shows("left with 137")
+    until((team.daemon.root / "ended.txt").exists, "the command has ended")
+    with interface(team.daemon, tmp_path / "again") as again:
+        again.shows("term:build")
+        again.press("M-1")
+        again.shows("sleep 2; echo done", "↳ exit 0 · 2.")
+
+
+def test_ctrl_q_leaves_and_the_window_is_as_before(window: Tmux, team: Team) -> None:
+    open_terminal(window, "build")
+    window.press("C-q")
+    window.shows("left with 0")
+    assert [each["name"] for each in team.call("term_list")["result"]] == ["build"]
+
+
+def test_without_a_daemon_or_a_window_it_says_so_in_one_line(tmp_path: Path) -> None:
+    daemon = DaemonProcess(tmp_path)
+    done = daemon.cli("tui")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "must be a terminal" in done.stderr
+    with interface(daemon, tmp_path / "tmux") as window:
+        window.shows("aegis-actors up", "left with 1")
+
+
+def test_up_with_the_interface_starts_two_processes(
+    own_daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    program = shlex.join([*own_daemon.program, "up", "--port", "0", "--tui"])
+    window = Tmux(
+        tmp_path / "tmux",
+        f"{program}; echo left with $?; exec sleep 1000",
+        environment={**os.environ, **own_daemon.environment},
+        directory=own_daemon.root,
+    )
+    try:
+        window.shows("Ctrl-E")
+        window.press("C-q")
+        window.shows("the daemon runs", "left with 0")
+    finally:
+        window.close()
+    done = own_daemon.cli("down")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_lists_show_what_is_there_and_what_changes(window: Tmux, team: Team) -> None:
+    window.press("F3")
+    window.shows("terminal-directory", "running", "actors · 0 restarts")
+    window.press("F5")
+    window.shows("no canvas")
+    team.call("canvas_open", name="plan", file="plan.md")
+    team.call(
+        "canvas_append_to_section", name="plan", section="Goals", text="a goal", from_handle="ann"
+    )
+    window.shows("▣ plan", "Goals", "a goal", "agent:ann")
+    window.press("C-d")
+    window.shows("no queue")
+    window.press("F4")
+    team.call("handoff", target_handle="human", context="look here", from_handle="ann")
+    window.shows("✉ agent:ann", "look here", "1 messages")
+
+
+def test_a_small_and_a_large_window_show_the_same(team: Team, tmp_path: Path) -> None:
+    team.daemon.terminal("build").run("echo he''re")
+    for number, (cols, rows) in enumerate(((80, 24), (300, 80))):
+        with interface(team.daemon, tmp_path / f"tmux{number}", cols=cols, rows=rows) as window:
+            window.shows("term:build")
+            window.press("M-1")
+            window.shows("▎ here", "↳ exit 0", "── live ──")
+            wanted = {"cols": cols, "rows": rows}
+            until(
+                lambda wanted=wanted: is_about(team, wanted),  # type: ignore[misc]
+                "the terminal has the size of its pane",
+            )
+            window.press("F1")
+            window.shows("Ctrl-Q", "🟢 works")
+
+
+def is_about(team: Team, wanted: dict[str, int]) -> bool:
+    info = team.call("term_list")["result"][0]
+    return bool(
+        wanted["cols"] - 40 < info["cols"] < wanted["cols"]
+        and wanted["rows"] - 5 < info["rows"] < wanted["rows"]
+    )
+
+
+def test_ctrl_c_interrupts_a_flood_at_once(window: Tmux, team: Team) -> None:
+    open_terminal(window, "flood")
+    run(window, "yes")
+    window.shows("y\n")
+    window.press("C-c")
+    window.shows("↳ exit 130")
+
+
+def test_a_click_copies_the_output_of_a_block(team: Team, tmp_path: Path) -> None:
+    team.daemon.terminal("build").run("echo cop''ied")
+    with interface(team.daemon, tmp_path / "tmux") as window:
+        window.do("set-option", "-g", "set-clipboard", "on")
+        window.shows("term:build")
+        window.press("M-1")
+        shown = window.shows("▎ copied").split("\n")
+        row = next(number for number, line in enumerate(shown, 1) if "▎ copied" in line)
+        column = shown[row - 1].index("copied") + 1
+        for letter in "Mm":
+            window.type(f"\x1b[<0;{column};{row}{letter}")
+        window.shows("copied 1 lines")
+        until(lambda: clipboard(window) == "copied\n", "tmux has it")
+
+
+def clipboard(window: Tmux) -> str:
+    try:
+        return window.do("show-buffer")
+    except subprocess.CalledProcessError:
+        return ""
