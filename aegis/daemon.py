@@ -171,8 +171,8 @@ class Daemon(Actor[Asked]):
                 return await self._keyring.rotate(session, all_keys=all_keys)
             case RevokePage(id=name):
                 return await self._keyring.revoke_page(name)
-            case NewLink(label=label, for_s=for_s):
-                return await self._keyring.new_link(view_of(message), label, for_s)
+            case NewLink(view=view, label=label, for_s=for_s):
+                return await self._keyring.new_link(view, label, for_s)
 
     async def _new_session(self, message: NewSession) -> Session:
         handle, tools = message.handle, message.tools
@@ -224,8 +224,3 @@ class Daemon(Actor[Asked]):
 def resident_bytes() -> int:
     """Resident memory of this process, in bytes."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE_BYTES
-
-
-def view_of(link: NewLink) -> str:
-    """Return what a read-only link shows, as ``Page.view`` has it."""
-    return f"terminal:{link.terminal}" if link.agent is None else f"agent:{link.agent}"

@@ -13,11 +13,18 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-BELOW_THE_SEAM = {"aegis/journal/disk.py"}
+BELOW_THE_SEAM = {
+    "aegis/journal/disk.py",
+    "aegis/journal/exchange.py",
+    "aegis/journal/shared_files.py",
+}
 PACKAGES = ("journal", "processes", "terminals", "inboxes", "requests", "workspaces")
 
 PAST_IT = {
     "aegis/processes/foreground.py": "/proc",
+    "aegis/processes/guarded/guard.py": "/proc, and the descriptors of a guard",
+    "aegis/processes/guarded/guarded_process.py": "the control pipe of a guard",
+    "aegis/processes/guarded/stderr_file.py": "what a program last said, which a restart drops",
     "aegis/processes/os_processes.py": "/proc",
     "aegis/processes/pty.py": "PTYs, and the program and the directory of a shell",
     "aegis/processes/working_directory.py": "/proc, and directories of the user",

@@ -84,20 +84,13 @@ def revoke(daemon: Daemon, page_id: str) -> None:
 
 
 @verb(
-    option("--terminal", metavar="NAME", help="Show this terminal."),
-    option("--agent", metavar="HANDLE", help="Show the session of this agent."),
+    argument("view", metavar="WHAT"),
     option("--for", "for_s", kind=SECONDS, metavar="SECONDS", help="Its life; default: a day."),
     option("--label", metavar="TEXT", help="A note of whom it is for."),
 )
-def link(
-    daemon: Daemon,
-    terminal: str | None,
-    agent: str | None,
-    for_s: float | None,
-    label: str | None,
-) -> None:
-    """Print a read-only link to one terminal or agent. The link is a key: give it on carefully."""
-    reply = daemon.call("page_link", terminal=terminal, agent=agent, for_s=for_s, label=label)
+def link(daemon: Daemon, view: str, for_s: float | None, label: str | None) -> None:
+    """Print a read-only link to WHAT, terminal:NAME or agent:HANDLE. The link is a key."""
+    reply = daemon.call("page_link", view=view, for_s=for_s, label=label)
     daemon.show(reply, lambda: print_lines(escaped_line(reply["url"])))
 
 

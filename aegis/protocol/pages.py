@@ -5,11 +5,12 @@ from __future__ import annotations
 import attrs
 
 from aegis.protocol.command import Command, at_most_chars, between, described, matching
-from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
+from aegis.protocol.naming import NAME_PATTERN
 
 MAX_LINK_S = 30 * 24 * 3600.0
 DEFAULT_LINK_S = 24 * 3600.0
 _ID = "[a-z0-9]{1,32}"
+_VIEW = f"(terminal|agent):{NAME_PATTERN}"
 
 
 @attrs.frozen(kw_only=True)
@@ -87,16 +88,10 @@ class NewLink(Command[PageAddress]):
     nothing. It ends after ``for_s`` seconds, or when it is revoked.
     """
 
-    terminal: str | None = attrs.field(
-        default=None,
-        validator=matching(NAME_PATTERN, NAME_RULE),
-        metadata=described("The terminal to show.", pattern=f"^{NAME_PATTERN}$"),
-    )
-    agent: str | None = attrs.field(
-        default=None,
-        validator=matching(NAME_PATTERN, NAME_RULE),
+    view: str = attrs.field(
+        validator=matching(_VIEW, "'terminal:' and its name, or 'agent:' and its handle"),
         metadata=described(
-            "The handle of the session to show, instead.", pattern=f"^{NAME_PATTERN}$"
+            "What to show: 'terminal:NAME' or 'agent:HANDLE'.", pattern=f"^{_VIEW}$"
         ),
     )
     for_s: float = attrs.field(
@@ -113,7 +108,3 @@ class NewLink(Command[PageAddress]):
         validator=at_most_chars(200),
         metadata=described("A note of whom it is for, for the list."),
     )
-
-    def __attrs_post_init__(self) -> None:
-        if (self.terminal is None) == (self.agent is None):
-            raise ValueError("give terminal or agent")

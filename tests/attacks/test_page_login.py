@@ -198,8 +198,8 @@ async def test_a_cross_site_websocket_of_a_logged_in_browser_is_refused(
                 pass
 
 
-def link(daemon: DaemonProcess, **what: object) -> Login:
-    url = daemon.call("page_link", **what)["url"]
+def link(daemon: DaemonProcess, view: str) -> Login:
+    url = daemon.call("page_link", view=view)["url"]
     return logged_in(daemon, link=url.partition("#v=")[2])
 
 
@@ -207,7 +207,7 @@ async def test_a_read_only_link_sees_its_terminal_and_is_refused_everything_else
     daemon: DaemonProcess, new_terminal: NewTerminal
 ) -> None:
     shown, other = new_terminal(), new_terminal()
-    login = link(daemon, terminal=shown.name)
+    login = link(daemon, f"terminal:{shown.name}")
     async with page(daemon, login.cookie) as ws:
         assert (await hello(ws, login.key))["view"] == f"terminal:{shown.name}"
         allowed = {"term_read", "term_screen"}
@@ -235,7 +235,7 @@ async def test_a_read_only_link_types_and_resizes_nothing(
     daemon: DaemonProcess, new_terminal: NewTerminal
 ) -> None:
     terminal = new_terminal()
-    login = link(daemon, terminal=terminal.name)
+    login = link(daemon, f"terminal:{terminal.name}")
     async with page(daemon, login.cookie) as ws:
         await hello(ws, login.key)
         frame = {"stream": "terminal_output", "arguments": {"name": terminal.name}}
@@ -253,7 +253,9 @@ async def test_a_read_only_link_types_and_resizes_nothing(
 async def test_a_links_secret_opens_nothing_but_its_page(
     daemon: DaemonProcess, new_terminal: NewTerminal
 ) -> None:
-    secret = daemon.call("page_link", terminal=new_terminal().name)["url"].partition("#v=")[2]
+    secret = daemon.call("page_link", view=f"terminal:{new_terminal().name}")["url"].partition(
+        "#v="
+    )[2]
     async with page(daemon, None) as ws:
         assert (await ask(ws, type="hello", version=1, token=secret))["code"] == "forbidden"
     async with page(daemon, None) as ws:
@@ -264,7 +266,7 @@ async def test_a_links_secret_opens_nothing_but_its_page(
 async def test_a_revoked_link_disconnects_its_pages(
     daemon: DaemonProcess, new_terminal: NewTerminal
 ) -> None:
-    made = daemon.call("page_link", terminal=new_terminal().name)
+    made = daemon.call("page_link", view=f"terminal:{new_terminal().name}")
     login = logged_in(daemon, link=made["url"].partition("#v=")[2])
     async with page(daemon, login.cookie) as ws:
         await hello(ws, login.key)

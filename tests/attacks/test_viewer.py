@@ -75,6 +75,7 @@ def poisoned(new_terminal: NewTerminal, daemon: DaemonProcess) -> LiveTerminal:
     terminal.run(f"{PRINT_EVIL}; {PRINT_EVIL} >&2; false # \u202e\u2066\u200f")
     terminal.run(f"printf '\\033]0;evil\\033[31m\\007'; {PRINT_EVIL}")
     daemon.call("handoff", target_handle="eve", context=EVIL)
+    daemon.call("page_link", view=f"terminal:{terminal.name}", label=EVIL)
     return terminal
 
 
@@ -96,12 +97,16 @@ VERBS: dict[str, list[str]] = {
     "shell open": ["shell", "open", "w"],
     "shell read": ["shell", "read", "NAME", "--cursor", "0"],
     "session list": ["session", "list"],
+    "page list": ["page", "list"],
     "doctor": ["doctor"],
     "config check": ["config", "check"],
 }
 """A call of each verb that shows something of others."""
 
 SHOWS_NOTHING_OF_OTHERS = {
+    "web",
+    "page link",
+    "page revoke",
     "up",
     "join",
     "node key",

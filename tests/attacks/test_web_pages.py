@@ -116,7 +116,7 @@ def test_a_page_can_send_no_line_of_json_to_the_port(daemon: DaemonProcess) -> N
         assert raw.answer()[0] == 400
     with tcp(daemon) as raw:
         status, _, body = raw.request("POST", "/", line * 3, content_type="text/plain")
-    assert (status, b"reply" in body) == (404, False)
+    assert (status, b"reply" in body) == (405, False)
 
 
 def assert_no_intruder(daemon: DaemonProcess) -> None:

@@ -63,6 +63,7 @@ GOOD: dict[str, dict[str, object]] = {
     "group": {"group": "committee"},
     "objective": {"objective": "bad-arguments"},
     "new_name": {"new_name": "council"},
+    "view": {"view": "terminal:{terminal}"},
 }
 """What each argument that cannot be left out may be."""
 
@@ -173,6 +174,14 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "if_rev": [(-1, "from 0"), ("1", "whole number"), (10**6, "no section")],
     "force": [("yes", "true or false"), (1, "true or false")],
     "kwargs": [([], "object"), ({"a": "x" * 70_000}, "65536"), (5, "object")],
+    "view": [
+        ("build", "terminal"),
+        ("queue:build", "terminal"),
+        ("terminal:a b", "terminal"),
+        (None, ""),
+    ],
+    "for_s": [(59, "from 60"), (2_592_001, "2592000"), ("soon", "number"), (True, "number")],
+    "label": [("x" * 201, "200"), (5, "text")],
     "workflow_id": [("x", "26 digits"), ("0" * 26, "no workflow"), (5, "text"), (None, "")],
     "from_handle": [
         ("a b", "1 to 64"),
@@ -191,6 +200,7 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     "run_workflow.name": [("a b", "1 to 64"), ("nowhere", "no workflow"), (5, "text"), (None, "")],
     "enqueue.after": [("x", "list"), ([5], "text")],
     "task_list.queue": [("a b", "1 to 64"), ("nowhere", "no queue"), (5, "text")],
+    "page_revoke.id": [("", "id of a page"), ("A!", "id of a page"), (5, "text"), (None, "")],
     "session_revoke.handle": [
         ("human", "no session"),
         ("a/b", "1 to 64"),

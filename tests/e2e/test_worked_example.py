@@ -132,7 +132,7 @@ async def test_pm_is_woken_when_builder_has_run_the_tests(
             read = await called(as_pm, "aegis_term_read", name=build)
     [record] = records
     check_tests_passed(record, f"agent:{builder}")
-    assert read == {"result": [record]}
+    assert read == {"result": [record], "running": None}
     [message] = woken["messages"]
     assert message["text"] == wake_text(build, record)
     assert message["sender"] == f"term:{build}"

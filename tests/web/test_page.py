@@ -301,7 +301,7 @@ def test_a_read_only_link_shows_its_terminal_and_takes_no_keys(
 ) -> None:
     terminal = new_terminal()
     terminal.run("echo shown-$((1+1))")
-    window = open_window(browser, daemon.call("page_link", terminal=terminal.name)["url"])
+    window = open_window(browser, daemon.call("page_link", view=f"terminal:{terminal.name}")["url"])
     window.wait("() => globalThis.app?.current?.cursor != null")
     window.wait_text("shown-2")
     expect(window.page.get_by_text("read-only")).to_be_visible()

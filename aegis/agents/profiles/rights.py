@@ -71,7 +71,7 @@ CLASSES: Mapping[str, CommandClass] = {
             *("task_retry", "queue_pause", "queue_resume"),
             *("workflow_resume", "workflow_retry", "workflow_trust"),
             *("status", "tree", "node_forget", "session_new", "session_list", "session_revoke"),
-            *("token_rotate", "down"),
+            *("page_code", "page_list", "page_link", "page_revoke", "token_rotate", "down"),
         ),
         "read",
     ),

@@ -76,19 +76,13 @@ class Pages(BlockingNoun):
         """Log out a browser, or revoke a link; ``all`` for everything. Operator only."""
         return self._call(RevokePage, id=id)
 
-    def link(
-        self,
-        *,
-        terminal: str | None = None,
-        agent: str | None = None,
-        for_s: float = DEFAULT_LINK_S,
-        label: str = "",
-    ) -> PageAddress:
-        """Return a read-only link to a terminal or to the session of an agent. Operator only.
+    def link(self, view: str, *, for_s: float = DEFAULT_LINK_S, label: str = "") -> PageAddress:
+        """Return a read-only link. Operator only.
 
-        It ends after ``for_s`` seconds; ``label`` is a note for the list.
+        ``view`` is what it shows: ``terminal:NAME`` or ``agent:HANDLE``. It ends after
+        ``for_s`` seconds; ``label`` is a note for the list.
         """
-        return self._call(NewLink, terminal=terminal, agent=agent, for_s=for_s, label=label)
+        return self._call(NewLink, view=view, for_s=for_s, label=label)
 
 
 class Sessions(BlockingNoun):

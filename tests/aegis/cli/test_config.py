@@ -33,6 +33,9 @@ DEFAULTS: dict[str, object] = {
     "limits.usd_per_day": None,
     "lifecycle.idle_s": 5.0,
     "lifecycle.stale_s": 60.0,
+    "telegram.chat_id": None,
+    "telegram.user_ids": [],
+    "telegram.api": "https://api.telegram.org",
 }
 
 
@@ -46,25 +49,28 @@ def test_without_a_file_it_shows_the_defaults(invoke: Invoke, path: Path) -> Non
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
         f"there is no {path}: all values are defaults\n"
-        "key                       value           from\n"
-        "terminals.shell           -               default\n"
-        "terminals.cols            80              default\n"
-        "terminals.rows            24              default\n"
-        "terminals.raw_log_bytes   10000000        default\n"
-        "terminals.timeout_s       50              default\n"
-        "nodes.workers             0               default\n"
-        "default_agent             -               default\n"
-        "canvases.directories      -               default\n"
-        "plugin_dirs               .aegis/plugins  default\n"
-        "groups.presets            -               default\n"
-        "limits.sessions           16              default\n"
-        "limits.spawn_depth        3               default\n"
-        "limits.spawns_per_hour    60              default\n"
-        "limits.messages_per_hour  200             default\n"
-        "limits.transcript_bytes   67108864        default\n"
-        "limits.usd_per_day        -               default\n"
-        "lifecycle.idle_s          5               default\n"
-        "lifecycle.stale_s         60              default\n"
+        "key                       value                     from\n"
+        "terminals.shell           -                         default\n"
+        "terminals.cols            80                        default\n"
+        "terminals.rows            24                        default\n"
+        "terminals.raw_log_bytes   10000000                  default\n"
+        "terminals.timeout_s       50                        default\n"
+        "nodes.workers             0                         default\n"
+        "default_agent             -                         default\n"
+        "canvases.directories      -                         default\n"
+        "plugin_dirs               .aegis/plugins            default\n"
+        "groups.presets            -                         default\n"
+        "limits.sessions           16                        default\n"
+        "limits.spawn_depth        3                         default\n"
+        "limits.spawns_per_hour    60                        default\n"
+        "limits.messages_per_hour  200                       default\n"
+        "limits.transcript_bytes   67108864                  default\n"
+        "limits.usd_per_day        -                         default\n"
+        "lifecycle.idle_s          5                         default\n"
+        "lifecycle.stale_s         60                        default\n"
+        "telegram.chat_id          -                         default\n"
+        "telegram.user_ids         -                         default\n"
+        "telegram.api              https://api.telegram.org  default\n"
     )
 
 

@@ -116,9 +116,8 @@ export class PagesView {
     const time = el('select.field', { 'aria-label': 'How long' }, [['1 hour', 3600], ['1 day', 86400], ['1 week', 604800]].map(([name, value]) => el('option', { value }, name)));
     const out = el('pre', { hidden: true });
     const make = async () => {
-      const [kind, subject] = what.value.split(/:(.*)/);
       try {
-        const link = await this.app.link.call('page_link', { [kind]: subject, for_s: Number(time.value) });
+        const link = await this.app.link.call('page_link', { view: what.value, for_s: Number(time.value) });
         out.hidden = false; out.textContent = `${location.origin}/${new URL(link.url).hash}`;
         this.refresh();
       } catch (error) { toast(error.message, 'bad'); }

@@ -309,11 +309,15 @@ BAD: list[tuple[str, Any, str]] = [
     ("page_code", {"for_s": 1}, "there is no argument 'for_s'; allowed: from_handle"),
     ("page_list", {"view": 1}, "there is no argument 'view'; allowed: from_handle"),
     ("page_revoke", {"id": "A!"}, "id must be the id of a page or link, not 'A!'"),
-    ("page_link", {}, "give terminal or agent"),
-    ("page_link", {"terminal": "a", "agent": "b"}, "give terminal or agent"),
+    ("page_link", {}, "view is missing"),
     (
         "page_link",
-        {"terminal": "a", "for_s": 1},
+        {"view": "queue:a"},
+        "view must be 'terminal:' and its name, or 'agent:' and its handle, not 'queue:a'",
+    ),
+    (
+        "page_link",
+        {"view": "terminal:a", "for_s": 1},
         "for_s must be from 60 to 2592000 seconds, not 1.0",
     ),
     ("token_rotate", {"session": ""}, f"session must be {NAME_RULE}, not ''"),
