@@ -57,6 +57,8 @@ CONFIRM_MS = 10
 
 _PR_SET_CHILD_SUBREAPER = 36
 
+_READ_BYTES = 4096
+
 _STATE, _PARENT, _START_TIME = 0, 1, 19
 """Fields of ``/proc/PID/stat``, counted from the one after the name."""
 
@@ -72,6 +74,7 @@ class Guard:
         self._grace_s = grace_s
         self._cookie = COOKIE_VARIABLE + b"=" + os.environb[COOKIE_VARIABLE]
         self._agent = 0
+        self._strangers: set[Identity] = set()
 
     def run(self, command: list[str], tty: str) -> None:
         """Start the agent, wait for the order to end it or for the daemon's death, and end it."""
@@ -164,10 +167,23 @@ class Guard:
             if fields[_STATE] not in (b"Z", b"X") and pid != own:
                 alive.append((pid, fields[_START_TIME]))
         return [
-            each
-            for each in alive
-            if _is_below(each[0], own, parents) or self._cookie in _environment(each[0])
+            each for each in alive if _is_below(each[0], own, parents) or self._has_cookie(each)
         ]
+
+    def _has_cookie(self, identity: Identity) -> bool:
+        """Return whether the environment of a process has the cookie.
+
+        One without it is read once: an environment is inherited, and whatever a process of the
+        agent starts is a descendant of the guard. Within an exec it is empty, and read again.
+        """
+        if identity in self._strangers:
+            return False
+        environment = _read(f"/proc/{identity[0]}/environ")
+        if self._cookie in environment.split(b"\0"):
+            return True
+        if environment:
+            self._strangers.add(identity)
+        return False
 
 
 def _is_below(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
@@ -190,16 +206,23 @@ def _table() -> Iterator[tuple[int, list[bytes]]]:
                 yield int(name), fields
 
 
-def _environment(pid: int) -> list[bytes]:
-    return _read(f"/proc/{pid}/environ").split(b"\0")
-
-
 def _read(path: str) -> bytes:
+    # Half of the time that a file object takes, and a hundred guards may read all of /proc at once.
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-            return file.read()
+        descriptor = os.open(path, os.O_RDONLY)
     except OSError:  # it has just ended, or is another user's
         return b""
+    read = b""
+    try:
+        while more := os.read(descriptor, _READ_BYTES):
+            read += more
+            if len(more) < _READ_BYTES:
+                break
+    except OSError:
+        read = b""
+    finally:
+        os.close(descriptor)
+    return read
 
 
 def _signal(identity: Identity, signum: signal.Signals) -> int | None:
