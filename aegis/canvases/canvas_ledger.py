@@ -77,7 +77,7 @@ class CanvasLedger:
         self._writer.append(attrs.evolve(action, line={"seq": self._seq, **action.line}))
 
     async def rotate(self) -> None:
-        """Begin a new file; every line is synced. If the disk refuses, the file goes on."""
+        """Begin a new file; every line is synced. If the disk refuses, the old file is kept."""
         self._rotating = []
         head = encode_line(head_line(attrs.evolve(self._state, seq=self._seq)))
         try:

@@ -2,7 +2,7 @@
 
 Each canvas has an actor below a supervisor of its own, so that repeated crashes use up only its own
 restarts; the next request for it starts it again. Canvases report their state to the desk, which
-lists them and tells streams of changes.
+lists them and reports changes to streams.
 """
 
 from __future__ import annotations

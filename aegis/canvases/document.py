@@ -3,7 +3,7 @@
 The text before the first heading is the section ``_preamble``; in a file without such a heading it
 is called ``body``. Headings are those of CommonMark at the top level: a ``##`` in a code fence, in
 a list or in a quotation is text, and a line of text over ``---`` is a heading. The bytes of a
-section are kept as they are until somebody writes that section.
+section are kept as they are until that section is written.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class LookNow:
 
 @attrs.frozen(kw_only=True)
 class WatchFile(Request[str]):
-    """Tell the canvas ``name`` of changes of its file. Answered with a problem, empty if none."""
+    """Report changes of its file to the canvas ``name``. Answered with a problem, empty if none."""
 
     name: str
     place: FilePlace

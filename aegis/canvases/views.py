@@ -1,4 +1,4 @@
-"""What clients see of a canvas, and the refusals of writes. Pure."""
+"""The views of a canvas that clients get, and the refusals of writes. Pure."""
 
 from __future__ import annotations
 

@@ -110,6 +110,6 @@ def _new_inotify() -> INotify:
 def _watch(inotify: INotify, place: FilePlace) -> int:
     """Watch the directory of the file; return the number of the watch. Raises ``OSError``."""
     with open_directory_of(place) as directory:
-        # By its descriptor: the path may lead elsewhere by now.
+        # By its descriptor: the path may lead to another file by now.
         number: int = inotify.add_watch(f"/proc/self/fd/{directory}", _NAMES | _ITSELF)
     return number

@@ -51,7 +51,7 @@ def read(daemon: Daemon, canvas: str, section: str | None) -> None:
 
 @verb(
     option("--if-rev", "if_rev", kind=WHOLE, help="The rev of the section that you read."),
-    flag("--force", help="Replace the section whoever wrote it."),
+    flag("--force", help="Replace the section, whichever revision it has."),
     argument("canvas"),
     argument("section"),
     argument("text"),

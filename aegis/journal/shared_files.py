@@ -231,7 +231,7 @@ def _read(directory: int, name: str, max_bytes: int) -> FileContent:
 def is_open_elsewhere(fd: int) -> bool:
     """Return whether a program has the file open for writing; False if the kernel cannot say."""
     try:
-        # A lease that somebody breaks is told by a signal; the usual one would end the process.
+        # The kernel reports a broken lease by a signal; the usual one would end the process.
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

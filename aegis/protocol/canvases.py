@@ -12,7 +12,7 @@ from aegis.protocol.inboxes import MAX_BODY_CHARS
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 
 CanvasOp = Literal["written", "appended", "changed", "removed"]
-"""What happened to a section. ``changed`` and ``removed``: by another program, in the file."""
+"""The kind of a change of a section. ``changed`` and ``removed``: in the file, by a program."""
 
 SECTION_PATTERN = r"\S|\S[^\x00-\x1f\x7f-\x9f\u2028\u2029]{0,198}\S"
 SECTION_RULE = "the text of a '## ' heading: 1 to 200 characters on one line, without ## itself"
@@ -178,7 +178,7 @@ class WriteSection(Command[CanvasWritten]):
         metadata=described("The section's rev that you read; a new section needs none.", minimum=0),
     )
     force: bool = attrs.field(
-        default=False, metadata=described("True: replace the section whoever wrote it.")
+        default=False, metadata=described("True: replace the section, whichever revision it has.")
     )
 
 

@@ -29,7 +29,7 @@ class OwnedSize:
 
 @attrs.frozen(kw_only=True)
 class View:
-    """What watchers see of a terminal beside its output: as in the items of the stream."""
+    """The state of a terminal beside its output, as in the items of the stream."""
 
     cols: int
     rows: int

@@ -84,8 +84,8 @@ class RevokePage(Command[PagesRevoked]):
 class NewLink(Command[PageAddress]):
     """Return a read-only link to one terminal or to one agent's session.
 
-    Whoever has it sees the screen and the commands there, or the transcript, and can change
-    nothing. It ends after ``for_s`` seconds, or when it is revoked.
+    It shows the screen and the commands there, or the transcript, and gives no right to change
+    anything. It ends after ``for_s`` seconds, or when it is revoked.
     """
 
     view: str = attrs.field(

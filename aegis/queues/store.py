@@ -31,7 +31,7 @@ class Known:
 
 @attrs.frozen
 class Dropped:
-    """What is known of a dropped task: its end, and its key with the digest of its payload."""
+    """The rest of a dropped task: its end, and its key with the digest of its payload."""
 
     end: End
     key: Key | None = None
@@ -39,7 +39,7 @@ class Dropped:
 
 
 def digest_of(payload: str) -> bytes:
-    """Return a digest that tells payloads apart."""
+    """Return a digest that is different for each payload."""
     return blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

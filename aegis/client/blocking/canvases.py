@@ -45,7 +45,7 @@ class Canvases(BlockingNoun):
     ) -> CanvasWritten:
         """Write a section; durable on return. Replacing one needs the ``if_rev`` that was read.
 
-        ``force`` replaces it whoever wrote it.
+        ``force`` replaces it, whichever revision it has.
         """
         return self._call(
             WriteSection, name=name, section=section, content=content, if_rev=if_rev, force=force

@@ -49,7 +49,7 @@ class Canvases(Noun):
     ) -> CanvasWritten:
         """Write a section; durable on return. Replacing one needs the ``if_rev`` that was read.
 
-        ``force`` replaces it whoever wrote it.
+        ``force`` replaces it, whichever revision it has.
         """
         return await self._call(
             WriteSection, name=name, section=section, content=content, if_rev=if_rev, force=force

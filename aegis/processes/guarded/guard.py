@@ -173,8 +173,8 @@ class Guard:
     def _has_cookie(self, identity: Identity) -> bool:
         """Return whether the environment of a process has the cookie.
 
-        One without it is read once: an environment is inherited, and whatever a process of the
-        agent starts is a descendant of the guard. Within an exec it is empty, and read again.
+        One without it is read once: an environment is inherited, and each child of a process of the
+        agent is a descendant of the guard. Within an exec it is empty, and read again.
         """
         if identity in self._strangers:
             return False

@@ -1,4 +1,4 @@
-"""The newest output of a terminal as text that draws it again elsewhere, with its colours. Pure.
+"""The newest output of a terminal as text that draws it again, with its colours. Pure.
 
 The emulator stores no colours, and no lines that have scrolled away. So a screen is drawn for
 clients from the bytes that drew it first. Only text, colours and movements of the cursor are kept:

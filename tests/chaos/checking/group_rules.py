@@ -15,7 +15,7 @@ def _miscredited(case: Case) -> Iterator[str]:
     tokens = {each.id: each.token for each in groups.sent if each.id is not None}
     for reply in groups.replies:
         token = tokens.get(reply.id, "").strip("@")
-        # After a usage limit the member goes on without another order.
+        # After a usage limit the member continues without another order.
         may_be = {f"did {token}", *({""} if token.endswith(".limit") else ())}
         if reply.id in tokens and reply.text not in may_be:
             yield f"{reply.member} is said to have replied {reply.text!r} to {token}"

@@ -66,7 +66,7 @@ def _result_wrong(case: Case) -> Iterator[str]:
     """Find results of completed tasks that no agent has said."""
     for task in case.evidence.tasks.tasks:
         token = token_of(task).strip("@")
-        # After a usage limit the agent goes on without another order.
+        # After a usage limit the agent continues without another order.
         may_be = {f"did {token}", *({""} if token.endswith(".limit") else ())}
         if task["status"] == "completed" and task["result"] not in may_be:
             yield f"{token} is completed with {task['result']!r}"
