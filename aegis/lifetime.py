@@ -26,6 +26,7 @@ from aegis.queues.faults import QUEUES
 from aegis.requests.faults import REQUESTS
 from aegis.servers.faults import SERVERS
 from aegis.state.root import State
+from aegis.telegram.faults import TELEGRAM
 from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.faults import TERMINALS
 from aegis.terminals.retry import ask_across_restarts
@@ -35,7 +36,7 @@ log = structlog.get_logger("aegis")
 
 FAULT_TABLES = (
     *(RUNTIME, JOURNAL, TERMINALS, INBOXES, REQUESTS, QUEUES, CANVASES, WORKFLOWS, GROUPS, AGENTS),
-    SERVERS,
+    *(SERVERS, TELEGRAM),
 )
 """All fault points."""
 

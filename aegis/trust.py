@@ -262,6 +262,8 @@ def _places(state: State) -> Iterator[tuple[str, str]]:
     for path in _entries(str(state.canvases)):
         yield from _below(path, _OF_CANVASES)
     yield str(state.requests), "lines"
+    for suffix in ("", ".1", _NEXT):
+        yield f"{state.telegram}{suffix}", "lines"
     yield f"{state.agents}/sessions.jsonl", "lines"
     for path in _entries(str(state.agents)):
         yield from _below(path, _OF_SESSIONS)

@@ -21,6 +21,7 @@ import aegis
 from actors.faults import FaultPoint, FaultTable, Plan
 from aegis.groups.faults import GROUPS
 from aegis.lifetime import FAULT_TABLES
+from aegis.telegram.faults import TELEGRAM
 from aegis.workflows.faults import WORKFLOWS
 from tests.chaos.exhaustive import Exploration
 from tests.chaos.histories import script as s
@@ -49,6 +50,10 @@ ONLY_REAL = {
             *("exchange.rename.after", "exchange.sync.after"),
         ),
         "canvases are tried in tests/e2e/test_canvas_kills.py",
+    ),
+    **dict.fromkeys(
+        (point.name for point in TELEGRAM),
+        "the chat is tried in tests/e2e/test_telegram_kills.py",
     ),
     **dict.fromkeys(
         (point.name for point in WORKFLOWS),

@@ -63,7 +63,7 @@ def ledgers(state: State) -> list[Path]:
         found += sorted(directory.glob(f"*/{LEDGER}"))
     for directory in (state.queues, state.groups, state.inboxes):
         found += sorted(directory.glob("*.jsonl"))
-    return found
+    return found + [each for each in (state.telegram,) if each.exists()]
 
 
 def _seals(state: State) -> Seals | None:

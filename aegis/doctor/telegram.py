@@ -36,8 +36,9 @@ def examine_telegram(state: State) -> Iterator[Finding]:
     problems: list[str] = []
 
     def note(line: Line) -> None:
-        if line.fields.get("kind") == "problem":
-            problems[:] = [str(line.fields.get("text", ""))]
+        match line.fields:
+            case {"kind": "problem", "text": text} | {"kind": "head", "fold": {"problem": text}}:
+                problems[:] = [str(text)]
 
     survey_of(state.telegram, lambda line: note(line))
     if problems and problems[0]:

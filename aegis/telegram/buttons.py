@@ -13,27 +13,42 @@ from typing import Literal
 
 import attrs
 
-Choice = Literal["once", "session", "deny"]
+from aegis.telegram.forms import DONE, SKIP
 
-LETTERS: dict[str, Choice] = {"o": "once", "s": "session", "d": "deny"}
+Choice = Literal["once", "session", "deny", "pick"]
+
+LETTERS: dict[str, Choice] = {"o": "once", "s": "session", "d": "deny", "p": "pick"}
 _LETTER = {choice: letter for letter, choice in LETTERS.items()}
+_SIGNS = {DONE: "--", SKIP: "++"}
+_NAMES = {sign: name for name, sign in _SIGNS.items()}
 
 DIGEST_CHARS = 16
 TOKEN_CHARS = 24
+PLACE_CHARS = 4
+"""Two digits of the step, and two of its option or a sign."""
 
 
 @attrs.frozen
 class Pressed:
-    """A genuine button: the request, the beginning of its digest, and the choice."""
+    """A genuine button: the request, its digest, and the choice.
+
+    ``pick``: ``option`` of the step ``step`` of its form.
+    """
 
     request: str
     digest: str
     choice: Choice
+    step: int = 0
+    option: str = ""
 
 
-def button_data(secret: str, request: str, digest: str, choice: Choice) -> str:
+def button_data(
+    secret: str, request: str, digest: str, choice: Choice, *, step: int = 0, option: str = ""
+) -> str:
     """Return the data of a button."""
     body = f"{_LETTER[choice]}{request}{digest[:DIGEST_CHARS]}"
+    if choice == "pick":
+        body += f"{step:02x}{_SIGNS.get(option) or f'{int(option):02x}'}"
     return f"{body}{_token(secret, body, digest)}"
 
 
@@ -43,14 +58,21 @@ def read_button(secret: str, data: str, digests: dict[str, str]) -> Pressed | No
     ``digests`` are those of the requests that were shown in the chat.
     """
     letter, request = data[:1], data[1:13]
-    part, token = data[13 : 13 + DIGEST_CHARS], data[13 + DIGEST_CHARS :]
+    end = 13 + DIGEST_CHARS
+    part = data[13:end]
+    place = data[end : end + PLACE_CHARS] if letter == _LETTER["pick"] else ""
+    token = data[end + len(place) :]
     digest = digests.get(request, "")
-    body = f"{letter}{request}{part}"
+    body = f"{letter}{request}{part}{place}"
     wanted = _token(secret, body, digest)
     is_genuine = hmac.compare_digest(token.encode(errors="replace"), wanted.encode())
     if letter not in LETTERS or not digest or not digest.startswith(part) or not is_genuine:
         return None
-    return Pressed(request, digest, LETTERS[letter])
+    if not place:
+        return Pressed(request, digest, LETTERS[letter])
+    sign = place[2:]
+    option = _NAMES.get(sign) or str(int(sign, 16))
+    return Pressed(request, digest, LETTERS[letter], int(place[:2], 16), option)
 
 
 def _token(secret: str, body: str, digest: str) -> str:

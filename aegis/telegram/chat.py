@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -10,17 +11,19 @@ import trio
 
 from actors import AskError, System
 from aegis.errors import AegisError, Unavailable
-from aegis.telegram.buttons import Choice, button_data
+from aegis.shown_text import escape_line
 from aegis.telegram.outbox import Send
 from aegis.telegram.texts import parts_of
 
 AGAIN_S = 1.0
 
-LABELS: tuple[tuple[Choice, str], ...] = (
-    ("once", "Allow once"),
-    ("session", "Allow for the session"),
-    ("deny", "Deny"),
-)
+
+@attrs.frozen
+class Button:
+    """A button below a message; ``data`` comes back when it is pressed."""
+
+    label: str
+    data: str
 
 
 @attrs.frozen
@@ -39,19 +42,22 @@ class Chat:
             with contextlib.suppress(AegisError):
                 await self.call("sendMessage", text=part, message_thread_id=thread)
 
-    async def send(self, text: str, thread: int | None, buttons: list[dict[str, str]]) -> int:
+    async def send(self, text: str, thread: int | None, buttons: Sequence[Button] = ()) -> int:
         """Send one message with buttons below each other; return its id. Raises ``AegisError``."""
-        markup = {"inline_keyboard": [[each] for each in buttons]} if buttons else None
         part = parts_of(text)[0]
         sent = await self.call(
-            "sendMessage", text=part, message_thread_id=thread, reply_markup=markup
+            "sendMessage", text=part, message_thread_id=thread, reply_markup=_markup(buttons)
         )
         return _message_id(sent)
 
-    async def edit(self, message: int, text: str) -> None:
+    async def edit(self, message: int, text: str, buttons: Sequence[Button] = ()) -> None:
         """Replace a message and its buttons. Raises ``AegisError``."""
         await self.call(
-            "editMessageText", edits=message, message_id=message, text=parts_of(text)[0]
+            "editMessageText",
+            edits=message,
+            message_id=message,
+            text=parts_of(text)[0],
+            reply_markup=_markup(buttons),
         )
 
     def edit_soon(self, message: int, text: str) -> None:
@@ -103,15 +109,9 @@ class Chat:
         return self.system.registry.find("service", "telegram-outbox")
 
 
-def buttons_of(
-    secret: str, request: str, digest: str, choices: list[Choice]
-) -> list[dict[str, str]]:
-    """Return the buttons of a request."""
-    return [
-        {"text": label, "callback_data": button_data(secret, request, digest, choice)}
-        for choice, label in LABELS
-        if choice in choices
-    ]
+def _markup(buttons: Sequence[Button]) -> dict[str, Any] | None:
+    rows = [[{"text": escape_line(each.label), "callback_data": each.data}] for each in buttons]
+    return {"inline_keyboard": rows} if rows else None
 
 
 def _message_id(sent: dict[str, Any]) -> int:

@@ -37,6 +37,9 @@ WRONG_TOKEN_S = 60.0
 MAX_RUNS = 16
 """Commands of the chat that run at once; further orders wait."""
 
+MAX_PENDING = 200
+"""Orders that are accepted and not done; Telegram keeps further ones."""
+
 ALLOWED = ["message", "callback_query"]
 
 OTHER_POLLER = "another program polls this bot (409): stop it, or give this daemon a bot of its own"
@@ -122,6 +125,8 @@ class Work:
         self._chat = chat
         self._reporting = reporting
         self._doing = doing
+        self._asking = reporting.asking
+        self._room = trio.Event()
         self._accepted = trio.Event()
         self._runs = trio.Semaphore(MAX_RUNS)
 
@@ -155,6 +160,9 @@ class Work:
                 await self._note("")
                 for raw in updates if isinstance(updates, list) else []:
                     offset = max(offset, await self._accept(raw))
+                while len(self._store.fold.pending) >= MAX_PENDING:
+                    self._room = trio.Event()
+                    await self._room.wait()
 
     async def _accept(self, raw: Any) -> int:
         """Make an update durable; return the offset that confirms it. Raises ``StorageError``."""
@@ -217,8 +225,13 @@ class Work:
 
     async def _do(self, update: Update) -> None:
         if isinstance(update, Press):
-            text = await self._try(self._doing.press(update))
+            text = await self._try(self._asking.press(update))
             await self._chat.note(update.callback, text)
+            await self._done(update)
+            return
+        request = self._store.fold.request_of(update.reply_to)
+        if request or update.reply_to in self._store.fold.closed:
+            await self._chat_say(update, await self._try(self._asking.reply(update, request)))
             await self._done(update)
             return
         order = o.read_order(update)
@@ -285,6 +298,7 @@ class Work:
 
     async def _done(self, update: Update) -> None:
         await self._store.append(line("done", id=update.update))
+        self._room.set()
 
 
 def _backoff_s(failures: int) -> float:

@@ -13,14 +13,13 @@ from aegis.protocol.agents import AgentInfo, InterruptAgent, ListSessions
 from aegis.protocol.inboxes import Handoff
 from aegis.protocol.naming import name_key
 from aegis.protocol.queues import ListQueues
-from aegis.protocol.requests import AnswerRequest, ListRequests
+from aegis.protocol.requests import ListRequests
 from aegis.protocol.screens import GetScreen
 from aegis.protocol.terminals import ListTerminals, RunCommand
 from aegis.telegram import orders as o
-from aegis.telegram.buttons import Pressed, read_button
 from aegis.telegram.ledger import Fold
 from aegis.telegram.texts import list_text, queues_text, record_text
-from aegis.telegram.updates import Press, Text
+from aegis.telegram.updates import Text
 from aegis.turns.services import Services
 
 CALL_S = 30.0
@@ -49,25 +48,6 @@ class Doing:
     @property
     def _services(self) -> Services:
         return Services(self.system)
-
-    async def press(self, press: Press) -> str:
-        """Answer a request by a button; return a sentence."""
-        digests = {key: each.digest for key, each in self.fold.asked.items()}
-        pressed = read_button(self.fold.secret, press.data, digests)
-        if pressed is None:
-            return "This button is not valid any more."
-        return await self._answer(pressed)
-
-    async def _answer(self, pressed: Pressed) -> str:
-        command = AnswerRequest(
-            id=pressed.request,
-            digest=pressed.digest,
-            answer="deny" if pressed.choice == "deny" else "allow",
-            scope="session" if pressed.choice == "session" else "once",
-        )
-        # The first answer wins: asked again after a crash it says who was first.
-        reply = await self._services.answer("requests", command, CALL_S)
-        return reply.text
 
     def partner(self, text: Text, handle: str) -> tuple[str, str]:
         """Return the id and the handle of the session to talk to. Raises ``NotFound``."""

@@ -11,6 +11,7 @@ import trio
 
 from actors import Actor, Reply, Request
 from aegis.errors import Unavailable
+from aegis.telegram import faults
 from aegis.telegram.api import ApiError, Bot, Refused, Unreachable
 from aegis.telegram.settings import ChatSettings
 from aegis.telegram.waiting import Item, WaitingCalls
@@ -90,7 +91,9 @@ class Outbox(Actor[Send]):
     async def _send(self, bot: Bot, item: Item, failures: int) -> int:
         """Make a call; return the number of failures in a row."""
         try:
+            faults.SEND_BEFORE.hit(item.method)
             result = await bot.call(item.method, **item.arguments)
+            faults.SEND_AFTER.hit(item.method)
         except Refused as error:
             if error.code == 429 or error.code >= 500:
                 self._waiting.again(item)

@@ -12,22 +12,19 @@ from typing import Any
 
 import trio
 
-from actors import AskError, System
+from actors import System
 from aegis.errors import AegisError, NotFound
 from aegis.protocol.agents import AgentInfo, TranscriptEntry
 from aegis.protocol.feeds import AgentsPlace, FollowAgents, FollowInbox, FollowSession, InboxPlace
 from aegis.protocol.inboxes import ReadInbox
-from aegis.protocol.requests import FollowRequests, ListRequests, RequestInfo, RequestPlace
-from aegis.telegram.chat import Chat, buttons_of
+from aegis.telegram.asking import Asking, ask
+from aegis.telegram.chat import Chat
 from aegis.telegram.ledger import line
 from aegis.telegram.store import Store
 from aegis.telegram.talk import Turn
-from aegis.telegram.texts import is_whole, parts_of, request_text, settled_text, wake_text
+from aegis.telegram.texts import parts_of, wake_text
 from aegis.turns.services import Services
 
-FOLLOW_S = 3_600.0
-CALL_S = 30.0
-AGAIN_S = 1.0
 MAX_FOLLOWED = 64
 """Sessions whose transcripts are followed at once."""
 
@@ -45,6 +42,7 @@ class Reporting:
         self, system: System, chat: Chat, store: Store, start_soon: Callable[..., object]
     ) -> None:
         self._services = Services(system)
+        self.asking = Asking(self._services, chat, store, self._thread)
         self._chat = chat
         self._store = store
         self._start_soon = start_soon
@@ -85,75 +83,20 @@ class Reporting:
             await self._store.append(line("focus", session=session))
         if session not in fold.told:
             news = await self._ask("sessions", FollowSession(handle=session))
-            await self._store.append(line("told", session=session, seq=news.place.seq))
+            await self._store.append(line("told", session=session, entry=news.place.seq))
         self._follow(session)
 
     def _thread(self, session: str | None) -> int | None:
         return None if session is None else self._store.fold.topics.get(session)
 
     async def _ask(self, service: str, request: Any) -> Any:
-        """Ask a service until it answers."""
-        while True:
-            try:
-                return await self._services.ask(service, request, FOLLOW_S)
-            except AskError:
-                await trio.sleep(AGAIN_S)
-            except NotFound:
-                raise
-            except AegisError:
-                await trio.sleep(AGAIN_S)
+        return await ask(self._services, service, request)
 
-    # Requests.
+    # The person's messages.
 
     async def _requests(self) -> None:
         await self._knows_chat.wait()
-        place: RequestPlace | None = None
-        while True:
-            news = await self._ask("requests", FollowRequests(place=place))
-            place = news.place
-            if news.open is not None:
-                for key in [*self._store.fold.asked.keys() - set(news.open)]:
-                    await self._look_again(key)
-            for request in news.changed:
-                await self._report(request)
-
-    async def _look_again(self, key: str) -> None:
-        """Report a request that was settled while nobody looked."""
-        found = await self._ask("requests", ListRequests(id=key, state="all"))
-        for request in found.requests:
-            await self._report(request)
-        if not found.requests:
-            await self._store.append(line("settled", request=key))
-
-    async def _report(self, request: RequestInfo) -> None:
-        asked = self._store.fold.asked.get(request.id)
-        if request.state == "open":
-            if asked is None:
-                await self._show(request)
-            return
-        if asked is not None:
-            with contextlib.suppress(AegisError):  # the message was deleted
-                await self._chat.edit(asked.message, settled_text(request))
-            await self._store.append(line("settled", request=request.id))
-
-    async def _show(self, request: RequestInfo) -> None:
-        secret = self._store.fold.secret
-        choices: list[Any] = ["deny"]
-        is_simple = request.kind == "permission" and is_whole(request)
-        if is_simple and not request.needs_person:
-            choices = ["once", "deny"] if request.no_session_scope else ["once", "session", "deny"]
-        buttons = buttons_of(secret, request.id, request.digest, choices)
-        try:
-            message = await self._chat.send(
-                request_text(request), self._thread(request.session), buttons
-            )
-        except AegisError:
-            return
-        await self._store.append(
-            line("asked", request=request.id, digest=request.digest, message=message)
-        )
-
-    # The person's messages.
+        await self.asking.follow()
 
     async def _wakes(self) -> None:
         await self._knows_chat.wait()
@@ -241,7 +184,7 @@ class Reporting:
             handle = self.handle_of(session) or session[:8]
             text = ended if thread is not None else f"{handle}: {ended}"
             await self._finish(turn, text, thread)
-            await self._store.append(line("told", session=session, seq=entry.seq))
+            await self._store.append(line("told", session=session, entry=entry.seq))
         elif turn.progress:
             await self._show_progress(turn, thread)
 
@@ -249,7 +192,7 @@ class Reporting:
         text = f"⏳ {turn.progress}"
         if turn.message is None:
             with contextlib.suppress(AegisError):
-                turn.message = await self._chat.send(text, thread, [])
+                turn.message = await self._chat.send(text, thread)
         else:
             self._chat.edit_soon(turn.message, text)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from aegis.protocol.agents import AgentInfo
 from aegis.protocol.inboxes import Message
@@ -18,6 +19,7 @@ MAX_PARTS = 4
 
 MAX_INPUT_CHARS = 2_500
 OUTPUT_CHARS = 3_000
+BUTTON_CHARS = 40
 OWN_PREFIX = "mcp__aegis__"
 
 DOTS = {
@@ -73,7 +75,9 @@ def request_text(request: RequestInfo) -> str:
     tool = request.tool.removeprefix(OWN_PREFIX) or request.tool_kind
     lines = [f"🟡 {request.handle} · {request.kind}: {tool}"]
     lines += [each for each in (request.title, request.reason) if each]
-    if request.input is None:
+    if request.kind == "question" and is_whole(request):
+        lines += _questions(request.input or {})
+    elif request.input is None:
         lines.append(f"({request.input_bytes:,} bytes, it can only be denied) {request.excerpt}")
     else:
         shown = json.dumps(request.input, ensure_ascii=False, indent=1)
@@ -82,6 +86,19 @@ def request_text(request: RequestInfo) -> str:
     if is_whole(request):
         return text
     return f"{text[:MAX_INPUT_CHARS]}\n[… too long to be allowed here: use the page or the TUI]"
+
+
+def _questions(document: Mapping[str, Any]) -> list[str]:
+    """Return the questions of an agent with their options; everything else as it is."""
+    lines, asked = [], document.get("questions")
+    for each in asked if isinstance(asked, list) else []:
+        question = each if isinstance(each, dict) else {"question": each}
+        lines.append(str(question.get("question")))
+        options = question.get("options")
+        for option in options if isinstance(options, list) else []:
+            words = option.values() if isinstance(option, dict) else [option]
+            lines.append(f"• {' - '.join(str(word) for word in words)}")
+    return lines
 
 
 def is_whole(request: RequestInfo) -> bool:
@@ -96,10 +113,27 @@ def settled_text(request: RequestInfo) -> str:
     if request.state == "withdrawn":
         ending = f"⚪ withdrawn: {request.withdrawn}"
     else:
-        kind = str((request.answer or {}).get("kind", "answered")).replace("_", " ")
-        sign = "🔴" if "deny" in kind else "✅"
+        kind = _answer_text(request.answer or {})
+        sign = "🔴" if kind.startswith(("deny", "decline", "cancel")) else "✅"
         ending = f"{sign} {kind} by {request.by}"
     return f"{request_text(request)}\n\n{escape_line(ending)}"
+
+
+def _answer_text(answer: Mapping[str, Any]) -> str:
+    """Return an answer in a few words, with the values of a form."""
+    if "kind" in answer:
+        return str(answer["kind"]).replace("_", " ")
+    if "answers" in answer and answer["answers"] is None:
+        return "declined"
+    given = answer.get("answers") or answer.get("content")
+    word = str(answer.get("action", "answered"))
+    if not isinstance(given, Mapping) or not given:
+        return word
+    return f"{word} ({', '.join(f'{key}: {_value(each)}' for key, each in given.items())})"
+
+
+def _value(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def wake_text(message: Message) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import time
@@ -119,6 +120,95 @@ def test_a_request_is_answered_by_a_button_and_the_message_is_edited(
     until(lambda: "✅ allow once by human" in message["text"], "the message says who answered")
     assert api.buttons(message) == {}
     until(lambda: len(api.notes) == 1, "the press is answered")
+
+
+COLOR = {"question": "Which colour?", "options": [{"label": "Red"}, {"label": "Blue"}]}
+SIDES = {
+    "question": "Which sides?",
+    "options": [{"label": "Rice"}, {"label": "Beans"}],
+    "multiSelect": True,
+}
+
+
+def question(*asked: dict[str, Any]) -> str:
+    return f"QUESTION {json.dumps({'questions': asked})}"
+
+
+def shows_next(message: dict[str, Any], part: str) -> None:
+    until(lambda: part in message["text"], f"the message shows {part!r}: {message['text']}")
+
+
+def test_questions_are_answered_by_buttons_and_replies(chat: Chat, api: BotApi) -> None:
+    chat.spawn(question(COLOR, {"question": "Why?"}, SIDES), handle="ann")
+    message = chat.shows("Which colour? (1 of 3)")
+    blue = api.buttons(message)["Blue"]
+    api.press(message["message_id"], blue)
+    shows_next(message, "✓ Which colour?: Blue\n❓ Why? (2 of 3)")
+    assert [*api.buttons(message)] == ["Deny"]
+    api.write("because of the sky", reply_to=message["message_id"])
+    shows_next(message, "Which sides? (3 of 3)")
+    api.press(message["message_id"], blue)  # of a step that was answered
+    until(lambda: len(api.notes) == 2, "the late press is answered")
+    assert "not valid any more" in api.notes[1]["text"]
+    for label, following in (("☐ Rice", "☑ Rice"), ("☐ Beans", "☑ Beans")):
+        api.press(message["message_id"], api.buttons(message)[label])
+        until(lambda following=following: following in api.buttons(message), following)  # type: ignore[misc]
+    api.press(message["message_id"], api.buttons(message)["Done"])
+    chat.has_outcomes("ann", "completed")
+    assert chat.texts("ann") == [
+        'answered {"Which colour?": "Blue", "Which sides?": "Rice, Beans", '
+        '"Why?": "because of the sky"}'
+    ]
+    shows_next(message, "by human")
+    assert api.buttons(message) == {}
+
+
+def test_a_form_is_filled_in_step_by_step_and_sent_by_a_press(chat: Chat, api: BotApi) -> None:
+    fields = {"count": {"type": "integer"}, "sure": {"type": "boolean"}, "note": {"type": "string"}}
+    schema = {"type": "object", "properties": fields, "required": ["count", "sure"]}
+    chat.spawn(f"FORM {json.dumps(schema)}", handle="ann")
+    message = chat.shows("❓ count (1 of 3)")
+    api.write("many", reply_to=message["message_id"])
+    chat.shows("count takes a number")
+    api.write("42", reply_to=message["message_id"])
+    shows_next(message, "❓ sure (2 of 3)")
+    api.press(message["message_id"], api.buttons(message)["Yes"])
+    shows_next(message, "❓ note (3 of 3)")
+    api.press(message["message_id"], api.buttons(message)["Skip"])
+    shows_next(message, "✓ count: 42\n✓ sure: True\n❓ Send these answers?")
+    api.press(message["message_id"], api.buttons(message)["Send"])
+    chat.has_outcomes("ann", "completed")
+    assert chat.texts("ann") == ['answered {"count": 42, "sure": true}']
+
+
+def test_answers_of_strangers_and_after_the_end_reach_nobody(chat: Chat, api: BotApi) -> None:
+    chat.spawn(question(COLOR, {"question": "Why?"}), handle="ann")
+    message = chat.shows("Which colour?")
+    blue = api.buttons(message)["Blue"]
+    api.press(message["message_id"], blue, user=STRANGER)
+    api.write("Red", user=STRANGER, reply_to=message["message_id"])
+    api.press(message["message_id"], f"{blue[:29]}0000{blue[33:]}")  # another option, same token
+    until(lambda: len(api.notes) == 1, "the forged press is answered")
+    assert "not valid any more" in api.notes[0]["text"]
+    assert "(1 of 2)" in message["text"]
+    chat.call("close", handle="ann")
+    shows_next(message, "⚪ withdrawn")
+    chat.spawn(handle="bob")
+    api.write("/to bob SAY hello")
+    chat.has_turns("bob", 1)
+    api.write("Red", reply_to=message["message_id"])
+    chat.shows("this request was settled")
+    # It is no message to the session that is talked to either.
+    assert len(chat.outcomes("bob")) == 1
+    api.write("because", reply_to=chat_permission(chat, api))
+    chat.shows("a reply answers a question only")
+
+
+def chat_permission(chat: Chat, api: BotApi) -> int:
+    """The message of a permission request."""
+    chat.spawn("ASK touch x", handle="cid")
+    number: int = chat.shows("touch x")["message_id"]
+    return number
 
 
 def test_what_was_answered_elsewhere_or_withdrawn_is_edited(chat: Chat, api: BotApi) -> None:

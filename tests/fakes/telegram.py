@@ -46,13 +46,17 @@ class BotApi:
 
     # What people do.
 
-    def write(self, text: str, *, user: int = USER, chat: int = CHAT, thread: int = 0) -> int:
+    def write(
+        self, text: str, *, user: int = USER, chat: int = CHAT, thread: int = 0, reply_to: int = 0
+    ) -> int:
         """A person writes a message; gives the id of its update."""
         topic = {"message_thread_id": thread, "is_topic_message": True} if thread else {}
         who = {"id": user, "first_name": "Ada"}
         with self.lock:
             self._last_message += 1
             message = {"message_id": self._last_message, "chat": {"id": chat}, "from": who}
+            if reply_to:
+                message["reply_to_message"] = {"message_id": reply_to, "chat": {"id": chat}}
             return self._update({"message": {**message, **topic, "text": text}})
 
     def press(self, message: int, data: str, *, user: int = USER) -> int:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from aegis.protocol.agents import TranscriptEntry
 from aegis.telegram import orders as o
 from aegis.telegram.buttons import LETTERS, button_data, read_button
-from aegis.telegram.ledger import MAX_ASKED, Fold, accepted_line, line
+from aegis.telegram.forms import Draft
+from aegis.telegram.ledger import MAX_ASKED, MAX_SESSIONS, Fold, accepted_line, line
 from aegis.telegram.settings import ChatSettings
 from aegis.telegram.talk import Turn
 from aegis.telegram.texts import (
@@ -106,7 +107,7 @@ def test_a_text_is_an_order(content: str, order: o.Order) -> None:
 
 def test_a_button_fits_and_is_read_again() -> None:
     for choice in LETTERS.values():
-        data = button_data(SECRET, REQUEST, DIGEST, choice)
+        data = button_data(SECRET, REQUEST, DIGEST, choice, option="0")
         assert len(data.encode()) <= 64
         pressed = read_button(SECRET, data, {REQUEST: DIGEST})
         assert pressed is not None
@@ -234,6 +235,7 @@ def test_what_waits_is_bounded() -> None:
 def test_the_ledger_is_folded_into_what_is_pending() -> None:
     fold = Fold()
     first, second = text("one"), text("/run build ls", update=10)
+    drafted = Draft(update=1, step=1, values={"a": 1})
     for each in (
         line("secret", secret="s"),
         accepted_line(first),
@@ -243,7 +245,13 @@ def test_the_ledger_is_folded_into_what_is_pending() -> None:
         line("topic", session="a", thread=7),
         line("focus", session="b"),
         line("asked", request=REQUEST, digest=DIGEST, message=3),
-        line("told", session="a", seq=4),
+        line("told", session="a", entry=4),
+        line("told", session="b", seq=5),
+        line(
+            "drafted",
+            request=REQUEST,
+            draft={"update": 1, "step": 1, "values": {"a": 1}, "picked": []},
+        ),
         line("woken", message="m1"),
         line("problem", text="409"),
         line("of a later version", x=1),
@@ -254,9 +262,14 @@ def test_the_ledger_is_folded_into_what_is_pending() -> None:
     assert (fold.begun, fold.next_update, fold.skipped) == ({10}, 11, 1)
     assert (fold.session_of(7), fold.session_of(None), fold.session_of(8)) == ("a", "b", "")
     assert fold.asked[REQUEST].message == 3
-    assert (fold.told, fold.woken, fold.problem) == ({"a": 4}, "m1", "409")
+    assert (fold.told, fold.woken, fold.problem) == ({"a": 4, "b": 5}, "m1", "409")
+    assert fold.drafts[REQUEST] == drafted
+    again = Fold()
+    again.apply(fold.head())
+    again.skipped = fold.skipped
+    assert vars(again) == vars(fold)
     fold.apply(line("settled", request=REQUEST))
-    assert fold.asked == {}
+    assert (fold.asked, fold.drafts, fold.closed) == ({}, {}, [3])
 
 
 def test_a_press_is_the_same_after_the_ledger() -> None:
@@ -265,6 +278,17 @@ def test_a_press_is_the_same_after_the_ledger() -> None:
     assert pressed is not None
     fold.apply(accepted_line(pressed))
     assert fold.pending == {9: pressed}
+
+
+def test_sessions_are_bounded_and_those_used_last_stay() -> None:
+    fold = Fold()
+    for number in range(MAX_SESSIONS):
+        fold.apply(line("told", session=f"s{number}", entry=1))
+    fold.apply(line("told", session="s0", entry=2))
+    fold.apply(line("told", session="new", entry=1))
+    assert len(fold.told) == MAX_SESSIONS
+    assert fold.told["s0"] == 2
+    assert "s1" not in fold.told
 
 
 def test_shown_requests_are_bounded() -> None:

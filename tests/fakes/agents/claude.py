@@ -2,6 +2,8 @@
 
 SAY text      a text of the assistant
 ASK command   a Bash call that needs a permission
+QUESTION json a question to the person, of the tool AskUserQuestion with this input
+FORM json     an elicitation of an MCP server, with this schema
 HANG          go on until the turn is interrupted
 UNLESS n order  carry out the order, unless the variable WHO is one of the names n (a,b,c)
 FLOOD n size  n texts of the assistant, padded to this size if given
@@ -162,6 +164,9 @@ class Claude:
         """Carry out one order; False if the turn was interrupted."""
         if word == "ASK":
             return self._ask(rest)
+        if word in ("QUESTION", "FORM"):
+            self._inquire(word, json.loads(rest))
+            return True
         if word == "HANG":
             while self._take(self._wire.next()) != "interrupt":
                 pass
@@ -204,6 +209,20 @@ class Claude:
         result = {"type": "tool_result", "tool_use_id": tool, "content": text}
         self._message({**result, "is_error": not is_allowed}, "user")
         return not answer.get("interrupt")
+
+    def _inquire(self, word: str, given: Json) -> None:
+        request = f"req_{next(self._numbers)}"
+        if word == "QUESTION":
+            asked = {"subtype": "can_use_tool", "tool_name": "AskUserQuestion", "input": given}
+        else:
+            asked = {"subtype": "elicitation", "mcp_server_name": "shop", "requested_schema": given}
+        self._state("requires_action")
+        frame = {"type": "control_request", "request_id": request, "request": asked}
+        self._wire.send(frame)
+        answer = self._answer(request)
+        self._state("running")
+        said = (answer.get("updatedInput") or answer).get("answers") or answer.get("content")
+        self._say(f"answered {json.dumps(said, sort_keys=True)}")
 
     def _answer(self, request: str) -> Json:
         while True:

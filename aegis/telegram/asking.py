@@ -1,0 +1,250 @@
+"""``Asking``: the open requests in the chat, answered there, and edited when they are settled."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from actors import AskError
+from actors.codec import unstructure
+from aegis.errors import AegisError, NotFound
+from aegis.protocol.requests import (
+    AnswerRequest,
+    FollowRequests,
+    ListRequests,
+    RequestInfo,
+    RequestPlace,
+)
+from aegis.telegram.buttons import Choice, Pressed, button_data, read_button
+from aegis.telegram.chat import Button, Chat
+from aegis.telegram.forms import (
+    Draft,
+    Step,
+    Unfit,
+    form_text,
+    is_complete,
+    may_answer,
+    options_of,
+    picked,
+    replied,
+    steps_of,
+)
+from aegis.telegram.ledger import line
+from aegis.telegram.store import Store
+from aegis.telegram.texts import BUTTON_CHARS, is_whole, request_text, settled_text
+from aegis.telegram.updates import Press, Text
+from aegis.turns.services import Services
+
+FOLLOW_S = 3_600.0
+CALL_S = 30.0
+AGAIN_S = 1.0
+
+NOT_VALID = "This button is not valid any more."
+CLOSED = "this request was settled"
+NO_QUESTION = "press one of its buttons: a reply answers a question only"
+
+LABELS: dict[Choice, str] = {
+    "once": "Allow once",
+    "session": "Allow for the session",
+    "deny": "Deny",
+}
+
+Change = Callable[[Draft, tuple[Step, ...]], Draft]
+
+
+async def ask(services: Services, service: str, request: Any) -> Any:
+    """Ask a service until it answers. Raises ``NotFound``."""
+    while True:
+        try:
+            return await services.ask(service, request, FOLLOW_S)
+        except AskError:
+            await trio.sleep(AGAIN_S)
+        except NotFound:
+            raise
+        except AegisError:
+            await trio.sleep(AGAIN_S)
+
+
+class Asking:
+    """Shows requests in ``chat``; ``thread_of`` returns the topic of a session."""
+
+    def __init__(
+        self,
+        services: Services,
+        chat: Chat,
+        store: Store,
+        thread_of: Callable[[str | None], int | None],
+    ) -> None:
+        self._services = services
+        self._chat = chat
+        self._store = store
+        self._thread_of = thread_of
+        # Of a message that shows a request: its last edit must be the one that says how it ended.
+        self._editing = trio.Lock()
+
+    async def follow(self) -> None:
+        """Show requests as they open and end, for ever."""
+        place: RequestPlace | None = None
+        while True:
+            news = await ask(self._services, "requests", FollowRequests(place=place))
+            place = news.place
+            if news.open is not None:
+                for key in [*self._store.fold.asked.keys() - set(news.open)]:
+                    await self._look_again(key)
+            for request in news.changed:
+                await self._report(request)
+
+    async def _look_again(self, key: str) -> None:
+        """Report a request that was settled while nobody looked."""
+        found = await ask(self._services, "requests", ListRequests(id=key, state="all"))
+        for request in found.requests:
+            await self._report(request)
+        if not found.requests:
+            await self._store.append(line("settled", request=key))
+
+    async def _report(self, request: RequestInfo) -> None:
+        asked = self._store.fold.asked.get(request.id)
+        if request.state == "open":
+            if asked is None:
+                await self._show(request)
+            return
+        if asked is None:
+            return
+        async with self._editing:
+            with contextlib.suppress(AegisError):  # the message was deleted
+                await self._chat.edit(asked.message, settled_text(request))
+            await self._store.append(line("settled", request=request.id))
+
+    async def _show(self, request: RequestInfo) -> None:
+        try:
+            message = await self._chat.send(
+                self._text(request), self._thread_of(request.session), self._buttons(request)
+            )
+        except AegisError:
+            return
+        await self._store.append(
+            line("asked", request=request.id, digest=request.digest, message=message)
+        )
+
+    async def _show_step(self, request: RequestInfo) -> None:
+        """Show the step of a form that is next, unless the request was settled meanwhile."""
+        async with self._editing:
+            asked = self._store.fold.asked.get(request.id)
+            if asked is not None:
+                with contextlib.suppress(AegisError):
+                    await self._chat.edit(
+                        asked.message, self._text(request), self._buttons(request)
+                    )
+
+    def _text(self, request: RequestInfo) -> str:
+        if not (may_answer(request) and is_whole(request)):
+            return request_text(request)
+        form = form_text(steps_of(request), self._draft(request.id))
+        return f"{request_text(request)}\n\n{form}"
+
+    def _draft(self, request: str) -> Draft:
+        return self._store.fold.drafts.get(request, Draft())
+
+    def _buttons(self, request: RequestInfo) -> list[Button]:
+        def data(choice: Choice, step: int = 0, option: str = "") -> str:
+            return button_data(
+                self._store.fold.secret,
+                request.id,
+                request.digest,
+                choice,
+                step=step,
+                option=option,
+            )
+
+        buttons = []
+        if is_whole(request) and may_answer(request):
+            draft = self._draft(request.id)
+            for label, option in options_of(steps_of(request), draft):
+                shown = label if len(label) <= BUTTON_CHARS else f"{label[:BUTTON_CHARS]}…"
+                buttons.append(Button(shown, data("pick", draft.step, option)))
+        return [*buttons, *(Button(LABELS[each], data(each)) for each in _choices(request))]
+
+    # Answers.
+
+    async def press(self, press: Press) -> str:
+        """Answer by a button; return a sentence, empty if the message shows what came of it."""
+        digests = {key: each.digest for key, each in self._store.fold.asked.items()}
+        pressed = read_button(self._store.fold.secret, press.data, digests)
+        if pressed is None:
+            return NOT_VALID
+        if pressed.choice != "pick":
+            return await self._decide(pressed)
+        change: Change = lambda draft, steps: picked(draft, steps, press.update, pressed.option)  # noqa: E731
+        return await self._take(
+            pressed.request, pressed.digest, press.update, change, at=pressed.step
+        )
+
+    async def reply(self, text: Text, request: str) -> str:
+        """Answer the next question of an open request by a reply; return a sentence, or nothing."""
+        asked = self._store.fold.asked.get(request)
+        if asked is None:
+            return CLOSED
+        change: Change = lambda draft, steps: replied(draft, steps, text.update, text.text)  # noqa: E731
+        return await self._take(request, asked.digest, text.update, change)
+
+    async def _decide(self, pressed: Pressed) -> str:
+        command = AnswerRequest(
+            id=pressed.request,
+            digest=pressed.digest,
+            answer="deny" if pressed.choice == "deny" else "allow",
+            scope="session" if pressed.choice == "session" else "once",
+        )
+        # The first answer wins: asked again after a crash it says who was first.
+        reply = await self._services.answer("requests", command, CALL_S)
+        return reply.text
+
+    async def _take(
+        self, key: str, digest: str, update: int, change: Change, at: int | None = None
+    ) -> str:
+        """Take an answer to the next step, of the step ``at`` only; each update counts once."""
+        found = await self._services.answer("requests", ListRequests(id=key, state="all"), CALL_S)
+        request = next(iter(found.requests), None)
+        if request is None or request.state != "open" or request.digest != digest:
+            return CLOSED
+        if not (may_answer(request) and is_whole(request)):
+            return NO_QUESTION
+        steps, draft = steps_of(request), self._draft(key)
+        if update != draft.update:  # else it was taken before a crash
+            if at not in (None, draft.step):
+                return NOT_VALID
+            try:
+                draft = change(draft, steps)
+            except Unfit as error:
+                return str(error)
+            await self._keep(key, draft)
+        if is_complete(request, draft):
+            return await self._finish(request, draft)
+        await self._show_step(request)
+        return ""
+
+    async def _finish(self, request: RequestInfo, draft: Draft) -> str:
+        """Send the answers to all steps; begin anew if the daemon refuses them."""
+        command = AnswerRequest(
+            id=request.id, digest=request.digest, answer="allow", values=draft.values
+        )
+        try:
+            reply = await self._services.answer("requests", command, CALL_S)
+        except AegisError:
+            await self._keep(request.id, Draft(update=draft.update))
+            await self._show_step(request)
+            raise
+        return "" if reply.outcome == "applied" else reply.text
+
+    async def _keep(self, request: str, draft: Draft) -> None:
+        await self._store.append(line("drafted", request=request, draft=unstructure(draft)))
+
+
+def _choices(request: RequestInfo) -> tuple[Choice, ...]:
+    """Return the decisions that one press may make."""
+    is_simple = request.kind == "permission" and is_whole(request)
+    if not is_simple or request.needs_person:
+        return ("deny",)
+    return ("once", "deny") if request.no_session_scope else ("once", "session", "deny")
