@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from aegis.cli.gc_pause import gc_paused
 from aegis.cli.grammar.verb import Daemon, live_verb
 from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import escaped_line, print_notice
@@ -34,8 +33,7 @@ def tui(daemon: Daemon) -> int:
     with daemon.connect():  # raises NoDaemon, whose sentence says how to start one
         pass
     # Imported late: it loads Textual, Trio and the client, which no one-shot verb needs.
-    with gc_paused():
-        from aegis.tui.launch import run_tui
+    from aegis.tui.launch import run_tui
 
     return run_tui(daemon.root, daemon.handle)
 
@@ -47,8 +45,7 @@ def run_both(root: Path, words: Sequence[str]) -> int:
     """
     _check_possible()
     log = _start_daemon(root, [each for each in words if each != "--tui"])
-    with gc_paused():
-        from aegis.tui.launch import run_tui
+    from aegis.tui.launch import run_tui
 
     code = run_tui(str(root), None)
     print_notice(

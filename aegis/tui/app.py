@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
-from aegis.client.client import Client
-from aegis.protocol.requests import RequestInfo
-from aegis.protocol.streams import CommandItem
-from aegis.tui.dialogs.asking import AskLine, Choose
+from aegis.tui.dialogs.asking import AskLine, Choose, Dialog
 from aegis.tui.dialogs.help import HelpDialog
-from aegis.tui.dialogs.requests import RequestsDialog, settled_note
-from aegis.tui.feeds import Feeds
-from aegis.tui.link import DaemonLink
+from aegis.tui.link_later import LateLink
 from aegis.tui.model.keys import KEYS, shown_key
 from aegis.tui.model.rail import agent_key
 from aegis.tui.model.world import Change, World
-from aegis.tui.panes.conversation import ConversationPane
-from aegis.tui.panes.terminal import TerminalPane
 from aegis.tui.tabbed import WELCOME, TabbedApp
 from aegis.tui.theme import DARK_PALETTE, LIGHT_PALETTE, THEMES
-from aegis.tui.widgets.parts_view import PartsView
-from aegis.tui.widgets.terminal import TerminalView
+
+if TYPE_CHECKING:
+    from aegis.client.client import Client
+    from aegis.protocol.requests import RequestInfo
+    from aegis.protocol.streams import CommandItem
+    from aegis.tui.link import DaemonLink
+    from aegis.tui.widgets.parts_view import PartsView
+    from aegis.tui.widgets.terminal import TerminalView
 
 TICK_S = 1.0
 """How often times that pass are drawn again; a line is drawn only if its text has changed."""
@@ -56,7 +56,7 @@ class AegisApp(TabbedApp):
         handle: str | None,
         *,
         theme: str = "aegis-dark",
-        link_type: type[DaemonLink] = DaemonLink,
+        link_type: type[DaemonLink] | None = None,
     ) -> None:
         super().__init__()
         for each in THEMES:
@@ -65,16 +65,21 @@ class AegisApp(TabbedApp):
         self.theme = theme
         self.world = World()
         self._listed: set[str] = set()
-        feeds = Feeds(self.world, self)
-        self.link = link_type(root, handle, report=self.report, feeds=feeds.start)
+        self.link = LateLink(root, handle, link_type)
+        self._linked: asyncio.Task[None] | None = None
 
     async def on_mount(self) -> None:
         await self.show_tab(WELCOME)
-        self.link.start().add_done_callback(lambda ended: self._link_ended(ended.exception()))
         self.set_interval(TICK_S, self._tick)
+        self.call_after_refresh(self._connect)
 
-    def _link_ended(self, error: BaseException | None) -> None:
-        if error is not None:
+    def _connect(self) -> None:
+        self._linked = asyncio.create_task(self._follow())
+
+    async def _follow(self) -> None:
+        try:
+            await self.link.run(self.world, self)
+        except Exception as error:  # the key is not valid, or a defect: one sentence at the end
             self.exit(return_code=1, message=f"aegis-actors: {error}")
 
     async def action_quit(self) -> None:
@@ -111,7 +116,7 @@ class AegisApp(TabbedApp):
             if agent is not None:
                 self.tabs.has_news(agent_key(agent))
             self.bell()
-        if isinstance(self.screen, RequestsDialog):
+        if isinstance(self.screen, Dialog):
             self.screen.refresh_requests()
 
     def _subject_changed(self, key: str, change: Change) -> None:
@@ -129,7 +134,7 @@ class AegisApp(TabbedApp):
     def on_command_item(self, item: CommandItem) -> None:
         """Take the start or the end of a command."""
         pane = self.pane(f"term:{item.command.name}")
-        if isinstance(pane, TerminalPane) and pane.is_followed:
+        if pane is not None and pane.is_followed:
             pane.on_command(item)
 
     def on_requests(self, request: RequestInfo) -> None:
@@ -138,7 +143,9 @@ class AegisApp(TabbedApp):
             return
         if request.id in self.answering:
             self.answering.discard(request.id)
-        elif isinstance(self.screen, RequestsDialog):
+        elif isinstance(self.screen, Dialog) and self.screen.shows_requests:
+            from aegis.tui.dialogs.requests import settled_note
+
             self.tell(settled_note(request))
 
     def on_connection(self, is_connected: bool) -> None:
@@ -150,11 +157,11 @@ class AegisApp(TabbedApp):
     # Actions.
 
     def action_interrupt_command(self) -> None:
-        if isinstance(self.active, TerminalPane):
+        if self.active is not None and self.active.takes_keys:
             self.active.interrupt()
 
     def action_interrupt_agent(self) -> None:
-        if isinstance(self.active, ConversationPane):
+        if self.active is not None and not self.active.takes_keys:
             self.active.interrupt()
 
     def action_page(self, by: int) -> None:
@@ -166,6 +173,8 @@ class AegisApp(TabbedApp):
         self.push_screen(HelpDialog())
 
     def action_requests(self) -> None:
+        from aegis.tui.dialogs.requests import RequestsDialog
+
         if not isinstance(self.screen, RequestsDialog):
             self.push_screen(RequestsDialog(self))
 

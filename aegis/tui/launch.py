@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 
@@ -13,6 +14,8 @@ def run_tui(root: str, handle: str | None) -> int:
     for name in ("COLUMNS", "LINES"):
         # Textual would prefer them to the size of the window.
         os.environ.pop(name, None)
+    # Imports make many objects and hardly any garbage. ``LateLink`` enables it after the last ones.
+    gc.disable()
     from aegis.tui import raw_keys
     from aegis.tui.app import AegisApp
     from aegis.tui.theme import theme_for

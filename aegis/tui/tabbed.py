@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import time
+from importlib import import_module
 
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
-from aegis.tui.link import DaemonLink
+from aegis.tui.link_later import LateLink
 from aegis.tui.model.rail import rail_rows
 from aegis.tui.model.tabs import Tabs
 from aegis.tui.model.world import World
-from aegis.tui.panes.canvases import CanvasesPane
-from aegis.tui.panes.conversation import ConversationPane
-from aegis.tui.panes.lists import InboxPane, QueuesPane, TreePane
 from aegis.tui.panes.pane import Pane
-from aegis.tui.panes.terminal import TerminalPane
 from aegis.tui.panes.welcome import WelcomePane
 from aegis.tui.raw_keys import RawKeys, RawMode, RawPaste, RawSwitched
 from aegis.tui.widgets.rail import Rail
@@ -34,12 +31,20 @@ DRAW_S = 0.03
 
 WELCOME = "view:welcome"
 
-VIEWS: dict[str, type[Pane]] = {
-    "queues": QueuesPane,
-    "tree": TreePane,
-    "inbox": InboxPane,
-    "canvases": CanvasesPane,
+PANES = {
+    "term": "terminal.TerminalPane",
+    "agent": "conversation.ConversationPane",
+    "queues": "lists.QueuesPane",
+    "tree": "lists.TreePane",
+    "inbox": "lists.InboxPane",
+    "canvases": "canvases.CanvasesPane",
+    "workflows": "workflows.WorkflowsPane",
+    "groups": "groups.GroupsPane",
 }
+"""The panes by the kind of a tab, or the name of a view: a module of ``panes`` and its class.
+
+They need the protocol, which is imported after the first frame.
+"""
 
 
 class TabbedApp(App[None]):
@@ -52,7 +57,7 @@ class TabbedApp(App[None]):
     """
 
     world: World
-    link: DaemonLink
+    link: LateLink
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,19 +179,18 @@ class TabbedApp(App[None]):
 
     def _made(self, key: str) -> Pane:
         kind, _, name = key.partition(":")
-        if kind == "term":
-            return TerminalPane(self, key)
-        if kind == "agent":
-            return ConversationPane(self, key)
-        return VIEWS.get(name, WelcomePane)(self, key)
+        module, _, class_name = PANES.get(name if kind == "view" else kind, "").partition(".")
+        if not module:
+            return WelcomePane(self, key)
+        made: type[Pane] = getattr(import_module(f"aegis.tui.panes.{module}"), class_name)
+        return made(self, key)
 
     def _limit_streams(self) -> None:
         """Close the streams of panes that were not shown for long."""
         followed = [
             pane
             for key in self.tabs.recent
-            if isinstance(pane := self._panes.get(key), TerminalPane | ConversationPane)
-            and pane.is_followed
+            if (pane := self._panes.get(key)) is not None and pane.is_followed
         ]
         for pane in followed[FOLLOWED:]:
             pane.unfollow()
@@ -207,8 +211,7 @@ class TabbedApp(App[None]):
         await self.show_tab(following or WELCOME)
         if pane is not None and key != self.tabs.active:
             del self._panes[key]
-            if isinstance(pane, TerminalPane | ConversationPane):
-                pane.unfollow()
+            pane.unfollow()
             await pane.remove()
         self.draw_frame()
 
@@ -241,38 +244,45 @@ class TabbedApp(App[None]):
 
     # Raw mode.
 
+    def _takes_keys(self) -> Pane | None:
+        """Return the active pane if it has a raw mode."""
+        return self.active if self.active is not None and self.active.takes_keys else None
+
     def _may_be_raw(self) -> None:
         """Say whether Ctrl-K begins raw mode now."""
         is_dialog = len(self.screen_stack) > 1
-        RawMode.may_begin = not is_dialog and isinstance(self.active, TerminalPane)
+        RawMode.may_begin = not is_dialog and self._takes_keys() is not None
 
     def _set_raw(self, is_raw: bool) -> None:
-        if isinstance(self.active, TerminalPane):
-            self.active.set_raw(is_raw)
-            RawMode.switch(is_raw)
-        else:
-            RawMode.switch(False)
+        pane = self._takes_keys()
+        if pane is not None:
+            pane.set_raw(is_raw)
+        RawMode.switch(is_raw and pane is not None)
 
     def _leave_raw(self, pane: Pane) -> None:
-        if isinstance(pane, TerminalPane) and pane.is_raw:
+        if pane.is_raw:
             pane.set_raw(False)
             RawMode.switch(False)
 
     def action_toggle_raw(self) -> None:
-        if isinstance(self.active, TerminalPane):
-            self._set_raw(not self.active.is_raw)
+        pane = self._takes_keys()
+        if pane is not None:
+            self._set_raw(not pane.is_raw)
 
     def on_raw_switched(self, message: RawSwitched) -> None:
-        if isinstance(self.active, TerminalPane):
-            self.active.set_raw(message.is_on)
+        pane = self._takes_keys()
+        if pane is not None:
+            pane.set_raw(message.is_on)
 
     def on_raw_keys(self, message: RawKeys) -> None:
-        if isinstance(self.active, TerminalPane):
-            self.active.view.type_raw(message.keys)
+        pane = self._takes_keys()
+        if pane is not None:
+            pane.type_raw(message.keys)
 
     def on_raw_paste(self, message: RawPaste) -> None:
-        if isinstance(self.active, TerminalPane):
-            self.active.view.paste(message.text)
+        pane = self._takes_keys()
+        if pane is not None:
+            pane.paste(message.text)
 
     def push_screen(self, *arguments: object, **named: object) -> object:  # type: ignore[override]
         # Keys belong to the dialog.

@@ -29,7 +29,13 @@ T = TypeVar("T")
 class Dialog(ModalScreen[T]):
     """A dialog that is closed once: a second key that closes it may be on its way already."""
 
+    shows_requests = False
+    """Whether it shows the open requests."""
+
     _is_closed = False
+
+    def refresh_requests(self) -> None:
+        """Take that the open requests changed."""
 
     def close(self, result: T | None = None) -> None:
         """Close it with a result."""

@@ -35,6 +35,7 @@ class RequestsDialog(Dialog[None]):
     The request that is shown stays until it is settled, by any client, or another is chosen.
     """
 
+    shows_requests = True
     DEFAULT_CSS = (
         DIALOG_CSS.format(name="RequestsDialog")
         + """

@@ -7,12 +7,15 @@ that spawned it; then the other terminals. A row with a key opens the tab of tha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 
-from aegis.protocol.agents import AgentInfo
 from aegis.tui.model.states import RESTS, Standing, agent_standing, terminal_standing
 from aegis.tui.model.world import World
+
+if TYPE_CHECKING:
+    from aegis.protocol.agents import AgentInfo
 
 MAX_DEPTH = 4
 """Deeper children are shown at this depth."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import attrs
 
-from aegis.protocol.agents import AgentInfo
-from aegis.protocol.terminals import CommandHeader, TerminalInfo
 from aegis.shown_text import escape_line
 from aegis.tui.model.times import age, moment, since
+
+if TYPE_CHECKING:
+    from aegis.protocol.agents import AgentInfo
+    from aegis.protocol.terminals import CommandHeader, TerminalInfo
 
 WORKS, ASKS, STALE, GOOD, BAD, RESTS = "🟢", "🟡", "🟠", "✅", "🔴", "⚪"
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 import attrs
 
-from aegis.protocol.agents import AgentInfo
-from aegis.protocol.inboxes import Message
-from aegis.protocol.queues import QueueInfo
-from aegis.protocol.requests import RequestInfo
-from aegis.protocol.streams import CommandItem, TerminalItem
-from aegis.protocol.terminals import CommandHeader, TerminalInfo
-from aegis.protocol.workspaces import WorkspaceInfo
+if TYPE_CHECKING:
+    from aegis.protocol.agents import AgentInfo
+    from aegis.protocol.inboxes import Message
+    from aegis.protocol.queues import QueueInfo
+    from aegis.protocol.requests import RequestInfo
+    from aegis.protocol.streams import CommandItem, TerminalItem
+    from aegis.protocol.terminals import CommandHeader, TerminalInfo
+    from aegis.protocol.workspaces import WorkspaceInfo
+
 
 MAX_MESSAGES = 1_000
 """Messages of the inbox that are kept."""

@@ -60,7 +60,7 @@ class ConversationPane(Pane):
         return self._handle
 
     @property
-    def is_followed(self) -> bool:
+    def is_followed(self) -> bool:  # type: ignore[override]
         """Whether the stream of the transcript is open."""
         return self._scope is not None
 

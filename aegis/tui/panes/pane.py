@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from textual.containers import Vertical
 
-from aegis.tui.link import DaemonLink
 from aegis.tui.model.world import World
+
+if TYPE_CHECKING:
+    from aegis.protocol.streams import CommandItem
+    from aegis.tui.link_later import LateLink
 
 
 class Desk(Protocol):
     """The app, as its panes see it."""
 
     world: World
-    link: DaemonLink
+    link: LateLink
     answering: set[str]
     """Ids of the requests that are answered here."""
 
@@ -48,6 +51,36 @@ class Pane(Vertical):
     def title(self) -> str:
         """The title of the tab."""
         return self.key.partition(":")[2]
+
+    # A terminal has a raw mode; a terminal and a session have a stream. Other panes have neither.
+
+    takes_keys = False
+    """Whether it has a raw mode."""
+
+    is_raw = False
+    """Whether every key goes to the program."""
+
+    is_followed = False
+    """Whether its stream is open."""
+
+    def set_raw(self, is_raw: bool) -> None:
+        """Switch between the two modes of the input."""
+
+    def type_raw(self, keys: bytes) -> None:
+        """Take keys as the own terminal sent them."""
+
+    def paste(self, text: str) -> None:
+        """Take a paste in raw mode."""
+
+    def unfollow(self) -> None:
+        """Close the stream; the pane keeps what it shows."""
+
+    def on_command(self, item: CommandItem) -> None:
+        """Take the start or the end of a command of the terminal."""
+
+    def interrupt(self) -> bool:
+        """Interrupt the command or the turn; return whether there was one."""
+        return False
 
     def shown(self) -> None:
         """Take that the pane is shown now: its tab was chosen."""

@@ -45,6 +45,8 @@ MIN_SIZE, MAX_SIZE = (2, 1), (1000, 1000)
 class TerminalPane(Pane):
     """The terminal ``name``. Its stream is open while the pane is ``followed``."""
 
+    takes_keys = True
+
     def __init__(self, desk: Desk, key: str) -> None:
         super().__init__(desk, key)
         self.terminal = key.partition(":")[2]
@@ -70,12 +72,12 @@ class TerminalPane(Pane):
         return self.terminal
 
     @property
-    def is_raw(self) -> bool:
+    def is_raw(self) -> bool:  # type: ignore[override]
         """Whether every key goes to the program."""
         return self.view.is_raw
 
     @property
-    def is_followed(self) -> bool:
+    def is_followed(self) -> bool:  # type: ignore[override]
         """Whether the stream of the terminal is open."""
         return self._scope is not None
 
@@ -291,9 +293,16 @@ class TerminalPane(Pane):
         except trio.WouldBlock:
             self.desk.tell("not typed: too many keys wait for the daemon")
 
-    def interrupt(self) -> None:
+    def type_raw(self, keys: bytes) -> None:
+        self.view.type_raw(keys)
+
+    def paste(self, text: str) -> None:
+        self.view.paste(text)
+
+    def interrupt(self) -> bool:
         """Type Ctrl-C."""
         self.type(b"\x03")
+        return True
 
     def on_terminal_view_typed(self, message: TerminalView.Typed) -> None:
         self.type(message.keys)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import attrs
 from rich.console import Console
@@ -14,8 +15,10 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
-from aegis.agents.render import Segment
 from aegis.tui.widgets.line_view import LineView, strip_of, style_of
+
+if TYPE_CHECKING:
+    from aegis.agents.render import Segment
 
 
 @attrs.frozen
