@@ -34,7 +34,7 @@ WELCOME = "view:welcome"
 PANES = {
     "term": "terminal.TerminalPane",
     "agent": "conversation.ConversationPane",
-    "queues": "lists.QueuesPane",
+    "queues": "queues.QueuesPane",
     "tree": "lists.TreePane",
     "inbox": "lists.InboxPane",
     "canvases": "canvases.CanvasesPane",

@@ -11,7 +11,7 @@ from textual.widgets import Static
 from aegis.tui.dialogs.asking import Dialog
 from aegis.tui.model.keys import AGENT, APP, TABS, TERMINAL, VIEWS, key_table
 
-COLUMNS = ((TERMINAL, AGENT), (TABS, VIEWS, APP))
+COLUMNS = ((TERMINAL, AGENT, TABS), (VIEWS, APP))
 KEY_WIDTH = 10
 
 

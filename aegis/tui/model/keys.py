@@ -35,6 +35,8 @@ KEYS: tuple[Key, ...] = (
     Key("f3", "view('tree')", "the supervision tree", VIEWS),
     Key("f4", "view('inbox')", "your inbox", VIEWS),
     Key("f5", "view('canvases')", "canvases", VIEWS),
+    Key("f6", "view('workflows')", "workflows", VIEWS),
+    Key("f7", "view('groups')", "groups", VIEWS),
     Key("alt+left", "next_tab(-1)", "the tab before", TABS),
     Key("alt+right", "next_tab(1)", "the tab after", TABS),
     *(Key(f"alt+{number}", f"tab({number})", f"the tab {number}", TABS) for number in range(1, 10)),
@@ -55,7 +57,7 @@ ELSEWHERE: tuple[tuple[str, str, str], ...] = (
     (TERMINAL, "Esc Esc", "leave raw mode"),
     (TERMINAL, "click", "copy output or command"),
     (AGENT, "y s n c", "once, session, no, cancel"),
-    (VIEWS, "p, a", "pause; acknowledge"),
+    (VIEWS, "p x r t a", "the status line says"),
 )
 """Keys of widgets, which the table of the help shows too."""
 

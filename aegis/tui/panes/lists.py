@@ -1,4 +1,4 @@
-"""The panes of lists: queues with their tasks, the supervision tree, the inbox."""
+"""The base of the panes of lists, the supervision tree, and the inbox."""
 
 from __future__ import annotations
 
@@ -15,26 +15,11 @@ from aegis.client.errors import ClientError
 from aegis.client.stream_kinds import Gap
 from aegis.protocol.daemon import TreeNode
 from aegis.protocol.inboxes import Message
-from aegis.protocol.queues import QueueInfo, TaskInfo
 from aegis.shown_text import escape_line, escape_text
-from aegis.tui.model.times import clock, since
+from aegis.tui.model.times import clock
 from aegis.tui.panes.pane import Desk, Pane
 from aegis.tui.widgets.parts_view import PartsView, Passage
 from aegis.tui.widgets.strip_bar import StripBar
-
-MAX_TASKS = 100
-REFRESH_S = 0.5
-"""Shortest time between two reads of the tasks."""
-
-TASK_DOTS = {
-    "running": "🟢",
-    "limited": "🟡",
-    "completed": "✅",
-    "failed": "🔴",
-    "cancelled": "⚪",
-    "pending": "⚪",
-    "waiting": "⚪",
-}
 
 
 class ListPane(Pane):
@@ -98,96 +83,6 @@ class ListPane(Pane):
     def set_status(self, text: str) -> None:
         """Show the status line."""
         self.strip.show(((f" {text}", "bold"),), ((f"{self.hint} ", "dim"),))
-
-
-class QueuesPane(ListPane):
-    """The queues and their tasks."""
-
-    name_ = "queues"
-    hint = "p pauses or resumes the first queue · click copies a result"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("p", "pause", "pause or resume", show=False)]
-
-    def __init__(self, desk: Desk, key: str) -> None:
-        super().__init__(desk, key)
-        self._wake: trio.Event | None = None
-        self._tasks: list[TaskInfo] = []
-
-    async def follow(self, client: Client) -> None:
-        while True:
-            self._wake = trio.Event()
-            self._tasks = (await client.queues.tasks(limit=MAX_TASKS)).result
-            self._draw()
-            await trio.sleep(REFRESH_S)
-            await self._wake.wait()
-
-    def changed(self) -> None:
-        if self._wake is not None:
-            self._wake.set()
-        if self._is_shown:
-            self._draw()
-
-    def _draw(self) -> None:
-        queues = [*self.desk.world.queues.values()]
-        passages = []
-        for queue in sorted(queues, key=lambda each: each.queue):
-            passages.append(_queue_passage(queue))
-            tasks = [each for each in self._tasks if each.queue == queue.queue]
-            passages += [_task_passage(each, self.desk.now()) for each in tasks]
-        if not queues:
-            text = "no queue: add `queues:` to .aegis.yaml, then restart the daemon"
-            passages.append(Passage([Segment(text, "dim")]))
-        self.show(passages)
-        running, pending = (
-            sum(getattr(q, name) for q in queues) for name in ("running", "pending")
-        )
-        self.set_status(f"{len(queues)} queues · {running} running · {pending} pending")
-
-    def action_pause(self) -> None:
-        queue = next(iter(sorted(self.desk.world.queues)), None)
-        if queue is None:
-            return
-        is_paused = self.desk.world.queues[queue].paused
-
-        async def switch(client: Client) -> None:
-            await (client.queues.resume(queue) if is_paused else client.queues.pause(queue))
-
-        self.desk.link.call(switch, what=f"{queue}: ")
-
-
-def _queue_passage(queue: QueueInfo) -> Passage:
-    words = [f"{queue.running}/{queue.max_parallel} running", f"{queue.pending} pending"]
-    words += [f"{queue.waiting} waiting"] if queue.waiting else []
-    words += [f"{queue.ended} ended", f"agent {escape_line(queue.agent)}"]
-    heading = [("▣ ", "cyan"), (escape_line(queue.queue), "bold"), ("  ", "")]
-    heading.append((" · ".join(words), "dim"))
-    if queue.paused:
-        heading.append(("  PAUSED", "bold yellow"))
-    if queue.limited_until:
-        heading.append((f"  usage limit until {queue.limited_until[11:16]}", "yellow"))
-    problem = [Segment(escape_line(queue.problem), "red")] if queue.problem else []
-    return Passage(problem, edge=(" ", ""), heading=heading, gap=0)
-
-
-def _task_passage(task: TaskInfo, now: float) -> Passage:
-    at = since(task.ended or task.started or task.enqueued, now)
-    place = "" if task.queued_position is None else f" · {task.queued_position} before it"
-    heading = [
-        (f"{TASK_DOTS[task.status]} ", ""),
-        (f"{task.status:<10}", "bold"),
-        (escape_line(task.payload.split("\n")[0][:80]), ""),
-        (f"  {escape_line(task.worker or '')}{place}", "dim"),
-    ]
-    text = task.error or task.result or ""
-    style = "red" if task.error else "dim"
-    shown = escape_text("\n".join(text.split("\n")[:3]))
-    return Passage(
-        [Segment(shown, style)] if shown else [],  # type: ignore[arg-type]
-        edge=("   ", ""),
-        heading=heading,
-        right=at,
-        copied=task.result or task.payload,
-        gap=0,
-    )
 
 
 class TreePane(ListPane):

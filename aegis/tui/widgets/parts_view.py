@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from aegis.agents.render import Segment
 
 
+SELECTED = style_of("reverse")
+
+
 @attrs.frozen
 class Passage:
     """A passage: a heading, its text, and the text that a click copies.
@@ -66,6 +69,8 @@ class PartsView(LineView, can_focus=True):
         self._lines: list[list[Strip]] = []
         self._ends: list[int] = []
         self._width = 80
+        self.selected = ""
+        """The key of the passages whose first line is highlighted."""
         self._footer: Strip | None = None
         self._paper = Console(width=80, force_terminal=True, legacy_windows=False)
 
@@ -90,6 +95,17 @@ class PartsView(LineView, can_focus=True):
         self._lines[index] = self._laid_out(passage)
         self._count()
 
+    def select(self, key: str) -> None:
+        """Select the passages with this key, and show the first of them."""
+        self.selected = key
+        index = next((at for at, each in enumerate(self._passages) if each.key == key), None)
+        if index is not None:
+            begin, end = self._ends[index] - len(self._lines[index]), self._ends[index]
+            top, height = self.scroll_offset.y, self.size.height
+            if not top <= begin < top + height or end > top + height:
+                self.scroll_to(y=max(0, min(begin, end - height)), animate=False)
+        self.update_lines()
+
     def set_footer(self, *parts: tuple[str, str]) -> None:
         """Show a line below all passages; without parts, none."""
         had = self._footer is not None
@@ -111,7 +127,10 @@ class PartsView(LineView, can_focus=True):
         if index >= len(self._lines):
             return (self._footer or strip_of()).crop(0, self._width)
         begin = self._ends[index - 1] if index else 0
-        return self._lines[index][number - begin]
+        line = self._lines[index][number - begin]
+        if number == begin and self.selected and self._passages[index].key == self.selected:
+            return line.extend_cell_length(self._width).apply_style(SELECTED)
+        return line
 
     def _laid_out(self, passage: Passage) -> list[Strip]:
         edge, edge_style = passage.edge
@@ -159,6 +178,6 @@ class PartsView(LineView, can_focus=True):
         passage = self._passages[index]
         if passage.key:
             self.post_message(self.Chosen(passage.key))
-        elif passage.copied:
+        if passage.copied:
             lines = len(passage.copied.splitlines())
             self.post_message(self.Copied(passage.copied, f"{lines} lines"))

@@ -6,10 +6,12 @@ from typing import Any
 
 from aegis.client.agent_kinds import SessionEvent, session_event
 from aegis.protocol.agents import AgentInfo, Blocked, TranscriptEntry
-from aegis.protocol.queues import QueueInfo
+from aegis.protocol.groups import GroupInfo, GroupMember
+from aegis.protocol.queues import QueueInfo, TaskInfo
 from aegis.protocol.requests import RequestInfo
 from aegis.protocol.streams import CommandItem
 from aegis.protocol.terminals import CommandHeader, CommandRecord, TerminalInfo
+from aegis.protocol.workflows import WorkflowInfo
 
 NOON = "2026-05-22T12:00:00.000Z"
 NOON_S = 1779451200.0
@@ -143,6 +145,63 @@ def queue(name: str = "review", **fields: Any) -> QueueInfo:
         "ended": 0,
     }
     return QueueInfo(**plain | fields)
+
+
+def task(task_id: str = "01T", **fields: Any) -> TaskInfo:
+    plain: dict[str, Any] = {
+        "task_id": task_id,
+        "queue": "review",
+        "status": "running",
+        "queued_position": None,
+        "worker": "w1",
+        "attempt": 1,
+        "max_attempts": 1,
+        "result": None,
+        "error": None,
+        "sender": "human",
+        "payload": "look at it",
+        "key": None,
+        "priority": 0,
+        "waiting_for": [],
+        "enqueued": NOON,
+        "started": NOON,
+        "ended": None,
+    }
+    return TaskInfo(**plain | fields)
+
+
+def workflow(workflow_id: str = "01W", **fields: Any) -> WorkflowInfo:
+    plain: dict[str, Any] = {
+        "workflow_id": workflow_id,
+        "name": "release",
+        "status": "running",
+        "sender": "human",
+        "kwargs": "{}",
+        "key": None,
+        "calls": 3,
+        "current": [],
+        "checkpoint": None,
+        "runs": 1,
+        "result": None,
+        "error": None,
+        "problem": "",
+        "started": NOON,
+        "ended": None,
+    }
+    return WorkflowInfo(**plain | fields)
+
+
+def group(name: str = "panel", **fields: Any) -> GroupInfo:
+    members = [GroupMember(handle=each, profile="asks") for each in ("ann", "bob")]
+    plain: dict[str, Any] = {
+        "group": name,
+        "id": f"id-{name}",
+        "owner": "human",
+        "created": NOON,
+        "state": "open",
+        "members": members,
+    }
+    return GroupInfo(**plain | fields)
 
 
 def entry(kind: str, seq: int = 1, at: str = NOON, **fields: Any) -> SessionEvent:

@@ -20,6 +20,7 @@ from aegis.protocol.queues import TaskList
 from aegis.protocol.requests import RequestInfo, RequestReply
 from aegis.protocol.streams import OpenRequestsItem, RequestItem, TerminalItem, TerminalsItem
 from aegis.protocol.terminals import CommandRecord, RecordList, TerminalInfo
+from aegis.protocol.workflows import WorkflowList
 from aegis.protocol.workspaces import WorkspaceList
 from aegis.tui.link import DaemonLink
 from tests.aegis.tui.examples import agent, command, record, terminal
@@ -82,6 +83,9 @@ class FakeDaemon:
         self.queues: list[Any] = []
         self.tasks: list[Any] = []
         self.messages: list[Any] = []
+        self.workflows = Feed()
+        self.groups = Feed()
+        self.runs = WorkflowList(result=[], workflows=[], problems=[])
         self.called: list[tuple[str, Any]] = []
         self.event_feed, self.agent_feed, self.request_feed = Feed(), Feed(), Feed()
         self.client = self._client()
@@ -137,7 +141,23 @@ class FakeDaemon:
                 spawn=self._spawn_agent,
             ),
             requests=SimpleNamespace(watch=self._watch_requests, answer=self._answer),
-            queues=SimpleNamespace(follow=self._follow_queues, tasks=self._list_tasks),
+            queues=SimpleNamespace(
+                follow=self._follow_queues,
+                tasks=self._list_tasks,
+                pause=self._calls("pause"),
+                cancel=self._calls("cancel"),
+                retry=self._calls("retry"),
+            ),
+            workflows=SimpleNamespace(
+                follow=lambda: self.workflows.opened(),
+                list=self._list_workflows,
+                cancel=self._calls("cancel"),
+                resume=self._calls("resume"),
+                retry=self._calls("retry"),
+            ),
+            groups=SimpleNamespace(
+                follow=lambda: self.groups.opened(), dissolve=self._calls("dissolve")
+            ),
             inboxes=SimpleNamespace(
                 watch=lambda: Feed().opened(), read=self._inbox, handoff=self._handoff
             ),
@@ -209,6 +229,15 @@ class FakeDaemon:
         del self.requests[id]
         self.request_feed.put(OpenRequestsItem(open=[*self.requests]))
         return RequestReply(id=id, outcome="applied", text="answered", by="human", at=None)
+
+    def _calls(self, name: str) -> Any:
+        async def call(subject: str) -> None:
+            self.called.append((name, subject))
+
+        return call
+
+    async def _list_workflows(self, **_: Any) -> WorkflowList:
+        return self.runs
 
     async def _list_tasks(self, **_: Any) -> TaskList:
         return TaskList(result=self.tasks)

@@ -14,6 +14,7 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
+from aegis.protocol.workflows import ParameterInfo, WorkflowDefinition, WorkflowList
 from aegis.tui.app import AegisApp
 from aegis.tui.dialogs.requests import RequestsDialog
 from aegis.tui.model.requests import GUARD_S
@@ -21,7 +22,7 @@ from aegis.tui.panes.conversation import ConversationPane
 from aegis.tui.panes.terminal import TerminalPane
 from aegis.tui.raw_keys import RawMode
 from aegis.tui.widgets.line_view import LineView
-from tests.aegis.tui.examples import NOON_S, blocked, entry, event, record, request
+from tests.aegis.tui.examples import NOON_S, blocked, entry, event, record, request, workflow
 from tests.aegis.tui.fake_daemon import FakeDaemon, link_to, until
 
 IMAGES = Path(__file__).parents[3] / "docs/images"
@@ -33,7 +34,7 @@ Play = Callable[["Stage"], Awaitable[None]]
 class Stage:
     """The app, its daemon, and a person's hands."""
 
-    def __init__(self, app: AegisApp, pilot: Pilot[None], daemon: FakeDaemon) -> None:
+    def __init__(self, app: StillApp, pilot: Pilot[None], daemon: FakeDaemon) -> None:
         self.app, self.pilot, self.daemon = app, pilot, daemon
 
     async def press(self, *keys: str) -> None:
@@ -78,6 +79,11 @@ class StillApp(AegisApp):
     """The app with a clock that shows noon, until a test moves it."""
 
     moved_s = 0.0
+    told = ""
+
+    def tell(self, sentence: str) -> None:
+        self.told = sentence  # a test shows no remarks
+        super().tell(sentence)
 
     def now(self) -> float:
         return NOON_S + 65 + self.moved_s
@@ -212,7 +218,7 @@ def test_a_request_is_answered_with_one_key_but_not_at_once() -> None:
         await stage.press("f2", "y", "y")
         await stage.shows("REQUEST 1 of 1", "ann wants to use Bash", "touch x")
         assert [each for each, _ in stage.daemon.called] == []
-        stage.app.moved_s += GUARD_S + 0.1  # type: ignore[attr-defined]
+        stage.app.moved_s += GUARD_S + 0.1
         await stage.press("y")
         answer = ("answer", ("0" * 12, "d" * 64, "allow", "once", None))
         await until(lambda: answer in stage.daemon.called, "it is answered")
@@ -227,7 +233,7 @@ def test_a_request_that_needs_a_person_needs_two_keys() -> None:
         await stage.shows("🟡 1 F2")
         await stage.press("f2")
         await stage.shows("REQUEST")
-        stage.app.moved_s += 5  # type: ignore[attr-defined]
+        stage.app.moved_s += 5
         await stage.press("y")
         await stage.shows("Enter allows it")
         await stage.press("x")
@@ -247,11 +253,11 @@ def test_a_question_is_answered_by_a_number_and_a_form_by_its_fields() -> None:
         await stage.shows("🟡 2 F2")
         await stage.press("f2")
         await stage.shows("Which?", "2 B")
-        stage.app.moved_s += 5  # type: ignore[attr-defined]
+        stage.app.moved_s += 5
         await stage.press("2")
         await until(lambda: len(stage.daemon.called) == 1, "the question is answered")
         await stage.shows("REQUEST 1 of 1")
-        stage.app.moved_s += 5  # type: ignore[attr-defined]
+        stage.app.moved_s += 5
         await stage.press("enter")
         await stage.shows("count · Enter answers")
         await stage.type("3")
@@ -381,11 +387,30 @@ async def show_help(stage: Stage) -> None:
     await stage.shows("Ctrl-E")
 
 
+async def show_workflows(stage: Stage) -> None:
+    parameters = [ParameterInfo(name="tag", type="str", required=True)]
+    defined = WorkflowDefinition(
+        name="release",
+        file="plugins/release.py",
+        line=7,
+        doc="Test, tag and announce a version.",
+        parameters=parameters,
+    )
+    runs = [
+        workflow("01A", status="failed", kwargs='{"tag": "1.1"}', error="tests failed", calls=2),
+        workflow("01B", kwargs='{"tag": "1.2"}', current=["agent.ask ann"], checkpoint="tested"),
+    ]
+    stage.daemon.runs = WorkflowList(result=runs, workflows=[defined], problems=[])
+    await stage.press("f6")
+    await stage.shows("tests failed", "agent.ask ann", "release(tag: str)")
+
+
 PICTURES: dict[str, tuple[Any, str]] = {
     "tui-terminal": (show_terminal, "aegis-dark"),
     "tui-terminal-light": (show_terminal, "aegis-light"),
     "tui-conversation": (show_conversation, "aegis-dark"),
     "tui-request": (show_request, "aegis-dark"),
+    "tui-workflows": (show_workflows, "aegis-dark"),
     "tui-help": (show_help, "aegis-dark"),
 }
 
