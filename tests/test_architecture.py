@@ -300,6 +300,7 @@ LAW: list[Rule] = [
                 "aegis.requests.faults",
                 "aegis.servers.faults",
                 "aegis.state.root",
+                "aegis.telegram.faults",
                 "aegis.terminals",
                 "aegis.workflows.faults",
             ),

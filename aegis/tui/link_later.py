@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,7 @@ def _load() -> tuple[type[DaemonLink], Any]:
     """Import what shows the daemon's state."""
     from aegis.tui.feeds import Feeds
     from aegis.tui.link import DaemonLink
-    from aegis.tui.panes import conversation, terminal
 
-    del conversation, terminal  # shown soon
+    for name in ("terminal", "conversation"):  # the panes that are shown first
+        import_module(f"aegis.tui.panes.{name}")
     return DaemonLink, Feeds
