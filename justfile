@@ -64,7 +64,7 @@ properties seed examples="500":
 # each fails, and RANDOM times at any moment: 75 x KILLS + RANDOM in all. A table tells what was checked.
 # Further arguments go to pytest: --crash-seed repeats the choices of a failure.
 crash kills="12" random="120" *arguments:
-    {{ run }} pytest -n auto --dist worksteal -k "kill or crash" \
+    AEGIS_KILL_SEEDS=${AEGIS_KILL_SEEDS:-8} {{ run }} pytest -n auto --dist worksteal -k "kill or crash" \
         tests/crash tests/e2e tests/aegis/journal \
         --kills {{ kills }} --random-kills {{ random }} "${@:3}"
 

@@ -24,6 +24,9 @@ from aegis.state.sealing import sealed_document
 from tests.chaos.real.processes import first_environment
 from tests.chaos.real.scratch import ScratchDaemon, wait_readable
 
+KILL_SEEDS = range(int(os.environ.get("AEGIS_KILL_SEEDS", "1")))
+"""The seeds of the tests that kill again and again; ``just crash`` has eight of each."""
+
 GUARD_S = 60.0
 """A guard against hanging, far above what anything here takes."""
 

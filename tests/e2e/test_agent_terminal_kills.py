@@ -17,15 +17,14 @@ from typing import Any
 import pytest
 
 from aegis.client.line import ClientError
-from tests.e2e.harness import DaemonProcess
+from tests.e2e.harness import KILL_SEEDS, DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team, agents_of, command_of
 from tests.resources.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
-SEEDS = range(8)
 KILLS = 25
-"""Of each seed: two hundred in all."""
+"""Of each seed."""
 
 PROMPTS = (
     "TERM echo a; sleep 0.1",
@@ -137,7 +136,7 @@ class Ordeal:
         return text in "\n".join(self.team.texts(handle))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", KILL_SEEDS)
 def test_no_command_outlives_a_kill_and_the_next_one_runs(
     own_daemon: DaemonProcess, seed: int
 ) -> None:

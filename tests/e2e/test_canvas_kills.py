@@ -17,15 +17,14 @@ import pytest
 
 from aegis.client.line import ClientError
 from tests.e2e.canvas_tools import Canvases, rename_over, sed, truncate_and_write
-from tests.e2e.harness import DaemonProcess
+from tests.e2e.harness import KILL_SEEDS, DaemonProcess
 from tests.resources.waiting import until
 from tests.test_fault_points import ONLY_REAL
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
-SEEDS = range(3)
 KILLS = 25
-"""Of each seed: seventy-five in all."""
+"""Of each seed."""
 
 POINTS = (
     *sorted(each for each in ONLY_REAL if each.startswith(("canvas.", "exchange."))),
@@ -198,7 +197,7 @@ def everything_recorded(daemon: DaemonProcess) -> list[dict[str, Any]]:
     return found[::-1]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", KILL_SEEDS)
 def test_kills_lose_no_write_and_no_edit(own_daemon: DaemonProcess, seed: int) -> None:
     ordeal = Ordeal(own_daemon, seed)
     with ordeal.load(seed):

@@ -19,16 +19,15 @@ import pytest
 from aegis.client.line import ClientError, CommandFailed
 from aegis.groups import faults
 from aegis.groups.group import MAX_BROADCASTS
-from tests.e2e.harness import DaemonProcess
+from tests.e2e.harness import KILL_SEEDS, DaemonProcess
 from tests.e2e.test_agents import agents_of
 from tests.e2e.test_groups import Grouped
 from tests.resources.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
-SEEDS = range(4)
 KILLS = 25
-"""Of each seed: one hundred in all."""
+"""Of each seed."""
 
 POINTS = (
     *sorted(point.name for point in faults.GROUPS),
@@ -243,7 +242,7 @@ class Ordeal:
             assert len(messages) == len({each for [each] in messages})
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", KILL_SEEDS)
 def test_kills_credit_no_reply_to_another_broadcast_and_lose_none(
     own_daemon: DaemonProcess, seed: int
 ) -> None:

@@ -18,16 +18,15 @@ import pytest
 
 from aegis.client.line import ClientError
 from aegis.queues import faults
-from tests.e2e.harness import DaemonProcess
+from tests.e2e.harness import KILL_SEEDS, DaemonProcess
 from tests.e2e.test_agents import agents_of
 from tests.e2e.test_queues import Queued
 from tests.resources.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
-SEEDS = range(6)
 KILLS = 50
-"""Of each seed: three hundred in all."""
+"""Of each seed."""
 
 POINTS = (
     *sorted(point.name for point in faults.QUEUES),
@@ -187,7 +186,7 @@ class Ordeal:
                 assert each["status"] == ("ok" if is_ok else "error")
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", KILL_SEEDS)
 def test_kills_lose_no_task_and_repeat_none(own_daemon: DaemonProcess, seed: int) -> None:
     ordeal = Ordeal(own_daemon, seed)
     with ordeal.load(seed):

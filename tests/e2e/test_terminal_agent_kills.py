@@ -16,15 +16,14 @@ from typing import Any
 import pytest
 
 from aegis.client.line import ClientError
-from tests.e2e.harness import DaemonProcess, is_alive
+from tests.e2e.harness import KILL_SEEDS, DaemonProcess, is_alive
 from tests.e2e.test_terminal_agents import TUI, Launcher, command_of
 from tests.resources.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
-SEEDS = range(8)
 KILLS = 25
-"""Of each seed: two hundred in all."""
+"""Of each seed."""
 
 POINTS = (
     *("agent.launch.before", "agent.launch.after"),
@@ -154,7 +153,7 @@ class Ordeal:
         return found
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", KILL_SEEDS)
 def test_a_terminal_agent_survives_kills_of_everything(
     own_daemon: DaemonProcess, seed: int
 ) -> None:

@@ -19,7 +19,7 @@ import attrs
 import pytest
 
 from aegis.client.line import ClientError
-from tests.e2e.harness import DaemonProcess
+from tests.e2e.harness import KILL_SEEDS, DaemonProcess
 from tests.e2e.test_agents import agents_of
 from tests.e2e.test_workflows import Working, is_child, workflow_processes
 from tests.resources.waiting import until
@@ -27,9 +27,8 @@ from tests.test_fault_points import ONLY_REAL
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
-SEEDS = range(3)
 KILLS = 30
-"""Of each seed: ninety in all."""
+"""Of each seed."""
 
 POINTS = (
     *sorted(each for each in ONLY_REAL if each.startswith("workflow.")),
@@ -263,7 +262,7 @@ def shown(pid: int) -> str:
     return f"{pid} is gone"
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", KILL_SEEDS)
 def test_kills_forget_no_workflow_and_repeat_no_finished_step(
     own_daemon: DaemonProcess, seed: int
 ) -> None:
