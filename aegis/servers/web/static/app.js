@@ -1,10 +1,13 @@
 // The page: login, pages by the address's fragment, search, keys, theme.
 import { AgentView } from './agent.js';
+import { CanvasView } from './canvas.js';
 import { $, el, line, toast } from './dom.js';
+import { GroupView } from './groups.js';
+import { InboxesView, InboxView } from './inboxes.js';
 import { Link } from './link.js';
 import { Notifier } from './notify.js';
 import { Overview } from './overview.js';
-import { CanvasView, PagesView, QueueView, WorkflowView } from './pages.js';
+import { PagesView, QueueView, WorkflowView } from './pages.js';
 import { agentState, Store, terminalState } from './store.js';
 import { TerminalView } from './terminal.js';
 
@@ -69,7 +72,6 @@ class App {
     this.view = this.link.me.view ?? null;
     if (this.view === null) {
       this.store.start();
-      for (const name of ['canvases', 'workflows']) this.other(name);
       this.notifier = new Notifier(this.store);
       this.store.watch(() => this.tabs());
       this.store.addEventListener('settled', ({ detail }) => { if (detail.by && detail.by !== 'human') toast(`${detail.by} answered the request of ${detail.handle}`); });
@@ -77,26 +79,15 @@ class App {
     this.route();
   }
 
-  /** Follow a stream that this daemon may not have. */
-  other(name) {
-    const one = { canvases: 'canvas', workflows: 'workflow' }[name], key = { canvases: 'name', workflows: 'workflow_id' }[name];
-    const items = new Map();
-    this.link.open(name, {}, { item: item => {
-      if (item[name]) { items.clear(); for (const each of item[name]) items.set(each[key], each); }
-      else if (item[one]) items.set(item[one][key], item[one]);
-      this.store.others.set(name, items); this.store.changed(name);
-    } });
-  }
-
   tabs() {
     const open = this.store.requests.size, place = location.hash || '#/';
-    const links = [['#/', 'Overview', open], ['#/access', 'Access', 0]];
-    const [, kind, name] = /^#\/([taqcw])\/([^/]+)$/.exec(place) ?? [];
+    const links = [['#/', 'Overview', open, 'open requests'], ['#/inboxes', 'Inboxes', this.store.mail.size, 'unread messages'], ['#/access', 'Access', 0]];
+    const [, kind, name] = /^#\/([a-z])\/([^/]+)$/.exec(place) ?? [];
     if (kind) links.splice(1, 0, [place, decodeURIComponent(name), 0]);
     const text = JSON.stringify([links, place]);
     if (text === this.tabsShown) return;
     this.tabsShown = text;
-    $('tabs').replaceChildren(...links.map(([href, label, number]) => el('a', { href, 'aria-current': href === place ? 'page' : null }, el('span.cut', {}, label), number ? el('span.count', { 'aria-label': `${number} open requests` }, number) : null)));
+    $('tabs').replaceChildren(...links.map(([href, label, number, what]) => el('a', { href, 'aria-current': href === place ? 'page' : null }, el('span.cut', {}, label), number ? el('span.count', { 'aria-label': `${number} ${what}` }, number) : null)));
     document.title = `${open ? `(${open}) ` : ''}${kind ? `${decodeURIComponent(name)} · ` : ''}aegis-actors`;
   }
 
@@ -107,10 +98,10 @@ class App {
     if (this.shown === place && this.current) return;
     this.shown = place;
     this.current?.close();
-    const known = { t: TerminalView, a: AgentView, q: QueueView, c: CanvasView, w: WorkflowView }[kind];
+    const known = { t: TerminalView, a: AgentView, q: QueueView, c: CanvasView, w: WorkflowView, g: GroupView, m: InboxView }[kind];
     this.main.className = kind === 't' || kind === 'a' ? 'whole' : '';
     this.main.scrollTop = 0;
-    this.current = known && name ? new known(decodeURIComponent(name), this, this.main) : kind === 'access' ? new PagesView(this, this.main) : new Overview(this, this.main);
+    this.current = known && name ? new known(decodeURIComponent(name), this, this.main) : kind === 'access' ? new PagesView(this, this.main) : kind === 'inboxes' ? new InboxesView(this, this.main) : new Overview(this, this.main);
     if (this.view !== null) { $('tabs').replaceChildren(el('span.chip', {}, 'read-only')); document.querySelector('.find').hidden = true; $('menu').hidden = false; } else this.tabs();
   }
 
@@ -135,7 +126,10 @@ class App {
       const all = [...[...this.store.terminals.values()].map(each => ({ text: each.name, more: terminalState(each).what || each.cwd, kind: 'terminal', tone: terminalState(each).tone, go: `#/t/${each.name}` })),
         ...[...this.store.agents.values()].map(each => ({ text: each.handle, more: agentState(each).why, kind: 'agent', tone: agentState(each).tone, go: `#/a/${each.handle}` })),
         ...[...this.store.queues.keys()].map(each => ({ text: each, more: '', kind: 'queue', tone: 'good', go: `#/q/${each}` })),
-        ...[...(this.store.others.get('canvases')?.keys() ?? [])].map(each => ({ text: each, more: '', kind: 'canvas', tone: 'good', go: `#/c/${each}` })),
+        ...[...this.store.canvases.values()].map(each => ({ text: each.name, more: each.file, kind: 'canvas', tone: 'good', go: `#/c/${each.name}` })),
+        ...[...this.store.groups.keys()].map(each => ({ text: each, more: '', kind: 'group', tone: 'good', go: `#/g/${each}` })),
+        ...[...this.store.workflows.values()].map(each => ({ text: each.name, more: `${each.status} ${each.workflow_id}`, kind: 'workflow', tone: 'good', go: `#/w/${each.workflow_id}` })),
+        ...['human', ...[...this.store.agents.values()].map(each => each.handle)].map(each => ({ text: each === 'human' ? 'your inbox' : `inbox of ${each}`, more: '', kind: 'inbox', tone: 'off', go: `#/m/${each}` })),
         ...this.actions().map(([text, , act]) => ({ text, more: '', kind: 'action', tone: 'off', act }))];
       const found = all.filter(each => words.every(word => `${each.text} ${each.kind} ${each.more ?? ''}`.toLowerCase().includes(word))).slice(0, 40);
       list.replaceChildren(...found.map((each, index) => el('li', { id: `found-${index}`, role: 'option', 'aria-selected': String(index === 0), onpointerdown: event => event.preventDefault(), onclick: () => { input.value = ''; close(); input.blur(); each.act ? each.act() : (location.hash = each.go); } }, el(`span.dot.${each.tone}`), el('b', {}, line(each.text, 80)), el('span.quiet.cut.grow', {}, line(each.more ?? '', 120)), el('span.chip', {}, each.kind))));
@@ -155,7 +149,7 @@ class App {
     if (event.type !== 'keydown' || event.defaultPrevented) return true;
     const isWriting = event.target.closest?.('input, textarea, select, .xterm');
     const act = (event.ctrlKey && event.shiftKey && { KeyF: () => this.current?.seek?.(), KeyO: () => { location.hash = '#/'; }, KeyP: () => $('find').focus() }[event.code])
-      || (!isWriting && !event.ctrlKey && !event.metaKey && !event.altKey && { '/': () => $('find').focus(), g: () => { location.hash = '#/'; }, n: () => this.newTerminal(), '?': () => this.help() }[event.key]);
+      || (!isWriting && !event.ctrlKey && !event.metaKey && !event.altKey && { '/': () => $('find').focus(), g: () => { location.hash = '#/'; }, i: () => { location.hash = '#/inboxes'; }, n: () => this.newTerminal(), '?': () => this.help() }[event.key]);
     if (!act || this.view !== null) return true;
     event.preventDefault(); act();
     return false;
@@ -163,7 +157,7 @@ class App {
 
   actions() {
     const next = { auto: 'dark', dark: 'light', light: 'auto' }[this.settings.theme];
-    return [['New terminal', 'n', () => this.newTerminal()], ['Overview', 'g', () => { location.hash = '#/'; }], ['Access: browsers and links', '', () => { location.hash = '#/access'; }], [`Theme: ${next}`, '', () => { this.settings.theme = next; stored('theme', next); this.theme(); }],
+    return [['New terminal', 'n', () => this.newTerminal()], ['Overview', 'g', () => { location.hash = '#/'; }], ['Inboxes', 'i', () => { location.hash = '#/inboxes'; }], ['Access: browsers and links', '', () => { location.hash = '#/access'; }], [`Theme: ${next}`, '', () => { this.settings.theme = next; stored('theme', next); this.theme(); }],
       [`Screen reader mode: ${this.settings.reader === 'on' ? 'off' : 'on'}`, '', () => { this.settings.reader = this.settings.reader === 'on' ? 'off' : 'on'; stored('reader', this.settings.reader); this.shown = null; this.route(); }],
       ...(this.notifier?.isPossible && !this.notifier.isAllowed ? [['Notify me of requests', '', () => this.notifier.ask().then(answer => toast(answer === 'granted' ? 'you will be notified' : 'notifications are not allowed'))]] : []),
       ['Keys', '?', () => this.help()]];
@@ -179,7 +173,7 @@ class App {
   }
 
   help() {
-    const keys = [['/', 'search everything'], ['g', 'overview'], ['n', 'new terminal'], ['Ctrl Shift O', 'overview, from a terminal'], ['Ctrl Shift P', 'search, from a terminal'], ['Ctrl Shift F', 'find in the output'], ['?', 'these keys']];
+    const keys = [['/', 'search everything'], ['g', 'overview'], ['i', 'inboxes'], ['n', 'new terminal'], ['Ctrl Shift O', 'overview, from a terminal'], ['Ctrl Shift P', 'search, from a terminal'], ['Ctrl Shift F', 'find in the output'], ['Ctrl Enter', 'send or save what is written'], ['?', 'these keys']];
     this.dialog('Keys', el('table', {}, el('tbody', {}, keys.map(([key, text]) => el('tr', {}, el('td', {}, el('kbd', {}, key)), el('td', {}, text))))));
   }
 

@@ -9,10 +9,11 @@ export class Overview {
   constructor(app, parent) {
     this.app = app; this.store = app.store;
     this.inbox = section('Waiting for you'); this.agents = section('Agents'); this.terminals = section('Terminals', el('button.btn', { type: 'button', onclick: () => app.newTerminal() }, '+ Terminal'));
-    this.queues = section('Queues'); this.others = new Map();
+    this.queues = section('Queues'); this.groups = section('Groups'); this.workflows = section('Workflows'); this.canvases = section('Canvases'); this.workspaces = section('Workspaces');
+    this.mail = section('Messages to you', el('button.btn', { type: 'button', onclick: () => this.store.acknowledge().catch(error => toast(error.message, 'bad')) }, 'Mark all as read'));
     this.facts = section('Daemon'); this.tree = section('Supervision tree'); this.tree.list.className = 'tree'; this.tree.list.tabIndex = 0; this.tree.list.setAttribute('aria-label', 'Supervision tree');
     this.inbox.box.classList.add('inbox'); this.facts.body = el('dl.facts'); this.facts.list.replaceWith(this.facts.body);
-    this.left = el('div.stack', {}, this.inbox.box, this.agents.box, this.terminals.box, this.queues.box);
+    this.left = el('div.stack', {}, this.inbox.box, this.mail.box, this.agents.box, this.terminals.box, this.queues.box, this.groups.box, this.workflows.box, this.canvases.box, this.workspaces.box);
     parent.replaceChildren(el('h1.hidden', {}, 'Overview'), el('div.cols', {}, this.left, el('div.stack', {}, this.facts.box, this.tree.box)));
     this.unwatch = this.store.watch(changes => this.refresh(changes));
     this.clock = setInterval(() => this.refresh(new Set(['agents', 'terminals'])), 10000);
@@ -25,7 +26,11 @@ export class Overview {
     if (changes.has('queues')) this.showQueues();
     if (changes.has('tree')) this.showTree();
     if (changes.has('status')) this.showFacts();
-    for (const name of ['canvases', 'workflows']) if (changes.has(name)) this.showOther(name);
+    if (changes.has('mail')) this.showMail();
+    if (changes.has('groups') || changes.has('agents')) this.showGroups();
+    if (changes.has('workflows')) this.showWorkflows();
+    if (changes.has('canvases')) this.showCanvases();
+    if (changes.has('workspaces')) this.showWorkspaces();
   }
 
   showRequests() {
@@ -56,15 +61,43 @@ export class Overview {
     keyed(this.queues.list, queues, each => each.queue, each => row(`#/q/${each.queue}`), (item, queue) => fill(item, { tone: queue.problem ? 'bad' : queue.paused || queue.limited_until ? 'warn' : queue.running ? 'busy' : 'good' }, queue.queue, queue.problem || (queue.paused ? 'paused' : queue.limited_until ? `usage limit for ${ago(new Date(2 * Date.now() - Date.parse(queue.limited_until)).toISOString())}` : `${queue.agent} × ${queue.max_parallel}`), `${queue.running} run · ${queue.pending + queue.waiting} wait · ${queue.ended} ended`));
   }
 
-  /** Canvases and workflows, where the daemon has their streams. */
-  showOther(name) {
-    const items = [...(this.store.others.get(name)?.values() ?? [])];
-    if (!this.others.has(name)) { const part = section(name[0].toUpperCase() + name.slice(1)); this.others.set(name, part); this.left.append(part.box); }
-    const part = this.others.get(name);
-    part.box.hidden = !items.length;
-    keyed(part.list, items, each => each.workflow_id ?? each.name, each => row(name === 'canvases' ? `#/c/${each.name}` : `#/w/${each.workflow_id}`), (item, each) => name === 'canvases'
-      ? fill(item, { tone: each.problem ? 'bad' : 'good' }, each.name, each.problem || each.sections.join(', '), `rev ${each.rev}`)
-      : fill(item, { tone: { running: 'busy', failed: 'bad', completed: 'done', waiting: 'warn' }[each.status] ?? 'off' }, each.name, each.problem || each.error || each.current.join(', ') || each.checkpoint || '', `${each.status} · ${each.calls} calls · ${ago(each.started)}`));
+  /** Messages of agents and programs to the person. */
+  showMail() {
+    const unread = [...this.store.mail.values()].toReversed();
+    this.mail.box.hidden = !unread.length; setText(this.mail.count, unread.length ? String(unread.length) : '');
+    keyed(this.mail.list, unread.slice(0, 5), each => each.id, () => row('#/m/human'), (item, each) => fill(item, { tone: each.status === 'error' ? 'bad' : 'warn' }, each.sender.replace(/^agent:/, ''), each.body, `${ago(each.timestamp)} ago`));
+  }
+
+  showGroups() {
+    const groups = [...this.store.groups.values()];
+    this.groups.box.hidden = !groups.length;
+    keyed(this.groups.list, groups, each => each.group, each => row(`#/g/${each.group}`), (item, group) => {
+      const { broadcast } = group, waits = broadcast && !broadcast.is_over, got = broadcast ? Object.values(broadcast.replies).filter(each => each === 'replied').length : 0;
+      const needs = group.members.some(each => this.store.agent(each.handle)?.blocked);
+      fill(item, { tone: group.problem || needs ? 'bad' : waits ? 'busy' : 'good' }, group.group, group.problem || (broadcast ? broadcast.objective : 'no order yet'), [`${group.members.length} members`, broadcast && `${got} of ${Object.keys(broadcast.replies).length} replied`].filter(Boolean).join(' · '));
+    });
+  }
+
+  showWorkflows() {
+    const runs = [...this.store.workflows.values()].toReversed();
+    this.workflows.box.hidden = !runs.length;
+    keyed(this.workflows.list, runs.slice(0, 50), each => each.workflow_id, each => row(`#/w/${each.workflow_id}`), (item, each) => fill(item, { tone: { running: 'busy', failed: 'bad', completed: 'done', waiting: 'warn' }[each.status] ?? 'off' }, each.name, each.problem || each.error || each.current.join(', ') || each.checkpoint || '', `${each.status} · ${each.calls} calls · ${ago(each.started)}`));
+  }
+
+  showCanvases() {
+    const canvases = [...this.store.canvases.values()];
+    this.canvases.box.hidden = !canvases.length;
+    keyed(this.canvases.list, canvases, each => each.name, each => row(`#/c/${each.name}`), (item, each) => fill(item, { tone: each.problem ? 'bad' : 'good' }, each.name, each.problem || (each.last ? `${each.last.writer.replace(/^agent:/, '')}: ${each.last.section}` : each.sections.join(', ')), [each.last && `${ago(each.last.timestamp)} ago`, `rev ${each.rev}`].filter(Boolean).join(' · ')));
+  }
+
+  showWorkspaces() {
+    const { workspaces } = this.store;
+    this.workspaces.box.hidden = !workspaces.length;
+    keyed(this.workspaces.list, workspaces, each => each.workspace_id, () => el('li', {}, el('div.row.place', {}, el('span.name.cut'), el('span.cut.quiet.mono'), el('span.links'))), (item, each) => {
+      const [name, where, links] = item.firstChild.children;
+      setText(name, line(each.workspace_id)); setText(where, line(each.directory)); where.title = line(each.directory);
+      links.replaceChildren(...each.shells.map(shell => el('a.chip', { href: `#/t/${shell.shell_id}` }, line(shell.shell_id.slice(each.workspace_id.length + 1)))), ...each.agent ? [el('a.chip.busy', { href: this.store.agent(each.agent) ? `#/a/${each.agent}` : `#/t/${each.agent}` }, line(each.agent))] : []);
+    });
   }
 
   showFacts() {

@@ -1,8 +1,7 @@
-// The smaller pages: a queue with its tasks, a canvas, a workflow run, the browsers that are logged in.
+// The smaller pages: a queue with its tasks, a workflow run, the browsers that are logged in.
 import { ago, el, keyed, line, plain, seconds, setText, toast } from './dom.js';
 import { fill, row, section } from './overview.js';
-
-const TASK = { pending: 'good', waiting: 'warn', running: 'busy', completed: 'done', failed: 'bad', cancelled: 'off' };
+import { TASK } from './store.js';
 
 export class QueueView {
   constructor(name, app, parent) {
@@ -21,49 +20,6 @@ export class QueueView {
       keyed(this.part.list, result, task => task.task_id, task => task.worker ? row(`#/a/${task.worker}`) : row(`#/q/${this.name}`), (item, task) => fill(item, { tone: TASK[task.status] ?? '' }, task.status, task.error || task.payload, [task.worker, `attempt ${task.attempt}/${task.max_attempts}`, ago(task.ended ?? task.started ?? task.enqueued)].filter(Boolean).join(' · ')));
       this.part.list.hidden = !result.length; this.part.note.hidden = Boolean(result.length); setText(this.part.note, 'No tasks.');
     } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
-  }
-
-  close() { this.unwatch(); }
-}
-
-export class CanvasView {
-  constructor(name, app, parent) {
-    this.name = name; this.app = app; this.rev = null;
-    this.where = el('span.quiet.small.mono.cut'); this.body = el('div.page');
-    parent.replaceChildren(el('div.head', {}, el('h1', {}, `Canvas ${name}`), this.where), this.body);
-    this.unwatch = app.store.watch(changes => { if (changes.has('canvases') || this.rev === null) this.refresh(); });
-  }
-
-  async refresh() {
-    const known = this.app.store.others.get('canvases')?.get(this.name);
-    if (this.body.querySelector('textarea') || (known && known.rev === this.rev)) return; // not under the writer's hands
-    this.rev = known?.rev ?? -1;
-    try {
-      const text = await this.app.link.call('canvas_read', { name: this.name });
-      this.rev = text.rev;
-      setText(this.where, `${line(text.file)} · rev ${text.rev}`);
-      this.body.replaceChildren(...text.sections.map(each => this.section(each)));
-    } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
-  }
-
-  section(part) {
-    const body = el('pre', { tabindex: '0' }, plain(part.text, 60000) || ' ');
-    const box = el('section.card', { 'aria-label': part.section }, el('header', {}, el('h2', {}, line(part.section)), el('span.quiet.small', {}, `${line(part.writer)} · rev ${part.rev}`), !part.more && el('button.btn.bare', { type: 'button', onclick: () => this.edit(box, part) }, 'Edit')), el('div.ask', {}, body));
-    return box;
-  }
-
-  edit(box, part) {
-    const area = el('textarea.field.mono', { rows: Math.min(24, part.text.split('\n').length + 2), value: part.text, 'aria-label': `Text of ${part.section}` });
-    const done = () => { form.remove(); this.rev = null; this.refresh(); };
-    const save = async () => {
-      try {
-        await this.app.link.call('canvas_write_section', { name: this.name, section: part.section, content: area.value, if_rev: part.rev });
-        toast('saved'); done();
-      } catch (error) { toast(error.message, 'bad'); } // another writer was first: the text here stays
-    };
-    const form = el('div.ask', {}, area, el('div.acts', {}, el('button.btn.main', { type: 'button', onclick: save }, 'Save'), el('button.btn', { type: 'button', onclick: done }, 'Cancel')));
-    box.lastChild.replaceWith(form);
-    area.focus();
   }
 
   close() { this.unwatch(); }

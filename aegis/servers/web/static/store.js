@@ -1,29 +1,29 @@
-// What the daemon says: terminals, agents, requests, queues, the tree; kept current by its streams.
+// What the daemon says: terminals, agents, requests, queues, messages, the tree; kept current by its streams.
+
+const PARTS = ['terminals', 'agents', 'requests', 'queues', 'canvases', 'workflows', 'groups', 'workspaces', 'mail', 'tree', 'status'];
+const SETTLE_MS = 300;
 
 export class Store extends EventTarget {
   constructor(link) {
     super();
     this.link = link;
     this.terminals = new Map(); this.agents = new Map(); this.requests = new Map(); this.queues = new Map();
-    this.tree = new Map(); this.others = new Map();
+    this.canvases = new Map(); this.workflows = new Map(); this.groups = new Map(); this.tree = new Map();
+    this.mail = new Map(); this.workspaces = []; this.places = '';
     this.status = null; this.loaded = new Set(); this.changes = new Set(); this.listeners = new Set();
   }
 
   start() {
     const { link } = this;
     this.events = link.open('events', {}, { item: item => this.event(item) });
-    link.open('agents', {}, { item: item => {
-      if (item.agents) this.agents = new Map(item.agents.map(agent => [agent.id, agent]));
-      else if (item.agent.state === 'closed') this.agents.delete(item.agent.id);
-      else this.agents.set(item.agent.id, item.agent);
-      this.changed('agents');
-    } });
+    this.keep('agents', 'agent', 'id', each => each.state === 'closed');
+    this.keep('queues', 'queue', 'queue');
+    this.keep('canvases', 'canvas', 'name');
+    this.keep('workflows', 'workflow', 'workflow_id');
+    this.keep('groups', 'group', 'group', each => each.state === 'dissolved');
+    // The person's own inbox: opened first and then read, so that no message is between the two.
+    link.open('inbox', {}, { opened: () => this.readMail(), gap: () => this.readMail(), item: message => { this.mail.set(message.id, message); this.changed('mail'); } });
     link.open('requests', {}, { item: item => this.request(item) });
-    link.open('queues', {}, { item: item => {
-      if (item.queues) this.queues = new Map(item.queues.map(queue => [queue.queue, queue]));
-      else this.queues.set(item.queue.queue, item.queue);
-      this.changed('queues');
-    } });
     link.open('tree', {}, { item: item => {
       if (item.snapshot) { this.tree = new Map(); this.plant(item.snapshot); }
       else {
@@ -37,7 +37,49 @@ export class Store extends EventTarget {
     setInterval(() => { if (document.visibilityState === 'visible') this.refresh(); }, 60000);
   }
 
-  refresh() { this.link.call('status').then(status => { this.status = status; this.changed('status'); }, () => {}); }
+  refresh() {
+    this.link.call('status').then(status => { this.status = status; this.changed('status'); }, () => {});
+    if (this.loaded.has('mail')) this.readMail();
+    if (this.loaded.has('workspaces')) this.readWorkspaces();
+  }
+
+  /** Follow a stream that begins with an item of all, under its own name, and then has one at a time. */
+  keep(stream, one, key, isGone = () => false) {
+    this.link.open(stream, {}, { item: item => {
+      if (item[stream]) this[stream] = new Map(item[stream].map(each => [each[key], each]));
+      else if (isGone(item[one])) this[stream].delete(item[one][key]);
+      else this[stream].set(item[one][key], item[one]);
+      this.changed(stream);
+    } });
+  }
+
+  async readMail() {
+    try {
+      const { messages } = await this.link.call('inbox_read', { limit: 200 });
+      this.mail = new Map(messages.map(each => [each.id, each])); this.changed('mail');
+    } catch { /* the connection was lost: the stream is opened again, and then this is read */ }
+  }
+
+  /** Acknowledge the messages that are shown. Another may have arrived meanwhile: it stays. */
+  async acknowledge() {
+    const last = [...this.mail.keys()].at(-1);
+    if (last === undefined) return;
+    await this.link.call('inbox_read', { after: last, limit: 1 });
+    await this.readMail();
+  }
+
+  /** Workspaces have no stream: they are listed again a moment after a terminal or an agent appears or goes. */
+  lookAtWorkspaces() {
+    const places = JSON.stringify([[...this.terminals.keys()], [...this.agents.keys()]]);
+    if (places === this.places) return;
+    this.places = places;
+    clearTimeout(this.looking);
+    this.looking = setTimeout(() => this.readWorkspaces(), SETTLE_MS);
+  }
+
+  async readWorkspaces() {
+    try { this.workspaces = (await this.link.call('workspace_list')).result; this.changed('workspaces'); } catch { this.places = ''; }
+  }
 
   plant(node) {
     this.tree.set(node.path, { path: node.path, kind: node.kind, state: node.state, restarts: node.restarts, mailbox: node.mailbox });
@@ -75,12 +117,12 @@ export class Store extends EventTarget {
     this.loaded.add(what); this.changes.add(what);
     if (this.scheduled) return;
     this.scheduled = true;
-    const tell = () => { this.scheduled = false; const all = new Set(this.changes); this.changes.clear(); for (const listener of [...this.listeners]) listener(all); };
+    const tell = () => { this.scheduled = false; const all = new Set(this.changes); this.changes.clear(); if (all.has('terminals') || all.has('agents')) this.lookAtWorkspaces(); for (const listener of [...this.listeners]) listener(all); };
     document.visibilityState === 'visible' ? requestAnimationFrame(tell) : setTimeout(tell, 250);
   }
 
   /** Call ``listener(changes)`` now and after each change, until the returned function is called. */
-  watch(listener) { this.listeners.add(listener); listener(new Set(['terminals', 'agents', 'requests', 'queues', 'tree', 'status'])); return () => this.listeners.delete(listener); }
+  watch(listener) { this.listeners.add(listener); listener(new Set(PARTS)); return () => this.listeners.delete(listener); }
 
   agent(handle) { for (const agent of this.agents.values()) if (agent.handle === handle) return agent; return null; }
   openRequests() { return [...this.requests.values()].sort((a, b) => a.created < b.created ? -1 : 1); }
@@ -104,3 +146,6 @@ export function terminalState(terminal) {
   if (terminal.last_exit) return { tone: 'warn', word: `exit ${terminal.last_exit}`, what: terminal.last?.cmd ?? '', since: terminal.last_cmd_at };
   return { tone: 'good', word: 'is ready', what: '', since: terminal.last_cmd_at ?? terminal.started_at };
 }
+
+export const TASK = { pending: 'good', waiting: 'warn', running: 'busy', completed: 'done', failed: 'bad', cancelled: 'off' };
+export const REPLY = { pending: 'busy', replied: 'done', failed: 'bad', interrupted: 'warn', cancelled: 'off', limited: 'warn', lost: 'bad' };

@@ -1,0 +1,212 @@
+"""The views of coordination in a browser: canvases, groups, inboxes, queues, workflows."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.resources.waiting import until
+from tests.web.browser import DESK, PHONE, Window, log_in, needs_chromium
+from tests.web.studio import Studio
+
+pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
+
+on_both = pytest.mark.parametrize("form", [DESK, PHONE], ids=["desk", "phone"])
+"""For tests of a whole way through the page, once on a desk and once on a phone."""
+
+
+def fits(window: Window) -> None:
+    """Check that nothing is wider than the window."""
+    wide = (
+        "document.documentElement.scrollWidth > innerWidth || main.scrollWidth > main.clientWidth"
+    )
+    assert not window.page.evaluate(wide)
+    window.check()
+
+
+@on_both
+def test_a_section_is_edited_and_another_writers_change_is_not_overwritten(
+    studio: Studio, browser: Browser, form: dict[str, Any]
+) -> None:
+    window = log_in(browser, studio.daemon, form)
+    window.page.get_by_role("link", name="plan").click()
+    part = window.page.get_by_role("region", name="Goals")
+    part.get_by_role("button", name="Edit").click()
+    part.get_by_role("textbox").fill("- ship\n- of the page")
+    rev = studio.goals()["rev"]
+    written = {"name": "plan", "section": "Goals", "content": "- of ada", "if_rev": rev}
+    studio.call("canvas_write_section", **written, from_handle="ada")
+    expect(part.get_by_role("alert")).to_contain_text("ada has written this section")
+    part.get_by_role("button", name="Save").click()
+    expect(window.page.locator("#toasts")).not_to_contain_text("saved")
+    expect(part.get_by_role("alert")).to_contain_text("- of ada")
+    assert studio.goals()["text"] == "- of ada"
+    part.get_by_role("button", name="Keep mine").click()
+    part.get_by_role("button", name="Save").click()
+    expect(part.locator("pre")).to_have_text("- ship\n- of the page")
+    assert studio.goals()["text"] == "- ship\n- of the page"
+    assert "- ship\n- of the page" in studio.plan.read_text()
+    fits(window)
+
+
+def test_the_others_text_can_be_taken_and_other_sections_change_meanwhile(
+    studio: Studio, browser: Browser
+) -> None:
+    window = log_in(browser, studio.daemon)
+    window.go("/c/plan")
+    part = window.page.get_by_role("region", name="Goals")
+    part.get_by_role("button", name="Edit").click()
+    part.get_by_role("textbox").fill("mine")
+    studio.call("canvas_append_to_section", name="plan", section="Log", text="more")
+    expect(window.page.get_by_role("region", name="Log").locator("pre")).to_contain_text("more")
+    expect(part.get_by_role("textbox")).to_have_value("mine")
+    studio.plan.write_text(studio.plan.read_text().replace("- ", "* "))
+    part.get_by_role("button", name="Take theirs").click()
+    expect(part.get_by_role("textbox")).to_have_value(re.compile(r"^\* "))
+    window.page.keyboard.press("Escape")
+    window.page.get_by_role("button", name="+ Section").click()
+    window.page.keyboard.type("Risks")
+    window.page.keyboard.press("Tab")
+    window.page.keyboard.type("none")
+    window.page.get_by_role("button", name="Add").click()
+    expect(window.page.get_by_role("region", name="Risks").locator("pre")).to_have_text("none")
+    assert "## Risks\n\nnone" in studio.plan.read_text()
+    window.check()
+
+
+@on_both
+def test_a_group_gets_an_order_and_shows_its_replies(
+    studio: Studio, browser: Browser, form: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    name = f"g-{request.node.callspec.id}"
+    window = log_in(browser, studio.daemon, form)
+    studio.call("group_spawn_mixed", group=name, preset="pair")
+    window.page.get_by_role("link", name=name).click()
+    members = window.page.get_by_role("region", name="Members")
+    expect(members.locator("a.row")).to_have_count(2)
+    window.page.get_by_label("Order to all members").fill("SAY from the page")
+    window.page.get_by_role("button", name="Send to all").click()
+    replies = window.page.get_by_role("list", name="Replies")
+    expect(replies.locator("pre", has_text="from the page")).to_have_count(2)
+    expect(replies.locator(".chip.done", has_text="replied")).to_have_count(2)
+    fits(window)
+    window.page.get_by_role("button", name="Dissolve").click()
+    window.page.get_by_role("button", name="Yes").click()
+    expect(window.page.get_by_text("there is no such group")).to_be_visible()
+    window.go("/")
+    window.page.wait_for_selector(".cols")
+    expect(window.page.get_by_role("link", name=name)).to_have_count(0)
+    window.check()
+
+
+@on_both
+def test_messages_to_a_person_are_shown_and_acknowledged(
+    studio: Studio, browser: Browser, form: dict[str, Any]
+) -> None:
+    window, other = log_in(browser, studio.daemon, form), log_in(browser, studio.daemon)
+    studio.send("human", "the tests pass\n<b>now</b>", sender="ada")
+    for each in (window, other):
+        expect(each.page.get_by_role("region", name="Messages to you")).to_contain_text("ada")
+    window.go("/m/human")
+    shown = window.page.locator(".letter", has_text="the tests pass")
+    expect(shown.first.locator(".said")).to_have_text("the tests pass\n<b>now</b>")
+    expect(shown.first.locator(".dot.bad")).to_have_count(1)
+    fits(window)
+    window.page.get_by_role("button", name="Mark all as read").click()
+    expect(shown.first.locator(".dot.off")).to_have_count(1)
+    assert studio.call("inbox_read")["messages"] == []
+    window.go("/")
+    window.page.wait_for_selector(".cols")
+    expect(window.page.get_by_role("region", name="Messages to you")).to_have_count(0)
+    window.check()
+
+
+def test_the_inbox_of_another_is_read_without_a_reader_and_written_to(
+    studio: Studio, browser: Browser
+) -> None:
+    studio.call("inbox_read", from_handle="bob")
+    studio.send("bob", "first", sender="ada")
+    window = log_in(browser, studio.daemon)
+    window.page.keyboard.press("i")
+    window.page.get_by_role("link", name="bob").click()
+    expect(window.page.locator(".letter .said")).to_have_text("first")
+    window.page.get_by_label("Message to bob").fill("second")
+    window.page.keyboard.press("Control+Enter")
+    expect(window.page.locator(".letter")).to_have_count(2)
+    expect(window.page.locator(".letter").first).to_contain_text("human")
+    sent = studio.call("handoff", target_handle="bob", context="third", from_handle="ada")
+    assert (sent["status"], sent["position"]) == ("queued", 2)
+    expect(window.page.locator(".letter")).to_have_count(3)
+    fits(window)
+
+
+@on_both
+def test_a_workflow_asks_and_ends(studio: Studio, browser: Browser, form: dict[str, Any]) -> None:
+    window = log_in(browser, studio.daemon, form)
+    studio.call("workflow_trust")
+    id_ = studio.release("1.2")
+    window.page.locator(f'a[href="#/w/{id_}"]').click()
+    expect(window.page.get_by_role("heading", name="release")).to_be_visible()
+    expect(window.page.locator("dl.facts")).to_contain_text('"version": "1.2"')
+    window.go("/")
+    ask = window.page.locator(".ask", has_text="Publish 1.2?")
+    ask.get_by_label("yes").check()
+    window.page.wait_for_timeout(450)  # an answer that has just appeared takes no click
+    ask.get_by_role("button", name="Answer").click()
+    until(lambda: bool(studio.call("workflow_status", workflow_id=id_)["ended"]), "its end")
+    window.go(f"/w/{id_}")
+    expect(window.page.locator("dl.facts")).to_contain_text('"1.2: yes"')
+    fits(window)
+
+
+def test_a_workflow_is_cancelled_and_retried(studio: Studio, browser: Browser) -> None:
+    studio.call("workflow_trust")
+    id_ = studio.release("1.3")
+    window = log_in(browser, studio.daemon)
+    window.go(f"/w/{id_}")
+    window.page.get_by_role("button", name="Cancel").click()
+    expect(window.page.locator(".head")).to_contain_text("cancelled")
+    window.page.get_by_role("button", name="Resume").click()
+    expect(window.page.locator(".head")).to_contain_text("running")
+    window.page.get_by_role("button", name="Cancel").click()
+    expect(window.page.locator(".head")).to_contain_text("cancelled")
+    window.check()
+
+
+@on_both
+def test_a_queue_is_paused_and_shows_its_tasks(
+    studio: Studio, browser: Browser, form: dict[str, Any]
+) -> None:
+    window = log_in(browser, studio.daemon, form)
+    window.page.locator('a[href="#/q/builds"]').click()
+    window.page.get_by_role("button", name="Pause").click()
+    expect(window.page.locator(".head")).to_contain_text("paused")
+    studio.call("enqueue", queue="builds", payload="SAY built", key=str(form["viewport"]))
+    expect(window.page.locator("a.row", has_text="pending")).to_have_count(1)
+    window.page.get_by_role("button", name="Resume").click()
+    expect(window.page.locator("a.row", has_text="pending")).to_have_count(0)
+    expect(window.page.locator("a.row", has_text="completed")).not_to_have_count(0)
+    fits(window)
+
+
+@on_both
+def test_workspaces_are_listed_with_their_shells(
+    studio: Studio, browser: Browser, form: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    name = f"w-{request.node.callspec.id}"
+    window = log_in(browser, studio.daemon, form)
+    studio.call("workspace_create", workspace=name)
+    shell_id = studio.call("shell_open", workspace=name, name="main")["shell_id"]
+    part = window.page.get_by_role("region", name="Workspaces")
+    shell = part.get_by_role("listitem").filter(has_text=name).get_by_role("link", name="main")
+    expect(shell).to_be_visible()
+    fits(window)
+    shell.click()
+    window.wait("name => app.current?.name === name", shell_id)
+    studio.call("shell_close", shell=shell_id)
+    window.go("/")
+    expect(shell).to_have_count(0)
+    window.check()
