@@ -91,6 +91,11 @@ class Window:
     def wait_live(self) -> None:
         self.page.wait_for_selector("#link.up")
 
+    def wait_typing(self) -> None:
+        """Wait until the terminal that is shown takes keys, after a lost connection."""
+        self.wait_live()
+        self.wait("app.current.stream.channel !== null")
+
     def check(self) -> None:
         """Check that the policy was never violated and nothing was reported as an error."""
         assert self.page.evaluate("window.violations") == []
@@ -98,10 +103,12 @@ class Window:
 
 
 @contextmanager
-def chromium(*more: str, ignore: list[str] | None = None) -> Iterator[Browser]:
+def chromium(*more: str) -> Iterator[Browser]:
+    # Playwright switches the back/forward cache off, which people's browsers have.
+    ignored = ["--disable-back-forward-cache"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=[*FLAGS, *more], ignore_default_args=ignore
+            executable_path=CHROMIUM, args=[*FLAGS, *more], ignore_default_args=ignored
         )
         yield browser
         browser.close()

@@ -15,7 +15,7 @@ from tests.e2e.conftest import NewTerminal
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import Team
 from tests.web.axe import axe_source
-from tests.web.browser import PHONE, address, chromium, log_in, needs_chromium, open_window
+from tests.web.browser import PHONE, address, log_in, needs_chromium, open_window
 
 pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
 
@@ -131,19 +131,23 @@ def cross_over(window: Any) -> None:
 
 @pytest.mark.parametrize("lose", [cut_socket, cross_over])
 def test_a_lost_connection_continues_where_it_was(
-    daemon: DaemonProcess, new_terminal: NewTerminal, lose: Callable[[Any], None]
+    daemon: DaemonProcess,
+    browser: Browser,
+    new_terminal: NewTerminal,
+    lose: Callable[[Any], None],
 ) -> None:
     terminal = new_terminal()
-    with chromium(ignore=["--disable-back-forward-cache"]) as browser:
-        window = log_in(browser, daemon)
-        window.open_terminal(terminal.name)
-        daemon.call("term_run", name=terminal.name, cmd=COUNT, until="started")
-        window.wait_text("line-5")
-        lose(window)
-        window.wait_live()
-        window.wait_text("line-60")
-        assert lines_of(window.text()) == [f"line-{number}" for number in range(1, 61)]
-        window.check()
+    window = log_in(browser, daemon)
+    window.open_terminal(terminal.name)
+    daemon.call("term_run", name=terminal.name, cmd=COUNT, until="started")
+    window.wait_text("line-5")
+    window.page.evaluate("window.isSame = true")
+    lose(window)
+    window.wait("window.isSame")  # nothing was loaded again
+    window.wait_live()
+    window.wait_text("line-60")
+    assert lines_of(window.text()) == [f"line-{number}" for number in range(1, 61)]
+    window.check()
 
 
 def test_a_daemon_that_is_killed_is_found_again(
@@ -158,7 +162,7 @@ def test_a_daemon_that_is_killed_is_found_again(
     own_daemon.kill()
     window.page.wait_for_selector("#link.down")
     own_daemon.start("--port", window.origin.rpartition(":")[2])
-    window.wait_live()
+    window.wait_typing()
     window.type("echo after-$((1+1))\r")
     window.wait_text("after-2")
     window.check()
