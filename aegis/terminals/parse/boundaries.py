@@ -26,6 +26,7 @@ import attrs
 
 from aegis.terminals.parse.keystrokes import Keystrokes
 from aegis.terminals.parse.osc133 import Mark
+from aegis.terminals.parse.probes import Probes
 
 INTERRUPTED = 130
 """The status of a line that a Ctrl-C dropped."""
@@ -164,6 +165,7 @@ class Boundaries:
         self.phase = Phase.STARTING
         self.skipped = 0
         self._keys = Keystrokes()
+        self._probes = Probes()
         self._number = 0
         self._open: int | None = None
         self._open_is_ours = False
@@ -196,7 +198,11 @@ class Boundaries:
 
     def can_submit(self) -> bool:
         """Return whether the shell is at a prompt with an empty line, as far as is known."""
-        return self.phase is Phase.PROMPT and self.typing is None and self.uncertain is None
+        return self.can_probe() and self.uncertain is None
+
+    def can_probe(self) -> bool:
+        """Return whether the shell is at a prompt where no line is known to be typed."""
+        return self.phase is Phase.PROMPT and self.typing is None
 
     def can_ask(self) -> bool:
         """Return whether the line may be empty and the line editor may be asked for it."""
@@ -209,7 +215,7 @@ class Boundaries:
 
     def asked(self) -> None:
         """Note that the line editor is asked for the length of its line."""
-        self._keys.probed()
+        self._probes.sent()
 
     def is_line_empty(self) -> bool:
         """Return whether keys sent now begin a line, at this prompt or the next."""
@@ -221,15 +227,17 @@ class Boundaries:
         assert self.can_submit()
         self.phase = Phase.SUBMITTED
         self._submission = True
+        self._probes.submitted()
         self._probed_submission = False
 
     def probed(self) -> None:
         """Note that the probe key is sent to the PTY."""
-        self._keys.probed()
+        self._probes.sent()
         self._probed_submission = self._submission
 
     def keys(self, writer: str, data: bytes) -> list[BoundaryEvent]:
         """Note that ``writer`` sends these bytes to the PTY."""
+        self._probes.typed()
         reading = self._open is None and self.phase is not Phase.STARTING
         self._keys.sent(writer, data, at_prompt=reading or self.phase is Phase.SECONDARY)
         if self._reports_starts or self.phase is not Phase.PROMPT:
@@ -298,7 +306,7 @@ class Boundaries:
         self._open_is_ours = self._submission and (mark.submitted or not self._keys.has_enter())
         writer = None
         if self._open_is_ours:
-            self._submission = False
+            self._submission_read()
         else:
             writer = self._keys.take_enter()
         self._keys.command_began()
@@ -344,10 +352,14 @@ class Boundaries:
     def _nothing_ran(self, mark: Mark) -> NothingRan:
         ours = self._submission and mark.submitted
         if ours:
-            self._submission = False
+            self._submission_read()
         else:
             self._keys.take_line_end()
         return NothingRan(submitted=ours, exit=mark.exit or 0, previous=self._last_exit)
+
+    def _submission_read(self) -> None:
+        self._submission = False
+        self._probes.submission_read()
 
     def _advance(self, number: int) -> None:
         self.skipped += number - self._number - 1 if self._number else 0
@@ -410,13 +422,14 @@ class Boundaries:
         return SecondaryPrompt(submitted=ours)
 
     def _line_report(self, length: int, *, rearmed: bool) -> list[BoundaryEvent]:
+        covers_all = self._probes.answered()
         if self.phase is Phase.RUNNING:
             lost = self.replaced() if rearmed else []
             if lost:
                 self.phase = Phase.RETURNING
             return [*lost, LineReport(length, rearmed=rearmed, at_prompt=False)]
         if self.phase is not Phase.SECONDARY:
-            self._keys.line_reported(length)
+            self._keys.line_reported(length, covers_all=covers_all)
         report = LineReport(length, rearmed=rearmed)
         if not (self.phase is Phase.SUBMITTED and self._probed_submission):
             return [report]

@@ -44,7 +44,6 @@ class Keystrokes:
         self._enters_ahead: list[str] = []
         self._in_paste = False
         self._half = b""
-        self._since_probe = False
         self._line = LineKeys()
 
     @property
@@ -86,7 +85,6 @@ class Keystrokes:
 
     def sent(self, writer: str, data: bytes, *, at_prompt: bool) -> None:
         """Note that ``writer`` sends ``data``; ``at_prompt``: no command runs that may read it."""
-        self._since_probe = True
         self._line.sent(data)
         data = self._half + data
         half = _HALF_PASTE_MARK.search(data)
@@ -160,16 +158,16 @@ class Keystrokes:
         if self._tail is None:
             self._tail = writer
 
-    def probed(self) -> None:
-        """Note that the probe key is sent: its answer covers all earlier keys."""
-        self._since_probe = False
+    def line_reported(self, length: int, *, covers_all: bool) -> None:
+        """Take a report that the line holds ``length`` characters.
 
-    def line_reported(self, length: int) -> None:
-        """Take the answer to a probe: the line holds ``length`` characters."""
+        ``covers_all``: the editor had read all keys by then; else the report says nothing of those
+        that came later.
+        """
+        if not covers_all:
+            return
         writer = self.typing or self.uncertain
         self._ahead = None
-        if self._since_probe:
-            return
         if length:
             self._line.is_not_empty()
         else:

@@ -11,7 +11,6 @@ from functools import partial
 import attrs
 import trio
 
-from aegis.terminals.parse.boundaries import Phase
 from aegis.terminals.shell.port import ShellPort
 
 READING_S = 1.0
@@ -38,20 +37,17 @@ class _Queued:
 class InputQueue:
     """Input for ``shell``. ``typed`` is called with keys as they are sent.
 
-    ``phase`` returns the phase of the shell, ``is_reading`` whether it has the text of a submission
-    that it has not answered.
+    ``is_reading`` returns whether the shell has the text of a submission that it has not answered.
     """
 
     def __init__(
         self,
         shell: ShellPort,
         typed: Callable[[str, bytes], None],
-        phase: Callable[[], Phase],
         is_reading: Callable[[], bool],
     ) -> None:
         self._shell = shell
         self._typed = typed
-        self._phase = phase
         self._is_reading = is_reading
         self._queue: list[_Queued] = []
         self._until = 0.0
@@ -98,5 +94,7 @@ class InputQueue:
         self._shell.write(data)
 
     def _signal(self, writer: str, send: Callable[[], bool], is_interrupt: bool) -> None:
-        if send() and is_interrupt and self._phase() is not Phase.RUNNING:
-            self._typed(writer, b"\x03")  # it drops the line, as Ctrl-C does
+        # It drops the line, as Ctrl-C does. Also while a command runs by the marks: the shell may
+        # be at its prompt already, and would end a line of its own.
+        if send() and is_interrupt:
+            self._typed(writer, b"\x03")

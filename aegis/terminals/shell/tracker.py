@@ -61,9 +61,9 @@ class Tracker:
         self._sent: msg.Submit | None = None
         self._command_start = 0
         self._pending: msg.Submit | None = None
-        self.input = InputQueue(shell, self._typed, lambda: self.phase, self._is_being_read)
+        self.input = InputQueue(shell, self._typed, self._is_being_read)
         self._incomplete = self._has_echo = False
-        self._drop = LineDrop(shell)
+        self._drop = LineDrop(shell, lambda: self._boundaries.asked())
         self._keyed = KeyedLines()
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
@@ -133,6 +133,7 @@ class Tracker:
         of a command.
         """
         self.editor_answered = False
+        self._boundaries.asked()
         self._shell.write(self.adapter.probe_key)
 
     def prompt_unseen(self) -> None:
@@ -171,7 +172,7 @@ class Tracker:
         """Type a command, now or once the line is known to be empty; or refuse it."""
         if self._boundaries.can_submit():
             self._send(submission)
-        elif self._boundaries.phase is bd.Phase.PROMPT and self._boundaries.typing is None:
+        elif self._boundaries.can_probe():
             self._pending = submission
             if self.adapter.probe_delay_s:
                 self._shell.look_again_after(self.adapter.probe_delay_s)
@@ -413,13 +414,9 @@ class Tracker:
             self._editor_reported(report)
         elif self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
             self._drop.again()
-        pending = self._pending
-        if pending is None:
-            return
-        if self._boundaries.can_submit():
-            self._send(pending)
-        else:
-            self._refuse(pending)
+        if self._pending is not None:
+            # Not submitted yet if the report was of an earlier probe, or a Ctrl-C came behind it.
+            self.submit(self._pending)
 
     def _editor_reported(self, report: bd.LineReport) -> None:
         self.editor_answered = True

@@ -240,10 +240,14 @@ ROUNDS = 3
 
 
 class LineDrop:
-    """Sends the keys that make the shell drop an incomplete text, until it is at its prompt."""
+    """Sends the keys that make the shell drop an incomplete text, until it is at its prompt.
 
-    def __init__(self, shell: ShellPort) -> None:
+    ``probed`` is called before each of them, because the hook answers it like a probe.
+    """
+
+    def __init__(self, shell: ShellPort, probed: Callable[[], None]) -> None:
         self._shell = shell
+        self._probed = probed
         self._keys: Iterator[bytes] = iter(())
 
     def begin(self, drops: tuple[bytes, ...]) -> None:
@@ -255,5 +259,6 @@ class LineDrop:
         """Send the next key, and have the tracker check later whether it worked."""
         keys = next(self._keys, b"")
         if keys:
+            self._probed()
             self._shell.write(keys)
             self._shell.look_again_after(PROBE_S)

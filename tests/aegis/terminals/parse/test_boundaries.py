@@ -432,6 +432,30 @@ def test_the_phase(steps: list[Step], phase: Phase) -> None:
             id="keys behind the probe",
         ),
         pytest.param(
+            [keys(b"\x03"), probe, keys(b"y\r", BOB), probe, report(1, 0)],
+            BOB,
+            None,
+            id="the report of the first of two probes",
+        ),
+        pytest.param(
+            [keys(b"\x03"), probe, keys(b"y\r\x03", BOB), probe, report(1, 0)],
+            None,
+            BOB,
+            id="a Ctrl-C between two probes",
+        ),
+        pytest.param(
+            [keys(b"\x03"), probe, keys(b"\x03", BOB), probe, report(1, 0), report(1, 0)],
+            None,
+            None,
+            id="the report of the second probe",
+        ),
+        pytest.param(
+            [begins(2), keys(b"x"), ends(3), prompt(3), probe, keys(b"\x0c", BOB), report(3, 0)],
+            None,
+            BOB,
+            id="a key behind the probe that leaves the line empty",
+        ),
+        pytest.param(
             [submit, keys(b"abc"), begins(2, s=True), ends(3, s=True), prompt(3)],
             None,
             ANN,
@@ -463,6 +487,26 @@ def test_a_typed_command_belongs_to_who_sent_its_enter(
 ) -> None:
     events = after_ready(steps)[1]
     assert [each.writer for each in events if isinstance(each, Started)] == writers
+
+
+def test_a_line_typed_between_two_probes_is_no_submission() -> None:
+    """The answer to the first probe came late: the line typed behind it was not read yet."""
+    boundaries, _ = after_ready([keys(b"\x03"), probe, keys(b"echo b\r", BOB), probe])
+    assert play([report(1, 0)], boundaries) == [LineReport(0)]
+    assert not boundaries.can_submit()
+    events = play([begins(2), ends(3), prompt(3), report(3, 0)], boundaries)
+    assert events[:2] == [Started(submitted=False, writer=BOB), Ended(0)]
+
+
+def test_a_submission_that_was_read_proves_that_no_earlier_probe_is_unanswered() -> None:
+    """A Ctrl-C flushed the first probe, so every report would count as one probe too old."""
+    boundaries, _ = after_ready([keys(b"\x03"), probe, keys(b"\x03"), ends(2, 130), prompt(2)])
+    play([keys(b"\x03"), probe, report(2, 0)], boundaries)
+    assert not boundaries.can_submit()
+    play([probe, report(2, 0)], boundaries)
+    play([submit, begins(3, s=True), ends(4, s=True), prompt(4)], boundaries)
+    play([keys(b"\x03"), probe, report(4, 0)], boundaries)
+    assert boundaries.can_submit()
 
 
 def test_numbers_that_never_came_are_counted() -> None:
