@@ -8,7 +8,7 @@ synced later, at the latest before a reader is answered.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -23,6 +23,7 @@ from aegis.inboxes.bodies import Bodies
 from aegis.inboxes.followers import Followers
 from aegis.inboxes.loading import Loaded, load_state, newest_messages
 from aegis.inboxes.rules import message_line, read_line
+from aegis.inboxes.settling import Settle, Settling
 from aegis.inboxes.state import InboxState
 from aegis.inboxes.unsynced import Arrival, Reader, Reading, Unsynced
 from aegis.journal.appender import Appender, Position
@@ -105,6 +106,7 @@ InboxMessage = (
     | WaitDeadline
     | ReadingDeadline
     | EndWait
+    | Settle
 )
 
 
@@ -121,6 +123,7 @@ class Inbox(Actor[InboxMessage]):
         self._waits = 0
         self._readings = 0
         self._unsynced = Unsynced()
+        self._settling = Settling(self._unsynced)
 
     async def setup(self) -> None:
         """Register the inbox and open the ledger. If the disk refuses, each request tries again."""
@@ -171,6 +174,10 @@ class Inbox(Actor[InboxMessage]):
             case EndWait():
                 if self._waiter is not None:
                     self._waiter.reply.fail(stopping())
+            case Settle():
+                self._settling.wait(self.defer(message))
+                if self._unsynced.deferred:
+                    self._appender.request_sync()
 
     # Delivering.
 
@@ -288,7 +295,7 @@ class Inbox(Actor[InboxMessage]):
             case FollowInbox():
                 self._follow(request, reply)
             case ReadInbox(unread=False, limit=limit):
-                self.context.start_soon(self._answer_all, limit, reply)
+                self._read_soon(self._answer_all, limit, reply)
             case ReadInbox(limit=limit):
                 self._bodies.answer(reply, self._state.unread(limit), _list)
             case WaitInbox(timeout=timeout):
@@ -315,6 +322,10 @@ class Inbox(Actor[InboxMessage]):
             reply.fail(error)
         else:
             reply.send(_list(messages))
+
+    def _read_soon(self, read: Callable[..., Awaitable[None]], *args: object) -> None:
+        self._settling.reading()
+        self.context.start_soon(self._settling.run, read, *args)
 
     def _wait(self, reply: Reply[MessageList], timeout: float) -> None:
         self._end_wait()
@@ -353,7 +364,7 @@ class Inbox(Actor[InboxMessage]):
         appender.start(self.context.start_soon)
         appender.on_outcome = self._settle
         self._appender = appender
-        self._bodies = Bodies(appender, self._flusher, self.context.start_soon)
+        self._bodies = Bodies(appender, self._flusher, self._read_soon)
         self._is_open = True
 
     def _report(self, loaded: Loaded) -> None:
@@ -393,6 +404,7 @@ class Inbox(Actor[InboxMessage]):
             self._refuse(error)
         if is_changed:
             self._followers.look(self._state)
+            self._settling.check()
             publish_change(self.context.system, resources.Inbox(self._handle))
 
     def _refuse(self, error: StorageError) -> None:

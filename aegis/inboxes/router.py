@@ -22,6 +22,7 @@ from actors.errors import root_cause
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.inboxes.handoffs import NoSessions, Sessions, agent_of, answer, delivery_of
 from aegis.inboxes.inbox import EndWait, Inbox, stopping
+from aegis.inboxes.settling import Settle
 from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
@@ -51,8 +52,11 @@ HUMAN = "human"
 SUFFIX = ".jsonl"
 """The suffix of an inbox's ledger, after the handle."""
 
+SETTLE_S = 5.0
+"""Seconds that an inbox has to answer its requests before it is stopped."""
+
 MAX_WAITING = 768
-"""The largest number of requests that wait for the start of one inbox: its mailbox's size."""
+"""The largest number of requests that wait for one inbox to start or stop: its mailbox's size."""
 
 
 @attrs.frozen(kw_only=True)
@@ -238,7 +242,7 @@ class InboxRouter(Actor[RouterMessage]):
             waiting.append((request, reply))
 
     def _inbox(self, key: str) -> Ref[Any] | None:
-        """Return the running inbox; None if it is not running, or still starting."""
+        """Return the running inbox; None if it is not running, or still starting or stopping."""
         if key in self._waiting:
             return None
         return self.context.system.registry.find("inbox", key)
@@ -287,17 +291,27 @@ class InboxRouter(Actor[RouterMessage]):
         await self._stop_inbox(key)
         for each in doomed:
             await self._stop_inbox(each)
+            if each in self._waiting:
+                continue  # it is used again: deleted later
             handle = self._handles.pop(each, None)
             if handle is not None:
                 with contextlib.suppress(OSError):  # tried again later
                     self._flusher.disk.unlink(self._directory / f"{handle}{SUFFIX}")
 
     async def _stop_inbox(self, key: str) -> None:
-        if self._inbox(key) is not None:
-            with contextlib.suppress(ActorError):  # it has ended by itself
-                await self.context.system.supervisor(self._supervisor).stop_child(
-                    self._handles[key]
-                )
+        """Stop the inbox after its last answer; start it again for requests that came meanwhile."""
+        inbox = self._inbox(key)
+        if inbox is None:
+            return
+        self._waiting[key] = []
+        with contextlib.suppress(ActorError):
+            await inbox.ask(Settle(), timeout=SETTLE_S)
+        with contextlib.suppress(ActorError):  # it has ended by itself
+            await self.context.system.supervisor(self._supervisor).stop_child(self._handles[key])
+        if self._waiting[key]:
+            await self._start_inbox(key)
+        else:
+            del self._waiting[key]
 
     def _refuse_waiting(self, key: str, error: ActorError) -> None:
         cause = root_cause(error)

@@ -78,6 +78,9 @@ class Unsynced:
         self.deferred = 0
         """The number of deferred arrivals: their sync may not have been requested."""
 
+    def __len__(self) -> int:
+        return len(self._queue)
+
     def __contains__(self, message_id: str) -> bool:
         return message_id in self._arrivals
 

@@ -118,7 +118,7 @@ class Ordeal:
             until(partial(self.is_idle, handle), f"{handle} is idle")
             order = f"TERM echo the-end-of-{handle}"
             self.daemon.call("handoff", target_handle=handle, context=order)
-            until(partial(self.has_said, handle, f"the-end-of-{handle}"), "the next one runs")
+            self.until_said(handle, f"the-end-of-{handle}")
             self.daemon.call("close", handle=handle)
         assert self.daemon.call("term_list")["of_agents"] == []
         until(lambda: agents_of(self.daemon) == [], "no process is left")
@@ -131,6 +131,14 @@ class Ordeal:
             self.call("interrupt", handle=handle)
             time.sleep(0.3)
         return is_idle
+
+    def until_said(self, handle: str, text: str) -> None:
+        try:
+            until(partial(self.has_said, handle, text), "the next one runs")
+        except AssertionError as error:
+            read = self.daemon.call("session_read", handle=handle, last_n=60)["result"]
+            lines = "\n".join(f"{each['seq']} {each['kind']} {each['fields']}" for each in read)
+            raise AssertionError(f"{error}: {self.team.info(handle)}\n{lines}") from None
 
     def has_said(self, handle: str, text: str) -> bool:
         return text in "\n".join(self.team.texts(handle))

@@ -497,5 +497,8 @@ def test_an_agent_that_is_killed_again_and_again_loses_its_own_replies_only(
     for pid in agents_of(grouped.daemon):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    # A turn that is sent to a dead process before its death is seen is interrupted.
+    for handle in handles.values():
+        grouped.is_in(handle, "dormant")
     grouped.broadcast(WHO)
     assert len(grouped.wait()["order"]) == 2

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 import trio
+import trio.testing
 
 from actors import System
 from aegis.errors import Unavailable
 from aegis.inboxes import router as module
 from aegis.inboxes.handoffs import NoSessions
 from aegis.inboxes.router import HandleSeen
-from aegis.protocol.inboxes import ReadInbox, ReleaseInbox
-from tests.aegis.inboxes.harness import open_inboxes, router, wake
+from aegis.protocol.inboxes import ReadInbox, Receipt, ReleaseInbox
+from tests.aegis.inboxes.harness import open_inboxes, router, stall_syncs, wake
 
 
 class Known(NoSessions):
@@ -48,6 +50,45 @@ async def test_the_inbox_of_a_closed_session_stops_and_keeps_its_messages(tmp_pa
         assert is_running(system, "pm")
         found = await ref.ask(ReadInbox(from_handle="build-1"))
         assert [each.id for each in found.messages] == ["w1"]
+
+
+async def test_no_request_meets_an_inbox_that_is_just_stopping(tmp_path: Path) -> None:
+    """Neither before the stop was asked for, nor meanwhile, nor after: nobody is told to retry."""
+    async with open_inboxes(tmp_path, sessions=Known()) as system:
+        ref = router(system)
+        await ref.ask(wake(0, "build-1"))
+        for turns in range(40):
+            receipts: list[Receipt] = []
+
+            async def send(number: int) -> None:
+                receipts.append(await ref.ask(wake(number, "build-1")))  # noqa: B023
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(send, 2 * turns + 1)
+                ref.tell(ReleaseInbox(handle="build-1"))
+                for _ in range(turns):
+                    await trio.lowlevel.checkpoint()
+                nursery.start_soon(send, 2 * turns + 2)
+            assert len(receipts) == 2
+        found = await ref.ask(ReadInbox(from_handle="build-1", limit=100))
+        assert {each.id for each in found.messages} == {f"w{number}" for number in range(81)}
+
+
+async def test_an_inbox_that_is_stopping_still_answers_its_senders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their messages are written and not synced yet when the session is closed."""
+    async with open_inboxes(tmp_path, sessions=Known()) as system:
+        ref = router(system)
+        await ref.ask(wake(0, "build-1"))
+        synced = stall_syncs(monkeypatch)
+        deferred = attrs.evolve(wake(2, "build-1"), defer_sync=True)
+        replies = [ref.send_request(each) for each in (wake(1, "build-1"), deferred)]
+        ref.tell(ReleaseInbox(handle="build-1"))
+        await trio.testing.wait_all_tasks_blocked()
+        synced.set()
+        await has_stopped(system, "build-1")
+        assert [(await each.wait()).status for each in replies] == ["queued", "queued"]
 
 
 async def test_the_inbox_of_a_dropped_session_is_deleted(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,8 @@ from aegis.errors import InvalidRequest, NotFound, StorageError, Unavailable
 from aegis.inboxes import inbox
 from aegis.inboxes import router as inbox_router
 from aegis.inboxes.router import HandleSeen
-from aegis.journal.flusher import Done, Flusher, Forget, StartSoon
 from aegis.protocol.inboxes import Handoff, ReadInbox, WaitInbox
-from tests.aegis.inboxes.harness import open_inboxes, router, wake
+from tests.aegis.inboxes.harness import open_inboxes, router, stall_syncs, wake
 
 
 async def test_a_delivered_message_is_read_until_it_is_acknowledged(tmp_path: Path) -> None:
@@ -201,22 +199,7 @@ async def test_many_senders_share_syncs_and_lose_nothing(tmp_path: Path) -> None
 
 @pytest.fixture
 def stalled_disk(monkeypatch: pytest.MonkeyPatch) -> trio.Event:
-    """Nothing is synced until the event is set; opening a file is not held up."""
-    moves_again = trio.Event()
-    begin = Flusher.begin_fdatasync
-
-    def stalled(
-        flusher: Flusher, fd: int, began: Callable[[], object], done: Done, start_soon: StartSoon
-    ) -> Forget:
-        async def later() -> None:
-            await moves_again.wait()
-            begin(flusher, fd, began, done, start_soon)
-
-        start_soon(later)
-        return lambda: None
-
-    monkeypatch.setattr(Flusher, "begin_fdatasync", stalled)
-    return moves_again
+    return stall_syncs(monkeypatch)
 
 
 @pytest.mark.parametrize(("limit", "most"), [("MAX_ARRIVING", 3), ("MAX_ARRIVING_CHARS", 15)])
