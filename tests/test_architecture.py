@@ -60,6 +60,7 @@ COMMON = (
         "aegis.directories",
         "aegis.path_text",
         "aegis.shown_text",
+        "aegis.hidden_urls",
     ),
 )
 """Parts that every primitive may import."""
@@ -110,6 +111,7 @@ LAW: list[Rule] = [
     ),
     ("aegis.path_text", ()),
     ("aegis.shown_text", ()),
+    ("aegis.hidden_urls", ()),
     ("aegis.settings", ()),
     ("aegis.announcement", ("aegis.path_text",)),
     ("aegis.clock", ()),
@@ -170,7 +172,10 @@ LAW: list[Rule] = [
     ("aegis.processes.guarded.guard", ()),
     (
         "aegis.processes*",
-        ("aegis.clock", "aegis.errors", "aegis.path_text", "aegis.processes", "aegis.protocol"),
+        (
+            *("aegis.clock", "aegis.errors", "aegis.hidden_urls", "aegis.path_text"),
+            *("aegis.processes", "aegis.protocol"),
+        ),
     ),
     (
         "aegis.lifecycle*",

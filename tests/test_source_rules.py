@@ -20,7 +20,8 @@ ONLY_IN = {
     "trio.lowlevel.spawn_system_task": set[str](),
     "time.sleep": {
         "actors/faults.py",
-        "aegis/client/blocking/agent_streams.py",  # has no loop to block
+        "aegis/client/blocking/agent_streams.py",
+        "aegis/client/blocking/request_stream.py",  # has no loop to block
         "aegis/client/blocking/session.py",  # nor has this
         "aegis/daemon_process.py",  # before the loop begins
     },

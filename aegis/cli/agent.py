@@ -16,7 +16,7 @@ from aegis.cli.printing.formatting import (
     print_notice,
     table,
 )
-from aegis.cli.printing.transcript import transcript_lines
+from aegis.cli.printing.transcript import status_of, transcript_lines
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -178,6 +178,38 @@ def _show_transcript(agent: str, reply: Mapping[str, Any], *, is_newest: bool) -
         print_notice(f"↳ there are more: aegis-actors agent read {agent} --since {seq}")
 
 
+@verb(
+    flag("--follow", help="Print what follows until the agent releases the command."),
+    argument("agent"),
+    argument("command"),
+)
+def output(daemon: Daemon, agent: str, command: str, follow: bool) -> None:
+    """Show the output of COMMAND, which AGENT has its session run, also after its release.
+
+    `term list` has the ids of open commands, `agent read --json` those of all.
+    """
+    if follow:
+        from aegis.cli.live.agent_following import follow_command
+
+        follow_command(daemon, agent, command)
+        return
+    reply = daemon.call("agent_output", handle=agent, command=command)
+    daemon.show(reply, lambda: _show_output(reply))
+
+
+def _show_output(reply: Mapping[str, Any]) -> None:
+    if reply["begin"]:
+        print_notice(f"↳ the first {reply['begin']} bytes are no longer kept")
+    text = reply["output"] + reply["line"]
+    if text:
+        print_lines(escaped(text.removesuffix("\n")))
+    if not reply["has_ended"]:
+        where = f"{reply['handle']} {reply['id']}"
+        print_notice(f"↳ it is running; follow it with: agent output --follow {where}")
+    else:
+        print_notice(f"↳ {status_of(reply)}")
+
+
 @verb(argument("agent"))
 def diff(daemon: Daemon, agent: str) -> None:
     """Show what changed in the checkout of AGENT since it began, by anyone."""
@@ -293,6 +325,7 @@ An agent works in the background and is woken by messages to its handle.""",
         "show": show,
         "send": send,
         "read": read,
+        "output": output,
         "diff": diff,
         "usage": usage,
         "interrupt": interrupt,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-_COMMANDS_HEAD = ["agent", "terminal", "command, shown by: agent read AGENT"]
+_COMMANDS_HEAD = ["agent", "terminal", "command, shown by: agent output AGENT TERMINAL"]
 
 _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers", "cwd"]
 

@@ -25,8 +25,8 @@ AgentState = Literal[
 ``stale``: it has needed input for a long time. ``exited``: its program has ended.
 """
 
-BlockedKind = Literal["permission", "question", "elicitation", "login", "limit"]
-"""The kind of a request, or ``limit``."""
+BlockedKind = Literal["permission", "question", "elicitation", "auth", "limit"]
+"""The kind of a request, with ``auth`` for a login, as terminal agents report it; or ``limit``."""
 
 
 @attrs.frozen(kw_only=True)

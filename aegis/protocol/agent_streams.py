@@ -6,12 +6,11 @@ from typing import Any
 
 import attrs
 
+from aegis.protocol.agent_commands import COMMAND_PATTERN, COMMAND_RULE
 from aegis.protocol.agents import HANDLE, AgentInfo, TranscriptEntry
 from aegis.protocol.command import Command, between, described, matching
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 from aegis.protocol.output import MAX_CURSOR
-
-COMMAND_PATTERN = "term_[0-9]{1,9}_[0-9]{1,9}"
 
 
 @attrs.frozen(kw_only=True)
@@ -75,13 +74,13 @@ class StreamAgentCommand(Command[Any]):
     It begins with the output that is kept. Text is without escape sequences, and of a line that is
     redrawn only the last state counts; text that is no longer kept is a gap, in bytes. The stream
     ends with ``closed`` when the agent releases the command. It can lack what was printed just
-    before; the transcript has it. ``aegis_term_list`` has the ids. A session may follow its own
+    before; ``agent_output`` has it. ``aegis_term_list`` has the ids. A session may follow its own
     commands, and those of sessions that it spawned.
     """
 
     handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)
     command: str = attrs.field(
-        validator=matching(COMMAND_PATTERN, "an id of `of_agents` in aegis_term_list"),
+        validator=matching(COMMAND_PATTERN, COMMAND_RULE),
         metadata=described("The id of the command."),
     )
 

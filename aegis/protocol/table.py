@@ -7,6 +7,7 @@ the shell answers it. ``docs/how-to/develop.md`` lists the other files.
 from __future__ import annotations
 
 from aegis.protocol import (
+    agent_commands,
     agents,
     broadcast,
     canvases,
@@ -354,6 +355,16 @@ COMMANDS: tuple[Entry, ...] = (
         read_only=True,
         operator=True,
         errors=("not_found", "invalid_request", "unavailable"),
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
+        name="agent_output",
+        owner=Owner.AGENTS,
+        command=agent_commands.ReadAgentOutput,
+        reply=agent_commands.AgentOutput,
+        read_only=True,
+        operator=True,
+        errors=("not_found", "storage"),
         remedy=CALL_AGAIN,
     ),
     Entry(

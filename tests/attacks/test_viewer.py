@@ -137,6 +137,7 @@ with what a window would answer left out: `tests/e2e/test_attach.py` tries that.
 
 OF_AGENTS = {
     *(f"agent {verb}" for verb in ("launch", "fork", "list", "profiles", "show", "send", "read")),
+    "agent output",
     *(
         f"agent {verb}"
         for verb in ("interrupt", "rename", "restart", "set", "stop", "meta", "usage", "diff")

@@ -34,7 +34,7 @@ def blocked_by_login(team: Team, profile: str = "asks") -> tuple[str, dict[str, 
     team.is_in(handle, "blocked")
     request = open_request(team)
     assert (request["kind"], request["handle"]) == ("login", handle)
-    assert team.info(handle)["blocked"]["kind"] == "login"
+    assert team.info(handle)["blocked"]["kind"] == "auth"
     assert "no valid login" in team.info(handle)["reason"]
     return handle, request
 

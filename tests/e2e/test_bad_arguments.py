@@ -213,6 +213,8 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     "spawn.workspace": [("a b", "1 to 64"), ("nowhere", "no workspace"), (5, "text")],
     "agent_launch.cmd": [("", "empty"), (" \n", "empty"), ("x" * 16_385, "16384"), (5, "text")],
     "agent_launch.handle": [("a b", "1 to 64"), ("human", "reserved"), (5, "text")],
+    "agent_output.command": [("term_1", "an id of"), ("../x", "an id of"), (5, "text"), (None, "")],
+    "agent_output.cursor": [(-1, "an offset"), ("0", "whole number")],
     "agent_launch.workspace": [("a b", "1 to 64"), ("nowhere", "no workspace"), (5, "text")],
     **{
         f"{command}.group": [("a b", "1 to 64"), (5, "text"), (None, "")]
@@ -232,6 +234,7 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
                 "agent_resume",
                 "agent_fork",
                 "agent_diff",
+                "agent_output",
                 "agent_purge",
             ),
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -255,3 +255,42 @@ async def test_streams_of_both_clients_show_what_is_open_and_each_change(tmp_pat
                 return [each.id for each in client.requests.list(state="closed").requests]
 
         assert await trio.to_thread.run_sync(blocking) == [first.id, second.id]
+
+
+@pytest.mark.long
+async def test_the_blocking_client_yields_what_is_open_and_then_each_change(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as here:
+        first = await here.open()
+        root = here.daemon.root
+
+        def seen(then: Mapping[str, Callable[[], object]]) -> list[tuple[str, str]]:
+            found: list[tuple[str, str]] = []
+            with aegis.connect_sync(root) as client, aegis.connect_sync(root) as other:
+                watching = client.requests.watch()
+                assert next(watching) == OpenRequestsItem(open=[first.id])
+                for item in watching:
+                    assert isinstance(item, RequestItem)
+                    found.append((item.request.id, item.request.state))
+                    if len(found) == 1:
+                        other.requests.answer(first.id, first.digest, "deny")
+                    elif item.request.state == "withdrawn":
+                        break
+                    else:
+                        then[item.request.state]()
+            return found
+
+        second: list[str] = []
+
+        def open_second() -> None:
+            second.append(trio.from_thread.run(here.open, "k2").id)
+
+        def withdraw() -> None:
+            trio.from_thread.run(here.withdraw)
+
+        states = await trio.to_thread.run_sync(seen, {"answered": open_second, "open": withdraw})
+        assert states == [
+            *((first.id, "open"), (first.id, "answered")),
+            *((second[0], "open"), (second[0], "withdrawn")),
+        ]

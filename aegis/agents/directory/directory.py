@@ -34,11 +34,12 @@ from aegis.agents.directory.following import (
     visible_to,
 )
 from aegis.agents.directory.message_rights import count_spawns
+from aegis.agents.directory.messages import DirectoryMessage, OnSession, Reaching
 from aegis.agents.directory.openings import Openings
+from aegis.agents.directory.outputs import AgentOutputs
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.renaming import rename, show_renamed
 from aegis.agents.directory.replies import (
-    Asked,
     changed_member,
     check_reach,
     closed_info,
@@ -51,6 +52,7 @@ from aegis.agents.directory.spawning import Opening, Spawning
 from aegis.agents.directory.subtree import session_subtree
 from aegis.agents.drivers.harness import Permission
 from aegis.agents.sessions.changes import ChangeSettings
+from aegis.agents.sessions.command_outputs import CommandOutputs
 from aegis.agents.sessions.state_reports import SessionClosed
 from aegis.errors import (
     AegisError,
@@ -61,39 +63,12 @@ from aegis.errors import (
 )
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
+from aegis.protocol.agent_commands import ReadAgentOutput
 from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
 from aegis.protocol.meta import GetMeta
 from aegis.protocol.requests import FindAnswerer
 
 log = structlog.get_logger("aegis.agents")
-
-OnSession = api.CloseAgent | api.InterruptAgent | api.RestartAgent | api.ShowAgent | api.ReadSession
-
-Reaching = OnSession | FollowSession | FollowAgentCommand | api.RenameAgent
-
-DirectoryMessage = (
-    Opening
-    | api.ReadUsage
-    | api.DiffAgent
-    | api.ListSessions
-    | api.SetAgent
-    | api.CloseWorkspaceAgents
-    | api.ListWorkspaceAgents
-    | api.ListAgentCommands
-    | api.CloseAgent
-    | api.InterruptAgent
-    | api.RestartAgent
-    | api.ShowAgent
-    | api.ReadSession
-    | api.RenameAgent
-    | FollowAgents
-    | FollowSession
-    | FollowAgentCommand
-    | Asked
-    | SessionClosed
-    | api.ToolsListed
-    | Down
-)
 
 
 class AgentDirectory(Actor[DirectoryMessage]):
@@ -178,6 +153,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 roster, programs = self._ledger.roster, self._programs
                 known = partial(self._ledger.inboxes, self._inboxes)
                 self.reply(message, reply_to(message, roster, programs, known))
+            case ReadAgentOutput(handle=handle):
+                member, reply = self._ledger.roster.get(handle), self.defer(message)
+                self.context.start_soon(self._outputs(member).answer, message, reply)
             case api.SetAgent():
                 self.context.start_soon(self._set, message, self.defer(message))
             case api.ListWorkspaceAgents():
@@ -421,6 +399,15 @@ class AgentDirectory(Actor[DirectoryMessage]):
         else:
             files, reply = self._directory / member.id, self.defer(message)
             self.context.start_soon(follow_ended, member, files, self._flusher, message, reply)
+
+    def _outputs(self, member: Member) -> AgentOutputs:
+        return AgentOutputs(
+            system=self.context.system,
+            subtree=f"{self._supervisor}/{member.id}",
+            member=member,
+            stored=CommandOutputs(self._directory / member.id, self._flusher),
+            commands=lambda: self._board.commands,
+        )
 
     def _check_reach(self, message: Reaching, member: Member) -> None:
         """Raise ``Forbidden`` if the calling session may not do this to ``member``."""

@@ -31,10 +31,12 @@ from aegis.agents.profiles.profile import (
     refuse_start,
     secret_names,
 )
+from aegis.agents.sessions.command_outputs import CommandOutputs
 from aegis.agents.sessions.session import DRIVER, MakeDriver
 from aegis.agents.sessions.steps import StartDriver
 from aegis.configuration.sections import Configuration
 from aegis.errors import NotFound, Unavailable
+from aegis.journal.flusher import Flusher
 from aegis.path_text import path_of_text
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.tool_sets import Offer
@@ -119,14 +121,15 @@ class Programs:
         if refusal is not None:
             raise Unavailable(refusal)
 
-    def driver_of(self, member: Member, directory: Path) -> MakeDriver:
+    def driver_of(self, member: Member, directory: Path, flusher: Flusher) -> MakeDriver:
         """Return the maker of the drivers of a session, with files in ``directory``."""
-        return partial(self._driver, member, directory)
+        return partial(self._driver, member, directory, CommandOutputs(directory, flusher))
 
     async def _driver(
         self,
         member: Member,
         directory: Path,
+        outputs: CommandOutputs,
         launch: int,
         start: StartDriver,
         owner: Ref[Any],
@@ -165,6 +168,7 @@ class Programs:
                 cwd=path_of_text(member.cwd),
                 environment=plan.command_environment(secret_names(profile)),
                 scan=self.scan,
+                outputs=outputs,
                 open_files=self.open_files,
             )
         )

@@ -65,7 +65,7 @@ def session_subtree(
         identity=identity,
         directory=directory,
         settings=settings_of(member, profile, programs.counters, roster),
-        make_driver=programs.driver_of(member, directory),
+        make_driver=programs.driver_of(member, directory, flusher),
         processes=f"{above}/{member.id}/processes",
         flusher=flusher,
         on_change=on_change,

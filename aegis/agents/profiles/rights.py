@@ -54,6 +54,7 @@ CLASSES: Mapping[str, CommandClass] = {
                 "agent_usage",
                 "agent_purge",
                 "agent_diff",
+                "agent_output",
                 "agent_launch",
                 "agent_resume",
                 "agent_fork",

@@ -24,7 +24,7 @@ from aegis.clock import utc_now
 from aegis.errors import AegisError
 from aegis.names import shorten
 from aegis.protocol.agent_events import RequestOpened
-from aegis.protocol.agents import Blocked
+from aegis.protocol.agents import Blocked, BlockedKind
 from aegis.protocol.requests import AnswerReceived, ApplyAnswer, OpenRequest, WithdrawRequests
 
 log = structlog.get_logger("aegis.agents")
@@ -72,7 +72,8 @@ class RequestsOut:
         """Show a request to people."""
         key = key_of(launch, event.id)
         title = shorten(title_of(event), 200)
-        self._open[key] = Blocked(kind=event.kind, request_id="", title=title, since=utc_now())
+        kind: BlockedKind = "auth" if event.kind == "login" else event.kind
+        self._open[key] = Blocked(kind=kind, request_id="", title=title, since=utc_now())
         request = OpenRequest(
             owner=self._path,
             handle=self._identity.handle,

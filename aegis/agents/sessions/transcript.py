@@ -11,7 +11,6 @@ session is restored from the current file alone.
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -25,6 +24,7 @@ from aegis.agents.sessions.carried import carried, restored
 from aegis.agents.sessions.past import Past
 from aegis.agents.sessions.transcript_files import Folded, Shown, fold
 from aegis.errors import StorageError
+from aegis.hidden_urls import hide_session_urls
 from aegis.journal.appender import Appender, Position
 from aegis.journal.disk import Disk, shown
 from aegis.journal.flusher import Flusher
@@ -36,10 +36,7 @@ log = structlog.get_logger("aegis.agents")
 TRANSCRIPT = "transcript.jsonl"
 """The name of the file, in the directory of its session."""
 
-HIDDEN = "\u2039secret\u203a"
-
 _URL_BYTES = b"/mcp/s/"
-_SESSION_URL = re.compile(r"(/mcp/s/)[^\s/\"'<>\\]+")
 
 MAX_ENTRY_BYTES = 1024 * 1024
 """The longest stored entry."""
@@ -300,7 +297,7 @@ def _line(seq: int, entry: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]
 def _scrubbed(value: Any) -> Any:
     """Return a JSON value without the secrets of session URLs."""
     if isinstance(value, str):
-        return _SESSION_URL.sub(rf"\1{HIDDEN}", value)
+        return hide_session_urls(value)
     if isinstance(value, Mapping):
         return {_scrubbed(key): _scrubbed(each) for key, each in value.items()}
     return [_scrubbed(each) for each in value] if isinstance(value, list) else value

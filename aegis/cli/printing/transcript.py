@@ -110,7 +110,7 @@ def _event_text(event: Mapping[str, Any]) -> str:
         case "terminal_started":
             return _line(f"$ {event.get('command')}")
         case "terminal_output" | "terminal_ended":
-            return "\n".join(filter(None, (_tail(str(event.get("output", ""))), _status(event))))
+            return "\n".join(filter(None, (_tail(event), status_of(event))))
         case "request_opened":
             return f"? {event.get('kind')}: {_call(event)}"
         case "retrying":
@@ -134,14 +134,16 @@ def _cut(text: str) -> str:
     return "\n".join([*shown, f"[{more} lines more: --json]"] if more > 0 else shown)
 
 
-def _tail(text: str) -> str:
-    lines = text.rstrip("\n").split("\n")
+def _tail(event: Mapping[str, Any]) -> str:
+    lines = str(event.get("output", "")).rstrip("\n").split("\n")
     more = len(lines) - RESULT_LINES
     shown = [_line(each) for each in lines[-RESULT_LINES:]]
-    return "\n".join([f"[{more} lines before: --json]", *shown] if more > 0 else shown)
+    hint = f"[{more} lines before: agent output AGENT {event.get('terminal')}]"
+    return "\n".join([hint, *shown] if more > 0 else shown)
 
 
-def _status(event: Mapping[str, Any]) -> str:
+def status_of(event: Mapping[str, Any]) -> str:
+    """Return how a command of an agent ended; empty while it runs."""
     if event.get("type") == "terminal_output":
         return ""
     return f"[{event.get('signal') or 'exit {}'.format(event.get('exit_code'))}]"

@@ -8,11 +8,12 @@ from typing import Protocol
 
 import attrs
 
-from aegis.client.agent_kinds import AgentsValue, SessionValue, session_event
+from aegis.client.agent_kinds import AgentsValue, CommandValue, SessionValue, session_event
 from aegis.client.errors import CommandFailed
 from aegis.client.stream_kinds import Gap
+from aegis.protocol.agent_commands import AgentOutput
 from aegis.protocol.agent_states import AgentInfo, AgentList
-from aegis.protocol.agent_streams import AgentItem, AgentsItem
+from aegis.protocol.agent_streams import AgentItem, AgentsItem, CommandOutputItem
 from aegis.protocol.agents import Transcript
 
 PAUSE_S = 0.5
@@ -34,6 +35,10 @@ class Sessions(Protocol):
         self, handle: str, *, last_n: int | None = None, since: int | None = None
     ) -> Transcript:
         """Return the newest entries of a transcript, or those after the seq ``since``."""
+        ...
+
+    def output(self, handle: str, command: str, *, cursor: int = 0) -> AgentOutput:
+        """Return the output of a command, after ``cursor``."""
         ...
 
 
@@ -78,6 +83,29 @@ def states_of(agents: Sessions) -> Iterator[AgentsValue]:
             if id_ not in known or _lasting(session) != _lasting(known[id_]):
                 yield AgentItem(agent=session)
         known = found
+
+
+def output_of(agents: Sessions, handle: str, command: str) -> Iterator[CommandValue]:
+    """Yield the output of a command until it is released and all of it is read."""
+    cursor, last = 0, None
+    while True:
+        found = agents.output(handle, command, cursor=cursor)
+        if found.begin > cursor:
+            yield Gap(dropped=found.begin - cursor, cursor=None, reason="slow")
+        cursor = found.cursor
+        item = CommandOutputItem(
+            text=found.output,
+            line=found.line,
+            has_ended=found.has_ended,
+            exit_code=found.exit_code,
+            signal=found.signal,
+        )
+        if item.text or item != last:
+            yield item
+        if found.released:
+            return
+        last = attrs.evolve(item, text="")
+        time.sleep(PAUSE_S)
 
 
 def _lasting(session: AgentInfo) -> AgentInfo:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aegis.client.agent_kinds import AgentsValue, SessionValue
-from aegis.client.blocking.agent_streams import entries_of, states_of
+from aegis.client.agent_kinds import AgentsValue, CommandValue, SessionValue
+from aegis.client.blocking.agent_streams import entries_of, output_of, states_of
 from aegis.client.blocking.noun import BlockingNoun
+from aegis.protocol.agent_commands import AgentOutput, ReadAgentOutput
 from aegis.protocol.agents import (
     AgentDiff,
     AgentInfo,
@@ -87,6 +88,14 @@ class Agents(BlockingNoun):
         """Return what changed in the checkout of a session since it began."""
         return self._call(DiffAgent, handle=handle)
 
+    def output(self, handle: str, command: str, *, cursor: int = 0) -> AgentOutput:
+        """Return the output of a command that an agent has its session run, also after its release.
+
+        ``command`` is an id of ``of_agents`` in ``terminals.list``, or of ``terminal_ended`` in the
+        transcript. With the ``cursor`` of an earlier reply, only the text after it.
+        """
+        return self._call(ReadAgentOutput, handle=handle, command=command, cursor=cursor)
+
     def interrupt(self, handle: str) -> AgentInfo:
         """Interrupt the current turn of a session."""
         return self._call(InterruptAgent, handle=handle)
@@ -146,3 +155,10 @@ class Agents(BlockingNoun):
         the session is closed.
         """
         return entries_of(self, handle, since=since, last_n=last_n)
+
+    def command_output(self, handle: str, command: str) -> Iterator[CommandValue]:
+        """Yield the output of a command as it is printed, by repeated calls of ``output``.
+
+        It begins with the output that is kept, and ends when the agent has released the command.
+        """
+        return output_of(self, handle, command)

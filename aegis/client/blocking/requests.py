@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from aegis.client.blocking.noun import BlockingNoun
+from aegis.client.blocking.request_stream import requests_of
+from aegis.client.stream_kinds import RequestValue
 from aegis.protocol.requests import (
     AnswerRequest,
     Decision,
@@ -55,3 +58,10 @@ class Requests(BlockingNoun):
             message=message,
             values=values,
         )
+
+    def watch(self) -> Iterator[RequestValue]:
+        """Yield the open requests, then each that changes, by repeated calls of ``list``.
+
+        It never ends. A request that is open for less than half a second may be missed.
+        """
+        return requests_of(self)

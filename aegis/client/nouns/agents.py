@@ -14,6 +14,7 @@ from aegis.client.agent_kinds import (
 )
 from aegis.client.nouns.noun import Noun
 from aegis.client.streams import Stream
+from aegis.protocol.agent_commands import AgentOutput, ReadAgentOutput
 from aegis.protocol.agents import (
     AgentDiff,
     AgentInfo,
@@ -93,6 +94,14 @@ class Agents(Noun):
     async def diff(self, handle: str) -> AgentDiff:
         """Return what changed in the checkout of a session since it began."""
         return await self._call(DiffAgent, handle=handle)
+
+    async def output(self, handle: str, command: str, *, cursor: int = 0) -> AgentOutput:
+        """Return the output of a command that an agent has its session run, also after its release.
+
+        ``command`` is an id of ``of_agents`` in ``terminals.list``, or of ``terminal_ended`` in the
+        transcript. With the ``cursor`` of an earlier reply, only the text after it.
+        """
+        return await self._call(ReadAgentOutput, handle=handle, command=command, cursor=cursor)
 
     async def interrupt(self, handle: str) -> AgentInfo:
         """Interrupt the current turn of a session."""

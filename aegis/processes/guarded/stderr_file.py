@@ -10,20 +10,19 @@ from urllib.parse import urlsplit
 
 import trio
 
+from aegis.hidden_urls import HIDDEN, hide_session_urls
+
 MAX_FILE_BYTES = 1024 * 1024
 """The largest file. When it is full, its older half is dropped."""
 
 TAIL_BYTES = 8_192
 """The part that is kept in memory, for reports."""
 
-HIDDEN = "\u2039secret\u203a"
-
 _MIN_SECRET = 12
 """The shortest part of a URL's path that is taken for a secret."""
 
 _MAX_SECRET = 1024
 
-_SESSION_URL = re.compile(r"(/mcp/s/)[^\s/\"'<>\\]+")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|[@-Z\\^_])|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -54,7 +53,7 @@ class StderrFile:
         text = _ESCAPES.sub("", self._whole_lines().decode("utf-8", "replace"))
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
-        return _SESSION_URL.sub(rf"\1{HIDDEN}", text).strip()
+        return hide_session_urls(text).strip()
 
     def _whole_lines(self) -> bytes:
         if not self._is_cut:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from actors import Reply
 from aegis.agents.drivers.terminals.rules import TerminalRules
 from aegis.errors import Busy
+from aegis.hidden_urls import hide_session_urls
 from aegis.protocol.feeds import AgentCommandNews, FollowAgentCommand
 
 MAX_FOLLOWERS = 16
@@ -45,8 +46,8 @@ class OutputFollowers:
         return AgentCommandNews(
             begin=begin,
             cursor=begin + len(text.encode()),
-            text=text,
-            line=self._rules.line[-MAX_LINE_CHARS:],
+            text=hide_session_urls(text),
+            line=hide_session_urls(self._rules.line[-MAX_LINE_CHARS:]),
             has_ended=status is not None,
             exit_code=None if status is None else status.exit_code,
             signal=None if status is None else status.signal,

@@ -168,6 +168,11 @@ class TerminalRules:
         return self._tail.since(cursor, most)
 
     @property
+    def printed_bytes(self) -> int:
+        """The bytes of the output so far, as text: those that are no longer kept count too."""
+        return self._tail.total + len(self._cleaner.pending.encode())
+
+    @property
     def line(self) -> str:
         """The last line, which is not finished: a program may still change it."""
         return self._cleaner.pending

@@ -19,6 +19,7 @@ from actors.errors import root_cause
 from aegis.agents.drivers.environment import agent_environment
 from aegis.agents.drivers.terminals.rules import KILL_S, KILLED, Question
 from aegis.agents.drivers.terminals.run import METHOD, Run, read_run
+from aegis.agents.drivers.terminals.stored import OutputStore, StoredOutput
 from aegis.agents.drivers.terminals.terminal import (
     AskTerminal,
     CommandTerminal,
@@ -47,7 +48,7 @@ MAX_TITLE_CHARS = 2000
 MAX_STORED_CHARS = 64 * 1024
 """The end of the output that is stored in the transcript at the release.
 
-It is more than agents keep: kimi asks for 50,000 bytes.
+It is more than agents keep: kimi asks for 50,000 bytes. The ``OutputStore`` has all of it.
 """
 
 PLAIN = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "MANPAGER": "cat"}
@@ -76,7 +77,7 @@ class TerminalPlan:
 
     ``supervisor`` is the path of the supervisor of the terminals. ``launch`` is the number of the
     process and ``cookie`` the one of its processes. ``environment`` is that of the commands,
-    without the cookie; secrets are not in it.
+    without the cookie; secrets are not in it. ``outputs`` keeps the output of released commands.
     """
 
     supervisor: str
@@ -85,6 +86,7 @@ class TerminalPlan:
     cwd: str
     environment: Mapping[str, str] = attrs.field(repr=False)
     scan: ProcessScan
+    outputs: OutputStore
     open_files: int | None = None
 
 
@@ -246,22 +248,38 @@ class AgentTerminals:
         self, id_: str, run: Run, looked: Reply[Look] | None, released: Answering
     ) -> Mapping[str, Any]:
         """Report the end of a terminal that is being released; then return the answer."""
-        look = Look(output="", truncated=True, status=KILLED)
+        look = None
         if looked is not None:
             with suppress(ActorError), trio.move_on_after(KILL_S):
                 look = await looked.wait()
+        stored = None if look is None else _stored(run, look)
+        look = look or Look(output="", dropped=1, status=KILLED)
         status = look.status or KILLED
         kept = look.output[-MAX_STORED_CHARS:]
         event = TerminalEnded(
             terminal=id_,
             command=_title(run),
             output=kept,
-            truncated=look.truncated or len(kept) < len(look.output),
+            truncated=look.dropped > 0 or len(kept) < len(look.output),
             exit_code=status.exit_code,
             signal=status.signal,
         )
         self._emit(event)
-        return await released()
+        async with trio.open_nursery() as nursery:
+            if stored is not None:
+                nursery.start_soon(self._plan.outputs.keep, id_, stored)
+            return await released()
+
+
+def _stored(run: Run, look: Look) -> StoredOutput:
+    status = look.status or KILLED
+    return StoredOutput(
+        command=_title(run),
+        output=look.output,
+        begin=look.dropped,
+        exit_code=status.exit_code,
+        signal=status.signal,
+    )
 
 
 def _title(run: Run) -> str:

@@ -11,12 +11,13 @@ class Tail:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._data = bytearray()
-        self._total = 0
+        self.total = 0
+        """The bytes that were written."""
 
     def write(self, text: str) -> None:
         """Append ``text``."""
         data = text.encode()
-        self._total += len(data)
+        self.total += len(data)
         self._data += data
         if len(self._data) > 2 * self._limit + _SLACK:
             del self._data[: len(self._data) - self._limit]
@@ -27,7 +28,7 @@ class Tail:
         It begins with a whole character, so it can be some bytes shorter than the limit.
         """
         ending = pending.encode()
-        total = self._total + len(ending)
+        total = self.total + len(ending)
         if total <= self._limit:
             return (bytes(self._data) + ending).decode(), False
         kept = (bytes(self._data[-self._limit :]) + ending)[-self._limit :] if self._limit else b""
@@ -40,8 +41,8 @@ class Tail:
         there is no longer kept, and never after the end.
         """
         kept = bytes(self._data[-self._limit :]) if self._limit else b""
-        kept_from = self._total - len(kept)
-        begin = min(max(cursor, kept_from), self._total)
+        kept_from = self.total - len(kept)
+        begin = min(max(cursor, kept_from), self.total)
         left = kept[begin - kept_from :]
         whole = _from_whole_character(left)
         begin += len(left) - len(whole)

@@ -71,10 +71,13 @@ class LookAtTerminal(Request["Look"]):
 
 @attrs.frozen(kw_only=True)
 class Look:
-    """The output of a terminal at one moment; ``status`` is None while the command runs."""
+    """The output of a terminal at one moment; ``status`` is None while the command runs.
+
+    The first ``dropped`` bytes are no longer kept.
+    """
 
     output: str
-    truncated: bool
+    dropped: int
     status: Status | None
 
 
@@ -142,9 +145,10 @@ class CommandTerminal(Actor[Order]):
             case AskTerminal(question=question):
                 self._take_question(self.defer(message), question)
             case LookAtTerminal():
-                output, truncated = self._rules.shown()
+                output, _ = self._rules.shown()
+                dropped = self._rules.printed_bytes - len(output.encode())
                 status = self._rules.status
-                self.reply(message, Look(output=output, truncated=truncated, status=status))
+                self.reply(message, Look(output=output, dropped=dropped, status=status))
             case FollowAgentCommand():
                 self._followers.take(message, self.defer(message))
             case Due():

@@ -45,6 +45,8 @@ from aegis.agents.messages import (
     DriverReport,
     SendTurn,
 )
+from aegis.agents.sessions.command_outputs import CommandOutputs
+from aegis.journal.flusher import Flusher
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.reaper import find_processes
@@ -274,6 +276,7 @@ class Driven:
 
 def client_for(plan: DriverPlan) -> ClientServices:
     """The services of a session, with terminals below the supervisor of ``driven``."""
+    files = plan.directory or Path(plan.beginning.cwd).with_name("state")
     terminals = TerminalPlan(
         supervisor="root/terminals",
         launch=plan.launch,
@@ -281,6 +284,7 @@ def client_for(plan: DriverPlan) -> ClientServices:
         cwd=plan.beginning.cwd,
         environment=plan.command_environment(frozenset()),
         scan=ProcessScan(OsProcessHost()),
+        outputs=CommandOutputs(files, Flusher()),
     )
     return ClientServices(SessionFiles(plan.beginning.cwd), AgentTerminals(terminals))
 

@@ -76,7 +76,7 @@ def test_the_end_of_a_long_output_is_shown() -> None:
     output = "\n".join(map(str, range(RESULT_LINES + 3)))
     end = event(1, "terminal_ended", terminal="t", output=output, exit_code=0)
     first, *rest = transcript_lines([end]).split("\n")
-    assert first == "    1 [3 lines before: --json]"
+    assert first == "    1 [3 lines before: agent output AGENT t]"
     assert rest[-2:] == [f"      {RESULT_LINES + 2}", "      [exit 0]"]
 
 

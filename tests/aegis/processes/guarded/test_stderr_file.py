@@ -9,7 +9,8 @@ import pytest
 import trio
 import trio.testing
 
-from aegis.processes.guarded.stderr_file import HIDDEN, MAX_FILE_BYTES, TAIL_BYTES, StderrFile
+from aegis.hidden_urls import HIDDEN
+from aegis.processes.guarded.stderr_file import MAX_FILE_BYTES, TAIL_BYTES, StderrFile
 
 URL = "http://127.0.0.1:8420/mcp/s/Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MA"
 TOKEN = URL.rpartition("/")[2]

@@ -245,6 +245,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("agent_restart", {"handle": 1}, "handle must be text, not 1"),
     ("agent_purge", {"handle": 1}, "handle must be text, not 1"),
     ("agent_diff", {}, "handle is missing"),
+    ("agent_output", {"handle": "a"}, "command is missing"),
     ("agent_launch", {"cmd": "x" * 20_000}, "cmd must be at most 16384 characters long, not 20000"),
     ("agent_usage", {"closed": "yes"}, 'closed must be true or false, not "yes"'),
     ("agent_resume", {"handle": "a", "prompt": 1}, "prompt must be text or null, not 1"),

@@ -15,6 +15,8 @@ import trio
 from actors import SupervisorSpec, System, open_system
 from aegis.agents.drivers.cookie import DriverCookies, cookie_of_driver
 from aegis.agents.drivers.terminals.service import AgentTerminals, TerminalPlan
+from aegis.agents.sessions.command_outputs import CommandOutputs
+from aegis.journal.flusher import Flusher
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.process_table import ProcessInfo
@@ -34,6 +36,7 @@ class World:
     system: System
     cwd: Path
     events: list[AgentEvent]
+    outputs: CommandOutputs
 
     async def create(self, command: str, **params: Any) -> str:
         """Create a terminal; return its id."""
@@ -80,6 +83,7 @@ async def terminals_in(cwd: Path, **environment: str) -> AsyncIterator[World]:
     """Serve terminals until the end of the block; no process is left."""
     events: list[AgentEvent] = []
     spec = SupervisorSpec(name="root", children=(SupervisorSpec(name="terminals", dynamic=True),))
+    outputs = CommandOutputs(cwd / "state", Flusher())
     plan = TerminalPlan(
         supervisor="root/terminals",
         launch=1,
@@ -87,11 +91,12 @@ async def terminals_in(cwd: Path, **environment: str) -> AsyncIterator[World]:
         cwd=str(cwd),
         environment={"PATH": os.environ["PATH"], **environment},
         scan=ProcessScan(OsProcessHost()),
+        outputs=outputs,
     )
     async with open_system(spec) as system:
         terminals = AgentTerminals(plan)
         terminals.begin(system, events.append)
-        world = World(terminals=terminals, system=system, cwd=cwd, events=events)
+        world = World(terminals=terminals, system=system, cwd=cwd, events=events, outputs=outputs)
         yield world
         await terminals.end()
         assert system.supervisor("root/terminals").names == []

@@ -1,0 +1,40 @@
+"""The messages that the directory of sessions takes, by what it does with them."""
+
+from __future__ import annotations
+
+from actors import Down
+from aegis.agents.directory.replies import Asked
+from aegis.agents.directory.spawning import Opening
+from aegis.agents.sessions.state_reports import SessionClosed
+from aegis.protocol import agents as api
+from aegis.protocol.agent_commands import ReadAgentOutput
+from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
+
+OnSession = api.CloseAgent | api.InterruptAgent | api.RestartAgent | api.ShowAgent | api.ReadSession
+
+Reaching = OnSession | FollowSession | FollowAgentCommand | api.RenameAgent
+
+DirectoryMessage = (
+    Opening
+    | api.ReadUsage
+    | api.DiffAgent
+    | api.ListSessions
+    | api.SetAgent
+    | api.CloseWorkspaceAgents
+    | api.ListWorkspaceAgents
+    | api.ListAgentCommands
+    | api.CloseAgent
+    | api.InterruptAgent
+    | api.RestartAgent
+    | api.ShowAgent
+    | api.ReadSession
+    | api.RenameAgent
+    | FollowAgents
+    | FollowSession
+    | FollowAgentCommand
+    | ReadAgentOutput
+    | Asked
+    | SessionClosed
+    | api.ToolsListed
+    | Down
+)
