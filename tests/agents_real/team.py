@@ -88,8 +88,13 @@ class Team:
 
     def agent(self) -> int:
         """Return the process of the only agent's program, the child of its guard."""
-        [guard] = [int(each.split()[0]) for each in self._marked() if "guard.py" in each]
-        return descendants(guard)[1]
+        [agent] = self.guarded()
+        return agent
+
+    def guarded(self) -> list[int]:
+        """Return the programs below guards, the first one first: agents and their commands."""
+        guards = [int(each.split()[0]) for each in self._marked() if "guard.py" in each]
+        return [descendants(guard)[1] for guard in sorted(guards)]
 
     def _marked(self) -> list[str]:
         return processes_with(f"AEGIS_TERMINAL={self.daemon.root}//")
