@@ -97,7 +97,7 @@ class AgentSection:
         Number(1, MAX_RUNTIME_S),
         default=None,
         otherwise="no limit",
-        doc="Seconds after which a session is ended, also in the middle of a turn.",
+        doc="Seconds after which a turn is interrupted; the program is ended if it does not react.",
     )
     may_spawn: tuple[str, ...] = setting(
         Several(_NAME, MAX_WORDS),

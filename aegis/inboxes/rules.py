@@ -13,6 +13,7 @@ from typing import Any, Literal
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.clock import to_seconds
+from aegis.hidden_urls import hide_session_urls
 from aegis.inboxes.quoting import quoted_body
 from aegis.protocol.inboxes import Deliver, Message
 
@@ -65,12 +66,15 @@ def message_of(delivery: Deliver | Message) -> Message:
 
 
 def message_line(message: Deliver | Message) -> dict[str, object]:
-    """Return the ledger line of a message; its ``text`` is rendered again when it is read."""
+    """Return the ledger line of a message; its ``text`` is rendered again when it is read.
+
+    The secrets of session URLs are hidden: a message would pass on the rights of a session.
+    """
     return {
         "kind": "message",
         "id": message.id,
         "sender": message.sender,
-        "body": message.body,
+        "body": hide_session_urls(message.body),
         "timestamp": message.timestamp,
         "task_id": message.task_id,
         "status": message.status,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aegis.inboxes.rules import message_of, render_header
+from aegis.inboxes.rules import message_in, message_line, message_of, render_header
 from aegis.protocol.inboxes import Deliver, Message
 
 
@@ -36,3 +36,11 @@ def test_a_header_names_sender_task_status_and_time(
 
 def test_a_message_reads_as_its_header_and_its_body() -> None:
     assert message(1).text == "> from agent:alice · 2026-05-22T14:03:25Z\nhello"
+
+
+def test_a_session_url_in_a_message_is_hidden() -> None:
+    """Who has such a URL acts under the handle of its session."""
+    body = "use http://127.0.0.1:8/mcp/s/c2VjcmV0 for it"
+    stored = message_in(message_line(message(1, body)))
+    assert stored is not None
+    assert stored.body == "use http://127.0.0.1:8/mcp/s/\u2039secret\u203a for it"
