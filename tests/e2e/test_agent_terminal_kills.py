@@ -116,9 +116,7 @@ class Ordeal:
     def check(self) -> None:
         for handle in self.handles:
             until(partial(self.is_idle, handle), f"{handle} is idle")
-            order = f"TERM echo the-end-of-{handle}"
-            self.daemon.call("handoff", target_handle=handle, context=order)
-            self.until_said(handle, f"the-end-of-{handle}")
+            until(partial(self.has_run, handle), "the next one runs")
             self.daemon.call("close", handle=handle)
         assert self.daemon.call("term_list")["of_agents"] == []
         until(lambda: agents_of(self.daemon) == [], "no process is left")
@@ -132,13 +130,23 @@ class Ordeal:
             time.sleep(0.3)
         return is_idle
 
-    def until_said(self, handle: str, text: str) -> None:
+    def has_run(self, handle: str) -> bool:
+        """Have a command run; return False if its turn was interrupted instead.
+
+        The daemon may not have seen the last kill of the agent yet when it sends the turn.
+        """
+        said, ended = f"the-end-of-{handle}", len(self.team.outcomes(handle))
+        self.daemon.call("handoff", target_handle=handle, context=f"TERM echo {said}")
         try:
-            until(partial(self.has_said, handle, text), "the next one runs")
+            until(lambda: self.has_said(handle, said) or self.was_lost(handle, ended), "it ends")
         except AssertionError as error:
             read = self.daemon.call("session_read", handle=handle, last_n=60)["result"]
             lines = "\n".join(f"{each['seq']} {each['kind']} {each['fields']}" for each in read)
             raise AssertionError(f"{error}: {self.team.info(handle)}\n{lines}") from None
+        return self.has_said(handle, said)
+
+    def was_lost(self, handle: str, ended: int) -> bool:
+        return "interrupted" in self.team.outcomes(handle)[ended:]
 
     def has_said(self, handle: str, text: str) -> bool:
         return text in "\n".join(self.team.texts(handle))
