@@ -23,6 +23,7 @@ from aegis.protocol.output_streams import (
 from aegis.protocol.streams import (
     CommandItem,
     TerminalItem,
+    TerminalsItem,
     TreeChange,
 )
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
@@ -243,6 +244,7 @@ async def test_tree_and_events_begin_anew_behind_a_gap_when_the_daemon_was_kille
     ):
         with trio.fail_after(GUARD_S):
             assert isinstance(await anext(tree), TreeNode)
+            assert await anext(events) == TerminalsItem(terminals=[])
             await client.terminals.spawn("build")
             opened = await anext(events)
             assert isinstance(opened, TerminalItem)
@@ -255,6 +257,9 @@ async def test_tree_and_events_begin_anew_behind_a_gap_when_the_daemon_was_kille
             assert isinstance(await anext(tree), TreeNode)
             while await anext(events) != reconnected:
                 pass
+            listed = await anext(events)
+            assert isinstance(listed, TerminalsItem)
+            assert [each.name for each in listed.terminals] == ["build"]
             await client.terminals.run("build", "false")
             while not (
                 isinstance(event := await anext(events), CommandItem)
