@@ -114,8 +114,9 @@ class AgentInfo:
     ``id`` never changes, ``handle`` may be renamed; ``spawned_by`` is the handle of the spawner, or
     ``human``. ``reason`` explains an error or an end. ``since`` is the moment of the last change of
     state, ``quiet_s`` the seconds without progress while the agent works and no tool runs.
-    ``waiting`` messages wait for the next turn. ``conversation`` is the agent's own id, with which
-    its own program can continue. ``usage`` is None if the session has no actor: it is closed.
+    ``waiting`` messages wait for the next turn, or are unread by a terminal agent. ``conversation``
+    is the agent's own id, with which its own program can continue. ``usage`` is None if the session
+    has no actor: it is closed.
     ``permission`` and ``budget_usd`` are those that hold now, from the profile or ``agent set``; a
     closed session has none. ``terminals`` are those in which it has its session run commands.
     ``program`` is set for a terminal agent: it takes no turns, and has no usage or conversation.

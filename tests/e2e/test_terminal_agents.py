@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
-from tests.e2e.harness import DaemonProcess, is_alive
+import aegis
+from aegis.protocol.agent_streams import AgentsItem
+from tests.e2e.harness import GUARD_S, DaemonProcess, is_alive
 from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
@@ -276,12 +279,35 @@ def test_an_interrupt_is_ctrl_c(launcher: Launcher) -> None:
     assert "has no process" in str(refusal)
 
 
-def test_a_message_to_it_waits_in_its_inbox(launcher: Launcher) -> None:
+def test_a_message_to_it_waits_in_its_inbox_and_is_announced(launcher: Launcher) -> None:
     handle = launcher.launch()
+    assert launcher.info(handle)["waiting"] == 0
+    launcher.is_ready(handle)
+    shown = launcher.screen(handle)
     receipt = launcher.daemon.call("handoff", target_handle=handle, context="hello")
     assert receipt["status"] == "queued"
-    [message] = launcher.daemon.call("inbox_read", from_handle=handle)["messages"]
-    assert message["body"] == "hello"
+    assert launcher.info(handle)["waiting"] == 1
+    found = launcher.daemon.call("inbox_read", from_handle=handle)
+    assert [each["body"] for each in found["messages"]] == ["hello"]
+    assert launcher.screen(handle) == shown, "nothing is typed"
+    launcher.daemon.call("inbox_read", from_handle=handle, after=found["next"])
+    assert launcher.info(handle)["waiting"] == 0
+
+
+async def test_the_stream_of_agents_has_a_change_when_a_message_arrives(
+    launcher: Launcher,
+) -> None:
+    handle = await trio.to_thread.run_sync(launcher.launch)
+    async with aegis.connect(launcher.daemon.root) as client, client.agents.follow() as agents:
+        waiting = 0
+        await client.inboxes.handoff(handle, "hello")
+        with trio.fail_after(GUARD_S):
+            while not waiting:
+                value = await anext(agents)
+                assert not isinstance(value, aegis.Gap)
+                found = value.agents if isinstance(value, AgentsItem) else [value.agent]
+                waiting = sum(each.waiting for each in found if each.handle == handle)
+    assert waiting == 1
 
 
 def test_its_changes_are_a_stream_and_a_line_of_the_list(launcher: Launcher) -> None:

@@ -26,6 +26,7 @@ from aegis.agents.interactive.hooks import (
     write_settings,
 )
 from aegis.agents.interactive.terminal import FAILURES, ProgramTerminal
+from aegis.agents.interactive.unread import UnreadMessages
 from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
 from aegis.agents.sessions.state_reports import SessionClosed
 from aegis.agents.sessions.status import Identity, moment_text
@@ -104,8 +105,12 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         )
         self._one_at_a_time = trio.Lock()
         self._ended = trio.Event()
+        self._unread = UnreadMessages(
+            self.context.system, self._identity.address, lambda: self._on_change(self._info())
+        )
         self.context.register("session", self._identity.id)
         self._on_change(self._info())
+        self.context.start_soon(self._unread.follow)
         if takes_hooks(self._cmd, self._directory):
             self.context.start_soon(self._take_hooks)
         if self.context.incarnation > 1:
@@ -114,7 +119,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
     async def receive(self, message: TerminalAgentMessage) -> None:
         match message:
             case api.ShowAgent():
-                self.reply(message, self._info())
+                self.context.start_soon(self._show, self.defer(message))
             case ResumeAgent():
                 self.context.start_soon(self._order, self._launch, None)
             case api.RestartAgent():
@@ -143,6 +148,10 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
                 case st.WakePeople(key=key, body=body):
                     self.context.start_soon(self._wake, key, body)
 
+    async def _show(self, reply: Reply[api.AgentInfo]) -> None:
+        await self._unread.look()
+        reply.send(self._info())
+
     async def _wake(self, key: str, body: str) -> None:
         try:
             await self._terminal.wake(key, body)
@@ -163,7 +172,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             spawned_by=identity.spawned_by,
             model="",
             turn=0,
-            waiting=0,
+            waiting=self._unread.count,
             quiet_s=0.0,
             tools=[],
             blocked=None,
