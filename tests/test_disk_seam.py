@@ -16,11 +16,12 @@ ROOT = Path(__file__).resolve().parents[1]
 BELOW_THE_SEAM = {
     "aegis/journal/disk.py",
     "aegis/journal/exchange.py",
-    "aegis/journal/shared_files.py",
+    "aegis/journal/shared_directory.py",
 }
 PACKAGES = ("journal", "processes", "terminals", "inboxes", "requests", "workspaces")
 
 PAST_IT = {
+    "aegis/journal/shared_files.py": "nothing: these are the calls of a SharedDirectory",
     "aegis/processes/foreground.py": "/proc",
     "aegis/processes/guarded/guard.py": "/proc, and the descriptors of a guard",
     "aegis/processes/guarded/guarded_process.py": "the control pipe of a guard",

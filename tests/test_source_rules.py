@@ -28,7 +28,7 @@ ONLY_IN = {
     "trio._core": {"actors/simulate.py"},
     "os.fsync": {
         "aegis/journal/disk.py",
-        "aegis/journal/shared_files.py",  # in threads only
+        "aegis/journal/shared_directory.py",  # in threads only
         "aegis/state/state_files.py",
     },
     "os.fdatasync": {"aegis/journal/disk.py"},

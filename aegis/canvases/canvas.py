@@ -200,7 +200,11 @@ class CanvasActor(Actor[CanvasMessage]):
 
     async def _work(self, action: examining.Work) -> None:
         # To its end, even if this incarnation ends: the next one must not meet a late exchange.
-        self._handle(await self._flusher.call(partial(examining.done, self._place, action)))
+        self._handle(await self._done(action))
+
+    async def _done(self, action: examining.Work) -> e.Event:
+        work = partial(examining.done, self._flusher.disk, self._place, action)
+        return await self._flusher.call(work)
 
     def _report(self) -> None:
         publish_change(self.context.system, CanvasResource(self._bound.name))

@@ -183,7 +183,8 @@ class CanvasDesk(Actor[DeskMessage]):
         """Raise ``InvalidRequest`` if the file cannot be a canvas."""
         place = place_of(bound, self._root, self._directories)
         action = e.Examine(job=LOOK, digest=NO_FILE, document=None)
-        found = await self._flusher.call(partial(examining.examine, place, action))
+        examine = partial(examining.examine, self._flusher.disk, place, action)
+        found = await self._flusher.call(examine)
         if found.problem:
             raise InvalidRequest(f"the file {bound.file!r} cannot be a canvas: {found.problem}")
 

@@ -167,11 +167,15 @@ Event = (
 
 @attrs.frozen(kw_only=True)
 class Examine:
-    """Read the file; ``document`` is that of the content ``digest``. Then ``Examined``."""
+    """Read the file; ``document`` is that of the content ``digest``. Then ``Examined``.
+
+    ``is_unclear``: an exchange may not have been synced, so the names are synced first.
+    """
 
     job: Job
     digest: str
     document: Document | None
+    is_unclear: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -17,7 +17,7 @@ from aegis.canvases.document import (
 )
 from aegis.errors import AegisError
 from aegis.journal import shared_files
-from aegis.journal.disk import storage_error
+from aegis.journal.disk import Disk, storage_error
 from aegis.journal.file_content import FileContent, FilePlace, Look, digest_of
 from aegis.path_text import path_of_text
 from aegis.state.state_files import UnsafeFile
@@ -25,23 +25,24 @@ from aegis.state.state_files import UnsafeFile
 Work = e.Examine | e.Compare | e.Exchange | e.Discard
 
 
-def done(place: FilePlace, action: Work) -> e.Event:
+def done(disk: Disk, place: FilePlace, action: Work) -> e.Event:
     """Carry out an action; return its result."""
     match action:
         case e.Examine():
-            return e.Examined(found=examine(place, action))
+            return e.Examined(found=examine(disk, place, action))
         case e.Compare(before=before, after=after):
             return e.Compared(differences=differences(before, after))
         case e.Exchange():
-            return exchange(place, action)
+            return exchange(disk, place, action)
         case e.Discard():
-            return discard(place, action)
+            return discard(disk, place, action)
 
 
-def examine(place: FilePlace, action: e.Examine) -> e.Found:
+def examine(disk: Disk, place: FilePlace, action: e.Examine) -> e.Found:
     """Return the file as it is, and what the job would make of it."""
     try:
-        return found_in(shared_files.look(place, MAX_FILE_BYTES), action)
+        look = shared_files.look(disk, place, MAX_FILE_BYTES, durable=action.is_unclear)
+        return found_in(look, action)
     except FileNotFoundError:
         return e.Found(problem="its directory does not exist: create it")
     except UnsafeFile as error:
@@ -68,19 +69,19 @@ def found_in(look: Look, action: e.Examine) -> e.Found:
     )
 
 
-def exchange(place: FilePlace, action: e.Exchange) -> e.ExchangeEnded:
+def exchange(disk: Disk, place: FilePlace, action: e.Exchange) -> e.ExchangeEnded:
     """Put the new content in place of the old."""
     try:
-        outcome = shared_files.exchange(place, action.data, action.expected, MAX_FILE_BYTES)
+        outcome = shared_files.exchange(disk, place, action.data, action.expected, MAX_FILE_BYTES)
     except OSError as error:
         return e.ExchangeEnded(outcome="unclear", error=str(_refusal("write", place, error)))
     return e.ExchangeEnded(outcome=outcome)
 
 
-def discard(place: FilePlace, action: e.Discard) -> e.Discarded:
+def discard(disk: Disk, place: FilePlace, action: e.Discard) -> e.Discarded:
     """Remove what an exchange left."""
     try:
-        shared_files.discard(place, path_of_text(action.keep_as))
+        shared_files.discard(disk, place, path_of_text(action.keep_as))
     except OSError as error:
         return e.Discarded(error=str(_refusal("remove what an exchange left beside", place, error)))
     return e.Discarded()

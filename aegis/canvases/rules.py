@@ -142,7 +142,14 @@ class Canvas:
 
     def _examine(self) -> None:
         self._phase = "examining"
-        self._out.append(e.Examine(job=self._job, digest=self.state.digest, document=self.document))
+        self._out.append(
+            e.Examine(
+                job=self._job,
+                digest=self.state.digest,
+                document=self.document,
+                is_unclear=self.state.intent is not None,
+            )
+        )
 
     def _finish(self) -> None:
         self._phase = "idle"
@@ -206,7 +213,7 @@ class Canvas:
             # have been acknowledged, and its ``done`` lost with the power: it counts as written.
             is_pending = found.swap == intent.after and found.digest != intent.after
             is_untouched = found.swap == NO_FILE and found.digest == intent.before
-            self._judge(intent, is_done=not is_pending and not is_untouched)
+            self._judge(intent, found, is_done=not is_pending and not is_untouched)
         if found.swap == NO_FILE:
             return True
         if found.swap in known:
@@ -218,10 +225,13 @@ class Canvas:
             self._out.append(e.Compare(before=texts, after=found.swap_texts))
         return False
 
-    def _judge(self, intent: Intent, *, is_done: bool) -> None:
+    def _judge(self, intent: Intent, found: e.Found, *, is_done: bool) -> None:
         if is_done:
             self._done()
             self._written = intent.change
+            # The document must not be older than the state: a reader would get its text with the
+            # newer revision, and the next write would be made from it.
+            self.document = found.document if found.digest == intent.after else None
         else:
             self._drop()
 

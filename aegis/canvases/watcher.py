@@ -20,7 +20,7 @@ from actors import Actor, ActorError
 from aegis.canvases.messages import LookNow, WatchFile
 from aegis.journal.file_content import FilePlace
 from aegis.journal.flusher import Flusher
-from aegis.journal.shared_files import open_directory_of
+from aegis.journal.shared_directory import open_directory_of
 from aegis.protocol.naming import name_key
 
 log = structlog.get_logger("aegis.canvases")

@@ -12,11 +12,14 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from aegis.errors import StorageError
+from aegis.journal.file_content import FilePlace
 from aegis.journal.ledger import BLOCK_BYTES
+from aegis.journal.shared_directory import SharedDirectory, os_shared_directory
 from aegis.path_text import text_of_path
 from aegis.state.sealing import Seal, Seals
 from aegis.state.state_files import DIRECTORY_MODE, Guard, UnsafeFile, open_directory, open_safely
@@ -87,6 +90,9 @@ class Disk(Protocol):
 
     def is_directory(self, path: Path) -> bool:
         """Return whether ``path`` is a directory."""
+
+    def shared_directory(self, place: FilePlace) -> AbstractContextManager[SharedDirectory]:
+        """Open the directory of a file that other programs edit too."""
 
 
 class OsDisk:
@@ -169,6 +175,9 @@ class OsDisk:
         except (FileNotFoundError, NotADirectoryError):
             return False
         return stat.S_ISDIR(found.st_mode)
+
+    def shared_directory(self, place: FilePlace) -> AbstractContextManager[SharedDirectory]:
+        return os_shared_directory(place)
 
 
 def write_all(disk: Disk, fd: int, data: bytes) -> None:

@@ -31,6 +31,11 @@ class FilePlace:
         return f"{self.beside}.new"
 
     @property
+    def displaced(self) -> str:
+        """The second name of the old file while names are exchanged in steps."""
+        return f"{self.beside}.old"
+
+    @property
     def swap(self) -> str:
         """The name of a file that is written, or of the displaced one."""
         return f"{self.beside}.swap"

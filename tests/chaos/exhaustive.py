@@ -134,7 +134,7 @@ class Effort:
 
     Recovery dies at every ``call_step``-th of its calls; every ``left_step``-th image that this
     leaves is tried. ``max_product``: the most images of one tree of names made by combining
-    contents.
+    contents. ``places``: the beginnings of the places that are struck; none for all.
     """
 
     strike_step: int = 1
@@ -144,6 +144,7 @@ class Effort:
     left_step: int = 1
     max_product: int = MAX_PRODUCT
     stop_at_violation: bool = False
+    places: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -212,6 +213,8 @@ class Exploration:
         self.findings.figures["places x passes"] = sum(undisturbed.hits.values())
         self.findings.figures["places x passes x kinds"] = len(strikes)
         step = self._effort.strike_step
+        if self._effort.places:
+            strikes = [each for each in strikes if each.place.startswith(self._effort.places)]
         for strike in strikes[self._seed % step :: step]:
             if self.findings.violations and self._effort.stop_at_violation:
                 break

@@ -10,6 +10,7 @@ import attrs
 
 from aegis.client.errors import CommandFailed
 from tests.chaos.agent_notes import AgentNotes
+from tests.chaos.checking.canvas_evidence import CanvasNotes
 from tests.chaos.checking.evidence import Answer, Command, Evidence, Handoff, Life, SeenRecord
 from tests.chaos.checking.group_evidence import GroupNotes
 from tests.chaos.checking.observations import (
@@ -28,6 +29,7 @@ from tests.chaos.checking.observations import (
     Subscribing,
     Waited,
 )
+from tests.chaos.checking.workflow_evidence import WorkflowNotes
 from tests.chaos.task_notes import TaskNotes
 
 
@@ -81,6 +83,8 @@ class Notebook:
     agents: AgentNotes = attrs.field(factory=AgentNotes)
     tasks: TaskNotes = attrs.field(factory=TaskNotes)
     groups: GroupNotes = attrs.field(factory=GroupNotes)
+    canvases: CanvasNotes = attrs.field(factory=CanvasNotes)
+    workflows: WorkflowNotes = attrs.field(factory=WorkflowNotes)
     pardoned: frozenset[str] = frozenset()
     is_over: threading.Event = attrs.field(factory=threading.Event)
     _commands: dict[str, Command] = attrs.field(factory=dict)
@@ -171,6 +175,8 @@ class Notebook:
             agents=self.agents.evidence(),
             tasks=self.tasks.evidence(),
             groups=self.groups.evidence(),
+            canvases=self.canvases.evidence(),
+            workflows=self.workflows.evidence(),
         )
 
     def _former(self) -> Mapping[str, tuple[str, ...]]:

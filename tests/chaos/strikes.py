@@ -67,6 +67,9 @@ KINDS_OF_CALL: Mapping[str, tuple[Kind, ...]] = {
     "open": ERRORS,
     "mkdir": ERRORS,
     "rename": ERRORS,
+    "rename_new": ERRORS,
+    "link": ERRORS,
+    "exchange": ERRORS,
 }
 """The faults of a call beside death; any other call may fail with EIO."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -10,21 +11,34 @@ import attrs
 import pytest
 import trio
 
+from aegis.canvases import views
+from aegis.canvases.rules import Canvas
+from aegis.groups import briefs, members
+from aegis.groups.group import Group
 from aegis.inboxes.inbox import Inbox
 from aegis.inboxes.state import InboxState
 from aegis.inboxes.unsynced import Arrival, Reading, Unsynced
-from aegis.journal import disk, note, opening, raw_log
+from aegis.journal import disk, note, opening, raw_log, shared_files
 from aegis.journal.appender import Appender
 from aegis.journal.disk import Disk
+from aegis.journal.file_content import Exchanged, FilePlace
 from aegis.journal.note import Note
 from aegis.journal.raw_log import RawLog
+from aegis.journal.shared_directory import SharedDirectory
+from aegis.protocol.inboxes import Deliver
+from aegis.turns import watch
+from aegis.workflows import ledger
+from aegis.workflows.rules import Workflows
 from tests.chaos.exhaustive import Effort, Exploration, Scenario
-from tests.chaos.machine.simulated_disk import SimulatedDisk
+from tests.chaos.machine.simulated_disk import SimulatedDirectory, SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher, skipping
+from tests.faults.canvases import Sections
+from tests.faults.groups import Broadcasts
 from tests.faults.inboxes import HandOver
 from tests.faults.ledgers import Append
 from tests.faults.names import NamedWorkspaces, OpenTerminals, Subscriptions
 from tests.faults.raw_logs import Rotation
+from tests.faults.workflows import Steps
 
 Patch = pytest.MonkeyPatch
 
@@ -143,12 +157,79 @@ def rotate_without_saying_so_first(patch: Patch) -> None:
     patch.setattr(RawLog, "_store", store)
 
 
+def exchange_without_a_sync(patch: Patch) -> None:
+    patch.setattr(SimulatedDirectory, "sync", lambda self: None)
+
+
+def forget_what_an_exchange_displaced(patch: Patch) -> None:
+    def exchange(directory: SharedDirectory, place: FilePlace, *_: object) -> Exchanged:
+        directory.rename(place.swap, place.name)
+        directory.sync()
+        return "exchanged"
+
+    patch.setattr(shared_files, "_exchange", exchange)
+
+
+def replace_a_section_whatever_was_read(patch: Patch) -> None:
+    patch.setattr(views, "refusal", lambda *_: None)
+
+
+def read_an_older_document_than_the_state(patch: Patch) -> None:
+    real: Callable[..., None] = Canvas._judge
+
+    def judge(self: Canvas, intent: Any, found: Any, *, is_done: bool) -> None:
+        before = self.document
+        real(self, intent, found, is_done=is_done)
+        self.document = before
+
+    patch.setattr(Canvas, "_judge", judge)
+
+
+def take_any_turn_of_a_member_for_its_reply(patch: Patch) -> None:
+    class Everything(list[object]):
+        def __contains__(self, _: object) -> bool:
+            return True
+
+    patch.setattr(watch, "_message_ids", lambda fields: Everything())
+    patch.setattr(Group, "seen", lambda self, session: 0)
+
+
+def send_a_broadcast_again_after_a_restart(patch: Patch) -> None:
+    real: Callable[..., Deliver] = briefs.order
+
+    def order(*what: Any) -> Deliver:
+        return attrs.evolve(real(*what), id=uuid.uuid4().hex)
+
+    patch.setattr(members, "order", order)
+
+
+def forget_the_ends_of_steps(patch: Patch) -> None:
+    real: Callable[..., Any] = ledger.call_changed
+
+    def changed(call: Any, line: Any) -> Any:
+        return call if call is not None and line["kind"] == "ended" else real(call, line)
+
+    patch.setattr(ledger, "call_changed", changed)
+
+
+def answer_a_step_before_its_sync(patch: Patch) -> None:
+    real: Callable[..., None] = Workflows._finish
+
+    def finish(self: Any, live: Any, call: Any, outcome: Any, callers: Any = None) -> None:
+        if live.asked.pop(call.position, None) is not None:
+            self._book.deliver(live, call.position, outcome)
+        real(self, live, call, outcome, callers)
+
+    patch.setattr(Workflows, "_finish", finish)
+
+
 @attrs.frozen
 class Broken:
-    """A broken promise, its break, and the scenario that must find it."""
+    """A broken promise, its break, and the scenario that must find it, by strikes at ``places``."""
 
     by: Callable[[Patch], None]
     scenario: Scenario
+    places: tuple[str, ...] = ()
 
 
 APPEND, GROUP = Append("append", (1, 1)), Append("group commit", (5, 3))
@@ -174,6 +255,15 @@ BROKEN = [
     Broken(show_a_note_that_an_earlier_life_did_not_sync, Subscriptions()),
     Broken(show_a_note_that_an_earlier_life_did_not_sync, NamedWorkspaces()),
     Broken(rotate_without_saying_so_first, Rotation()),
+    Broken(exchange_without_a_sync, Sections(), ("exchange.sync",)),
+    Broken(forget_what_an_exchange_displaced, Sections(edits_at="rename", number=3)),
+    Broken(replace_a_section_whatever_was_read, Sections()),
+    Broken(read_an_older_document_than_the_state, Sections(), ("disk.fsync",)),
+    Broken(take_any_turn_of_a_member_for_its_reply, Broadcasts()),
+    Broken(send_a_broadcast_again_after_a_restart, Broadcasts(), ("group.",)),
+    Broken(skip_the_sync, Broadcasts()),
+    Broken(forget_the_ends_of_steps, Steps()),
+    Broken(answer_a_step_before_its_sync, Steps(), ("ledger.sync.before",)),
 ]
 
 QUICK = Effort(image_step=3, second_step=10, stop_at_violation=True)
@@ -186,4 +276,5 @@ def test_a_promise_broken_on_purpose_is_noticed(
     broken: Broken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken.by(monkeypatch)
-    assert Exploration(broken.scenario, QUICK).explore().violations
+    effort = attrs.evolve(QUICK, places=broken.places)
+    assert Exploration(broken.scenario, effort).explore().violations

@@ -12,7 +12,9 @@ import pytest
 
 from tests.chaos.exhaustive import Effort, Exploration, Scenario
 from tests.chaos.strikes import Kind
+from tests.faults.canvases import Sections
 from tests.faults.conftest import PROPERTY
+from tests.faults.groups import Broadcasts
 from tests.faults.inboxes import HandOver
 from tests.faults.ledgers import Append
 from tests.faults.names import NamedWorkspaces, OpenTerminals, Subscriptions
@@ -23,6 +25,7 @@ from tests.faults.requests import Answers
 from tests.faults.sessions import Turns
 from tests.faults.terminals import OnTerminals, Purge, Recovery, Spawn, StartRunFinish, TypeAhead
 from tests.faults.transcripts import Transcripts
+from tests.faults.workflows import Steps
 
 SCENARIOS: tuple[Scenario, ...] = (
     Append("append", (1, 1)),
@@ -31,6 +34,11 @@ SCENARIOS: tuple[Scenario, ...] = (
     HandOver(name="deferred inbox hand-over", deferred=("bob",)),
     Answers(),
     Tasks(),
+    Sections(),
+    Sections(name="edit in an exchange", edits_at="exchange"),
+    Sections(name="exchange in steps", in_steps=True, edits_at="link", number=2),
+    Broadcasts(),
+    Steps(),
     Turns(),
     Renames(),
     Transcripts(),
@@ -47,6 +55,9 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 RAW_LOG_STEP = 20
 """The raw log is not synced: it has very many images, and few promises."""
+
+LIVE_STEP = 6
+"""Each image of a canvas or of workflows needs actors, and there are thousands."""
 
 SESSION_STEP = 40
 """A transcript has events that are not synced: it has many images, and few promises."""
@@ -95,6 +106,16 @@ def _effort_for(scenario: Scenario, effort: Effort | None) -> Effort:
             strike_step=effort.strike_step**2,
             image_step=step,
             second_step=4,
+            call_step=3,
+            left_step=step,
+        )
+    if isinstance(scenario, Sections | Steps):
+        step = LIVE_STEP * effort.image_step
+        return attrs.evolve(
+            effort,
+            strike_step=effort.strike_step**2,
+            image_step=step,
+            second_step=4 * effort.second_step,
             call_step=3,
             left_step=step,
         )

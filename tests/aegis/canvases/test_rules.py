@@ -202,6 +202,52 @@ def test_a_disk_that_fails_in_the_exchange_is_judged_by_the_next_look(
     assert len([each for each in world.history() if each.op == "appended"]) == (failure == "after")
 
 
+def test_a_write_after_a_disk_that_failed_in_the_exchange_keeps_both(world: World) -> None:
+    world.append("Log", "mine")
+    world.do_work()
+    world.sync()
+    world.do_work(failure="after")
+    world.swap = PLAN
+    world.run()
+    world.answer(world.append("Log", "after it"))
+    assert world.text.endswith("begun\nmine\nafter it\n")
+    assert is_same(world)
+
+
+def test_no_reader_gets_an_older_text_than_its_revision(world: World) -> None:
+    world.append("Log", "mine")
+    world.do_work()
+    world.sync()
+    world.do_work(failure="after")
+    world.swap = PLAN
+    world.do_work()  # the look that finds the write in the file
+    world.is_open = True
+    reader = world.ask(e.Job(kind="read", section="Log"))
+    for _ in range(4):
+        if world.work:
+            world.do_work()
+    world.is_open = False
+    world.run()
+    [section] = world.answers[reader].sections
+    assert section.rev == world.canvas.state.sections["Log"].rev
+    assert section.text.endswith("mine")
+
+
+def test_names_are_synced_before_an_unclear_exchange_is_judged(world: World) -> None:
+    world.append("Log", "mine")
+    world.do_work()
+    world.sync()
+    world.do_work()
+    world.kill()
+    world.start()
+    [look] = world.work
+    assert isinstance(look, e.Examine)
+    assert look.is_unclear
+    world.run()
+    world.ask(e.Job(kind="read", section="Log"))
+    assert not any(isinstance(each, e.Examine) and each.is_unclear for each in world.work)
+
+
 def test_a_full_disk_refuses_the_write_and_changes_nothing(world: World) -> None:
     caller = world.append("Log", "mine")
     subscription = world.subscribe("bob")

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from aegis.journal import faults, shared_files
+from aegis.journal import faults, shared_directory
+from aegis.journal.disk import OsDisk
 from aegis.journal.file_content import NO_FILE, FilePlace, digest_of
-from aegis.journal.shared_files import discard, exchange, look, open_directory_of
+from aegis.journal.shared_directory import open_directory_of
+from aegis.journal.shared_files import discard, exchange, look
 from aegis.state.state_files import UnsafeFile
 
+DISK = OsDisk()
 MAX_BYTES = 1_000
 OLD, NEW, EDIT = b"old\n", b"new\n", b"edit\n"
 
@@ -72,14 +75,14 @@ def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
         def refuse(*_: object) -> None:
             raise OSError(errno.EINVAL, "not here")
 
-        monkeypatch.setattr(shared_files, "exchange_names", refuse)
+        monkeypatch.setattr(shared_directory, "exchange_names", refuse)
     return str(request.param)
 
 
 @pytest.mark.usefixtures("steps")
 def test_the_new_content_takes_the_place_and_the_permissions(place: FilePlace) -> None:
     path_of(place).chmod(0o751)
-    assert exchange(place, NEW, digest_of(OLD), MAX_BYTES) == "exchanged"
+    assert exchange(DISK, place, NEW, digest_of(OLD), MAX_BYTES) == "exchanged"
     assert path_of(place).read_bytes() == NEW
     assert stat.S_IMODE(path_of(place).stat().st_mode) == 0o751
     assert names(place) == ["n.md"]
@@ -87,7 +90,7 @@ def test_the_new_content_takes_the_place_and_the_permissions(place: FilePlace) -
 
 def test_a_file_that_does_not_exist_is_made(place: FilePlace) -> None:
     path_of(place).unlink()
-    assert exchange(place, NEW, NO_FILE, MAX_BYTES) == "exchanged"
+    assert exchange(DISK, place, NEW, NO_FILE, MAX_BYTES) == "exchanged"
     assert path_of(place).read_bytes() == NEW
     assert names(place) == ["n.md"]
 
@@ -97,7 +100,7 @@ def test_a_file_that_was_made_meanwhile_is_kept(
 ) -> None:
     path_of(place).unlink()
     at(monkeypatch, "EXCHANGE_WRITTEN", lambda: write_in_place(path_of(place)))
-    assert exchange(place, NEW, NO_FILE, MAX_BYTES) == "changed"
+    assert exchange(DISK, place, NEW, NO_FILE, MAX_BYTES) == "changed"
     assert (path_of(place).read_bytes(), names(place)) == (EDIT, ["n.md"])
 
 
@@ -108,7 +111,7 @@ def test_an_edit_at_any_moment_of_an_exchange_is_kept(
     place: FilePlace, monkeypatch: pytest.MonkeyPatch, point: str, edit: Edit
 ) -> None:
     at(monkeypatch, point, lambda: edit(path_of(place)))
-    outcome = exchange(place, NEW, digest_of(OLD), MAX_BYTES)
+    outcome = exchange(DISK, place, NEW, digest_of(OLD), MAX_BYTES)
     assert path_of(place).read_bytes() == EDIT
     is_before = point in ("EXCHANGE_WRITE", "EXCHANGE_WRITTEN")
     assert outcome == ("changed" if is_before else "exchanged")
@@ -121,12 +124,12 @@ def test_a_program_that_opened_the_file_meanwhile_still_writes_to_it(
 ) -> None:
     opened: list[int] = []
     at(monkeypatch, point, lambda: opened.append(os.open(path_of(place), os.O_WRONLY)))
-    assert exchange(place, NEW, digest_of(OLD), MAX_BYTES) == "open"
+    assert exchange(DISK, place, NEW, digest_of(OLD), MAX_BYTES) == "open"
     os.write(opened[0], EDIT)
     os.close(opened[0])
     assert path_of(place).read_bytes() == EDIT
     assert names(place) == ["n.md"]
-    assert look(place, MAX_BYTES).file.digest == digest_of(EDIT)
+    assert look(DISK, place, MAX_BYTES).file.digest == digest_of(EDIT)
 
 
 def test_two_edits_at_once_are_both_kept(place: FilePlace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,8 +140,8 @@ def test_two_edits_at_once_are_both_kept(place: FilePlace, monkeypatch: pytest.M
         path_of(place).write_bytes(later)
 
     at(monkeypatch, "EXCHANGE_AFTER", edit_later)
-    assert exchange(place, NEW, digest_of(OLD), MAX_BYTES) == "unclear"
-    found = look(place, MAX_BYTES)
+    assert exchange(DISK, place, NEW, digest_of(OLD), MAX_BYTES) == "unclear"
+    found = look(DISK, place, MAX_BYTES)
     assert {found.file.data, found.swap.data} == {EDIT, later}
 
 
@@ -148,34 +151,55 @@ def test_an_exchange_in_steps_that_was_cut_leaves_a_readable_file(
 ) -> None:
     directory = path_of(place).parent
     (directory / place.swap).write_bytes(NEW)
-    os.link(path_of(place), directory / place.fresh)
+    os.link(path_of(place), directory / place.displaced)
     if steps_left == "rename":
         (directory / place.swap).replace(path_of(place))
-    found = look(place, MAX_BYTES)
-    assert found.file.data == (OLD if steps_left == "link" else NEW)
-    assert place.fresh not in names(place)
+    found = look(DISK, place, MAX_BYTES)
+    is_renamed = steps_left == "rename"
+    assert found.file.data == (NEW if is_renamed else OLD)
+    assert found.swap.data == (OLD if is_renamed else NEW)
+    assert names(place) == sorted([place.swap, "n.md"])
+
+
+def test_an_exchange_in_steps_that_was_cut_keeps_an_edit_before_it(place: FilePlace) -> None:
+    directory = path_of(place).parent
+    rename_over(path_of(place))
+    (directory / place.swap).write_bytes(NEW)
+    os.link(path_of(place), directory / place.displaced)
+    (directory / place.swap).replace(path_of(place))
+    assert look(DISK, place, MAX_BYTES).swap.data == EDIT
+
+
+def test_an_edit_after_the_first_step_is_in_its_place(place: FilePlace) -> None:
+    directory = path_of(place).parent
+    (directory / place.swap).write_bytes(NEW)
+    os.link(path_of(place), directory / place.displaced)
+    rename_over(path_of(place))
+    found = look(DISK, place, MAX_BYTES)
+    assert (found.file.data, found.swap.data) == (EDIT, NEW)
+    assert names(place) == sorted([place.swap, "n.md"])
 
 
 def test_a_look_says_what_an_exchange_left(place: FilePlace) -> None:
     (path_of(place).parent / place.swap).write_bytes(EDIT)
-    assert look(place, MAX_BYTES).swap.data == EDIT
-    discard(place, "kept")
+    assert look(DISK, place, MAX_BYTES).swap.data == EDIT
+    discard(DISK, place, "kept")
     assert names(place) == ["kept", "n.md"]
-    discard(place)
+    discard(DISK, place)
     assert names(place) == ["kept", "n.md"]
 
 
 def test_a_file_that_is_open_for_writing_is_not_exchanged(place: FilePlace) -> None:
     with path_of(place).open("a"):
-        assert look(place, MAX_BYTES).file.is_open
-        assert exchange(place, NEW, digest_of(OLD), MAX_BYTES) == "open"
+        assert look(DISK, place, MAX_BYTES).file.is_open
+        assert exchange(DISK, place, NEW, digest_of(OLD), MAX_BYTES) == "open"
     with path_of(place).open():
-        assert not look(place, MAX_BYTES).file.is_open
-        assert exchange(place, NEW, digest_of(OLD), MAX_BYTES) == "exchanged"
+        assert not look(DISK, place, MAX_BYTES).file.is_open
+        assert exchange(DISK, place, NEW, digest_of(OLD), MAX_BYTES) == "exchanged"
 
 
 def test_another_content_is_not_exchanged(place: FilePlace) -> None:
-    assert exchange(place, NEW, digest_of(EDIT), MAX_BYTES) == "changed"
+    assert exchange(DISK, place, NEW, digest_of(EDIT), MAX_BYTES) == "changed"
     assert (path_of(place).read_bytes(), names(place)) == (OLD, ["n.md"])
 
 
@@ -188,8 +212,8 @@ def test_a_disk_that_refuses_leaves_one_of_the_two(
 
     at(monkeypatch, point, refuse)
     with pytest.raises(OSError, match="full"):
-        exchange(place, NEW, digest_of(OLD), MAX_BYTES)
-    found = look(place, MAX_BYTES)
+        exchange(DISK, place, NEW, digest_of(OLD), MAX_BYTES)
+    found = look(DISK, place, MAX_BYTES)
     is_done = point in ("EXCHANGE_AFTER", "EXCHANGE_SYNCED")
     assert found.file.data == (NEW if is_done else OLD)
     assert place.fresh not in names(place)
@@ -202,7 +226,7 @@ def test_only_a_plain_file_of_this_user_is_read(place: FilePlace, tmp_path: Path
         path.unlink()
         make()
         with pytest.raises(UnsafeFile):
-            look(place, MAX_BYTES)
+            look(DISK, place, MAX_BYTES)
 
     secret = tmp_path / "secret"
     secret.write_bytes(b"secret")
@@ -220,6 +244,6 @@ def test_a_directory_that_is_a_link_is_not_entered(place: FilePlace, tmp_path: P
 
 def test_no_more_than_the_limit_is_read(place: FilePlace) -> None:
     path_of(place).write_bytes(b"x" * 5_000)
-    data = look(place, MAX_BYTES).file.data
+    data = look(DISK, place, MAX_BYTES).file.data
     assert data is not None
     assert len(data) == MAX_BYTES + 1

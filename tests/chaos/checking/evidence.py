@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from tests.chaos.checking.agent_evidence import AgentEvidence
+from tests.chaos.checking.canvas_evidence import CanvasEvidence
 from tests.chaos.checking.group_evidence import GroupEvidence
 from tests.chaos.checking.observations import (
     UNKNOWN,
@@ -29,6 +30,7 @@ from tests.chaos.checking.observations import (
     Waited,
 )
 from tests.chaos.checking.task_evidence import TaskEvidence
+from tests.chaos.checking.workflow_evidence import WorkflowEvidence
 
 
 @attrs.frozen(kw_only=True)
@@ -146,6 +148,8 @@ class Evidence:
     agents: AgentEvidence = attrs.field(factory=AgentEvidence)
     tasks: TaskEvidence = attrs.field(factory=TaskEvidence)
     groups: GroupEvidence = attrs.field(factory=GroupEvidence)
+    canvases: CanvasEvidence = attrs.field(factory=CanvasEvidence)
+    workflows: WorkflowEvidence = attrs.field(factory=WorkflowEvidence)
 
     @property
     def by_token(self) -> dict[str, Command]:

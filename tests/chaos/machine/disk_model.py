@@ -45,6 +45,8 @@ class OpenFile:
     number: int
     mode: OpenMode
     position: int = 0
+    is_outside: bool = False
+    """Whether another program than the process under test has it open."""
 
 
 @attrs.frozen
@@ -124,8 +126,8 @@ class DiskModel:
         paths = {number: path for path, number in _paths(self.directories)}
         return [paths.get(file.number, "") for file in self._open.values()]
 
-    def open(self, path: str, mode: OpenMode) -> int:
-        """Open a descriptor; see ``OpenMode``."""
+    def open(self, path: str, mode: OpenMode, *, is_outside: bool = False) -> int:
+        """Open a descriptor; see ``OpenMode``. ``is_outside``: another program opens it."""
         directory, name = self._parent(path)
         number = directory if name == "" else self.directories[directory].get(name)
         if number is None:
@@ -139,15 +141,15 @@ class DiskModel:
             _fail(errno.ENOTDIR)
         elif mode.truncate:
             self._resize(number, 0)
-        return self._descriptor(OpenFile(number, mode))
+        return self._descriptor(OpenFile(number, mode, is_outside=is_outside))
 
     def close(self, fd: int) -> None:
         self._file(fd)
         del self._open[fd]
 
     def close_all(self) -> None:
-        """Close the descriptors of a process that ended."""
-        self._open.clear()
+        """Close the descriptors of a process that ended; other programs keep theirs."""
+        self._open = {fd: file for fd, file in self._open.items() if file.is_outside}
 
     def dup(self, fd: int) -> int:
         """Return a second descriptor of the same open file."""
@@ -157,6 +159,14 @@ class DiskModel:
         """Return the length of the file; 0 for a directory."""
         content = self.files.get(self._file(fd).number)
         return 0 if content is None else len(content.cached)
+
+    def is_written_outside(self, fd: int) -> bool:
+        """Return whether another program has the file open for writing."""
+        number = self._file(fd).number
+        return any(
+            file.number == number and file.is_outside and file.mode.write
+            for file in self._open.values()
+        )
 
     def is_removed(self, fd: int) -> bool:
         """Return whether no name leads to the open file."""
@@ -248,6 +258,32 @@ class DiskModel:
             return
         self._check_replaceable(number, replaced, directory)
         self._change(EntryChange(((directory, name, None), (to_directory, to_name, number))))
+
+    def rename_new(self, old: str, new: str) -> None:
+        """Rename a file, but replace none."""
+        directory, name = self._parent(new)
+        self._entry(*self._parent(old))
+        if name == "" or name in self.directories[directory]:
+            _fail(errno.EEXIST)
+        self.rename(old, new)
+
+    def exchange(self, one: str, other: str) -> None:
+        """Exchange two names in one step."""
+        directory, name = self._parent(one)
+        to_directory, to_name = self._parent(other)
+        number, to_number = self._entry(directory, name), self._entry(to_directory, to_name)
+        if number in self._line_of(to_directory) or to_number in self._line_of(directory):
+            _fail(errno.EINVAL)
+        if number != to_number:
+            sets = ((directory, name, to_number), (to_directory, to_name, number))
+            self._change(EntryChange(sets))
+
+    def is_same(self, one: str, other: str) -> bool:
+        """Return whether two names lead to one file; False if one of them does not exist."""
+        try:
+            return self._entry(*self._parent(one)) == self._entry(*self._parent(other))
+        except FileNotFoundError:
+            return False
 
     def list_directory(self, path: str) -> list[str]:
         """Return the names in a directory, in no order."""

@@ -94,6 +94,7 @@ def agents_on(machine: Machine, session: str | None = None) -> list[SimulatedPro
         for each in machine.alive
         if each.cookie is not None
         and "//" in each.cookie
+        and "//w/" not in each.cookie  # a process of a workflow
         and (session is None or session_of(each.cookie) == session)
     ]
 

@@ -9,13 +9,19 @@ power at that moment may leave.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
 
+from aegis.journal.disk import write_all
+from aegis.journal.file_content import FileContent, FilePlace
+from aegis.journal.shared_directory import SharedDirectory
 from aegis.state.sealing import KEY_BYTES, Seal, Seals
 from tests.chaos.machine.disk_model import DiskModel, Image, OpenMode, SyncTicket
 from tests.chaos.machine.file_content import FailedSync
@@ -37,6 +43,10 @@ CALLS = (
     "rmdir",
     "list_directory",
     "is_directory",
+    "link",
+    "rename_new",
+    "exchange",
+    "is_same",
 )
 """The calls that a plan may name. Closing is not among them: a dying process closes its files."""
 
@@ -103,6 +113,10 @@ class SimulatedDisk:
         self.is_dead = False
         self.on_death: Callable[[], None] | None = None
         """The function that is called when the process is killed, to end the rest of it."""
+        self.before_call: Callable[[str], None] = lambda _: None
+        """The function that is called before each call with its name: another program acts."""
+        self.can_exchange = True
+        """Whether the file system exchanges two names in one step."""
 
     def die(self) -> ProcessDied:
         """Kill the process now; the caller raises the returned exception."""
@@ -184,6 +198,35 @@ class SimulatedDisk:
         self._enter("is_directory")
         return self.model.is_directory(str(path))
 
+    # The calls on files that other programs edit too.
+
+    @contextmanager
+    def shared_directory(self, place: FilePlace) -> Iterator[SharedDirectory]:
+        path = (Path(place.base) / place.path).parent
+        fd = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            yield SimulatedDirectory(self, path, fd)
+        finally:
+            self.close(fd)
+
+    def link(self, old: Path, new: Path) -> None:
+        self._enter("link")
+        self.model.link(str(old), str(new))
+
+    def rename_new(self, old: Path, new: Path) -> None:
+        self._enter("rename_new")
+        self.model.rename_new(str(old), str(new))
+
+    def exchange(self, one: Path, other: Path) -> None:
+        self._enter("exchange")
+        if not self.can_exchange:
+            raise _error(errno.EINVAL)
+        self.model.exchange(str(one), str(other))
+
+    def is_same(self, one: Path, other: Path) -> bool:
+        self._enter("is_same")
+        return self.model.is_same(str(one), str(other))
+
     # A sync in two steps, so that time may pass between them.
 
     def begin_sync(self, fd: int, call: str) -> tuple[SyncTicket, DiskFault | None]:
@@ -213,12 +256,65 @@ class SimulatedDisk:
 
     def _enter(self, call: str) -> DiskFault | None:
         self.check_alive()
+        self.before_call(call)
         fault = self.plan.strike(call)
         if isinstance(fault, Die):
             raise self.die()
         if isinstance(fault, Fail):
             raise _error(fault.code)
         return fault
+
+
+@attrs.frozen
+class SimulatedDirectory:
+    """A ``SharedDirectory`` of the simulated disk: ``path``, open as ``fd``."""
+
+    disk: SimulatedDisk
+    path: Path
+    fd: int
+
+    def read(self, name: str, max_bytes: int) -> FileContent:
+        try:
+            fd = self.disk.open(self.path / name, os.O_RDONLY)
+        except FileNotFoundError:
+            return FileContent(None)
+        try:
+            data = self.disk.pread(fd, max_bytes + 1, 0)
+            return FileContent(data, is_open=self.disk.model.is_written_outside(fd))
+        finally:
+            self.disk.close(fd)
+
+    def create(self, name: str, like: str, data: bytes, before: Callable[[], object]) -> None:
+        del like  # permissions are not modelled
+        fd = self.disk.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            before()
+            write_all(self.disk, fd, data)
+            self.disk.fsync(fd)
+        finally:
+            self.disk.close(fd)
+
+    def rename(self, old: str, new: str) -> None:
+        self.disk.rename(self.path / old, self.path / new)
+
+    def rename_new(self, old: str, new: str) -> None:
+        self.disk.rename_new(self.path / old, self.path / new)
+
+    def exchange(self, one: str, other: str) -> None:
+        self.disk.exchange(self.path / one, self.path / other)
+
+    def link(self, old: str, new: str) -> None:
+        self.disk.link(self.path / old, self.path / new)
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self.disk.unlink(self.path / name)
+
+    def is_same(self, one: str, other: str) -> bool:
+        return self.disk.is_same(self.path / one, self.path / other)
+
+    def sync(self) -> None:
+        self.disk.fsync(self.fd)
 
 
 def mode_of(flags: int) -> OpenMode:

@@ -6,9 +6,11 @@ it was killed with it (``SimulatedHost.guard``).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Protocol
 from unittest import mock
 
 import trio
@@ -21,6 +23,7 @@ from aegis.processes.reaper import ROUNDS, SHORT_ROUNDS, Round, end_processes
 from tests.chaos.machine.simulated_agent import AgentWorld, SimulatedClaude, agents_on, session_of
 from tests.chaos.machine.simulated_host import SimulatedHost
 from tests.chaos.machine.simulated_processes import SimulatedProcess
+from tests.chaos.machine.simulated_tty import Bell
 
 START_S = 0.05
 """The longest time, in seconds, that the start of a process takes."""
@@ -28,12 +31,25 @@ START_S = 0.05
 RESUME = "--resume="
 
 
+class LineProgram(Protocol):
+    """A simulated program that speaks frames."""
+
+    output: deque[Frame]
+    has_output: Bell
+
+    def take(self, frame: Frame) -> None:
+        """Take a frame of the daemon."""
+
+    def end_input(self) -> None:
+        """Learn that no further frame comes."""
+
+
 class SimulatedLine:
-    """A running agent, as ``LineProcess`` documents it."""
+    """A running program, as ``LineProcess`` documents it."""
 
     def __init__(
         self,
-        agent: SimulatedClaude,
+        agent: LineProgram,
         process: SimulatedProcess,
         cookie: str,
         scan: ProcessScan,
@@ -86,6 +102,10 @@ class SimulatedLine:
         assert isinstance(host, SimulatedHost)
         if self._process.is_alive and not host.is_dead:
             self._agent.take(frame)
+
+    async def flushed(self) -> None:
+        """Wait for nothing: the program has every frame at once."""
+        await trio.lowlevel.checkpoint()
 
     async def close(self, eof_s: float) -> tuple[str, ...]:
         """End the agent and its processes, by the end of its input if there is time."""

@@ -14,9 +14,13 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
+from aegis.journal import exchange
 from aegis.journal.disk import OsDisk
 from tests.chaos.machine.disk_model import cached_image
 from tests.chaos.machine.simulated_disk import SimulatedDisk
+
+ANYWHERE = -1
+"""The descriptor of no directory: all paths are absolute."""
 
 NAMES = ["a", "b", "c"]
 PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
@@ -47,6 +51,9 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("link"), PATHS, PATHS),
     st.tuples(st.just("rename"), PATHS, PATHS),
     st.tuples(st.just("rename"), PATHS, PATHS),
+    st.tuples(st.just("rename_new"), PATHS, PATHS),
+    st.tuples(st.just("exchange"), PATHS, PATHS),
+    st.tuples(st.just("exchange"), PATHS, PATHS),
     st.tuples(st.just("list_directory"), PATHS),
     st.tuples(st.just("is_directory"), PATHS),
     st.tuples(st.just("close"), WHICH),
@@ -76,7 +83,7 @@ PRELUDE: list[tuple[Any, ...]] = [
 
 
 class RealDisk(OsDisk):
-    """The real calls, and ``link``, which the journal does not need."""
+    """The real calls, and those of files that other programs edit too."""
 
     def open(self, path: Path, flags: int) -> int:
         return os.open(path, flags | os.O_CLOEXEC, 0o600)
@@ -84,12 +91,11 @@ class RealDisk(OsDisk):
     def link(self, old: Path, new: Path) -> None:
         os.link(old, new, follow_symlinks=False)
 
+    def rename_new(self, old: Path, new: Path) -> None:
+        exchange.rename_new(ANYWHERE, str(old), str(new))
 
-class Simulated(SimulatedDisk):
-    """The same calls on the model."""
-
-    def link(self, old: Path, new: Path) -> None:
-        self.model.link(str(old), str(new))
+    def exchange(self, one: Path, other: Path) -> None:
+        exchange.exchange_names(ANYWHERE, str(one), str(other))
 
 
 @attrs.define
@@ -152,7 +158,7 @@ class Player:
 def players() -> Iterator[tuple[Player, Player]]:
     with tempfile.TemporaryDirectory() as place:
         real = Player(RealDisk(), Path(place))
-        simulated = Player(Simulated(), Path("/"))
+        simulated = Player(SimulatedDisk(), Path("/"))
         try:
             yield real, simulated
         finally:
@@ -179,6 +185,10 @@ def files_below(top: Path) -> dict[str, bytes | None]:
 @example(
     [("open", "a", NEW), ("dup", 0), ("write", 0, b"12"), ("write", 1, b"34"), ("size", 0)], []
 )
+@example([("open", "c", NEW), ("exchange", "b", "c"), ("unlink", "c")], PRELUDE)
+@example([("exchange", "a", "a/b")], PRELUDE)
+@example([("exchange", "a/b", "a")], PRELUDE)
+@example([("exchange", "b", "a")], PRELUDE)
 @example([("open", "a", NEW), ("link", "a", "b"), ("rename", "a", "b"), ("unlink", "b")], [])
 def test_the_same_calls_have_the_same_outcome_and_leave_the_same_files(
     operations: list[tuple[Any, ...]], prelude: list[tuple[Any, ...]]

@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from aegis.journal.disk import APPEND, Disk, OsDisk, write_all
+from aegis.journal.shared_directory import SharedDirectory
 from tests.chaos.machine.disk_images import legal_images
 from tests.chaos.machine.file_content import FailedSync
 from tests.chaos.machine.simulated_disk import (
@@ -20,12 +21,16 @@ from tests.chaos.machine.simulated_disk import (
     Fail,
     FallShort,
     ProcessDied,
+    SimulatedDirectory,
     SimulatedDisk,
     Stall,
 )
 from tests.chaos.machine.simulated_flusher import SYNC_S, SimulatedFlusher
 
 A = Path("/a")
+
+OF_SHARED = {"link", "rename_new", "exchange", "is_same"}
+"""The calls of files that other programs edit too."""
 
 
 def contents(disk: SimulatedDisk) -> set[bytes | None]:
@@ -40,7 +45,10 @@ def opened(plan: DiskPlan) -> tuple[SimulatedDisk, int]:
 def test_it_has_every_call_of_the_real_disk() -> None:
     disk: Disk = SimulatedDisk()
     real = {name for name in vars(OsDisk) if not name.startswith("_")}
-    assert real == {*CALLS, "close", "seal"}
+    shared = {name for name in vars(SharedDirectory) if not name.startswith("_")}
+    assert real == {*CALLS, "close", "seal", "shared_directory"} - OF_SHARED
+    assert shared == {*vars(SimulatedDirectory)} & shared
+    assert shared >= OF_SHARED
     assert all(callable(getattr(disk, name)) for name in real)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.faults.mutation.agent_promises import BROKEN_FOR_AGENTS
+from tests.faults.mutation.coordination_promises import BROKEN_FOR_COORDINATION
 from tests.faults.mutation.promise import Promise
 
 _BROKEN = (
@@ -360,5 +361,7 @@ _BROKEN = (
 )
 
 
-PROMISES: Mapping[str, Promise] = {each.name: each for each in (*_BROKEN, *BROKEN_FOR_AGENTS)}
+PROMISES: Mapping[str, Promise] = {
+    each.name: each for each in (*_BROKEN, *BROKEN_FOR_AGENTS, *BROKEN_FOR_COORDINATION)
+}
 """Every promise that is broken on purpose, by the name of the break."""

@@ -1,0 +1,242 @@
+"""A simulated process of a workflow: the real engine and its journal, over real frames.
+
+The function of the workflow is a list of orders, a text each:
+
+    step:NAME    a step of its own, which is done once
+    redo:NAME    a step that is done again if it was interrupted
+    both:A,B     two steps at the same time
+    mark:NAME    a checkpoint: a replay continues behind it
+    task:Q:TEXT  a task of the queue Q, whose result is awaited
+    die:NAME     a step in which the process ends, the first time
+    fail:TEXT    an exception
+
+Its log is evidence independent of any daemon: which steps were begun, and which results came.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import attrs
+import outcome
+import trio
+
+from aegis.processes.guarded.guarded_process import Launch
+from aegis.processes.guarded.line_process import LineSettings
+from aegis.processes.process_scan import ProcessScan
+from aegis.workflows.child.engine import Engine
+from aegis.workflows.child.journal import Journal
+from aegis.workflows.plugins.arguments import Parameter
+from aegis.workflows.plugins.catalog import Definition, Found
+from tests.chaos.checking.workflow_evidence import StepEvent, StepEventKind
+from tests.chaos.machine.simulated_host import SimulatedHost
+from tests.chaos.machine.simulated_line import START_S, SimulatedLine
+from tests.chaos.machine.simulated_processes import SimulatedProcess
+from tests.chaos.machine.simulated_tty import Bell
+
+NAME = "scripted"
+"""The name of the one workflow."""
+
+STEM = "plugin"
+STEP_S = 0.05
+"""The time, in seconds, that a step takes."""
+
+Frame = dict[str, Any]
+
+
+@attrs.define
+class WorkflowWorld:
+    """All processes of workflows; ``log`` takes what they do.
+
+    ``is_calm``: no process ends by its own order.
+    """
+
+    log: Callable[[StepEvent], object]
+    is_calm: bool = False
+    died: set[tuple[str, str]] = attrs.field(factory=set)
+    processes: int = 0
+
+
+class SimulatedChild:
+    """The program of one process."""
+
+    def __init__(self, world: WorkflowWorld) -> None:
+        self.output: deque[Frame] = deque()
+        self.has_output = Bell()
+        world.processes += 1
+        self._world = world
+        self._number = world.processes
+        self._input: deque[Frame] = deque()
+        self._has_input = Bell()
+        self._answers: dict[str, tuple[trio.Event, list[Frame]]] = {}
+        self._workflow = ""
+
+    def take(self, frame: Frame) -> None:
+        """Take a frame of the daemon, as bytes would bring it."""
+        self._input.append(json.loads(json.dumps(frame)))
+        self._has_input.ring()
+
+    def end_input(self) -> None:
+        """Do nothing: the program ends with its function."""
+
+    async def main(self, process: SimulatedProcess) -> int:
+        """Run the function; return the exit code."""
+        start, journal = await self._next(process), Journal()
+        while (frame := await self._next(process))["kind"] == "journal":
+            journal.add(frame["calls"])
+        self._workflow = start["workflow_id"]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._pass_on, process)
+            engine: Any = Engine(_Link(self), journal, start)  # type: ignore[arg-type]
+            run = partial(self._carry_out, engine, process, start["kwargs"]["orders"])
+            ended = await outcome.acapture(run)
+            nursery.cancel_scope.cancel()
+        if isinstance(ended, outcome.Error):
+            error = f"{type(ended.error).__name__}: {ended.error}"
+            self.send({"kind": "returned", "end": "failed", "error": error})
+        else:
+            result = json.dumps(ended.unwrap())
+            self.send({"kind": "returned", "end": "completed", "result": result})
+        return 0
+
+    def send(self, frame: Frame) -> None:
+        """Send a frame to the daemon."""
+        self.output.append(json.loads(json.dumps(frame)))
+        self.has_output.ring()
+
+    async def ask(self, frame: Frame) -> Frame:
+        """Send a frame about a position, and return the next frame about it."""
+        answered, answers = self._answers[frame["position"]] = (trio.Event(), list[Frame]())
+        self.send(frame)
+        await answered.wait()
+        return answers[0]
+
+    async def _next(self, process: SimulatedProcess) -> Frame:
+        await process.pause()
+        while not self._input:
+            await self._has_input.wait()
+        return self._input.popleft()
+
+    async def _pass_on(self, process: SimulatedProcess) -> None:
+        while True:
+            frame = await self._next(process)
+            waiting = self._answers.pop(str(frame.get("position")), None)
+            if waiting is not None:
+                waiting[1].append(frame)
+                waiting[0].set()
+
+    # The function.
+
+    async def _carry_out(
+        self, engine: Engine, process: SimulatedProcess, orders: Sequence[str]
+    ) -> str:
+        state = engine.resume_state()
+        begin = 0 if state is None else int(state.payload)
+        results = []
+        for number, order in enumerate(orders[begin:], begin + 1):
+            kind, _, rest = order.partition(":")
+            if kind == "mark":
+                await engine.checkpoint(rest, number)
+            elif kind == "both":
+                one, other = rest.split(",")
+                await engine.parallel(
+                    [partial(self._step, engine, process, "step", each) for each in (one, other)]
+                )
+            elif kind == "task":
+                queue, _, payload = rest.partition(":")
+                results.append(await engine.delegate(queue, payload))
+            elif kind == "fail":
+                raise ValueError(rest)
+            else:
+                results.append(await self._step(engine, process, kind, rest))
+        return " ".join(results)
+
+    async def _step(self, engine: Engine, process: SimulatedProcess, kind: str, name: str) -> str:
+        async def do() -> str:
+            self._log("begun", name)
+            await process.sleep(STEP_S / 2)
+            is_first = (self._workflow, name) not in self._world.died
+            if kind == "die" and is_first and not self._world.is_calm:
+                self._world.died.add((self._workflow, name))
+                process.die(signal.SIGKILL)
+            await process.sleep(STEP_S / 2)
+            return f"did {name} in {self._number}"
+
+        result: str = await engine.step(name, do, retry=kind in ("redo", "die"))
+        self._log("passed", name, result)
+        return result
+
+    def _log(self, kind: StepEventKind, step: str, result: str = "") -> None:
+        self._world.log(
+            StepEvent(
+                kind=kind,
+                workflow=self._workflow,
+                step=step,
+                process=self._number,
+                result=result,
+            )
+        )
+
+
+@attrs.frozen
+class _Link:
+    """The frames of a simulated process, as the engine asks for them."""
+
+    child: SimulatedChild
+
+    def ask(self, frame: Frame) -> Awaitable[Frame]:
+        return self.child.ask(frame)
+
+
+class SimulatedCatalog:
+    """The plugins: one, with one workflow, which is trusted."""
+
+    def __init__(self, **_: object) -> None:
+        pass
+
+    async def find(self) -> Found:
+        """Return the one workflow."""
+        await trio.lowlevel.checkpoint()
+        orders = Parameter(name="orders", type={"list": "text"}, shown="", required=True)
+        definition = Definition(
+            name=NAME, stem=STEM, file=f"{STEM}.py", line=1, doc="", parameters=[orders]
+        )
+        return Found({NAME: definition}, [], {STEM: [f"/{STEM}.py", "digest"]})
+
+
+async def _start(
+    world: WorkflowWorld, launch: Launch, _: LineSettings, scan: ProcessScan, over: trio.Event
+) -> SimulatedLine:
+    host = scan.host
+    assert isinstance(host, SimulatedHost)
+    machine = host.machine
+    with trio.CancelScope(shield=True):
+        await trio.sleep(machine.chance.uniform(0, START_S))
+    if host.is_dead:
+        await trio.sleep_forever()
+    child = SimulatedChild(world)
+    process = machine.start(child.main, launch.argv, cwd=str(launch.cwd), cookie=launch.cookie)
+    host.guard(launch.cookie)
+    return SimulatedLine(child, process, launch.cookie, scan, over)
+
+
+@contextmanager
+def simulated_workflows(world: WorkflowWorld) -> Iterator[None]:
+    """Start the processes of workflows on simulated machines inside the block."""
+    with (
+        mock.patch("aegis.workflows.process.start_process", partial(_start, world)),
+        mock.patch("aegis.workflows.desk.Catalog", SimulatedCatalog),
+    ):
+        yield
+
+
+def is_workflow(cookie: str) -> bool:
+    """Return whether a process with this cookie is one of a workflow."""
+    return "//w/" in cookie

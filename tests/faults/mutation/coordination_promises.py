@@ -1,0 +1,93 @@
+"""The lines on which the promises of queues, canvases, workflows and groups depend. Pure."""
+
+from __future__ import annotations
+
+from tests.faults.mutation.promise import Promise
+
+BROKEN_FOR_COORDINATION = (
+    Promise(
+        "a task is begun once more than its attempts",
+        "G18",
+        "aegis/queues/rules.py",
+        "        if task.attempt < task.max_attempts:\n",
+        "        if task.attempt <= task.max_attempts:\n",
+    ),
+    Promise(
+        "the names of an exchange are not synced",
+        "G19",
+        "aegis/journal/shared_files.py",
+        "    directory.sync()\n    faults.EXCHANGE_SYNCED",
+        "    faults.EXCHANGE_SYNCED",
+    ),
+    Promise(
+        "a displaced file is not looked at",
+        "G19",
+        "aegis/journal/shared_files.py",
+        "        if displaced.digest != expected or displaced.is_open:\n",
+        "        if displaced.is_open:\n",
+    ),
+    Promise(
+        "a section is replaced with an old revision",
+        "G19",
+        "aegis/canvases/views.py",
+        "    if job.if_rev == known.rev or ",
+        "    if job.if_rev is not None or ",
+    ),
+    Promise(
+        "a document is older than the state of its canvas",
+        "G19",
+        "aegis/canvases/rules.py",
+        "            self.document = found.document if found.digest == intent.after else None\n",
+        "",
+    ),
+    Promise(
+        "an exchange that was cut is judged before its names are synced",
+        "G19",
+        "aegis/journal/shared_files.py",
+        "        if durable:\n            directory.sync()\n",
+        "",
+    ),
+    Promise(
+        "the outcome of a call is sent to its process before it is synced",
+        "G20",
+        "aegis/workflows/rules.py",
+        "        live.deaths = 0\n",
+        "        live.deaths = 0\n"
+        "        if live.asked.pop(call.position, None) is not None:\n"
+        "            self._book.deliver(live, call.position, outcome)\n",
+    ),
+    Promise(
+        "an interrupted step is done again",
+        "G20",
+        "aegis/workflows/rules.py",
+        "        elif event.retry or call.may_repeat:\n",
+        "        else:\n",
+        also=(
+            (
+                "        else:\n"
+                "            self._finish(live, call, interrupted(position, call.about))\n",
+                "",
+            ),
+        ),
+    ),
+    Promise(
+        "a turn is credited to a broadcast that did not begin it",
+        "G21",
+        "aegis/turns/watch.py",
+        "                if self.turn is None and self.message in _message_ids(entry.fields):\n",
+        "                if self.turn is None:\n",
+    ),
+    Promise(
+        "replies are returned before they are synced",
+        "G21",
+        "aegis/groups/rules.py",
+        "        self._ending[id_, member] = None\n        self._write(group, ledger.ended_line(",
+        "        self._ending[id_, member] = None\n"
+        "        early = ledger.changed(\n"
+        "            group, ledger.ended_line(group, id_, member, end_of(outcome, utc_now()))\n"
+        "        )\n"
+        "        self._look(early, early.broadcasts[id_])\n"
+        "        self._write(group, ledger.ended_line(",
+    ),
+)
+"""In the order of the guarantees."""
