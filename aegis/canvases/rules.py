@@ -206,13 +206,12 @@ class Canvas:
     def _is_settled(self, found: e.Found) -> bool:
         """Judge what an earlier exchange left; return whether the job may go on now."""
         intent, texts = self.state.intent, self.state.texts
-        known = {self.state.digest, self.state.previous, NO_FILE}
+        known = {self.state.digest, self.state.previous, NO_FILE, *self.state.beside}
         if intent is not None:
-            known |= {intent.before, intent.after}
             # Without a file beside it, a file with neither digest was changed since. The write may
             # have been acknowledged, and its ``done`` lost with the power: it counts as written.
             is_pending = found.swap == intent.after and found.digest != intent.after
-            is_untouched = found.swap == NO_FILE and found.digest == intent.before
+            is_untouched = found.digest == intent.before != found.swap
             self._judge(intent, found, is_done=not is_pending and not is_untouched)
         if found.swap == NO_FILE:
             return True
@@ -270,7 +269,7 @@ class Canvas:
             if each.text is not None
         ]
         self._phase = "keeping"
-        self._await(ledger.displaced_line(changes))
+        self._await(ledger.displaced_line(changes, self._found.swap))
 
     # What a job does.
 

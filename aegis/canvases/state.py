@@ -3,7 +3,7 @@
     {"kind": "intent", "intent": {"change": {…}, "section_text": …, "before": …, "after": …}}
     {"kind": "done", "rev": …}          {"kind": "dropped", "rev": …}
     {"kind": "outside", "changes": [{…}], "before": …, "after": …}
-    {"kind": "displaced", "changes": [{…}]}
+    {"kind": "displaced", "changes": [{…}], "digest": …}
     {"kind": "subscribed", "handle": …, "sections": [names]|null, "rev": …}
     {"kind": "unsubscribed", "handle": …}
     {"kind": "confirmed", "revs": {handle: rev}}
@@ -36,6 +36,9 @@ Line = dict[str, object]
 
 AFTER = "after"
 """The field of a head line with the number of the newest line before it."""
+
+MAX_BESIDE = 6
+"""Digests of files that an exchange may have left: those of two intents, and displaced ones."""
 
 MAX_OWED = 1_000
 """Changes that are kept for subscribers whose inbox does not confirm them."""
@@ -105,6 +108,7 @@ class Stored:
     sections: dict[str, SectionState]
     subscribers: list[Subscriber]
     owed: list[CanvasChange]
+    beside: list[str] = attrs.field(factory=list)
 
 
 @attrs.define(kw_only=True)
@@ -113,7 +117,9 @@ class CanvasState:
 
     ``previous`` is the digest before that. ``rev`` is the newest number of a change, ``recorded``
     that of the newest one that happened, ``seq`` the number of the newest line. ``owed`` are
-    changes that a subscriber may not have.
+    changes that a subscriber may not have. ``beside`` are digests of files of the newest intents,
+    and of displaced files that are in the history: a kill or a power loss may leave one of them
+    beside the file, even after later changes.
     """
 
     rev: int = 0
@@ -125,6 +131,7 @@ class CanvasState:
     subscribers: dict[str, Subscriber] = attrs.field(factory=dict)
     owed: deque[CanvasChange] = attrs.field(factory=lambda: deque(maxlen=MAX_OWED))
     intent: Intent | None = None
+    beside: tuple[str, ...] = ()
     last: CanvasChange | None = None
     skipped: int = 0
 
@@ -148,6 +155,7 @@ class CanvasState:
                 intent = structure(Intent, fields)
                 self._settle(intent.before)
                 self.intent = intent
+                self._remember(intent.before, intent.after)
                 self.rev = max(self.rev, intent.change.rev)
             case {"kind": "done"}:
                 self.finish()
@@ -158,6 +166,7 @@ class CanvasState:
                 self._outside(changes_of(line), after)
             case {"kind": "displaced"}:
                 self.record(changes_of(line))
+                self._remember(str(line.get("digest")))
             case {"kind": "head", "state": state}:
                 self._restore(structure(Stored, state))
             case {"kind": "subscribed" | "unsubscribed" | "confirmed"}:
@@ -211,6 +220,7 @@ class CanvasState:
             sections=self.sections,
             subscribers=[*self.subscribers.values()],
             owed=[*self.owed],
+            beside=[*self.beside],
         )
 
     def _restore(self, stored: Stored) -> None:
@@ -219,7 +229,11 @@ class CanvasState:
         self.sections = dict(stored.sections)
         self.subscribers = {name_key(each.handle): each for each in stored.subscribers}
         self.owed = deque(stored.owed, maxlen=MAX_OWED)
-        self.intent = None
+        self.intent, self.beside = None, tuple(stored.beside)
+
+    def _remember(self, *digests: str) -> None:
+        known = dict.fromkeys((*digests, *self.beside))
+        self.beside = tuple(known)[:MAX_BESIDE]
 
     def _settle(self, digest: str) -> None:
         """Judge an intent without an outcome by the digest that the next line found."""
@@ -293,9 +307,9 @@ def outside_line(changes: list[CanvasChange], before: str, after: str) -> Line:
     }
 
 
-def displaced_line(changes: list[CanvasChange]) -> Line:
+def displaced_line(changes: list[CanvasChange], digest: str) -> Line:
     """Return the line with the texts of a file that an exchange displaced."""
-    return {"kind": "displaced", "changes": [*map(unstructure, changes)]}
+    return {"kind": "displaced", "changes": [*map(unstructure, changes)], "digest": digest}
 
 
 def subscribed_line(handle: str, sections: list[str] | None, rev: int) -> Line:

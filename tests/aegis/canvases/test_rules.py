@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from aegis.canvases import events as e
-from aegis.canvases.rules import MAX_JOBS, MAX_SUBSCRIBERS, PATIENCE_S
+from aegis.canvases.rules import LOOK, MAX_JOBS, MAX_SUBSCRIBERS, PATIENCE_S
 from aegis.canvases.state import CanvasState, head_line
 from aegis.errors import Busy, InvalidRequest, NotFound, StorageError, Unavailable
 from aegis.journal.file_content import digest_of
@@ -173,6 +173,45 @@ def test_an_unclear_exchange_is_judged_by_both_files(
         assert displaced in [
             attrs.evolve(each, text=lost) for each in world.woken["bob"].values() if each.displaced
         ]
+
+
+def test_a_file_of_an_earlier_exchange_that_comes_back_is_no_edit(world: World) -> None:
+    world.answer(world.append("Log", "one"))
+    world.file = EDIT
+    world.handle(e.Asked(job=LOOK))
+    world.run()
+    world.kill(kept_lines=9)
+    world.swap = PLAN  # its removal was not durable
+    world.start()
+    world.run()
+    assert world.look().swap.data is None
+    assert not any(each.displaced for each in world.history())
+
+
+def test_a_displaced_file_is_in_the_history_once(world: World) -> None:
+    world.swap = EDIT
+    world.handle(e.Asked(job=LOOK))
+    world.do_work()
+    world.do_work()
+    world.sync()  # it is recorded, and not removed yet
+    world.kill()
+    world.start()
+    world.run()
+    assert len([each for each in world.history() if each.displaced]) == 1
+
+
+def test_a_write_that_did_not_begin_is_not_taken_for_done(world: World) -> None:
+    world.answer(world.append("Log", "one"))
+    world.run()
+    world.append("Log", "two")
+    world.do_work()
+    world.sync()
+    world.kill()
+    world.swap = PLAN  # left by the first exchange
+    world.start()
+    world.run()
+    assert "two" not in [each.text for each in world.history()]
+    assert is_same(world)
 
 
 def test_a_displaced_file_that_is_no_text_is_kept_under_another_name(world: World) -> None:

@@ -16,7 +16,7 @@ class StepEvent:
     """Something that the process ``process`` of a workflow did with the step ``step``.
 
     ``begun``: it called the function of the step. ``passed``: it got the result of the step from
-    the daemon, and went on.
+    the daemon.
     """
 
     kind: StepEventKind
