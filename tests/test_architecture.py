@@ -48,6 +48,7 @@ TRIED_BY_CHAOS = (
         "requests",
         "terminals",
         "turns",
+        "workflows",
     ),
     *("state.root", "state.sealing", "workspaces"),
 )

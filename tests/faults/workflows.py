@@ -21,6 +21,7 @@ from aegis.journal.faults import JOURNAL
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol import workflows as api
 from aegis.protocol.inboxes import Deliver, Receipt
+from aegis.protocol.queues import Delegate, Enqueue, Enqueued, TaskInfo
 from aegis.protocol.requests import WithdrawnRequests, WithdrawRequests
 from aegis.workflows import events as e
 from aegis.workflows.calls import about, digest_of, value
@@ -47,7 +48,7 @@ PATIENCE = 300
 """The most looks at a workflow, a second apart."""
 
 ORDERS: Mapping[str, Sequence[str]] = {
-    "plain": ("step:a", "redo:b", "mark:half", "step:c", "both:d,e"),
+    "plain": ("step:a", "redo:b", "mark:half", "step:c", "both:d,e", "task:build:work"),
     "dying": ("redo:f", "die:g", "redo:h"),
     "failing": ("step:i", "fail:on purpose"),
 }
@@ -80,6 +81,14 @@ class Told:
 
 
 @attrs.frozen
+class Given:
+    """A task that a workflow gave to a queue, which keeps one for each key."""
+
+    payload: str
+    key: str
+
+
+@attrs.frozen
 class Passed:
     """A step whose result its process got."""
 
@@ -99,22 +108,50 @@ class Messages:
             self.world.confirm(Told(message.task_id or "", message.status == "ok"))
 
 
-class Played(Actor[Deliver | WithdrawRequests]):
+class Played(Actor[Deliver | WithdrawRequests | Enqueue | Delegate]):
     """The services that a desk asks."""
 
     def __init__(self, *, messages: Messages) -> None:
         self._messages = messages
 
     async def setup(self) -> None:
-        for service in ("inboxes", "requests"):
+        for service in ("inboxes", "requests", "queues"):
             self.context.register("service", service)
 
-    async def receive(self, message: Deliver | WithdrawRequests) -> None:
-        if isinstance(message, Deliver):
-            self._messages.take(message)
-            self.reply(message, Receipt(id=message.id, status="queued", position=0))
-        else:
-            self.reply(message, WithdrawnRequests(ids=[]))
+    async def receive(self, message: Deliver | WithdrawRequests | Enqueue | Delegate) -> None:
+        match message:
+            case Deliver():
+                self._messages.take(message)
+                self.reply(message, Receipt(id=message.id, status="queued", position=0))
+            case WithdrawRequests():
+                self.reply(message, WithdrawnRequests(ids=[]))
+            case Enqueue(payload=payload, key=key):
+                self._messages.world.confirm(Given(payload, key or ""))
+                self.reply(message, Enqueued(task_id=key or "", queued_position=0))
+            case Delegate():
+                self.reply(message, _task(message))
+
+
+def _task(request: Delegate) -> TaskInfo:
+    return TaskInfo(
+        task_id=request.key or "",
+        queue=request.queue,
+        status="completed",
+        queued_position=None,
+        worker=None,
+        attempt=1,
+        max_attempts=1,
+        result=f"done {request.payload}",
+        error=None,
+        sender=SENDER,
+        payload=request.payload,
+        key=request.key,
+        priority=0,
+        waiting_for=[],
+        enqueued="",
+        started=None,
+        ended="",
+    )
 
 
 class AllRights:
@@ -221,6 +258,8 @@ class Steps:
             if isinstance(each, Begun) and not each.may_repeat
         )
         yield from (f"the step {each} was begun {n} times" for each, n in begun.items() if n > 1)
+        tasks = Counter(each.payload for each in {*evidence.confirmed} if isinstance(each, Given))
+        yield from (f"the task {each} was given {n} times" for each, n in tasks.items() if n > 1)
         yield from self._done_again(evidence)
         yield from self._lost(evidence, known)
 

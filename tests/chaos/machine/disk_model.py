@@ -269,8 +269,7 @@ class DiskModel:
 
     def exchange(self, one: str, other: str) -> None:
         """Exchange two names in one step."""
-        directory, name = self._parent(one)
-        to_directory, to_name = self._parent(other)
+        (directory, name), (to_directory, to_name) = self._parent(one), self._parent(other)
         number, to_number = self._entry(directory, name), self._entry(to_directory, to_name)
         if number in self._line_of(to_directory) or to_number in self._line_of(directory):
             _fail(errno.EINVAL)
