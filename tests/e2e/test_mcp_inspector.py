@@ -96,7 +96,7 @@ def test_pm_is_woken_when_builder_has_run_the_tests(
     [wake] = woken["messages"]
     assert wake["sender"] == f"term:{build}"
     assert f"run by agent:{builder.handle}" in wake["text"]
-    assert pm.call("aegis_term_read", name=build) == {"result": [record]}
+    assert pm.call("aegis_term_read", name=build) == {"result": [record], "running": None}
     assert pm.call("aegis_inbox_read", after=woken["next"]) == {"messages": [], "next": None}
 
 
@@ -117,4 +117,4 @@ def test_it_reads_a_ledger(tools: NpmTools, daemon: DaemonProcess, era: str) -> 
     uri = f"aegis://terminals/{terminal.name}/ledger"
     inspector = Inspector(tools, daemon, "command", era, "inspector")
     [content] = inspector.run("resources/read", "--uri", uri)["contents"]
-    assert json.loads(content["text"]) == {"result": [record]}
+    assert json.loads(content["text"]) == {"result": [record], "running": None}

@@ -46,8 +46,11 @@ async def recovered_records(
     for command in commands:
         stop = min(_begun_after(command, commands), default=raw_end)
         reached = max((each.raw_end or 0 for each in records), default=0)
-        unread = behind(command, reached) if command.outcome is None else command
-        records.append(await _recovered_record(disk, directory, unread, stop))
+        if command.outcome is not None:
+            # Noted by an earlier recovery, with the cursor that it found.
+            reached = command.outcome.raw_end
+        placed = behind(command, reached)
+        records.append(await _recovered_record(disk, directory, placed, stop))
     return records
 
 

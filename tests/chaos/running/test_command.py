@@ -64,7 +64,8 @@ def test_seeds_are_played_and_counted_in_the_table(tmp_path: Path) -> None:
     assert figure(output, "in each seed at least") >= 50
     assert figure(output, "faults that hit") >= 3
     assert figure(output, "violations") == 0
-    assert done.stderr == b""
+    # On a slow machine it reports its progress.
+    assert [line for line in done.stderr.splitlines() if b" of 3 seeds" not in line] == []
     assert list(tmp_path.iterdir()) == []
 
 

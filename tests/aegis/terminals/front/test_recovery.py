@@ -15,7 +15,7 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import CommandRecord, ReadRecords
 from aegis.terminals.front.recovery import finalise
 from aegis.terminals.history import History
-from aegis.terminals.record import InFlight
+from aegis.terminals.record import InFlight, Outcome
 from aegis.terminals.settings import TerminalFiles
 from tests.fakes.faulty_disk import FaultyDisk
 
@@ -127,3 +127,21 @@ async def test_a_disk_that_refuses_is_told_and_the_note_still_tells_of_the_comma
 async def test_a_terminal_without_files_has_nothing_to_finalise(tmp_path: Path) -> None:
     assert await finalise(TerminalFiles(tmp_path / "never"), Flusher()) is None
     assert not (tmp_path / "never").exists()
+
+
+async def test_a_recovery_that_was_killed_leaves_the_next_one_the_same_record(
+    tmp_path: Path,
+) -> None:
+    """It had noted the end of a command that never began, behind the output of another one."""
+    ended = Outcome(
+        end="killed_by_restart",
+        exit=None,
+        finished_at="2026-05-22T14:03:26.000Z",
+        duration_s=None,
+        raw_end=9,
+    )
+    submitted = attrs.evolve(command(1, 5), began_at=None, outcome=ended)
+    files = make_files(tmp_path, submitted)
+    await finalise(files, Flusher())
+    [found] = await records(files)
+    assert (found.raw_start, found.raw_end, found.stdout) == (9, 9, "")
