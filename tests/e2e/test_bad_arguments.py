@@ -283,6 +283,10 @@ class Bad:
             given["name"] = f"{terminal}-new" if self.entry.name == "term_spawn" else terminal
         if "names" in given:
             given["names"] = [terminal]
+        if "view" in given:
+            given["view"] = f"terminal:{terminal}"
+        if self.entry.name == "agent_output":
+            given["command"] = "term_1_1"
         if self.entry.owner is Owner.WORKSPACES:
             given = self._of_workspace(given)
         if self.value is None:
