@@ -1,7 +1,7 @@
-"""``Settling``: the readers of an inbox that are being answered, and who waits for the last answer.
+"""``Settling``: the readers that an inbox still has to answer, and the waiters for the last answer.
 
-An inbox that is stopped first answers what it was asked: a sender whose message is durable would
-otherwise be told that it may have been delivered.
+An inbox answers its requests before it is stopped. Otherwise the sender of a durable message would
+get the error that the message may have been delivered.
 """
 
 from __future__ import annotations

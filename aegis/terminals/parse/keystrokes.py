@@ -161,8 +161,8 @@ class Keystrokes:
     def line_reported(self, length: int, *, covers_all: bool) -> None:
         """Take a report that the line holds ``length`` characters.
 
-        ``covers_all``: the editor had read all keys by then; else the report says nothing of those
-        that came later.
+        ``covers_all``: the editor had read all keys before it reported; otherwise the report says
+        nothing about later keys.
         """
         if not covers_all:
             return
