@@ -46,6 +46,6 @@ def test_whatever_kills_agents_every_message_gets_one_turn_and_every_loss_a_repo
     evidence = campaign.finish()
     found = violations(evidence)
     record_property(PROPERTY, figures(evidence.agents, campaign.kills, found))
-    assert sum(campaign.kills.values()) > LIVES
+    assert sum(campaign.kills.values()) >= LIVES
     assert len(evidence.agents.frames) > LIVES
     assert not found, summary(found)

@@ -22,6 +22,9 @@ from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
+BUSY_S = 30.0
+"""A command on a terminal waits so long for a line that is being typed."""
+
 TUI = Path(__file__).parents[1] / "fakes" / "agents" / "tui.py"
 CONFIGURATION = "lifecycle: {idle_s: 1.0, stale_s: 3.0}\n"
 
@@ -277,6 +280,26 @@ def test_an_interrupt_is_ctrl_c(launcher: Launcher) -> None:
     assert launcher.is_in(handle, "exited")["program"]["exit_code"] == 130
     refusal = launcher.daemon.refusal("interrupt", handle=handle)
     assert "has no process" in str(refusal)
+
+
+def test_a_line_that_somebody_left_at_the_shell_holds_no_launch_up(launcher: Launcher) -> None:
+    handle = launcher.launch()
+    launcher.is_ready(handle)
+    launcher.order(handle, "exit 3")
+    launcher.is_in(handle, "exited")
+    launcher.types(handle, "rm -rf half")
+
+    def is_typed() -> bool:
+        [listed] = launcher.daemon.call("term_list")["result"]
+        return listed["state"] == "idle" and listed["typing"] is not None
+
+    until(is_typed, "the line is seen")
+    began = time.monotonic()
+    launcher.daemon.call("agent_restart", handle=handle)
+    assert time.monotonic() - began < BUSY_S
+    launcher.is_ready(handle)
+    records = launcher.daemon.call("term_read", name=handle, since_seq=-1)["result"]
+    assert not any("half" in (each["cmd"] or "") for each in records)
 
 
 def test_a_message_to_it_waits_in_its_inbox_and_is_announced(launcher: Launcher) -> None:

@@ -220,6 +220,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         if is_first:
             await self._terminal.introduce()
         if not is_new:
+            await self._terminal.clear_line()
             await self._terminal.separate(exit_code)
         await faults.LAUNCH_BEFORE.reach(self._identity.handle)
         record = await self._terminal.run(with_hooks(self._cmd, self._directory))

@@ -29,6 +29,7 @@ from aegis.protocol.terminals import (
     SendKeys,
     SpawnTerminal,
     Subscribe,
+    TerminalInfo,
 )
 
 START_S = 60.0
@@ -102,6 +103,16 @@ class ProgramTerminal:
         )
         return await self._ask(run, timeout_s=2 * START_S)
 
+    async def clear_line(self) -> None:
+        """Drop a line that somebody left unfinished at the shell's prompt.
+
+        The terminal belongs to the agent: the shell is only there to run its program, and takes no
+        command while a line is being typed.
+        """
+        listed = await self._listed()
+        if listed is not None and listed.typing is not None and listed.state == "idle":
+            await self.interrupt()
+
     async def separate(self, exit_code: int | None) -> None:
         """Print a separator after a process that has ended with this exit code of a shell."""
         is_ended = exit_code is not None and exit_code < SIGNALLED
@@ -155,9 +166,8 @@ class ProgramTerminal:
 
     async def wake(self, key: str, body: str) -> None:
         """Send a message to each subscriber."""
-        listed = await self._owner().ask(ListTerminals(), timeout=ASK_S)
-        names = [each for each in listed.result if name_key(each.name) == name_key(self.name)]
-        for handle in names[0].subscribers if names else []:
+        listed = await self._listed()
+        for handle in [] if listed is None else listed.subscribers:
             deliver = Deliver(
                 handle=handle,
                 id=f"needs:{key}/{handle}",
@@ -166,6 +176,11 @@ class ProgramTerminal:
                 timestamp=utc_now(),
             )
             await self._find("service", "inboxes").ask(deliver, timeout=ASK_S)
+
+    async def _listed(self) -> TerminalInfo | None:
+        found = await self._owner().ask(ListTerminals(), timeout=ASK_S)
+        names = [each for each in found.result if name_key(each.name) == name_key(self.name)]
+        return names[0] if names else None
 
     def _owner(self) -> Ref[Any]:
         return self._find("service", "terminals")

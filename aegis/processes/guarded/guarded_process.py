@@ -167,7 +167,7 @@ async def start_guarded(launch: Launch, scan: ProcessScan) -> GuardedProcess:
             control.close()
             raise
         word, rest = "", ""
-        with trio.move_on_after(START_S):
+        with trio.move_on_after(START_S) as patience:
             word, _, rest = (await control.report() or "").partition(" ")
         if word == "started":
             return GuardedProcess(launch, process, control, int(rest))
@@ -176,6 +176,10 @@ async def start_guarded(launch: Launch, scan: ProcessScan) -> GuardedProcess:
         await failed.release()
     if word == "refused":
         raise Unavailable(_cannot_start(launch, int(rest)))
+    if not patience.cancelled_caught:
+        raise Unavailable(
+            f"{launch.argv[0]!r} was not started: the process that guards it was killed; try again"
+        )
     raise Unavailable(
         f"{launch.argv[0]!r} was not started within {START_S:g} s; the machine may be overloaded, "
         "try again"
