@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +11,9 @@ from typing import Any
 
 import yaml
 
-from tests.e2e.harness import DaemonProcess
+from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team
+from tests.resources.waiting import until
 
 PLUGIN = '''
 """The workflow of the page's tests."""
@@ -35,9 +37,14 @@ class Studio(Team):
     def __init__(self, daemon: DaemonProcess) -> None:
         self.daemon = daemon
         command = [sys.executable, str(STAND_IN), "claude"]
-        profiles = {
+        profiles: dict[str, dict[str, Any]] = {
             name: {"provider": "claude", "permission": permission, "command": [*command]}
             for name, permission in (("asks", "ask"), ("all", "full"))
+        }
+        profiles["acp"] = {
+            "provider": "acp",
+            "permission": "full",
+            "command": [sys.executable, str(STAND_IN), "acp"],
         }
         configuration = {
             "agents": profiles,
@@ -66,6 +73,89 @@ class Studio(Team):
         reply = self.call("run_workflow", name="release", kwargs={"version": version})
         id_: str = reply["workflow_id"]
         return id_
+
+    def works(self, handle: str) -> None:
+        """Start an agent that thinks, plans, edits a file, and has its client run a command."""
+        frames = self.daemon.root / f"{handle}.frames"
+        frames.write_text("".join(f"{json.dumps(_update(each))}\n" for each in UPDATES))
+        command = "sh -c 'echo tests/cart; sleep 1; echo 12 passed; exec sleep 1000'"
+        orders = [f"RAW {frames}", f"TERM {command}", "SAY Done."]
+        self.spawn("\n".join(orders), profile="acp", handle=handle)
+
+    def furnish(self) -> dict[str, str]:
+        """Have something of everything; return the places of the page by what they show."""
+        for name in ("build", "server", "docs"):
+            self.call("term_spawn", name=name)
+        for command in (
+            "git status --short",
+            "echo '214 passed in 3.1 s'",
+            "ls --color=always /",
+            "false",
+        ):
+            self.call("term_run", name="build", cmd=command)
+        self.call("term_run", name="server", cmd="sleep 1000", until="started")
+        self.call("term_run", name="docs", cmd="echo 'the pages are written'")
+        self.call("workspace_create", workspace="checkout")
+        self.call("shell_open", workspace="checkout", name="main")
+        self.works("grace")
+        self.spawn("SAY I look at the failing test first.\nASK pytest -q tests/cart", handle="ada")
+        self.call("group_spawn_mixed", group="reviewers", preset="pair")
+        self.call("group_broadcast", group="reviewers", objective="SAY It reads well.")
+        self.call("group_wait_all", group="reviewers", timeout=GUARD_S)
+        self.call("workflow_trust")
+        release = self.release("1.2")
+        self.call("enqueue", queue="builds", payload="SAY built")
+        self.send("human", "The cart is ready for review.", sender="ada")
+        until(lambda: len(self.call("request_list")["requests"]) == 2, "both requests are open")
+        return {
+            "overview": "/",
+            "terminal": "/t/build",
+            "agent": "/a/grace",
+            "request": "/a/ada",
+            "queue": "/q/builds",
+            "group": "/g/reviewers",
+            "workflow": f"/w/{release}",
+            "canvas": "/c/plan",
+            "inboxes": "/inboxes",
+            "own inbox": "/m/human",
+            "inbox": "/m/ada",
+            "access": "/access",
+        }
+
+
+def _update(update: dict[str, Any]) -> dict[str, Any]:
+    params = {"sessionId": "ses_1", "update": update}
+    return {"jsonrpc": "2.0", "method": "session/update", "params": params}
+
+
+def _said(kind: str, text: str) -> dict[str, Any]:
+    return {"sessionUpdate": kind, "content": {"type": "text", "text": text}}
+
+
+UPDATES: list[dict[str, Any]] = [
+    _said("agent_thought_chunk", "The total is wrong when the cart is empty."),
+    {
+        "sessionUpdate": "plan",
+        "entries": [
+            {"content": "Find the failing test", "priority": "high", "status": "completed"},
+            {"content": "Mend the total", "priority": "high", "status": "in_progress"},
+            {"content": "Run all tests", "priority": "medium", "status": "pending"},
+        ],
+    },
+    _said("agent_message_chunk", "An empty cart has no first item, so the sum fails. I mend it."),
+    {
+        "sessionUpdate": "tool_call",
+        "toolCallId": "edit-1",
+        "title": "Edit shop/cart.py",
+        "kind": "edit",
+        "status": "completed",
+        "rawInput": {
+            "file_path": "shop/cart.py",
+            "old_string": "def total(items):\n    return sum(items, items[0])",
+            "new_string": "def total(items):\n    return sum(items, start=0)",
+        },
+    },
+]
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def test_a_group_gets_an_order_and_shows_its_replies(
     window.page.get_by_role("button", name="Send to all").click()
     replies = window.page.get_by_role("list", name="Replies")
     expect(replies.locator("pre", has_text="from the page")).to_have_count(2)
-    expect(replies.locator(".chip.done", has_text="replied")).to_have_count(2)
+    expect(replies.locator(".chip.good", has_text="replied")).to_have_count(2)
     fits(window)
     window.page.get_by_role("button", name="Dissolve").click()
     window.page.get_by_role("button", name="Yes").click()
@@ -153,6 +153,7 @@ def test_a_workflow_asks_and_ends(studio: Studio, browser: Browser, form: dict[s
     expect(window.page.locator("dl.facts")).to_contain_text('"version": "1.2"')
     window.go("/")
     ask = window.page.locator(".ask", has_text="Publish 1.2?")
+    expect(ask).to_contain_text("release asks")
     ask.get_by_label("yes").check()
     window.page.wait_for_timeout(450)  # an answer that has just appeared takes no click
     ask.get_by_role("button", name="Answer").click()

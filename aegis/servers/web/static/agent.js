@@ -15,7 +15,7 @@ export class AgentView {
   }
 
   build(parent) {
-    this.dot = el('span.dot'); this.state = el('span.quiet.small.cut'); this.usage = el('span.quiet.small');
+    this.dot = el('span.dot'); this.state = el('span.quiet.small.cut'); this.usage = el('span.quiet.small.usage');
     const act = (label, text, go, kind = '.bare') => el(`button.btn${kind}`, { type: 'button', onclick: () => go().then(() => text && toast(text), error => toast(error.message, 'bad')) }, label);
     this.head = el('div.head', {}, this.dot, el('h1', {}, this.handle), this.state, el('span.grow'), this.usage,
       !this.isReadOnly && act('Interrupt', 'interrupted', () => this.link.call('interrupt', { handle: this.handle })),
@@ -73,7 +73,7 @@ export class AgentView {
     const mine = this.app.store.openRequests().filter(each => each.handle === this.handle);
     for (const [id, card] of this.requests) if (!mine.some(each => each.id === id)) { card.remove(); this.requests.delete(id); }
     for (const request of mine) if (!this.requests.has(request.id)) {
-      const card = requestCard(request, this.link);
+      const card = requestCard(request, this.app);
       card.classList.add('card'); this.requests.set(request.id, card); this.open.append(card);
       this.talk.scrollTop = this.talk.scrollHeight;
     }
@@ -106,7 +106,7 @@ export class AgentView {
 
   text(event) {
     const known = event.message && this.texts.get(event.message);
-    if (known) { known.append(plain(event.text)); return; }
+    if (known && known === this.items.lastElementChild) { known.append(plain(event.text)); return; } // else something came between
     const item = this.add(el('li.said', {}, plain(event.text)));
     if (event.message) this.texts.set(event.message, item);
   }
@@ -128,13 +128,18 @@ export class AgentView {
     const input = event.input ?? {};
     setText(tool.box.querySelector('b'), line(event.name || event.kind, 60));
     setText(tool.title, line(event.title || input.command || input.file_path || input.path || input.pattern || '', 200));
-    tool.body.replaceChildren(...shownInput(input));
+    const shown = shownInput(input);
+    tool.body.replaceChildren(...shown);
+    if (shown[0]?.className === 'diff') tool.box.open = true;
   }
 
   tie(event) {
     const tool = this.tools.get(event.id);
-    if (tool && !this.terminals.has(event.terminal)) this.terminals.set(event.terminal, this.pane(tool.body));
-    if (tool) tool.box.open = true;
+    if (!tool) return;
+    const known = this.terminals.get(event.terminal);
+    if (known?.item) { tool.body.append(known.out); tool.chip.before(known.chip); known.item.remove(); known.item = null; } // it began before its tool call was known
+    else if (!known) this.terminals.set(event.terminal, this.pane(tool.body));
+    tool.box.open = true;
   }
 
   pane(parent) { const out = el('pre.out', { tabindex: '0' }); parent.append(out); return { out }; }
@@ -142,8 +147,7 @@ export class AgentView {
   terminal(id, command) {
     if (this.terminals.has(id)) return this.terminals.get(id);
     const body = el('div'), box = el('details.tool', { open: true }, el('summary', {}, el('b', {}, '$'), el('span.cut.grow.mono', {}, line(command)), el('span.chip.busy', {}, 'live')), body);
-    this.add(el('li', {}, box));
-    const pane = { ...this.pane(body), chip: box.querySelector('.chip') };
+    const pane = { ...this.pane(body), chip: box.querySelector('.chip'), item: this.add(el('li', {}, box)) };
     this.terminals.set(id, pane);
     return pane;
   }

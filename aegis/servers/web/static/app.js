@@ -83,12 +83,13 @@ class App {
     const open = this.store.requests.size, place = location.hash || '#/';
     const links = [['#/', 'Overview', open, 'open requests'], ['#/inboxes', 'Inboxes', this.store.mail.size, 'unread messages'], ['#/access', 'Access', 0]];
     const [, kind, name] = /^#\/([a-z])\/([^/]+)$/.exec(place) ?? [];
-    if (kind) links.splice(1, 0, [place, decodeURIComponent(name), 0]);
+    const known = name && decodeURIComponent(name), label = kind === 'w' ? this.store.workflows.get(known)?.name ?? 'Workflow' : kind === 'm' ? known === 'human' ? 'Your inbox' : `✉ ${known}` : known;
+    if (kind) links.splice(1, 0, [place, line(label, 60), 0]);
     const text = JSON.stringify([links, place]);
     if (text === this.tabsShown) return;
     this.tabsShown = text;
     $('tabs').replaceChildren(...links.map(([href, label, number, what]) => el('a', { href, 'aria-current': href === place ? 'page' : null }, el('span.cut', {}, label), number ? el('span.count', { 'aria-label': `${number} ${what}` }, number) : null)));
-    document.title = `${open ? `(${open}) ` : ''}${kind ? `${decodeURIComponent(name)} · ` : ''}aegis-actors`;
+    document.title = `${open ? `(${open}) ` : ''}${kind ? `${line(label, 60)} · ` : ''}aegis-actors`;
   }
 
   route() {

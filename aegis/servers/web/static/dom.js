@@ -59,6 +59,13 @@ export function ago(iso, now = Date.now()) {
   return `${Math.floor(s / 86400)} d`;
 }
 
+const TIME = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }), DAY = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
+/** Return the time of day, with the day before it unless it is today. */
+export function clock(iso) {
+  const at = new Date(iso);
+  return `${at.toDateString() === new Date().toDateString() ? '' : `${DAY.format(at)} `}${TIME.format(at)}`;
+}
+
 export function seconds(s) {
   if (s === null || s === undefined) return '';
   if (s < 10) return `${s.toFixed(2)} s`;

@@ -48,7 +48,7 @@ export class GroupView {
 
   reply(handle) {
     const chip = el('span.chip'), why = el('span.quiet.cut'), text = el('pre', { tabindex: '0', 'aria-label': `Reply of ${handle}` });
-    return Object.assign(el('li.ask', {}, el('div.top', {}, el('a', { href: `#/a/${handle}` }, el('b', {}, line(handle))), chip, why), text), { parts: { chip, why, text } });
+    return Object.assign(el('li.ask.letter', {}, el('div.top', {}, el('a', { href: `#/a/${handle}` }, el('b', {}, line(handle))), chip, why), text), { parts: { chip, why, text } });
   }
 
   async send() {

@@ -24,7 +24,7 @@ export class Notifier {
     }
     for (const request of requests.values()) if (!this.shown.has(request.id)) {
       this.shown.add(request.id);
-      if (this.isAllowed && document.visibilityState !== 'visible') await worker?.showNotification(`${line(request.handle, 60)} needs an answer`, { body: line(`${request.tool} ${request.title}`, 140), tag: request.id, icon: '/icon.svg', data: { go: '#/' } });
+      if (this.isAllowed && document.visibilityState !== 'visible') await worker?.showNotification(`${line(request.handle, 60)} needs an answer`, { body: line([request.tool, request.title === request.tool ? request.input?.command : request.title].filter(Boolean).join(': '), 140), tag: request.id, icon: '/icon.svg', data: { go: '#/' } });
     }
   }
 }

@@ -3,7 +3,7 @@ import { ago, count, el, keyed, line, money, seconds, setText, toast } from './d
 import { requestCard } from './requests.js';
 import { agentState, terminalState } from './store.js';
 
-const ORDER = { bad: 0, busy: 1, warn: 2, good: 3, done: 3, off: 5 };
+const ORDER = { bad: 0, busy: 1, warn: 2, good: 3, done: 3, off: 5 }, PATIENCE_MS = 1500;
 
 export class Overview {
   constructor(app, parent) {
@@ -14,8 +14,11 @@ export class Overview {
     this.facts = section('Daemon'); this.tree = section('Supervision tree'); this.tree.list.className = 'tree'; this.tree.list.tabIndex = 0; this.tree.list.setAttribute('aria-label', 'Supervision tree');
     this.inbox.box.classList.add('inbox'); this.facts.body = el('dl.facts'); this.facts.list.replaceWith(this.facts.body);
     this.left = el('div.stack', {}, this.inbox.box, this.mail.box, this.agents.box, this.terminals.box, this.queues.box, this.groups.box, this.workflows.box, this.canvases.box, this.workspaces.box);
-    parent.replaceChildren(el('h1.hidden', {}, 'Overview'), el('div.cols', {}, this.left, el('div.stack', {}, this.facts.box, this.tree.box)));
-    this.unwatch = this.store.watch(changes => this.refresh(changes));
+    const all = [el('h1.hidden', {}, 'Overview'), el('div.cols', {}, this.left, el('div.stack', {}, this.facts.box, this.tree.box))];
+    // Shown once it is whole, so that nothing moves: the first items of all streams arrive together.
+    this.show = () => { if (!this.isShown) { this.isShown = true; parent.replaceChildren(...all); } };
+    this.patience = setTimeout(this.show, PATIENCE_MS);
+    this.unwatch = this.store.watch(changes => { this.refresh(changes); if (this.store.isWhole) this.show(); });
     this.clock = setInterval(() => this.refresh(new Set(['agents', 'terminals'])), 10000);
   }
 
@@ -36,7 +39,7 @@ export class Overview {
   showRequests() {
     const open = this.store.openRequests();
     this.inbox.box.classList.toggle('clear', !open.length);
-    keyed(this.inbox.list, open, each => each.id, each => requestCard(each, this.app.link));
+    keyed(this.inbox.list, open, each => each.id, each => requestCard(each, this.app));
     empty(this.inbox, open.length, this.store.loaded.has('requests') ? 'Nothing. Agents that need an answer appear here.' : 'Loading…');
     setText(this.inbox.count, open.length || '');
   }
@@ -50,9 +53,15 @@ export class Overview {
 
   showTerminals() {
     const terminals = [...this.store.terminals.values()].map(terminal => ({ terminal, state: terminalState(terminal) })).sort((a, b) => (ORDER[a.state.tone] ?? 4) - (ORDER[b.state.tone] ?? 4) || a.terminal.name.localeCompare(b.terminal.name));
-    keyed(this.terminals.list, terminals, ({ terminal }) => terminal.name, ({ terminal }) => row(`#/t/${terminal.name}`), (item, { terminal, state }) => fill(item, state, terminal.name, state.what ? `${state.what}` : terminal.cwd ?? '',
+    keyed(this.terminals.list, terminals, ({ terminal }) => terminal.name, ({ terminal }) => row(`#/t/${terminal.name}`), (item, { terminal, state }) => fill(item, state, terminal.name, state.what || this.below(terminal.cwd),
       [terminal.typing && `✎ ${terminal.typing.writer.replace(/^agent:/, '')}`, terminal.restarts > 0 && `${terminal.restarts} restarts`, `${state.word} · ${ago(state.since)}`].filter(Boolean).join(' · '), Boolean(state.what)));
     empty(this.terminals, terminals.length, this.store.loaded.has('terminals') ? 'No terminals yet.' : 'Loading…');
+  }
+
+  /** Return a directory relative to the root, if it is below it. */
+  below(path) {
+    const { root } = this.store.status ?? {};
+    return !path || !root || !`${path}/`.startsWith(`${root}/`) ? path ?? '' : path === root ? '.' : path.slice(root.length + 1);
   }
 
   showQueues() {
@@ -95,7 +104,7 @@ export class Overview {
     this.workspaces.box.hidden = !workspaces.length;
     keyed(this.workspaces.list, workspaces, each => each.workspace_id, () => el('li', {}, el('div.row.place', {}, el('span.name.cut'), el('span.cut.quiet.mono'), el('span.links'))), (item, each) => {
       const [name, where, links] = item.firstChild.children;
-      setText(name, line(each.workspace_id)); setText(where, line(each.directory)); where.title = line(each.directory);
+      setText(name, line(each.workspace_id)); setText(where, line(this.below(each.directory))); where.title = line(each.directory);
       links.replaceChildren(...each.shells.map(shell => el('a.chip', { href: `#/t/${shell.shell_id}` }, line(shell.shell_id.slice(each.workspace_id.length + 1)))), ...each.agent ? [el('a.chip.busy', { href: this.store.agent(each.agent) ? `#/a/${each.agent}` : `#/t/${each.agent}` }, line(each.agent))] : []);
     });
   }
@@ -114,7 +123,8 @@ export class Overview {
     keyed(this.tree.list, nodes, node => node.path, node => el('li', {}, el('div', {}, el('span.cut.mono', {}), el('span.quiet.small', {}), el('span.quiet.small', {}))), (item, node) => {
       const [name, state, more] = item.firstChild.children, depth = node.path.split('/').length - 1;
       name.style.paddingLeft = `${depth * 12}px`;
-      setText(name, node.path.split('/').pop());
+      const last = node.path.split('/').pop();
+      setText(name, this.store.agents.get(last)?.handle ?? last);
       setText(state, node.state === 'running' ? '' : node.state);
       setText(more, [node.restarts && `↻ ${node.restarts}`, node.mailbox && `✉ ${node.mailbox}`].filter(Boolean).join(' '));
       more.title = 'restarts, queued messages';
@@ -122,7 +132,7 @@ export class Overview {
     });
   }
 
-  close() { this.unwatch(); clearInterval(this.clock); }
+  close() { this.isShown = true; clearTimeout(this.patience); this.unwatch(); clearInterval(this.clock); }
 }
 
 export function section(title, action) {

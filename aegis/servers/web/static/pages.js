@@ -1,12 +1,13 @@
 // The smaller pages: a queue with its tasks, a workflow run, the browsers that are logged in.
 import { ago, el, keyed, line, plain, seconds, setText, toast } from './dom.js';
 import { fill, row, section } from './overview.js';
+import { requestCard } from './requests.js';
 import { TASK } from './store.js';
 
 export class QueueView {
   constructor(name, app, parent) {
     this.name = name; this.app = app;
-    this.state = el('span.quiet'); this.part = section('Tasks');
+    this.state = el('span.quiet.cut'); this.part = section('Tasks');
     const act = (label, command) => el('button.btn', { type: 'button', onclick: () => app.link.call(command, { queue: name }).catch(error => toast(error.message, 'bad')) }, label);
     parent.replaceChildren(el('div.head', {}, el('h1', {}, `Queue ${name}`), this.state, el('span.grow'), act('Pause', 'queue_pause'), act('Resume', 'queue_resume')), el('div.page', {}, this.part.box));
     this.unwatch = app.store.watch(changes => { if (changes.has('queues')) this.refresh(); });
@@ -27,21 +28,31 @@ export class QueueView {
 
 export class WorkflowView {
   constructor(id, app, parent) {
-    this.id = id; this.app = app; this.title = el('h1', {}, 'Workflow'); this.state = el('span.quiet');
+    this.id = id; this.app = app; this.title = el('h1', {}, 'Workflow'); this.state = el('span.quiet.cut');
     this.facts = el('dl.facts'); this.log = el('pre', { tabindex: '0' });
-    const act = (label, command) => el('button.btn', { type: 'button', onclick: () => app.link.call(command, { workflow_id: id }).catch(error => toast(error.message, 'bad')) }, label);
-    parent.replaceChildren(el('div.head', {}, this.title, this.state, el('span.grow'), act('Resume', 'workflow_resume'), act('Retry', 'workflow_retry'), act('Cancel', 'workflow_cancel')), el('div.page', {}, el('section.card', {}, this.facts), el('section.card', {}, el('header', {}, el('h2', {}, 'Log')), el('div.ask', {}, this.log))));
-    this.unwatch = app.store.watch(changes => { if (changes.has('workflows') || changes.has('status')) this.refresh(); });
+    const act = (label, command, when) => Object.assign(el('button.btn', { type: 'button', hidden: true, onclick: () => app.link.call(command, { workflow_id: id }).catch(error => toast(error.message, 'bad')) }, label), { when });
+    this.acts = [act('Resume', 'workflow_resume', ['cancelled', 'failed']), act('Retry', 'workflow_retry', ['cancelled', 'failed']), act('Cancel', 'workflow_cancel', ['running'])];
+    this.open = el('ul.rows', { 'aria-label': 'Open requests' }); this.asks = el('section.card.inbox', { 'aria-label': 'Waiting for you', hidden: true }, this.open);
+    parent.replaceChildren(el('div.head', {}, this.title, this.state, el('span.grow'), ...this.acts), el('div.page', {}, this.asks, el('section.card', { 'aria-label': 'Facts' }, this.facts), el('section.card', {}, el('header', {}, el('h2', {}, 'Log')), el('div.ask', {}, this.log))));
+    this.unwatch = app.store.watch(changes => { if (changes.has('workflows')) this.refresh(); if (changes.has('requests')) this.ask(); });
   }
 
   async refresh() {
     try {
       const run = await this.app.link.call('workflow_status', { workflow_id: this.id });
+      for (const each of this.acts) each.hidden = !each.when.includes(run.status);
       setText(this.title, line(run.name)); setText(this.state, `${run.status} · ${run.calls} calls · ${ago(run.started)}`);
       const facts = [['Started by', run.sender], ['Arguments', run.kwargs], ['Checkpoint', run.checkpoint], ['Runs now', run.current.join(', ')], ['Problem', run.problem], ['Error', run.error], ['Result', run.result]].filter(([, value]) => value);
       this.facts.replaceChildren(...facts.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, plain(value, 4000))]));
       setText(this.log, plain(run.log, 60000) || 'nothing yet');
     } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
+  }
+
+  /** Show what it asks, to be answered here. */
+  ask() {
+    const open = this.app.store.openRequests().filter(each => each.workflow === this.id);
+    this.asks.hidden = !open.length;
+    keyed(this.open, open, each => each.id, each => requestCard(each, this.app));
   }
 
   close() { this.unwatch(); }

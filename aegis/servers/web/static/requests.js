@@ -3,7 +3,7 @@ import { ago, el, line, plain, toast } from './dom.js';
 
 const GUARD_MS = 400; // a request that appears under a finger or key is not answered by it
 
-export function requestCard(request, link) {
+export function requestCard(request, app) {
   const shownAt = performance.now();
   const card = el('li.ask', { data: { request: request.id } });
   const values = {};
@@ -11,7 +11,7 @@ export function requestCard(request, link) {
     if (performance.now() - shownAt < GUARD_MS) return;
     for (const button of card.querySelectorAll('button')) button.disabled = true;
     try {
-      const reply = await link.call('request_answer', { id: request.id, digest: request.digest, answer, ...extra, ...(answer === 'allow' && Object.keys(values).length ? { values } : {}) });
+      const reply = await app.link.call('request_answer', { id: request.id, digest: request.digest, answer, ...extra, ...(answer === 'allow' && Object.keys(values).length ? { values } : {}) });
       if (reply.outcome !== 'applied') toast(reply.text, 'bad');
     } catch (error) {
       toast(error.message, 'bad');
@@ -19,8 +19,8 @@ export function requestCard(request, link) {
     }
   };
   const word = { permission: 'asks to use', question: 'asks', elicitation: 'asks', login: 'needs a login' }[request.kind] ?? 'asks';
-  card.append(el('div.top', {}, el('span.dot.bad'), el('b', {}, line(request.handle)), el('span.quiet', {}, word), request.tool && el('span.chip', {}, line(request.tool, 60)), el('span.grow'), el('span.quiet.small', {}, `${ago(request.created)} ago`)));
-  if (request.reason || (request.title && request.title !== request.tool)) card.append(el('p', {}, plain([request.title !== request.tool && request.title, request.reason].filter(Boolean).join(' – '), 1000)));
+  card.append(el('div.top', {}, el('span.dot.bad'), request.workflow ? el('a', { href: `#/w/${request.workflow}` }, el('b', {}, line(app.store.workflows.get(request.workflow)?.name ?? 'a workflow'))) : el('b', {}, line(request.handle)), el('span.quiet', {}, word), request.tool && !request.workflow && el('span.chip', {}, line(request.tool, 60)), el('span.grow'), el('span.quiet.small', {}, `${ago(request.created)} ago`)));
+  if (!request.workflow && (request.reason || (request.title && request.title !== request.tool))) card.append(el('p', {}, plain([request.title !== request.tool && request.title, request.reason].filter(Boolean).join(' – '), 1000)));
   const form = request.kind === 'question' ? questions(request, values) : request.kind === 'elicitation' ? fields(request, values) : null;
   if (form) card.append(form);
   else if (request.input && Object.keys(request.input).length) card.append(el('pre', { tabindex: '0' }, shownInput(request)));

@@ -33,7 +33,7 @@ export class Store extends EventTarget {
       }
       this.changed('tree');
     } });
-    this.refresh();
+    this.refresh(); this.readWorkspaces();
     setInterval(() => { if (document.visibilityState === 'visible') this.refresh(); }, 60000);
   }
 
@@ -124,6 +124,8 @@ export class Store extends EventTarget {
   /** Call ``listener(changes)`` now and after each change, until the returned function is called. */
   watch(listener) { this.listeners.add(listener); listener(new Set(PARTS)); return () => this.listeners.delete(listener); }
 
+  get isWhole() { return PARTS.every(each => this.loaded.has(each)); }
+
   agent(handle) { for (const agent of this.agents.values()) if (agent.handle === handle) return agent; return null; }
   openRequests() { return [...this.requests.values()].sort((a, b) => a.created < b.created ? -1 : 1); }
 }
@@ -148,4 +150,4 @@ export function terminalState(terminal) {
 }
 
 export const TASK = { pending: 'good', waiting: 'warn', running: 'busy', completed: 'done', failed: 'bad', cancelled: 'off' };
-export const REPLY = { pending: 'busy', replied: 'done', failed: 'bad', interrupted: 'warn', cancelled: 'off', limited: 'warn', lost: 'bad' };
+export const REPLY = { pending: 'busy', replied: 'good', failed: 'bad', interrupted: 'warn', cancelled: 'off', limited: 'warn', lost: 'bad' };

@@ -1,8 +1,9 @@
 // One live terminal: its screen, then its bytes; its commands as blocks, by their offsets in the output.
-import { $, ago, el, keyed, line, seconds, setText, toast } from './dom.js';
+import { $, clock, el, keyed, line, seconds, setText, toast } from './dom.js';
 
-const RECORDS = 50, SCROLLBACK = 1000, TAIL = 64;
+const RECORDS = 50, SCROLLBACK = 1000, TAIL = 64, ESC = 27;
 const MARK_C = /\x1b\]133;C[^\x07\x1b]*(?:\x07|\x1b\\)/g;
+const LATIN = new TextDecoder('latin1'), NOTHING = new Uint8Array();
 const DARK = { background: '#0e1116', foreground: '#dfe5ee', cursor: '#7aa7ff', selectionBackground: '#2f4a7a', overviewRulerBorder: '#283039', scrollbarSliderBackground: '#2a3340' };
 
 let library = null;
@@ -26,7 +27,7 @@ function load() {
 export class TerminalView {
   constructor(name, app, parent) {
     this.name = name; this.app = app; this.link = app.link; this.isReadOnly = app.view !== null;
-    this.cursor = null; this.tail = new Uint8Array(); this.marks = []; this.blocks = new Map(); this.records = new Map();
+    this.cursor = null; this.tail = NOTHING; this.marks = []; this.blocks = new Map(); this.records = new Map();
     this.owner = null; this.size = null; this.ctrl = false; this.isOver = false; this.bells = 0;
     this.base = matchMedia('(pointer: coarse)').matches ? 12 : 13;
     this.build(parent);
@@ -41,7 +42,7 @@ export class TerminalView {
     this.head = el('div.head', {}, this.dot, el('h1', {}, this.name), this.where, this.state, el('span.grow'), this.typing, this.seekBar(), this.toggle, !this.isReadOnly && close);
     this.banner = el('div.banner', { role: 'status' });
     this.screen = el('div.view', { 'aria-label': `Terminal ${this.name}`, role: 'region' }, this.banner);
-    this.list = el('ol', { 'aria-label': 'Commands, newest first' });
+    this.list = el('ol', { 'aria-label': 'Commands, newest first', tabindex: '0', onscroll: () => { if (this.list.scrollHeight - this.list.scrollTop < 2 * this.list.clientHeight) this.older(); } });
     this.more = el('button.btn.bare', { type: 'button', onclick: () => this.older() }, 'Older');
     this.box = el('div.term', {}, this.screen, el('section.ledger', { 'aria-label': 'Commands' }, el('header', {}, el('h2', {}, 'Commands'), this.more), this.list));
     this.keys = this.keyBar();
@@ -128,7 +129,7 @@ export class TerminalView {
       },
       gap: () => this.redraw(), // bytes alone would lie
       item: item => this.item(item),
-      lost: () => { this.tail = new Uint8Array(); },
+      lost: () => { this.tail = NOTHING; },
       ended: frame => {
         if (frame.code === 'invalid_request' && this.cursor !== null) { this.cursor = null; this.follow(); return; } // a killed daemon had stored less
         if (frame.code !== 'unavailable') this.say(frame.message ?? 'this terminal was closed', null);
@@ -269,14 +270,16 @@ export class TerminalView {
 
   /** Note where the output of commands may begin: behind each mark C. A mark may be cut by two messages. */
   findMarks(cursor, data) {
+    if (!this.tail.length && !data.includes(ESC)) return;
     const all = new Uint8Array(this.tail.length + data.length);
     all.set(this.tail); all.set(data, this.tail.length);
-    const begin = cursor - this.tail.length, text = new TextDecoder('latin1').decode(all);
+    const begin = cursor - this.tail.length, text = LATIN.decode(all);
     for (const found of text.matchAll(MARK_C)) {
       const at = begin + found.index + found[0].length;
-      if (at > cursor) this.marks.push(at);
+      if (at > cursor) this.marks.push(at); // else it was whole in the message before
     }
-    this.tail = all.slice(Math.max(0, all.length - TAIL));
+    const cut = all.indexOf(ESC, Math.max(0, all.length - TAIL));
+    this.tail = cut < 0 ? NOTHING : all.slice(cut);
   }
 
   async read() {
@@ -284,12 +287,13 @@ export class TerminalView {
   }
 
   async older() {
-    const first = Math.min(...this.records.keys());
+    if (this.isReading || this.isAll || !this.records.size) return;
+    this.isReading = true;
     try {
-      const reply = await this.link.call('term_read', { name: this.name, last_n: RECORDS, before_seq: first, output: false });
+      const reply = await this.link.call('term_read', { name: this.name, last_n: RECORDS, before_seq: Math.min(...this.records.keys()), output: false });
       this.took(reply);
-      if (!reply.result.length) { this.more.disabled = true; this.more.textContent = 'No older ones'; }
-    } catch (error) { toast(error.message, 'bad'); }
+      this.isAll = !reply.result.length; this.more.hidden = this.isAll;
+    } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); } finally { this.isReading = false; }
   }
 
   took(reply) {
@@ -320,12 +324,14 @@ export class TerminalView {
   }
 
   update(row, record) {
+    if (row.record === record) return;
+    row.record = record;
     const runs = !record.end && record.exit === null, { cmd, chip, time } = row.parts;
     setText(cmd, record.cmd === null ? '(typed; the text is not known)' : line(record.cmd, 600));
     row.classList.toggle('runs', runs); row.classList.toggle('fail', !runs && record.exit !== 0);
     chip.className = `chip ${runs ? (record.needs_input ? 'bad' : 'busy') : record.exit === 0 ? 'good' : 'bad'}`;
     setText(chip, runs ? (record.needs_input ? 'needs input' : 'runs') : record.exit === null ? record.end.replaceAll('_', ' ') : `exit ${record.exit}`);
-    setText(time, [seconds(record.duration_s), record.writer === 'human' ? '' : line(record.writer.replace(/^agent:/, ''), 30), `${ago(record.started_at)} ago`].filter(Boolean).join(' · '));
+    setText(time, [seconds(record.duration_s), record.writer === 'human' ? '' : line(record.writer.replace(/^agent:/, ''), 30), clock(record.started_at)].filter(Boolean).join(' · '));
   }
 
   jump(seq) {
