@@ -125,6 +125,8 @@ def test_the_source_distribution_holds_what_its_own_commands_and_tests_use(sdist
         }
         assert found == wanted
     assert (sdist / "justfile").exists()
+    licence = sdist / "aegis" / "servers" / "web" / "vendor" / "LICENSE.txt"
+    assert "Permission is hereby granted" in licence.read_text()
 
 
 @pytest.mark.real
@@ -153,6 +155,11 @@ def test_the_wheel_holds_the_packages_with_their_types_and_the_hooks(wheel: list
     }
     wanted = {"actors/py.typed", "aegis/py.typed"} | hooks
     assert wanted <= set(wheel)
+    page = {
+        f"aegis/servers/web/vendor/{name}" for name in ("xterm.mjs", "xterm.css", "LICENSE.txt")
+    }
+    static = {f"aegis/servers/web/static/{name}" for name in ("index.html", "app.js", "worker.js")}
+    assert page | static <= set(wheel)
     sources = {
         str(path.relative_to(ROOT))
         for package in ("actors", "aegis")

@@ -33,6 +33,7 @@ def web(daemon: Daemon, prints: bool) -> None:
 def _open(root: object, url: str) -> bool:
     """Open the address in a browser; return False if there is none."""
     import webbrowser
+    from urllib.parse import quote
 
     if not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
         print_notice("no graphical session: open this address in a browser within a minute")
@@ -46,7 +47,7 @@ def _open(root: object, url: str) -> bool:
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123
         os.fchmod(descriptor, 0o600)
         file.write(page)
-    if not webbrowser.open(f"file://{path}"):
+    if not webbrowser.open(f"file://{quote(path)}"):
         return False
     print_notice("opened the web page in your browser")
     return True

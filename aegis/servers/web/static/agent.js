@@ -137,7 +137,7 @@ export class AgentView {
     const tool = this.tools.get(event.id);
     if (!tool) return;
     const known = this.terminals.get(event.terminal);
-    if (known?.item) { tool.body.append(known.out); tool.chip.before(known.chip); known.item.remove(); known.item = null; } // it began before its tool call was known
+    if (known?.item) { tool.body.append(known.out); known.chip.hidden = true; tool.chip.before(known.chip); known.item.remove(); known.item = null; } // it began before its tool call was known
     else if (!known) this.terminals.set(event.terminal, this.pane(tool.body));
     tool.box.open = true;
   }
@@ -157,7 +157,7 @@ export class AgentView {
     const isAtEnd = pane.out.scrollHeight - pane.out.scrollTop - pane.out.clientHeight < 40;
     setText(pane.out, `${event.truncated ? '…\n' : ''}${plain(event.output, 40000)}`);
     if (isAtEnd) pane.out.scrollTop = pane.out.scrollHeight;
-    if (event.type === 'terminal_ended' && pane.chip) { const good = event.exit_code === 0; pane.chip.className = `chip ${good ? 'good' : 'bad'}`; setText(pane.chip, event.signal ? `signal ${event.signal}` : `exit ${event.exit_code}`); }
+    if (event.type === 'terminal_ended' && pane.chip) { const good = event.exit_code === 0; pane.chip.hidden = false; pane.chip.className = `chip ${good ? 'good' : 'bad'}`; setText(pane.chip, event.signal ? `signal ${event.signal}` : `exit ${event.exit_code}`); }
   }
 
   result(event) {
@@ -177,11 +177,21 @@ export class AgentView {
 }
 
 function shownInput(input) {
-  if (typeof input.old_string === 'string' && typeof input.new_string === 'string') return [difference([...input.old_string.split('\n').map(each => `-${each}`), ...input.new_string.split('\n').map(each => `+${each}`)].join('\n'))];
+  if (typeof input.old_string === 'string' && typeof input.new_string === 'string') return [edited(input.old_string, input.new_string)];
   if (typeof input.diff === 'string') return [difference(input.diff)];
   if (typeof input.command === 'string') return [el('pre', { tabindex: '0' }, `$ ${plain(input.command, 8000)}`)];
   if (typeof input.content === 'string') return [difference(input.content.split('\n').map(each => `+${each}`).join('\n'))];
   return Object.keys(input).length ? [el('pre', { tabindex: '0' }, plain(JSON.stringify(input, null, 1), 12000))] : [];
+}
+
+/** Show what became of a text: the lines that differ, and those of both texts before and behind them. */
+export function edited(before, after, context = 3) {
+  const old = before.split('\n'), now = after.split('\n');
+  let head = 0, tail = 0;
+  while (head < old.length && head < now.length && old[head] === now[head]) head++;
+  while (tail < old.length - head && tail < now.length - head && old.at(-1 - tail) === now.at(-1 - tail)) tail++;
+  const same = (from, to) => now.slice(Math.max(0, from), to).map(each => ` ${each}`);
+  return difference([...same(head - context, head), ...old.slice(head, old.length - tail).map(each => `-${each}`), ...now.slice(head, now.length - tail).map(each => `+${each}`), ...same(now.length - tail, now.length - tail + Math.min(tail, context))].join('\n'));
 }
 
 export function difference(text) {

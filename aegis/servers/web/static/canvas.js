@@ -1,6 +1,6 @@
 // A canvas: its sections, each edited under the number of the change that the writer has read.
 import { el, line, plain, setText, toast } from './dom.js';
-import { difference } from './agent.js';
+import { edited } from './agent.js';
 
 export class CanvasView {
   constructor(name, app, parent) {
@@ -89,19 +89,10 @@ class Section {
   /** Another writer was first: show its text; saving again replaces it, knowingly. */
   warn() {
     this.note.hidden = false;
-    this.note.replaceChildren(el('p', {}, el('b', {}, line(this.part.writer.replace(/^agent:/, ''))), ` has written this section meanwhile (rev ${this.part.rev}). Your text is below; their change:`), changed(this.base, this.part.text), el('div.acts', {}, el('button.btn', { type: 'button', onclick: () => { this.area.value = this.part.text; this.accept(); } }, 'Take theirs'), el('button.btn.no', { type: 'button', onclick: () => this.accept() }, 'Keep mine')));
+    this.note.replaceChildren(el('p', {}, el('b', {}, line(this.part.writer.replace(/^agent:/, ''))), ` has written this section meanwhile (rev ${this.part.rev}). Your text is below; their change:`), edited(this.base, this.part.text), el('div.acts', {}, el('button.btn', { type: 'button', onclick: () => { this.area.value = this.part.text; this.accept(); } }, 'Take theirs'), el('button.btn.no', { type: 'button', onclick: () => this.accept() }, 'Keep mine')));
   }
 
   accept() { this.base = this.part.text; this.read = this.part.rev; this.note.hidden = true; this.area.focus(); }
 
   done() { this.isEdited = false; this.change.hidden = this.part.more; this.body.replaceChildren(this.text); this.change.focus(); }
-}
-
-/** Return the lines that differ, without those that both texts have at their ends. */
-function changed(before, after) {
-  const old = before.split('\n'), now = after.split('\n');
-  let head = 0, tail = 0;
-  while (head < old.length && head < now.length && old[head] === now[head]) head++;
-  while (tail < old.length - head && tail < now.length - head && old.at(-1 - tail) === now.at(-1 - tail)) tail++;
-  return difference([...old.slice(head, old.length - tail).map(each => `-${each}`), ...now.slice(head, now.length - tail).map(each => `+${each}`)].join('\n'));
 }

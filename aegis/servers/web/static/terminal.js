@@ -95,7 +95,8 @@ export class TerminalView {
     this.app.store.addEventListener('command', this.onCommand);
     this.follow();
     this.read();
-    if (!this.isReadOnly && matchMedia('(pointer: fine)').matches) term.focus();
+    const isFree = [document.body, $('main')].includes(document.activeElement); // not from under one who searches meanwhile
+    if (!this.isReadOnly && isFree && matchMedia('(pointer: fine)').matches) term.focus();
   }
 
   /** The daemon answers what programs ask: a second answer would be typed. Nothing is copied for programs (OSC 52). */
