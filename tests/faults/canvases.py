@@ -301,8 +301,11 @@ class _Writers:
     async def _edit_slowly(self, section: str, token: str) -> None:
         if self._was_made(token):
             return
-        text = with_line(self._editor.text(), section, token)
-        await self._editor.write_slowly(text, 0.4, lambda: self._made(token))
+        await self._editor.write_slowly(
+            lambda: with_line(self._editor.text(), section, token),
+            0.4,
+            lambda: self._made(token),
+        )
         self._has_edited()
 
     def _was_made(self, token: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from aegis.canvases.document import BODY, PREAMBLE
 from aegis.protocol.canvases import CanvasChange
 from tests.chaos.checking.canvas_evidence import CanvasEvidence, CanvasFound, CanvasWrite
 from tests.chaos.checking.case import Case
@@ -113,7 +114,7 @@ def _unseen(_: CanvasEvidence, found: CanvasFound) -> Iterator[str]:
 
 
 def _without_empty(texts: Texts) -> Texts:
-    return {name: text for name, text in texts.items() if text or not name.startswith("_")}
+    return {name: text for name, text in texts.items() if text or name not in (PREAMBLE, BODY)}
 
 
 def _forgotten(evidence: CanvasEvidence, found: CanvasFound) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from tests.chaos.checking.canvas_rules import CANVAS_RULES
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.evidence import Evidence
 from tests.chaos.checking.group_rules import GROUP_RULES
@@ -26,6 +27,7 @@ from tests.chaos.checking.task_rules import TASK_RULES
 from tests.chaos.checking.terminal_rules import TERMINAL_RULES
 from tests.chaos.checking.turn_rules import TURN_RULES
 from tests.chaos.checking.wake_rules import WAKE_RULES
+from tests.chaos.checking.workflow_rules import WORKFLOW_RULES
 
 RULES: Mapping[str, Rule] = {
     **RECORD_RULES,
@@ -40,6 +42,8 @@ RULES: Mapping[str, Rule] = {
     **SESSION_RULES,
     **TASK_RULES,
     **GROUP_RULES,
+    **CANVAS_RULES,
+    **WORKFLOW_RULES,
 }
 
 

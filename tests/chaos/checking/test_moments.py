@@ -8,7 +8,14 @@ from typing import Any
 import attrs
 import pytest
 
-from tests.chaos.checking import test_agents, test_checker, test_groups, test_tasks
+from tests.chaos.checking import (
+    test_agents,
+    test_canvases,
+    test_checker,
+    test_groups,
+    test_tasks,
+    test_workflows,
+)
 from tests.chaos.checking.checker import RULES, violations
 from tests.chaos.checking.evidence import Answer, Evidence, Handoff, Life, SeenRecord
 from tests.chaos.checking.observations import (
@@ -589,6 +596,9 @@ def test_each_rule_is_broken_by_some_case() -> None:
         *BROKEN_TWICE.values(),
         *test_agents.BROKEN.values(),
         *test_groups.BROKEN.values(),
+        *test_canvases.BROKEN.values(),
+        *test_workflows.BROKEN.values(),
+        ({"workflow unreported"}, ()),  # by a test of its own
     )
     assert broken.union(*(rules for rules, _ in several)) == set(RULES)
 

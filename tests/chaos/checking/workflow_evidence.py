@@ -56,6 +56,7 @@ class WorkflowShown:
     status: str
     result: str | None
     is_last: bool = False
+    span: Span = UNKNOWN
 
 
 @attrs.frozen(kw_only=True)

@@ -97,7 +97,7 @@ class Asker:
         self, handle: str, system: System, book: Notebook, is_over: Callable[[], bool]
     ) -> None:
         self.handle = handle
-        self._system = system
+        self.system = system
         self._book = book
         self._is_over = is_over
 
@@ -143,7 +143,7 @@ class Asker:
 
     def _owner(self, request: Command[Any]) -> Ref[Any]:
         """Return the actor that answers the request, as the servers find it."""
-        owner, registry = ENTRIES[type(request)].owner, self._system.registry
+        owner, registry = ENTRIES[type(request)].owner, self.system.registry
         front = registry.find("terminal", name_key(getattr(request, "name", "")))
         if owner is Owner.TERMINAL and front is not None and not front.is_stopped:
             return front

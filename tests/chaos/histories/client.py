@@ -13,6 +13,7 @@ import trio
 
 from tests.chaos.histories import script as s
 from tests.chaos.histories.trouble import Trouble
+from tests.chaos.machine.disk_model import DiskModel
 from tests.chaos.notebook import Notebook
 
 
@@ -29,12 +30,14 @@ class ReadPositions:
     seqs: dict[str, int] = attrs.field(factory=dict)
     cursors: dict[str, int] = attrs.field(factory=dict)
     inbox: str | None = None
+    revisions: dict[tuple[str, str], int] = attrs.field(factory=dict)
+    """The revisions of sections that it knows, by canvas and section."""
 
 
 class Client:
     """Client ``number`` of a history. ``trouble`` is notified of the start of each step.
 
-    ``find_id`` returns the life id of a terminal from the disk.
+    ``find_id`` returns the life id of a terminal from the disk, ``model`` the disk.
     """
 
     def __init__(
@@ -44,9 +47,11 @@ class Client:
         book: Notebook,
         trouble: Trouble,
         find_id: Callable[[str], str | None],
+        model: Callable[[], DiskModel],
     ) -> None:
         self.number = number
         self.find_id = find_id
+        self.model = model
         self.handle = s.handle_of(number)
         self.places = ReadPositions()
         self._steps = steps

@@ -8,9 +8,11 @@ from typing import Any, TypeAlias
 
 from tests.chaos.commands import SIMULATED, Kind
 from tests.chaos.histories import agent_drawing as agents
+from tests.chaos.histories import canvas_drawing as canvases
 from tests.chaos.histories import group_drawing as groups
 from tests.chaos.histories import script as s
 from tests.chaos.histories import task_drawing as tasks
+from tests.chaos.histories import workflow_drawing as workflows
 from tests.chaos.strikes import Kind as StrikeKind
 from tests.chaos.strikes import kinds_of_call, kinds_of_point
 
@@ -25,6 +27,12 @@ WITH_QUEUES = 0.5
 
 WITH_GROUPS = 0.35
 """The share of those that use groups too."""
+
+WITH_CANVASES = 0.3
+"""The share of histories that use canvases, with agents or without."""
+
+WITH_WORKFLOWS = 0.3
+"""The share of histories that use workflows, with agents or without."""
 
 PAUSE_S = 0.02
 """The average pause, in seconds, between two steps of a client."""
@@ -123,6 +131,7 @@ class _Drawing:
         self.steps: Mapping[Drawer, int] = {}
         self.faults: Mapping[FaultDrawer, int] = {}
         self.points: Mapping[str, int] = {}
+        self.calls: Mapping[str, tuple[int, int]] = {}
 
     def one_of(self, choices: Sequence[str]) -> str:
         return self.chance.choice(choices)
@@ -166,6 +175,15 @@ def make_script(seed: int, *, clients: int = 3, steps: int = 50) -> s.Script:
     if has_agents and Random(f"{seed}/groups").random() < WITH_GROUPS:
         drawing.steps = {**drawing.steps, **groups.STEPS}
         drawing.points = {**drawing.points, **groups.POINTS}
+    if Random(f"{seed}/canvases").random() < WITH_CANVASES:
+        drawing.steps = {**drawing.steps, **canvases.STEPS}
+        drawing.points = {**drawing.points, **canvases.POINTS}
+        drawing.faults = {**drawing.faults, **canvases.FAULTS}
+        drawing.calls = canvases.CALLS
+    if Random(f"{seed}/workflows").random() < WITH_WORKFLOWS:
+        drawing.steps = {**drawing.steps, **workflows.STEPS}
+        drawing.points = {**drawing.points, **workflows.POINTS}
+        drawing.faults = {**drawing.faults, **workflows.FAULTS}
     drawn = tuple(drawing.step(number) for number in range(steps))
     faults = [_fault(drawing, steps) for _ in range(drawing.chance.randint(1, MOST_FAULTS))]
     ahead = [step.number for step in drawn if isinstance(step, s.TypeAheadStep)]
@@ -352,8 +370,9 @@ def _power_loss(drawing: _Drawing, step: int) -> s.ScriptFault:
 
 
 def _disk_fault(drawing: _Drawing, step: int) -> s.ScriptFault:
-    [call] = drawing.chance.choices(list(CALLS), [weight for weight, _ in CALLS.values()])
-    number = drawing.chance.randint(1, CALLS[call][1])
+    calls = {**CALLS, **drawing.calls}
+    [call] = drawing.chance.choices(list(calls), [weight for weight, _ in calls.values()])
+    number = drawing.chance.randint(1, calls[call][1])
     kind = drawing.chance.choice(kinds_of_call(call))
     return s.DiskFault(step=step, call=call, number=number, kind=kind)
 

@@ -25,6 +25,7 @@ from actors import System, describe
 from actors.faults import RUNTIME, armed
 from actors.simulate import Simulation, Trace, simulate
 from aegis.agents.faults import AGENTS
+from aegis.canvases.faults import CANVASES
 from aegis.groups.faults import GROUPS
 from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.router import HandleSeen
@@ -39,12 +40,14 @@ from aegis.requests.faults import REQUESTS
 from aegis.terminals.faults import TERMINALS as TERMINAL_POINTS
 from aegis.terminals.meta import load_settings
 from aegis.terminals.settings import TerminalFiles
+from aegis.workflows.faults import WORKFLOWS
 from tests.chaos.checking.checker import Violation, violations
 from tests.chaos.checking.evidence import Evidence, Life
 from tests.chaos.checking.observations import Disturbance, Listing, Remains, RemainsKind, Span
 from tests.chaos.histories import script as s
 from tests.chaos.histories.agent_end import AgentEnd
 from tests.chaos.histories.asking import Asker
+from tests.chaos.histories.canvas_steps import CanvasSteps
 from tests.chaos.histories.client import Client
 from tests.chaos.histories.daemon import SimulatedDaemon
 from tests.chaos.histories.group_steps import GroupSteps
@@ -52,16 +55,21 @@ from tests.chaos.histories.steps import StepPlayer
 from tests.chaos.histories.task_end import TaskEnd
 from tests.chaos.histories.tree import IMAGE, STATE
 from tests.chaos.histories.trouble import Trouble
+from tests.chaos.histories.workflow_steps import WorkflowSteps
 from tests.chaos.machine.disk_images import drawn_image
 from tests.chaos.machine.disk_model import DiskModel
 from tests.chaos.machine.simulated_agent import AgentWorld, agents_on
 from tests.chaos.machine.simulated_disk import SimulatedDisk
 from tests.chaos.machine.simulated_line import simulated_agents
 from tests.chaos.machine.simulated_processes import Machine
+from tests.chaos.machine.simulated_workflow import WorkflowWorld, simulated_workflows
 from tests.chaos.notebook import Notebook
 from tests.chaos.reproducible import reproducible
 
-TABLES = (RUNTIME, JOURNAL, TERMINAL_POINTS, INBOXES, REQUESTS, AGENTS, QUEUES, GROUPS)
+TABLES = (
+    *(RUNTIME, JOURNAL, TERMINAL_POINTS, INBOXES, REQUESTS, AGENTS, QUEUES, GROUPS),
+    *(CANVASES, WORKFLOWS),
+)
 NAMES = (s.SHARED, s.DESK, s.SPARE)
 MOST_LIVES = 40
 """The most incarnations, far above a script's deaths: a daemon may be unable to start."""
@@ -123,9 +131,17 @@ class History:
         self._chance = simulation.chance
         self._book = Notebook()
         self._agents = AgentWorld(self._book.moment)
+        self._workflows = WorkflowWorld(log=self._book.workflows.steps.append)
         self._trouble = Trouble(script, self._book, self._agents)
         self._clients = [
-            Client(number, script.of(number), self._book, self._trouble, self._find_id)
+            Client(
+                number,
+                script.of(number),
+                self._book,
+                self._trouble,
+                self._find_id,
+                lambda: self._model,
+            )
             for number in range(script.clients)
         ]
         self._model = DiskModel.of(IMAGE)
@@ -135,13 +151,14 @@ class History:
     async def play(self) -> None:
         """Play all incarnations."""
         faults = armed(self._trouble.plan, *TABLES)
-        with reproducible(self._chance), simulated_agents(self._agents), faults:
+        programs = simulated_agents(self._agents), simulated_workflows(self._workflows)
+        with reproducible(self._chance), programs[0], programs[1], faults:
             async with trio.open_nursery() as self._machines:
                 await self._switch_on()
                 while not self._is_done and self._book.life < MOST_LIVES:
                     await self._live(self._work)
                 self._trouble.end()
-                self._agents.is_calm = True
+                self._agents.is_calm = self._workflows.is_calm = True
                 await self._live(self._end_quietly)
                 self._machines.cancel_scope.cancel()
 
@@ -303,6 +320,7 @@ class History:
         for name in (s.SHARED, s.DESK):
             turn = self._turn(self._clients[s.TYPIST], daemon, system)
             await turn.check(name)
+        await self._end_coordination(self._clients[s.KEEPER], daemon, system)
         if self._script.has_agents:
             await self._end_agents(self._asker(self._clients[s.KEEPER], daemon, system))
         async with trio.open_nursery() as nursery:
@@ -310,6 +328,17 @@ class History:
                 nursery.start_soon(self._empty, client, daemon, system)
         for name in NAMES:
             await self._read_ledger(name, daemon, system)
+
+    async def _end_coordination(
+        self, client: Client, daemon: SimulatedDaemon, system: System
+    ) -> None:
+        asker = self._asker(client, daemon, system)
+        if any(isinstance(each, s.WorkflowStep) for each in self._script.steps):
+            await WorkflowSteps(asker, self._book).settle()
+        if any(isinstance(each, s.CanvasStep) for each in self._script.steps):
+            steps = CanvasSteps(asker, self._book, {}, lambda: self._model)
+            for canvas in s.CANVASES:
+                await steps.finish(canvas)
 
     async def _end_agents(self, asker: Asker) -> None:
         tasks = TaskEnd(asker, self._book, self._sound_disk)

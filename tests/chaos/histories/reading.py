@@ -18,9 +18,11 @@ from tests.chaos.checking.observations import OutputRead, RecordsRead, Span, Wai
 from tests.chaos.histories import script as s
 from tests.chaos.histories.agent_steps import AgentSteps
 from tests.chaos.histories.asking import Answered, Asker
+from tests.chaos.histories.canvas_steps import CanvasSteps
 from tests.chaos.histories.client import Client
 from tests.chaos.histories.group_steps import GroupSteps
 from tests.chaos.histories.task_steps import TaskSteps
+from tests.chaos.histories.workflow_steps import WorkflowSteps
 from tests.chaos.notebook import Notebook
 
 
@@ -36,6 +38,8 @@ class Reading:
         self._agents = AgentSteps(client.handle, asker, book)
         self._tasks = TaskSteps(client.handle, asker, book)
         self._groups = GroupSteps(client.handle, asker, book)
+        self._canvases = CanvasSteps(asker, book, client.places.revisions, client.model)
+        self._workflows = WorkflowSteps(asker, book)
         self._book = book
 
     async def read_records(self, step: s.ReadRecordsStep) -> None:

@@ -7,10 +7,26 @@ another state (a missing terminal, for example), and is checked against that sta
 
 from __future__ import annotations
 
-from typing import Literal
-
 import attrs
 
+from tests.chaos.histories.canvas_script import (
+    AppendCanvasStep as AppendCanvasStep,
+)
+from tests.chaos.histories.canvas_script import (
+    CanvasStep as CanvasStep,
+)
+from tests.chaos.histories.canvas_script import (
+    OutsideEditStep as OutsideEditStep,
+)
+from tests.chaos.histories.canvas_script import (
+    ReadCanvasStep as ReadCanvasStep,
+)
+from tests.chaos.histories.canvas_script import (
+    SubscribeCanvasStep as SubscribeCanvasStep,
+)
+from tests.chaos.histories.canvas_script import (
+    WriteCanvasStep as WriteCanvasStep,
+)
 from tests.chaos.histories.group_script import (
     DissolveGroupStep as DissolveGroupStep,
 )
@@ -45,6 +61,9 @@ from tests.chaos.histories.script_faults import (
     NeverReadsFault as NeverReadsFault,
 )
 from tests.chaos.histories.script_faults import (
+    OutsideEditFault as OutsideEditFault,
+)
+from tests.chaos.histories.script_faults import (
     PointFault as PointFault,
 )
 from tests.chaos.histories.script_faults import (
@@ -62,7 +81,40 @@ from tests.chaos.histories.script_faults import (
 from tests.chaos.histories.script_faults import (
     UnstartableFault as UnstartableFault,
 )
+from tests.chaos.histories.script_faults import (
+    WorkflowKilledFault as WorkflowKilledFault,
+)
 from tests.chaos.histories.script_steps import Step as Step
+from tests.chaos.histories.task_script import (
+    DelegateStep as DelegateStep,
+)
+from tests.chaos.histories.task_script import (
+    EnqueueStep as EnqueueStep,
+)
+from tests.chaos.histories.task_script import (
+    OrderTaskStep as OrderTaskStep,
+)
+from tests.chaos.histories.task_script import (
+    PauseQueueStep as PauseQueueStep,
+)
+from tests.chaos.histories.task_script import (
+    QueueStep as QueueStep,
+)
+from tests.chaos.histories.task_script import (
+    ReadTasksStep as ReadTasksStep,
+)
+from tests.chaos.histories.workflow_script import (
+    OrderWorkflowStep as OrderWorkflowStep,
+)
+from tests.chaos.histories.workflow_script import (
+    ReadWorkflowStep as ReadWorkflowStep,
+)
+from tests.chaos.histories.workflow_script import (
+    RunWorkflowStep as RunWorkflowStep,
+)
+from tests.chaos.histories.workflow_script import (
+    WorkflowStep as WorkflowStep,
+)
 
 SHARED, DESK, SPARE = "shared", "desk", "spare"
 """The terminals.
@@ -95,6 +147,7 @@ ONCE, TWICE = "once", "twice"
 QUEUES = (ONCE, TWICE)
 
 GROUPS = ("jury", "crew")
+CANVASES = ("plan", "notes")
 
 HUMAN = "human"
 """The sender of work from a person without a handle."""
@@ -350,54 +403,6 @@ class AnswerStep(Step):
 
 
 # Steps on queues.
-
-
-@attrs.frozen(kw_only=True)
-class QueueStep(Step):
-    """A step on the queue ``queue``."""
-
-    queue: str
-
-
-@attrs.frozen(kw_only=True)
-class EnqueueStep(QueueStep):
-    """Enqueue an order of ``kind``. ``key`` numbers the keys of the client, ``after`` are draws."""
-
-    kind: str
-    by: str | None = None
-    key: int | None = None
-    callback: bool = True
-    after: tuple[int, ...] = ()
-    priority: int = 0
-
-
-@attrs.frozen(kw_only=True)
-class DelegateStep(QueueStep):
-    """Enqueue an order of ``kind``, and wait so long for its end."""
-
-    kind: str
-    by: str | None = None
-    timeout_s: float
-
-
-@attrs.frozen(kw_only=True)
-class PauseQueueStep(QueueStep):
-    """Pause the queue, or resume it."""
-
-    is_paused: bool
-
-
-@attrs.frozen(kw_only=True)
-class ReadTasksStep(QueueStep):
-    """Read the queues, and the tasks of one."""
-
-
-@attrs.frozen(kw_only=True)
-class OrderTaskStep(Step):
-    """Cancel or retry a task; ``draw`` picks it."""
-
-    draw: int
-    what: Literal["cancel", "retry"]
 
 
 @attrs.frozen(kw_only=True)

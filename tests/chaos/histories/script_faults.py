@@ -72,6 +72,27 @@ class AgentKilledFault(ScriptFault):
 
 
 @attrs.frozen(kw_only=True)
+class WorkflowKilledFault(ScriptFault):
+    """A kill with SIGKILL of a workflow's process, so many seconds later. ``draw`` picks it."""
+
+    after_s: float
+    draw: int
+
+
+@attrs.frozen(kw_only=True)
+class OutsideEditFault(ScriptFault):
+    """An edit of a canvas's file by another program, at a fault point of its exchange.
+
+    It is made at the ``number``-th pass from then on.
+    """
+
+    canvas: str
+    section: str
+    place: str
+    number: int
+
+
+@attrs.frozen(kw_only=True)
 class ForgottenFault(ScriptFault):
     """The loss of a conversation that an agent's program keeps. ``draw`` picks it."""
 

@@ -52,6 +52,10 @@ class StepPlayer(Reading):
             await self._tasks.do(step)
         elif isinstance(step, s.GroupStep):
             await self._groups.do(step)
+        elif isinstance(step, s.CanvasStep):
+            await self._canvases.do(step)
+        elif isinstance(step, s.WorkflowStep):
+            await self._workflows.do(step)
         else:
             await _DOERS[type(step)](self, step)
 

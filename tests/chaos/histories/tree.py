@@ -6,9 +6,10 @@ from pathlib import Path
 
 import attrs
 
-from actors import SupervisorSpec
+from actors import Actor, ChildSpec, SupervisorSpec
 from aegis.agents.directory.programs import Programs
 from aegis.app import agent_children, daemon_tree
+from aegis.canvases.messages import WatchFile
 from aegis.configuration.agents import AgentSection
 from aegis.configuration.limits import LimitsSection
 from aegis.configuration.queues import QueueSection
@@ -17,6 +18,7 @@ from aegis.journal.flusher import Flusher
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.state.root import State
+from aegis.workflows.desk import WorkflowSettings
 
 STATE = State(Path("/proc"))
 """The state of a simulated daemon. Its files are on a simulated disk; its terminals begin in the
@@ -28,6 +30,8 @@ IMAGE: dict[str, bytes | None] = {
     if path != Path("/")
 }
 """The disk before the first incarnation: the empty directory of the state."""
+
+WORKFLOWS = WorkflowSettings(root=str(STATE.root), host="here")
 
 SHELL_FILES = 1024
 """The limit of open files of a simulated shell."""
@@ -60,6 +64,21 @@ class SimulatedKeys:
         """Do nothing."""
 
 
+class SimulatedWatcher(Actor[WatchFile]):
+    """The watcher of canvases' files, which are on a simulated disk.
+
+    The program that edits a file there notifies the canvas, as inotify would.
+    """
+
+    async def setup(self) -> None:
+        """Register the watcher."""
+        self.context.register("service", "canvas-watcher")
+
+    async def receive(self, message: WatchFile) -> None:
+        """Answer that the directory is watched."""
+        self.reply(message, "")
+
+
 def simulated_tree(flusher: Flusher, host: ProcessHost) -> SupervisorSpec:
     """Return the daemon's tree on a simulated disk and machine."""
     programs = Programs(
@@ -69,10 +88,12 @@ def simulated_tree(flusher: Flusher, host: ProcessHost) -> SupervisorSpec:
         root=str(STATE.root),
         variables={},
     )
+    agents = agent_children(STATE, flusher=flusher, programs=programs, workflows=WORKFLOWS)
+    watcher = ChildSpec.of("canvas-watcher", SimulatedWatcher)
     return daemon_tree(
         STATE,
         flusher=flusher,
         host=host,
         shell_file_limit=SHELL_FILES,
-        agents=agent_children(STATE, flusher=flusher, programs=programs),
+        agents=tuple(watcher if each.name == watcher.name else each for each in agents),
     )

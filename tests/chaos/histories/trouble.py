@@ -17,10 +17,12 @@ from actors import InjectedCrash
 from actors.faults import Delay, Fault, FaultPoint, Plan, Raise
 from tests.chaos.checking.observations import Disturbance, Harm, Span
 from tests.chaos.histories import script as s
+from tests.chaos.histories.canvas_steps import edit_at_once, file_of
 from tests.chaos.machine.disk_faults import disk_fault
 from tests.chaos.machine.simulated_agent import AgentWorld, agents_on
 from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan
 from tests.chaos.machine.simulated_processes import SimulatedProcess
+from tests.chaos.machine.simulated_workflow import is_workflow
 from tests.chaos.notebook import Notebook
 from tests.chaos.strikes import STALL_S, Kind
 
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
 DISTURBED_S = 1.0
 """The time, in seconds, in which crashed actors restart and refused writes are tried again."""
 
-TIMED = s.KillFault | s.PowerLossFault | s.ShellKilledFault | s.AgentKilledFault
+TIMED = (
+    s.KillFault | s.PowerLossFault | s.ShellKilledFault | s.AgentKilledFault | s.WorkflowKilledFault
+)
 
 
 class TroubledDiskPlan(DiskPlan):
@@ -67,10 +71,15 @@ class TroubledPlan(Plan):
         super().__init__()
         self._on_hit = on_hit
         self._due: dict[tuple[str, int], tuple[Fault, Kind]] = {}
+        self._interludes: dict[tuple[str, int], Callable[[], None]] = {}
 
     def arm(self, place: str, ahead: int, fault: Fault, kind: Kind) -> None:
         """Let ``fault`` strike a future pass of this place, the next being 1."""
         self._due[place, self.hits[place] + ahead] = (fault, kind)
+
+    def interrupt(self, place: str, ahead: int, act: Callable[[], None]) -> None:
+        """Let another program act at a future pass of this place, the next being 1."""
+        self._interludes[place, self.hits[place] + ahead] = act
 
     def disarm(self) -> None:
         """Disarm all faults."""
@@ -83,6 +92,9 @@ class TroubledPlan(Plan):
 
     def _pass(self, name: str) -> float:
         number = self.hits[name] = self.hits[name] + 1
+        act = self._interludes.pop((name, number), None)
+        if act is not None:
+            act()
         due = self._due.pop((name, number), None)
         if due is None:
             return 0.0
@@ -104,6 +116,8 @@ class Trouble:
         self._agents = agents
         agents.on_failed_start = partial(self._count, "agent not started")
         self.hits: Counter[str] = Counter()
+        self.edits = 0
+        """The number of edits by another program in the middle of an exchange."""
         self.disk_plan = TroubledDiskPlan(self._disk_hit)
         self.plan = TroubledPlan(self._point_hit)
         self._deaf: set[int] = set()
@@ -158,7 +172,16 @@ class Trouble:
                 self._agents.unstartable += starts
             case s.ForgottenFault(draw=draw):
                 self.hits["conversation lost"] += self._agents.forget(draw)
-            case s.KillFault() | s.PowerLossFault() | s.ShellKilledFault() | s.AgentKilledFault():
+            case s.OutsideEditFault():
+                place = f"{fault.place}[{file_of(fault.canvas)}]"
+                self.plan.interrupt(place, fault.number, partial(self._edit, fault))
+            case (
+                s.KillFault()
+                | s.PowerLossFault()
+                | s.ShellKilledFault()
+                | s.AgentKilledFault()
+                | s.WorkflowKilledFault()
+            ):
                 self._timed.append(fault)
                 self._start(fault)
             case s.DiskFault(call=call, number=number, kind=kind):
@@ -196,6 +219,22 @@ class Trouble:
                 self._kill_shell(daemon, terminal)
             case s.AgentKilledFault(draw=draw):
                 self._kill_agent(daemon, draw)
+            case s.WorkflowKilledFault(draw=draw):
+                self._kill_workflow(daemon, draw)
+
+    def _edit(self, fault: s.OutsideEditFault) -> None:
+        """Edit the file of a canvas as another program, in the middle of a step of the daemon."""
+        assert self._daemon is not None
+        token = f"@between.{fault.step * 100 + fault.number}@"
+        notes = self._book.canvases
+        edit_at_once(self._daemon.disk.model, notes, fault.canvas, fault.section, token)
+        self.edits += 1
+
+    def _kill_workflow(self, daemon: SimulatedDaemon, draw: int) -> None:
+        found = [each for each in daemon.machine.alive if is_workflow(each.cookie or "")]
+        if found:
+            self.hits["workflow killed"] += 1
+            found[draw % len(found)].take(signal.SIGKILL)
 
     def _kill_agent(self, daemon: SimulatedDaemon, draw: int) -> None:
         agents = agents_on(daemon.machine)

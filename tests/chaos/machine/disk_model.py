@@ -14,6 +14,7 @@ from typing import NoReturn
 import attrs
 
 from tests.chaos.machine.file_content import FailedSync, FileContent, Resize, Write
+from tests.chaos.machine.open_file import OpenFile, OpenMode
 
 ROOT = 0
 """The number of the root directory."""
@@ -23,30 +24,6 @@ Entries = dict[str, int]
 
 Image = Mapping[str, bytes | None]
 """A disk at rest: absolute paths, with the content of a file or None for a directory."""
-
-
-@attrs.frozen(kw_only=True)
-class OpenMode:
-    """The flags of ``open``, by their meaning."""
-
-    read: bool = True
-    write: bool = False
-    append: bool = False
-    create: bool = False
-    exclusive: bool = False
-    truncate: bool = False
-    directory: bool = False
-
-
-@attrs.define(eq=False)
-class OpenFile:
-    """An open file description: descriptors made by ``dup`` share it, and its position."""
-
-    number: int
-    mode: OpenMode
-    position: int = 0
-    is_outside: bool = False
-    """Whether another program than the process under test has it open."""
 
 
 @attrs.frozen
@@ -95,6 +72,7 @@ class DiskModel:
         self.changes: list[EntryChange] = []
         """Changes of names that may be on the medium or not, in their order."""
         self._open: dict[int, OpenFile] = {}
+        self._replaced_outside: set[int] = set()
         self._next_number = ROOT
         self._next_fd = 2
 
@@ -167,6 +145,10 @@ class DiskModel:
             file.number == number and file.is_outside and file.mode.write
             for file in self._open.values()
         )
+
+    def is_replaced_outside(self, fd: int) -> bool:
+        """Return whether another program has renamed a file over the open one."""
+        return self._file(fd).number in self._replaced_outside
 
     def is_removed(self, fd: int) -> bool:
         """Return whether no name leads to the open file."""
@@ -244,7 +226,7 @@ class DiskModel:
             _fail(errno.EPERM)
         self._enter(to_directory, to_name, number)
 
-    def rename(self, old: str, new: str) -> None:
+    def rename(self, old: str, new: str, *, is_outside: bool = False) -> None:
         """Rename ``old`` to ``new``, and replace a file of that name."""
         directory, name = self._parent(old)
         to_directory, to_name = self._parent(new)
@@ -257,13 +239,17 @@ class DiskModel:
         if replaced == number:
             return
         self._check_replaceable(number, replaced, directory)
+        if is_outside and replaced is not None:
+            self._replaced_outside.add(replaced)
         self._change(EntryChange(((directory, name, None), (to_directory, to_name, number))))
 
     def rename_new(self, old: str, new: str) -> None:
         """Rename a file, but replace none."""
-        directory, name = self._parent(new)
-        self._entry(*self._parent(old))
-        if name == "" or name in self.directories[directory]:
+        before, (directory, name) = self._parent(old), self._parent(new)
+        if name == "":
+            _fail(errno.EEXIST)
+        self._entry(*before)
+        if name in self.directories[directory]:
             _fail(errno.EEXIST)
         self.rename(old, new)
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from tests.chaos.machine.disk_model import DiskModel, OpenMode
+from tests.chaos.machine.disk_model import DiskModel
+from tests.chaos.machine.open_file import OpenMode
 
 MOST_BYTES = 2**20
 
@@ -42,7 +43,7 @@ class OutsideEditor:
         fresh = f"{self.path}~"
         fd = self.model.open(fresh, NEW, is_outside=True)
         self._write(fd, text)
-        self.model.rename(fresh, self.path)
+        self.model.rename(fresh, self.path, is_outside=True)
         fd = self.model.open(
             posixpath.dirname(self.path), OpenMode(directory=True), is_outside=True
         )
@@ -50,17 +51,21 @@ class OutsideEditor:
         self.model.close(fd)
 
     async def write_slowly(
-        self, text: str, seconds: float, made: Callable[[], object] = lambda: None
+        self, text: Callable[[], str], seconds: float, made: Callable[[], object] = lambda: None
     ) -> None:
-        """Write the text in place, with the file open for some time before and after.
+        """Write ``text()`` in place, with the file open for some time before and after.
 
         ``made`` is called once it is written. The edit ends at once if the run ends meanwhile.
+        Nothing is written if another editor has replaced the file meanwhile.
         """
         fd = self.model.open(self.path, WRITE, is_outside=True)
         try:
             await trio.sleep(seconds / 2)
+            if self.model.is_replaced_outside(fd):
+                return
+            data = text().encode()
             self.model.ftruncate(fd, 0)
-            self.model.write(fd, text.encode())
+            self.model.write(fd, data)
             made()
             try:
                 await trio.sleep(seconds / 2)

@@ -23,8 +23,9 @@ from aegis.journal.disk import write_all
 from aegis.journal.file_content import FileContent, FilePlace
 from aegis.journal.shared_directory import SharedDirectory
 from aegis.state.sealing import KEY_BYTES, Seal, Seals
-from tests.chaos.machine.disk_model import DiskModel, Image, OpenMode, SyncTicket
+from tests.chaos.machine.disk_model import DiskModel, Image, SyncTicket
 from tests.chaos.machine.file_content import FailedSync
+from tests.chaos.machine.open_file import OpenMode
 
 CALLS = (
     "open",

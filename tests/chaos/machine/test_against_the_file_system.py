@@ -186,6 +186,8 @@ def files_below(top: Path) -> dict[str, bytes | None]:
     [("open", "a", NEW), ("dup", 0), ("write", 0, b"12"), ("write", 1, b"34"), ("size", 0)], []
 )
 @example([("open", "c", NEW), ("exchange", "b", "c"), ("unlink", "c")], PRELUDE)
+@example([("rename_new", "a/a/a", "b/a")], PRELUDE)
+@example([("rename_new", "a/a", "b"), ("rename_new", "b", "a"), ("rename_new", "b", "c")], PRELUDE)
 @example([("exchange", "a", "a/b")], PRELUDE)
 @example([("exchange", "a/b", "a")], PRELUDE)
 @example([("exchange", "b", "a")], PRELUDE)

@@ -147,6 +147,29 @@ def set_name(name: str, number: int | None) -> EntryChange:
     return EntryChange(((0, name, number),))
 
 
+def test_two_names_are_exchanged_both_or_not_at_all() -> None:
+    disk = SimulatedDisk({"/a": b"1", "/b": b"2"})
+    disk.exchange(A, B)
+    assert images(disk) == [{"/a": b"1", "/b": b"2"}, {"/a": b"2", "/b": b"1"}]
+    sync_directory(disk, Path("/"))
+    assert images(disk) == [{"/a": b"2", "/b": b"1"}]
+
+
+def test_the_removal_of_an_exchanged_file_is_never_there_without_the_exchange() -> None:
+    disk = SimulatedDisk({"/a": b"1", "/b": b"2"})
+    disk.exchange(A, B)
+    disk.unlink(B)
+    assert images(disk) == [{"/a": b"1", "/b": b"2"}, {"/a": b"2", "/b": b"1"}, {"/a": b"2"}]
+
+
+def test_a_file_system_without_the_call_refuses_an_exchange() -> None:
+    disk = SimulatedDisk({"/a": b"1", "/b": b"2"})
+    disk.can_exchange = False
+    with pytest.raises(OSError, match="Invalid argument"):
+        disk.exchange(A, B)
+    assert cached_image(disk.model) == {"/": None, "/a": b"1", "/b": b"2"}
+
+
 def test_changes_of_one_name_keep_their_order_and_of_others_not() -> None:
     one, two, other = set_name("a", 1), set_name("a", None), set_name("b", 2)
     assert change_sets([one, two, other]) == [

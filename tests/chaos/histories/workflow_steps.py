@@ -1,0 +1,129 @@
+"""The steps of a simulated client on workflows, and their undisturbed end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import trio
+
+from aegis.protocol import workflows as api
+from tests.chaos.checking.workflow_evidence import WorkflowOrdered, WorkflowRun, WorkflowShown
+from tests.chaos.histories import script as s
+from tests.chaos.histories.asking import Answered, Asker
+from tests.chaos.machine.simulated_workflow import NAME
+from tests.chaos.notebook import Notebook
+
+PATIENCE_S = 300.0
+LOOK_S = 1.0
+NOTIFIED_S = 5.0
+"""The time, in seconds, in which the end of a workflow is reported."""
+
+ORDERS: dict[str, Callable[..., Any]] = {
+    "cancel": api.CancelWorkflow,
+    "resume": api.ResumeWorkflow,
+    "retry": api.RetryWorkflow,
+}
+
+
+class WorkflowSteps:
+    """The steps on workflows of the client behind ``asker``."""
+
+    def __init__(self, asker: Asker, book: Notebook) -> None:
+        self._asker = asker
+        self._ask = asker.ask
+        self._notes = book.workflows
+
+    async def do(self, step: s.Step) -> None:
+        """Do one step."""
+        await DOERS[type(step)](self, step)
+
+    async def run(self, step: s.RunWorkflowStep) -> None:
+        request = api.RunWorkflow(
+            name=NAME,
+            kwargs={"orders": [*step.orders]},
+            callback=step.callback,
+            key=None if step.key is None else f"k{step.key}",
+            from_handle=self._asker.handle,
+        )
+        await self._ask(request, partial(self._ran, request, step.orders))
+
+    def _ran(self, request: api.RunWorkflow, orders: tuple[str, ...], answered: Answered) -> None:
+        self._notes.runs.append(
+            WorkflowRun(
+                orders=orders,
+                sender=self._asker.handle,
+                id=None if answered.value is None else answered.value.workflow_id,
+                key=request.key,
+                callback=request.callback,
+                span=answered.span,
+            )
+        )
+
+    def _chosen(self, draw: int) -> str | None:
+        known = sorted({each.id for each in self._notes.runs if each.id is not None})
+        return known[draw % len(known)] if known else None
+
+    async def order(self, step: s.OrderWorkflowStep) -> None:
+        """Cancel, resume or retry a workflow, as a person."""
+        chosen = self._chosen(step.draw)
+        if chosen is not None:
+            note = partial(self._ordered, step.what, chosen)
+            await self._ask(ORDERS[step.what](workflow_id=chosen), note)
+
+    def _ordered(self, what: Any, id_: str, answered: Answered) -> None:
+        self._notes.ordered.append(
+            WorkflowOrdered(kind=what, id=id_, span=answered.span, done=answered.is_done)
+        )
+
+    async def read(self, step: s.ReadWorkflowStep) -> None:
+        chosen = self._chosen(step.draw)
+        if chosen is not None:
+            await self._ask(api.GetWorkflow(workflow_id=chosen), self._saw)
+        await self._ask(api.ListWorkflows())
+
+    def _saw(self, answered: Answered, *, is_last: bool = False) -> None:
+        found = answered.value
+        if found is not None:
+            self._notes.shown.append(
+                WorkflowShown(
+                    id=found.workflow_id,
+                    status=found.status,
+                    result=found.result,
+                    is_last=is_last,
+                    span=answered.span,
+                )
+            )
+
+    # The end.
+
+    async def settle(self) -> None:
+        """Wait until no workflow runs; then read all of them."""
+        left = await self._left()
+        for _ in range(round(PATIENCE_S / LOOK_S)):
+            if not left:
+                break
+            await trio.sleep(LOOK_S)
+            left = await self._left()
+        self._notes.stuck += left
+        await trio.sleep(NOTIFIED_S)
+        for each in sorted({run.id for run in self._notes.runs if run.id is not None}):
+            await self._ask(api.GetWorkflow(workflow_id=each), partial(self._saw, is_last=True))
+
+    async def _left(self) -> list[str]:
+        listed = await self._ask(api.ListWorkflows(limit=100))
+        if listed.value is None:
+            return ["the workflows are not listed"]
+        return [
+            f"workflow {each.workflow_id} is {each.status}: {each.problem}"
+            for each in listed.value.result
+            if each.status == "running" or each.problem
+        ]
+
+
+DOERS: dict[type[s.Step], Callable[[WorkflowSteps, Any], Awaitable[None]]] = {
+    s.RunWorkflowStep: WorkflowSteps.run,
+    s.OrderWorkflowStep: WorkflowSteps.order,
+    s.ReadWorkflowStep: WorkflowSteps.read,
+}
