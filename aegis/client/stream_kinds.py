@@ -156,10 +156,12 @@ class OutputKind(Kind[OutputValue]):
         cursor: int | None,
         screen: bool,
         scrollback: int = 0,
+        end: int | None = None,
     ) -> None:
         super().__init__(handle)
         self._name = name
         self._cursor = cursor
+        self._end = end
         self._screen = screen
         self._scrollback = scrollback
         self._was_restarted = False
@@ -171,7 +173,10 @@ class OutputKind(Kind[OutputValue]):
         if self.start is None and self._screen:
             lines = {"scrollback": self._scrollback} if self._scrollback else {}
             return {**asked, "screen": True, **lines}
-        return asked if self._cursor is None else {**asked, "cursor": self._cursor}
+        if self._cursor is None:
+            return asked
+        end = {} if self._end is None else {"end": self._end}
+        return {**asked, "cursor": self._cursor, **end}
 
     def opened(self, start: dict[str, Any]) -> list[OutputValue]:
         """Take the start cursor from the daemon; return a gap after a restart from the start."""

@@ -196,15 +196,19 @@ class Terminals(Noun):
         name: str,
         *,
         cursor: int | None = None,
+        end: int | None = None,
         screen: bool = False,
         scrollback: int = 0,
     ) -> AbstractAsyncContextManager[OutputStream]:
         """Open the stream of new output, with ``async with``, or of output from ``cursor``.
 
-        ``cursor`` is a byte offset. With ``screen`` the first value is a ``Redraw`` of the present
-        screen, and of ``scrollback`` lines above it. The stream survives restarts of the shell and
-        lost connections, and ends when the terminal is closed.
+        ``cursor`` is a byte offset; with ``end`` the stream ends there. With ``screen`` the first
+        value is a ``Redraw`` of the present screen, and of ``scrollback`` lines above it. The
+        stream survives restarts of the shell and lost connections, and ends when the terminal is
+        closed.
         """
         session = self._session
-        kind = OutputKind(session.handle, name, cursor=cursor, screen=screen, scrollback=scrollback)
+        kind = OutputKind(
+            session.handle, name, cursor=cursor, end=end, screen=screen, scrollback=scrollback
+        )
         return session.watch(OutputStream(session, kind))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
@@ -23,21 +23,54 @@ MAX_TEXT_CHARS = 24 * 1024 * 1024
 """Characters of output that are kept in memory; of older blocks only the head is shown then."""
 
 MAX_BLOCKS = 10_000
+MAX_STYLED_BYTES = 256 * 1024
+"""Longer output is shown without its colours."""
+
+MAX_STYLED = 200
+"""Blocks whose styles are kept: those that were shown last."""
+
 TAB_COLUMNS = 8
+
+
+Runs = list[tuple[int, int, Any]]
+"""The parts of a line of output that have a style: begin, end, and the style."""
 
 
 @attrs.frozen
 class Line:
-    """One line of the past: a part of the block ``block``; ``text`` is plain."""
+    """One line of the past: a part of the block ``block``; ``text`` is plain.
+
+    Of output, ``row`` is the line of the program, and ``begin`` the character of it that is first.
+    """
 
     block: Block
     part: Part
     text: str
+    row: int = 0
+    begin: int = 0
+
+    def pieces(self) -> list[tuple[str, Any]]:
+        """Return the text in pieces with a style each; None: it has none."""
+        found = (self.block.runs or {}).get(self.row)
+        if not found:
+            return [(self.text, None)]
+        pieces, at = [], 0
+        for begin, end, style in found:
+            first = max(at, begin - self.begin)
+            last = min(len(self.text), end - self.begin)
+            if first < last:
+                pieces += [(self.text[at:first], None), (self.text[first:last], style)]
+                at = last
+        return [(text, style) for text, style in (*pieces, (self.text[at:], None)) if text]
 
 
 @attrs.define(eq=False)
 class Block:
-    """A finished command; ``output`` is escaped text, empty if it was dropped to save memory."""
+    """A finished command; ``output`` is escaped text, empty if it was dropped to save memory.
+
+    ``raw`` are the offsets of its output in the terminal's raw output. ``runs`` are the styles of
+    its lines, by their row; None: they were not read yet.
+    """
 
     seq: int
     command: str
@@ -47,6 +80,8 @@ class Block:
     chip: str
     output: str
     copied: str
+    raw: tuple[int, int] = (0, 0)
+    runs: dict[int, Runs] | None = attrs.field(factory=dict)
     is_dropped: bool = False
 
     @property
@@ -70,7 +105,21 @@ def block_of(record: CommandRecord) -> Block:
         chip=chip_of(record),
         output=escape_text(text).rstrip("\n").expandtabs(TAB_COLUMNS),
         copied=record.stdout + record.stderr,
+        raw=_raw_of(record),
+        runs=None if _may_have_styles(record) else {},
     )
+
+
+def _raw_of(record: CommandRecord) -> tuple[int, int]:
+    return record.raw_start or 0, record.raw_end or 0
+
+
+def _may_have_styles(record: CommandRecord) -> bool:
+    """Return whether the output has escape sequences: then it is longer than its text."""
+    begin, end = _raw_of(record)
+    size = end - begin
+    text = len(record.stdout.encode(errors="replace")) + record.stdout.count("\n")
+    return not record.truncated and text < size <= MAX_STYLED_BYTES
 
 
 def chip_of(record: CommandRecord) -> str:
@@ -94,12 +143,20 @@ def chip_of(record: CommandRecord) -> str:
 
 def wrapped(text: str, width: int) -> list[str]:
     """Return the lines of ``text``, each of at most ``width`` columns if it is ASCII."""
-    lines: list[str] = []
-    for line in text.split("\n"):
+    return [line for line, _, _ in _placed(text, width)]
+
+
+def _placed(text: str, width: int) -> list[tuple[str, int, int]]:
+    """Return the same with the line of ``text`` that each is of, and where it begins in that."""
+    lines: list[tuple[str, int, int]] = []
+    for row, line in enumerate(text.split("\n")):
         if len(line) <= width and line.isascii():
-            lines.append(line)
-        else:
-            lines += _wrapped_line(line, width)
+            lines.append((line, row, 0))
+            continue
+        begin = 0
+        for part in _wrapped_line(line, width):
+            lines.append((part, row, begin))
+            begin += len(part)
     return lines
 
 
@@ -136,7 +193,8 @@ class Past:
         self.blocks: list[Block] = []
         self._ends: list[int] = []
         self._chars = 0
-        self._split: dict[int, list[str]] = {}
+        self._split: dict[int, list[tuple[str, int, int]]] = {}
+        self._styled: list[Block] = []
         self.has_older = True
         """Whether the ledger may have blocks before the first one."""
 
@@ -195,15 +253,23 @@ class Past:
             return Line(block, "space", "")
         if row == height - 2:
             return Line(block, "footer", block.chip)
-        lines = self._lines(block)
-        return Line(block, "output", lines[row - 1])
+        return Line(block, "output", *self._lines(block)[row - 1])
 
-    def _lines(self, block: Block) -> list[str]:
+    def set_runs(self, block: Block, runs: dict[int, Runs]) -> None:
+        """Take the styles of a block; those of blocks shown long ago are dropped."""
+        block.runs = runs
+        if runs:
+            self._styled.append(block)
+        for old in self._styled[:-MAX_STYLED]:
+            old.runs = None
+        del self._styled[:-MAX_STYLED]
+
+    def _lines(self, block: Block) -> list[tuple[str, int, int]]:
         lines = self._split.get(block.seq)
         if lines is None:
             if len(self._split) > 64:  # blocks of about one screen
                 self._split.clear()
-            lines = self._split[block.seq] = wrapped(block.output, self._width)
+            lines = self._split[block.seq] = _placed(block.output, self._width)
         return lines
 
     def _height(self, block: Block) -> int:

@@ -53,7 +53,6 @@ class Emulator:
         """The line where the newest prompt began (mark A)."""
         self.output_line: int | None = None
         """The line where the output of the newest command began (mark C)."""
-        self._pens: dict[str, Style] = {}
 
     @property
     def size(self) -> tuple[int, int]:
@@ -89,9 +88,7 @@ class Emulator:
 
     def reset(self, cols: int, rows: int) -> None:
         """Begin anew, for a drawing of the whole screen."""
-        pens = self._pens
         self.__init__(cols, rows)  # type: ignore[misc]
-        self._pens = pens
         self.changed.update(range(rows))
 
     def resize(self, cols: int, rows: int) -> None:
@@ -191,52 +188,58 @@ class Emulator:
     def _drawn(self, line: Any, cursor: int | None) -> Strip:
         segments: list[Segment] = []
         column = 0
-        for chunk in line.chunks(_has_another_pen):
-            style = self._style(chunk[0].pen)
+        for chunk in line.chunks(has_another_pen):
+            style = style_of_pen(chunk[0].pen)
             at = -1 if cursor is None else cursor - column
             column += len(chunk)
             if not 0 <= at < len(chunk):
-                segments.append(Segment(_text(chunk), style))
+                segments.append(Segment(text_of(chunk), style))
                 continue
             under = chunk[at : at + 2] if at + 1 < len(chunk) and not chunk[at + 1].width else None
             end = at + (2 if under else 1)
             reversed_ = style + Style(reverse=not style.reverse)
             segments += [
-                Segment(_text(chunk[:at]), style),
-                Segment(_text(chunk[at:end]) or " ", reversed_),
-                Segment(_text(chunk[end:]), style),
+                Segment(text_of(chunk[:at]), style),
+                Segment(text_of(chunk[at:end]) or " ", reversed_),
+                Segment(text_of(chunk[end:]), style),
             ]
         return Strip([each for each in segments if each.text], column)
 
-    def _style(self, pen: Any) -> Style:
-        key = repr(pen)
-        style = self._pens.get(key)
-        if style is None:
-            if len(self._pens) > 4096:  # a program that shows a picture in 24-bit colours
-                self._pens.clear()
-            style = self._pens[key] = Style(
-                color=_color(pen.foreground),
-                bgcolor=_color(pen.background),
-                bold=pen.bold or None,
-                dim=pen.faint or None,
-                italic=pen.italic or None,
-                underline=pen.underline or None,
-                blink=pen.blink or None,
-                reverse=pen.inverse or None,
-                strike=pen.strikethrough or None,
-            )
-        return style
+
+_STYLES: dict[str, Style] = {}
+
+
+def style_of_pen(pen: Any) -> Style:
+    """Return the style of a pen of the emulator."""
+    key = repr(pen)  # a pen has no hash
+    style = _STYLES.get(key)
+    if style is None:
+        if len(_STYLES) > 4096:  # a program that shows a picture in 24-bit colours
+            _STYLES.clear()
+        style = _STYLES[key] = Style(
+            color=_color(pen.foreground),
+            bgcolor=_color(pen.background),
+            bold=pen.bold or None,
+            dim=pen.faint or None,
+            italic=pen.italic or None,
+            underline=pen.underline or None,
+            blink=pen.blink or None,
+            reverse=pen.inverse or None,
+            strike=pen.strikethrough or None,
+        )
+    return style
 
 
 def _numbers(modes: str) -> list[int]:
     return [int(mode) for mode in modes.split(";") if mode]
 
 
-def _has_another_pen(one: Any, other: Any) -> bool:
+def has_another_pen(one: Any, other: Any) -> bool:
+    """Return whether two cells of a line are in different chunks."""
     return bool(one.pen != other.pen)
 
 
-def _text(cells: Any) -> str:
+def text_of(cells: Any) -> str:
     """Return the text of cells; a character of another width than its cell is replaced."""
     text = "".join([cell.char for cell in cells if cell.width])
     if text.isascii():

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from aegis.shown_text import escape_line
-from aegis.tui.model.blocks import Block, Line, Past
+from aegis.tui.model.blocks import Block, Line, Past, Runs
 from aegis.tui.model.times import elapsed
 from aegis.tui.widgets.emulator import DRAG, MOTION, PASTE, SGR_MOUSE, Emulator
 from aegis.tui.widgets.line_view import LineView, strip_of, style_of
@@ -51,6 +51,9 @@ class TerminalView(LineView, can_focus=True):
             self.text = text
             self.what = what
 
+    class StylesWanted(Message):
+        """Blocks are shown whose styles were not read."""
+
     class OlderWanted(Message):
         """The oldest block is shown, and the ledger has older ones."""
 
@@ -69,6 +72,8 @@ class TerminalView(LineView, can_focus=True):
         self._shown_above = (0, False)
         self.is_ready = False
         """Whether there is a screen to show."""
+        self.plain: dict[int, Block] = {}
+        """Blocks that were shown without their styles, by their seq."""
 
     # The content, in lines.
 
@@ -148,7 +153,21 @@ class TerminalView(LineView, can_focus=True):
                 style = "green" if block.is_good else "bold red"
                 note = " · output not kept here" if block.is_dropped else ""
                 return strip_of(edge, (line.text, style), (note, "dim"), width=width)
-        return strip_of(edge, (line.text, ""), width=width)
+        if block.runs is None:
+            self._want_styles(block)
+        pieces = [Segment(text, style or style_of("")) for text, style in line.pieces()]
+        return Strip([*strip_of(edge), *pieces]).crop(0, width)
+
+    def _want_styles(self, block: Block) -> None:
+        if not self.plain:
+            self.post_message(self.StylesWanted())
+        self.plain[block.seq] = block
+
+    def set_runs(self, block: Block, runs: dict[int, Runs]) -> None:
+        """Take the styles of a block."""
+        self.past.set_runs(block, runs)
+        if runs and not self.shows_screen:
+            self.update_lines()
 
     def _rule(self) -> Strip:
         width = self.scrollable_content_region.width

@@ -70,6 +70,16 @@ class OutputFeed(Feed):
         pass
 
 
+class EndedFeed(OutputFeed):
+    """Output that ends after what was put into it."""
+
+    async def __anext__(self) -> Any:
+        try:
+            return self._receiver.receive_nowait()
+        except trio.WouldBlock:
+            raise StopAsyncIteration from None
+
+
 class FakeDaemon:
     """Terminals, sessions and requests, changed by the methods of the test."""
 
@@ -77,6 +87,8 @@ class FakeDaemon:
         self.infos: dict[str, TerminalInfo] = {}
         self.records: dict[str, list[CommandRecord]] = {}
         self.output: dict[str, OutputFeed] = {}
+        self.raw: dict[str, bytes] = {}
+        """The raw output of the command that is replayed."""
         self.agents: dict[str, AgentInfo] = {}
         self.transcripts: dict[str, Feed] = {}
         self.requests: dict[str, RequestInfo] = {}
@@ -183,14 +195,23 @@ class FakeDaemon:
     def _follow_queues(self) -> Any:
         return Feed(QueuesItem(queues=self.queues)).opened()
 
-    def _watch(self, name: str, **_: Any) -> Any:
+    def _watch(self, name: str, *, end: int | None = None, **_: Any) -> Any:
         info = self.infos[name]
+        if end is not None:
+            return self._replayed(name)
         start = OutputStart(
             cursor=0, cols=info.cols, rows=info.rows, state=info.state, alternate=False
         )
         drawing = Redraw(redraw="\x1bc\x1b]133;A\x07$ \x1b]133;B\x07", cursor=0, partial=False)
         self.output[name] = OutputFeed(start, drawing)
         return self.output[name].opened()
+
+    def _replayed(self, name: str) -> Any:
+        info, raw = self.infos[name], self.raw.get(name, b"")
+        start = OutputStart(
+            cursor=0, cols=info.cols, rows=info.rows, state=info.state, alternate=False
+        )
+        return EndedFeed(start, Chunk(cursor=0, data=raw)).opened()
 
     def _transcript(self, handle: str, **_: Any) -> Any:
         return self.transcripts[handle].opened()

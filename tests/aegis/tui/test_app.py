@@ -321,6 +321,28 @@ def test_the_help_fits_on_80_by_24() -> None:
     play(work, shop(), size=(80, 24))
 
 
+def test_a_finished_command_has_the_colours_of_its_raw_output() -> None:
+    daemon = FakeDaemon()
+    raw = b"\x1b[1;31m[b]1 failed\x1b[0m, 8 passed\r\n"
+    daemon.raw["build"] = raw
+    text = "[b]1 failed, 8 passed\n"
+    daemon.open_terminal("build", record(0, "pytest", stdout=text, raw_end=len(raw)))
+
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+1")
+        await stage.shows("[b]1 failed, 8 passed")
+        view = stage.app.query_one("TerminalView", LineView)
+
+        def styles() -> dict[str, Any]:
+            return {each.text: each.style for each in view.draw(1)}
+
+        await until(lambda: "[b]1 failed" in styles(), "the styles are read")
+        assert str(styles()["[b]1 failed"]) == "bold color(1)"
+        assert str(styles()[", 8 passed"]) == "none"
+
+    play(work, daemon)
+
+
 def test_ten_thousand_blocks_are_drawn_line_by_line() -> None:
     daemon = FakeDaemon()
     many = [record(seq, f": {seq}", stdout="one line\n") for seq in range(10_000)]

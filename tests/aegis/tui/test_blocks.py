@@ -9,7 +9,15 @@ import pytest
 from rich.cells import cell_len
 
 from aegis.tui.model import blocks
-from aegis.tui.model.blocks import Block, Past, block_of, wrapped
+from aegis.tui.model.blocks import (
+    MAX_STYLED,
+    MAX_STYLED_BYTES,
+    Block,
+    Past,
+    block_of,
+    wrapped,
+)
+from aegis.tui.widgets.styles import Replay
 from tests.aegis.tui.examples import record
 
 
@@ -128,3 +136,64 @@ def test_many_blocks_are_appended_quickly_and_take_little() -> None:
     assert len(past) == 40_000
     assert past.line(39_997).block.seq == 9_999
     assert isinstance(past.blocks[0], Block)
+
+
+def test_a_block_may_have_styles_if_its_raw_output_is_longer_than_its_text() -> None:
+    assert block_of(record(stdout="ab\nc\n", raw_start=5, raw_end=12)).runs == {}
+    assert block_of(record(stdout="ab\nc\n", raw_start=5, raw_end=13)).runs is None
+    assert block_of(record(stdout="ab\n", raw_start=0, raw_end=MAX_STYLED_BYTES + 1)).runs == {}
+    assert block_of(record(stdout="ab\n", raw_end=9, truncated=True)).runs == {}
+
+
+def test_styles_are_those_of_the_lines_also_where_they_are_wrapped() -> None:
+    past = Past(4)
+    block = block_of(record(stdout="abcdefgh\nxy\n", raw_end=99))
+    past.append([block])
+    past.set_runs(block, {0: [(2, 6, "red")], 1: [(0, 1, "bold")]})
+    assert [past.line(each).pieces() for each in (1, 2, 3)] == [
+        [("ab", None), ("cd", "red")],
+        [("ef", "red"), ("gh", None)],
+        [("x", "bold"), ("y", None)],
+    ]
+
+
+def test_styles_of_blocks_shown_long_ago_are_read_again() -> None:
+    past = Past(80)
+    shown = [block_of(record(seq, stdout="x\n", raw_end=99)) for seq in range(MAX_STYLED + 1)]
+    past.append(shown)
+    for block in shown:
+        past.set_runs(block, {0: [(0, 1, "red")]})
+    assert [block.runs is None for block in shown] == [True] + [False] * MAX_STYLED
+
+
+def styled(raw: str, text: str, cols: int = 20) -> dict[int, list[tuple[int, int, str]]]:
+    replay = Replay(cols, 5)
+    for at in range(0, len(raw), 7):
+        replay.feed(raw.encode()[at : at + 7])
+    return {
+        row: [(begin, end, str(style)) for begin, end, style in runs]
+        for row, runs in replay.runs(text).items()
+    }
+
+
+def test_raw_output_gives_its_styles_to_the_lines_with_the_same_text() -> None:
+    raw = "plain\r\n\x1b[31mred\x1b[0m and \x1b[1;32mgreen\x1b[0m\r\nß\t\x1b[4mu\x1b[0m\r\n"
+    assert styled(raw, "plain\nred and green\nß       u\nanother") == {
+        1: [(0, 3, "color(1)"), (8, 13, "bold color(2)")],
+        2: [(8, 9, "underline")],
+    }
+
+
+def test_a_line_that_the_window_wrapped_or_a_program_drew_again_has_its_styles() -> None:
+    long = "abcdefghijklmnopqrstuvwxyz"
+    raw = f"\x1b[31m 10%\r\x1b[32m100%\x1b[0m\r\n\x1b[33m{long}\x1b[0m\r\n"
+    assert styled(raw, f"100%\n{long}", cols=10) == {
+        0: [(0, 4, "color(2)")],
+        1: [(0, 26, "color(3)")],
+    }
+
+
+def test_equal_lines_have_their_styles_in_order_and_another_text_has_none() -> None:
+    raw = "\x1b[31mok\x1b[0m\r\n\x1b[32mok\x1b[0m\r\n" + "x\r\n" * 9 + "\x1b[34mhere\x1b[0m\r\n"
+    text = "ok\nok\n" + "x\n" * 9 + "hers"
+    assert styled(raw, text) == {0: [(0, 2, "color(1)")], 1: [(0, 2, "color(2)")]}
