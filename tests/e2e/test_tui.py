@@ -244,7 +244,7 @@ def test_lists_show_what_is_there_and_what_changes(window: Tmux, team: Team) -> 
     window.shows("no queue")
     window.press("F4")
     team.call("handoff", target_handle="human", context="look here", from_handle="ann")
-    window.shows("✉ agent:ann", "look here", "1 messages")
+    window.shows("✉ agent:ann", "look here", "1 message")
 
 
 def test_a_small_and_a_large_window_show_the_same(team: Team, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from aegis.protocol.agent_events import (
     AssistantThinking,
     Plan,
     RequestOpened,
+    SystemInit,
     TerminalEnded,
     TerminalOutput,
     TerminalStarted,
@@ -211,7 +212,7 @@ class Conversation:
 
     def _plain(self, kind: Kind, event: AgentEvent, entry: SessionEvent) -> Part | None:
         segments = segments_of(event)
-        if not segments:
+        if not segments or _says_nothing(event):
             return None
         part = Part(kind, segments, _copied(event, segments), at=clock(entry.at), event=event)
         return self._append(part)
@@ -224,6 +225,14 @@ class Conversation:
             dropped = set(map(id, gone))
             self._of = {key: each for key, each in self._of.items() if id(each) not in dropped}
         return part
+
+
+def _says_nothing(event: AgentEvent) -> bool:
+    """Return whether it is a start of the agent without any detail: its own entry is shown."""
+    match event:
+        case SystemInit(version=version, model=model, mode=mode, mcp_servers=servers):
+            return not (version or model or mode or servers)
+    return False
 
 
 def _copied(event: AgentEvent, segments: list[Segment]) -> str:

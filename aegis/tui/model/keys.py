@@ -40,7 +40,7 @@ KEYS: tuple[Key, ...] = (
     Key("alt+left", "next_tab(-1)", "the tab before", TABS),
     Key("alt+right", "next_tab(1)", "the tab after", TABS),
     *(Key(f"alt+{number}", f"tab({number})", f"the tab {number}", TABS) for number in range(1, 10)),
-    Key("ctrl+w", "close_tab", "close it; nothing ends", TABS),
+    Key("ctrl+w", "close_tab", "close the tab; nothing ends", TABS),
     Key("ctrl+b", "rail", "go to the rail, or hide it", APP),
     Key("pageup", "page(-1)", "scroll up", APP),
     Key("pagedown", "page(1)", "scroll down", APP),

@@ -1,4 +1,4 @@
-"""Times and durations as short text. Pure."""
+"""Times, durations and numbers as short text. Pure."""
 
 from __future__ import annotations
 
@@ -45,6 +45,11 @@ def since(text: str | None, now: float) -> str:
     """Return the age of a time of the protocol; empty without one."""
     at = moment(text)
     return "" if at is None else age(now - at)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things: ``1 queue``, ``2 queues``."""
+    return f"{count} {noun if count == 1 else f'{noun}s'}"
 
 
 def clock(text: str | None) -> str:

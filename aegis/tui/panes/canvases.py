@@ -51,7 +51,7 @@ class CanvasesPane(ListPane):
             note = "no canvas: an agent opens one with aegis_canvas_open"
             passages.append(Passage([Segment(note, "dim")]))
         self.show(passages)
-        self.set_status(f"{len(infos)} canvases")
+        self.set_status("1 canvas" if len(infos) == 1 else f"{len(infos)} canvases")
 
 
 def _section(section: CanvasSection) -> Passage:

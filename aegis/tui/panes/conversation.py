@@ -196,7 +196,8 @@ class ConversationPane(Pane):
         info = self.desk.world.agents.get(self.id_)
         if info is None or info.state not in ("working", "starting", "blocked"):
             self._spins = False
-            self.view.set_footer()
+            is_empty = not self.conversation.parts and self.is_followed
+            self.view.set_footer(*((("  nothing was said yet", "dim"),) if is_empty else ()))
             return
         self._draw_spinner()
         if not self._spins and info.state != "blocked":

@@ -15,6 +15,7 @@ from aegis.protocol.groups import BroadcastInfo, GroupInfo, GroupMember
 from aegis.shown_text import escape_line
 from aegis.tui.model.rail import agent_key
 from aegis.tui.model.states import RESTS, agent_standing
+from aegis.tui.model.times import counted
 from aegis.tui.model.world import World
 from aegis.tui.panes.pane import Desk
 from aegis.tui.panes.subjects import SubjectsPane
@@ -79,7 +80,7 @@ class GroupsPane(SubjectsPane):
             passages.append(Passage([Segment(note, "dim")]))
         self.show(passages)
         members = sum(len(each.members) for each in groups)
-        self.set_status(f"{len(groups)} groups · {members} members")
+        self.set_status(f"{counted(len(groups), 'group')} · {counted(members, 'member')}")
 
     def _member_passage(self, group: GroupInfo, member: GroupMember) -> Passage:
         dot, text = _standing(self.desk.world, member, self.desk.now())
@@ -122,7 +123,7 @@ def _standing(world: World, member: GroupMember, now: float) -> tuple[str, str]:
 
 
 def _group_passage(group: GroupInfo) -> Passage:
-    words = [f"{len(group.members)} members", f"by {escape_line(group.owner)}"]
+    words = [counted(len(group.members), "member"), f"by {escape_line(group.owner)}"]
     words += [f"{group.forming} starting"] if group.forming else []
     words += [group.state] if group.state != "open" else []
     heading = [("▣ ", "cyan"), (escape_line(group.group), "bold")]

@@ -16,7 +16,7 @@ from aegis.client.stream_kinds import Gap
 from aegis.protocol.daemon import TreeNode
 from aegis.protocol.inboxes import Message
 from aegis.shown_text import escape_line, escape_text
-from aegis.tui.model.times import clock
+from aegis.tui.model.times import clock, counted
 from aegis.tui.panes.pane import Desk, Pane
 from aegis.tui.widgets.parts_view import PartsView, Passage
 from aegis.tui.widgets.strip_bar import StripBar
@@ -120,16 +120,19 @@ class TreePane(ListPane):
             kind, state, restarts, mailbox = nodes[path]
             depth = path.count("/")
             style = {"running": "green", "down": "red", "starting": "yellow"}.get(state, "dim")
-            heading = [("  " * depth, ""), (f"{path.rpartition('/')[2]} ", "bold"), (kind, "dim")]
+            name = path.rpartition("/")[2]
+            agent = self.desk.world.agents.get(name)
+            shown = name if agent is None else f"{escape_line(agent.handle)} {name[:6]}…"
+            heading = [("  " * depth, ""), (f"{shown} ", "bold"), (kind, "dim")]
             heading.append((f"  {state}", style))
             if restarts:
-                heading.append((f"  {restarts} restarts", "yellow"))
+                heading.append((f"  {counted(restarts, 'restart')}", "yellow"))
             if mailbox:
                 heading.append((f"  {mailbox} queued", "dim"))
             passages.append(Passage([], edge=(" ", ""), heading=heading, gap=0))
         self.show(passages)
         restarted = sum(each[2] for each in nodes.values())
-        self.set_status(f"{len(nodes)} actors · {restarted} restarts")
+        self.set_status(f"{counted(len(nodes), 'actor')} · {counted(restarted, 'restart')}")
 
 
 def _collect(node: TreeNode, nodes: dict[str, tuple[str, str, int, int]]) -> None:
@@ -155,7 +158,7 @@ class InboxPane(ListPane):
         if self._is_shown:
             messages = self.desk.world.messages
             self.show([_message_passage(each) for each in messages], follows=True)
-            self.set_status(f"{len(messages)} messages")
+            self.set_status(counted(len(messages), "message"))
 
     def action_acknowledge(self) -> None:
         messages = self.desk.world.messages

@@ -11,7 +11,7 @@ from aegis.agents.render import Segment
 from aegis.client.client import Client
 from aegis.protocol.queues import QueueInfo, TaskInfo
 from aegis.shown_text import escape_line, escape_text
-from aegis.tui.model.times import since
+from aegis.tui.model.times import counted, since
 from aegis.tui.panes.pane import Desk
 from aegis.tui.panes.subjects import SubjectsPane
 from aegis.tui.widgets.parts_view import Passage
@@ -75,7 +75,7 @@ class QueuesPane(SubjectsPane):
         running, pending = (
             sum(getattr(q, name) for q in queues) for name in ("running", "pending")
         )
-        self.set_status(f"{len(queues)} queues · {running} running · {pending} pending")
+        self.set_status(f"{counted(len(queues), 'queue')} · {running} running · {pending} pending")
 
     def _selected_task(self) -> TaskInfo | None:
         """Return the selected task."""

@@ -13,7 +13,7 @@ from aegis.client.stream_kinds import Gap
 from aegis.protocol.workflow_streams import WorkflowsItem
 from aegis.protocol.workflows import PluginProblem, WorkflowDefinition, WorkflowInfo
 from aegis.shown_text import escape_line, escape_text
-from aegis.tui.model.times import since
+from aegis.tui.model.times import counted, since
 from aegis.tui.panes.pane import Desk
 from aegis.tui.panes.subjects import SubjectsPane
 from aegis.tui.widgets.parts_view import Passage
@@ -79,7 +79,7 @@ class WorkflowsPane(SubjectsPane):
             passages.append(Passage([Segment(note, "dim")]))
         self.show(passages)
         running = sum(each.status == "running" for each in runs)
-        self.set_status(f"{len(self._definitions)} workflows · {running} running")
+        self.set_status(f"{counted(len(self._definitions), 'workflow')} · {running} running")
 
     def _selected_run(self) -> WorkflowInfo | None:
         found = self._runs.get(self.selected)
@@ -122,7 +122,7 @@ class WorkflowsPane(SubjectsPane):
 
 
 def _run_passage(run: WorkflowInfo, now: float) -> Passage:
-    words = [f"{run.calls} calls"]
+    words = [counted(run.calls, "call")]
     words += [f"run {run.runs}"] if run.runs > 1 else []
     words += [f"at {escape_line(run.checkpoint)}"] if run.checkpoint else []
     heading = [

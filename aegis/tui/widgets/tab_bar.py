@@ -67,6 +67,10 @@ class TabBar(Widget):
         offset = self._offset(spans, room)
         self._spans = [(begin - offset, end - offset, key) for begin, end, key in spans]
         bar = strip_of(*parts).crop(offset, offset + room)
+        if offset:
+            bar = Strip([*strip_of(("◂", "bold")), *bar.crop(1)])
+        if spans and spans[-1][1] - offset > room > 1:
+            bar = Strip([*bar.crop(0, room - 1), *strip_of(("▸", "bold"))])
         gap = max(0, room - bar.cell_length)
         return Strip([*bar, *strip_of((" " * gap, ""), (self._right, ""), (" ", ""))])
 

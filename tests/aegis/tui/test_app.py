@@ -310,6 +310,25 @@ def test_a_pasted_text_of_several_lines_waits_for_enter() -> None:
     play(work, shop())
 
 
+def test_tabs_that_have_no_room_are_marked_at_the_ends() -> None:
+    daemon = FakeDaemon()
+    for number in range(9):
+        daemon.open_terminal(f"terminal{number}")
+
+    async def work(stage: Stage) -> None:
+        def bar() -> str:
+            return stage.text().split("\n")[0].strip()
+
+        await until(lambda: bar().endswith("▸"), "there are more at the right")
+        assert "◂" not in bar()
+        await stage.press("alt+9")
+        await until(lambda: "terminal8" in bar(), "the last one is shown")
+        assert bar().startswith("◂")
+        assert "▸" not in bar()
+
+    play(work, daemon, size=(80, 24))
+
+
 def test_the_help_fits_on_80_by_24() -> None:
     async def work(stage: Stage) -> None:
         await stage.press("f1")

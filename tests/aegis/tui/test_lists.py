@@ -30,7 +30,7 @@ def test_a_queue_is_paused_and_its_selected_task_cancelled_at_the_second_press()
 
     async def work(stage: Stage) -> None:
         await stage.press("ctrl+d")
-        await stage.shows("▣ review", "first one", "failed", "1 queues · 1 running")
+        await stage.shows("▣ review", "first one", "failed", "1 queue · 1 running")
         await stage.press("p")
         await stage.press("down", "x")
         assert stage.app.told == "press it again to cancel task 01A"
@@ -63,7 +63,7 @@ def test_workflows_show_what_they_do_and_are_cancelled_and_continued() -> None:
         run = workflow("01B", current=["agent.ask"], checkpoint="tagged", kwargs='{"tag": "1"}')
         daemon.workflows.put(WorkflowsItem(workflows=[run]))
         await stage.shows('🟢 running    release {"tag": "1"}', "… agent.ask", "at tagged")
-        await stage.shows("1 workflows · 1 running")
+        await stage.shows("1 workflow · 1 running")
         assert stage.text().index("running    release") < stage.text().index("failed     release")
         await stage.press("up", "x", "x", "down", "r")
         assert daemon.called == [("cancel", "01B"), ("resume", "01A")]
@@ -81,7 +81,7 @@ def test_groups_show_their_members_and_replies_and_a_member_is_opened() -> None:
     async def work(stage: Stage) -> None:
         await stage.press("f7")
         daemon.groups.put(GroupsItem(groups=[group()]))
-        await stage.shows("▣ panel  2 members", "🟢 ann", "⚪ bob", "closed", "1 groups")
+        await stage.shows("▣ panel  2 members", "🟢 ann", "⚪ bob", "closed", "1 group · 2 members")
         asked = BroadcastInfo(
             broadcast_id="b",
             sender="human",
