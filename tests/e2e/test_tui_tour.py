@@ -1,0 +1,96 @@
+"""The tour of the documents in a real tmux: its screens are those that the page shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from aegis.tui.model.requests import GUARD_S
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_agents import Team
+from tests.e2e.test_tui import open_terminal, run, until_answered
+from tests.e2e.tmux import Tmux, interface
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.long,
+    pytest.mark.skipif(which("tmux") is None, reason="tmux is not installed"),
+]
+
+PAGE = Path(__file__).parents[2] / "docs/tutorials/terminal-interface.md"
+UPDATES = "AEGIS_UPDATE_PICTURES" in os.environ
+
+PLAIN = (
+    (r"\d\d:\d\d:\d\d", "14:03:21"),
+    (r"\d{4}-\d\d-\d\dT14:03:21Z", "2026-05-22T14:03:21Z"),
+    (r"\b\d+\.\d\ds", "0.02s"),
+    (r"\b\d+[sm]\b(?! )", "2s"),
+    (r"\b\d+[sm] ago", "2s ago"),
+    (r"…/\S+ · \d+ · ", "…/srv/shop · 4242 · "),
+)
+"""What differs from run to run, and what the page has instead."""
+
+
+@pytest.fixture
+def team(own_daemon: DaemonProcess) -> Iterator[Team]:
+    yield Team(own_daemon)
+    own_daemon.stop()
+
+
+def plain(shown: str) -> str:
+    """A screen without what differs from run to run; columns that moved are one space."""
+    for pattern, instead in PLAIN:
+        shown = re.sub(pattern, instead, shown)
+    lines = [re.sub(r" {3,}", "   ", line).rstrip() for line in shown.split("\n")]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+
+
+def check(name: str, shown: str) -> None:
+    """The page has this screen; with AEGIS_UPDATE_PICTURES it gets it."""
+    begin = f"<!-- printed by tests/e2e/test_tui_tour.py: {name} -->\n"
+    before, found, rest = PAGE.read_text(encoding="utf-8").partition(begin)
+    assert found, name
+    old, _, after = rest.partition("<!-- end -->")
+    if UPDATES:
+        page = f"{before}{begin}```\n{shown.rstrip()}\n```\n<!-- end -->{after}"
+        PAGE.write_text(page, encoding="utf-8")
+        return
+    assert plain(old.strip("`\n")) == plain(shown), (
+        "look at it, then run this test with AEGIS_UPDATE_PICTURES=1"
+    )
+
+
+def trimmed(window: Tmux) -> str:
+    """The screen without the empty lines in its middle."""
+    return re.sub(r"(\n\s*){4,}", "\n\n", window.screen())
+
+
+def test_the_tour_is_what_a_window_shows(team: Team, tmp_path: Path) -> None:
+    with interface(team.daemon, tmp_path / "tmux", cols=80, rows=24) as window:
+        window.shows("Ctrl-E")
+        open_terminal(window, "build")
+        run(window, "echo 6 passed; (exit 1)")
+        window.shows("↳ exit 1", "🔴 term:build")
+        run(window, "echo 7 passed")
+        window.shows("↳ exit 0", "✅ term:build", "· exit 0")
+        check("block", trimmed(window))
+        team.spawn("SAY I look at the branch.\nASK git push\nSAY It is pushed.", handle="ann")
+        window.shows("🟡 ann*")
+        window.press("F2")
+        shown = window.shows("REQUEST 1 of 1", "command: git push")
+        assert "y allow once" in shown
+        check("request", trimmed(window))
+        time.sleep(GUARD_S)
+        until_answered(window, team)
+        team.has_outcomes("ann", "completed")
+        window.press("M-2")
+        window.shows("It is pushed.", "turn 1 completed", "⚪ ann · idle")
+        check("conversation", trimmed(window))
+        window.press("C-q")
+        window.shows("left with 0")
