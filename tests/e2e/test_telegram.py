@@ -193,6 +193,9 @@ def test_answers_of_strangers_and_after_the_end_reach_nobody(chat: Chat, api: Bo
     assert "(1 of 2)" in message["text"]
     chat.call("close", handle="ann")
     shows_next(message, "⚪ withdrawn")
+    api.press(message["message_id"], blue)
+    until(lambda: len(api.notes) == 2, "the press after the withdrawal is answered")
+    assert "not valid any more" in api.notes[1]["text"]
     chat.spawn(handle="bob")
     api.write("/to bob SAY hello")
     chat.has_turns("bob", 1)
