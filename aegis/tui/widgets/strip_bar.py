@@ -13,7 +13,7 @@ Parts = tuple[tuple[str, str], ...]
 
 
 class StripBar(Widget):
-    """Parts at the left and at the right; those at the left are cut where there is no room."""
+    """Parts at the left and at the right; where there is no room for both, only those at the left."""
 
     DEFAULT_CSS = "StripBar { height: 1; background: $panel; }"
 
@@ -41,9 +41,11 @@ class StripBar(Widget):
         width = self.size.width
         right = strip_of(*self._right)
         room = width - right.cell_length
-        if room < width // 3:
+        if parts_width(self._left) >= room:  # a space between them is needed
             right, room = strip_of(), width
         left = strip_of(*self._left, width=room)
+        if parts_width(self._left) > room > 1:
+            left = Strip([*left.crop(0, room - 1), *strip_of(("…", "dim"))])
         gap = strip_of((" " * max(0, room - left.cell_length), ""))
         return Strip([*left, *gap, *right])
 
