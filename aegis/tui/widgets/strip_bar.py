@@ -13,7 +13,7 @@ Parts = tuple[tuple[str, str], ...]
 
 
 class StripBar(Widget):
-    """Parts at the left and at the right; where there is no room for both, only those at the left."""
+    """Parts at the left and at the right; those at the right only where there is room for both."""
 
     DEFAULT_CSS = "StripBar { height: 1; background: $panel; }"
 
