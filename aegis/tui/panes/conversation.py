@@ -126,6 +126,8 @@ class ConversationPane(Pane):
         part = self.conversation.add(entry)
         if part is None:
             return
+        if not count:
+            self._spin()  # it is not empty any more
         if len(self.conversation.parts) < count:  # the oldest were dropped
             self.view.replace([passage_of(each) for each in self.conversation.parts])
         elif len(self.conversation.parts) > count:

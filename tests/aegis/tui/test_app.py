@@ -310,6 +310,20 @@ def test_a_pasted_text_of_several_lines_waits_for_enter() -> None:
     play(work, shop())
 
 
+def test_a_conversation_without_a_turn_says_so_until_there_is_one() -> None:
+    daemon = FakeDaemon()
+    daemon.set_agent("ann")
+
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+1")
+        await stage.shows("nothing was said yet")
+        daemon.transcripts["ann"].put(entry("turn_opened", turn=1, text="hello"))
+        await stage.shows("hello")
+        assert "nothing was said yet" not in stage.text()
+
+    play(work, daemon)
+
+
 def test_tabs_that_have_no_room_are_marked_at_the_ends() -> None:
     daemon = FakeDaemon()
     for number in range(9):
