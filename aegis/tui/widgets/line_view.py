@@ -86,20 +86,21 @@ class LineView(ScrollView):
         Textual's cache of styles is passed by: it costs more than everything else, and there is no
         border and no padding.
         """
-        style = self.rich_style
+        style, width = self.rich_style, crop.right
+        top, count = self.scroll_offset.y, self.count()
         return [
-            self._line(y).apply_style(style).crop_extend(crop.x, crop.right, style)
+            self._line(top + y, count).apply_style(style).crop_extend(crop.x, width, style)
             for y in crop.line_range
         ]
 
     def render_line(self, y: int) -> Strip:
-        return self._line(y).apply_style(self.rich_style)
+        return self._line(self.scroll_offset.y + y, self.count()).apply_style(self.rich_style)
 
-    def _line(self, y: int) -> Strip:
-        number = self.scroll_offset.y + y
-        if not 0 <= number < self.count():
-            return Strip.blank(self.size.width)
-        return self.draw(number)
+    def _line(self, number: int, count: int) -> Strip:
+        return self.draw(number) if 0 <= number < count else _NOTHING
+
+
+_NOTHING = Strip([], 0)
 
 
 @lru_cache(maxsize=512)
