@@ -40,7 +40,8 @@ FIRST_TABS = 9
 class AegisApp(TabbedApp):
     """The interface of the daemon at ``root``, under ``handle``.
 
-    ``link_type`` makes the link to the daemon, by the arguments of ``DaemonLink``.
+    ``link_type`` makes the link to the daemon, by the arguments of ``DaemonLink``. ``loaded`` is
+    called once everything is imported.
     """
 
     TITLE = "aegis-actors"
@@ -57,6 +58,7 @@ class AegisApp(TabbedApp):
         *,
         theme: str = "aegis-dark",
         link_type: type[DaemonLink] | None = None,
+        loaded: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__()
         for each in THEMES:
@@ -65,7 +67,7 @@ class AegisApp(TabbedApp):
         self.theme = theme
         self.world = World()
         self._listed: set[str] = set()
-        self.link = LateLink(root, handle, link_type)
+        self.link = LateLink(root, handle, link_type, loaded)
         self._linked: asyncio.Task[None] | None = None
 
     async def on_mount(self) -> None:

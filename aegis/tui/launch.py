@@ -14,8 +14,7 @@ def run_tui(root: str, handle: str | None) -> int:
     for name in ("COLUMNS", "LINES"):
         # Textual would prefer them to the size of the window.
         os.environ.pop(name, None)
-    # Imports make many objects and hardly any garbage. ``LateLink`` enables it after the last ones.
-    gc.disable()
+    gc.disable()  # imports make many objects and hardly any garbage
     from aegis.tui import raw_keys
     from aegis.tui.app import AegisApp
     from aegis.tui.theme import theme_for
@@ -23,6 +22,12 @@ def run_tui(root: str, handle: str | None) -> int:
 
     raw_keys.install()
     theme = theme_for(ask_background(), colors_of(dict(os.environ)))
-    app = AegisApp(root, handle, theme=theme)
+    app = AegisApp(root, handle, theme=theme, loaded=_freeze_imports)
     app.run()
     return app.return_code or 0
+
+
+def _freeze_imports() -> None:
+    """Exclude the imported modules from garbage collection, and enable it."""
+    gc.freeze()
+    gc.enable()

@@ -7,7 +7,6 @@ thread, while the first frame is shown and keys are taken.
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
@@ -30,12 +29,18 @@ MAX_EARLY = 64
 class LateLink:
     """The link of the app to the daemon at ``root``, under ``handle``.
 
-    ``link_type`` makes it, by the arguments of ``DaemonLink``; None: that class itself.
+    ``link_type`` makes it, by the arguments of ``DaemonLink``; None: that class itself. ``loaded``
+    is called once everything is imported.
     """
 
     def __init__(
-        self, root: str | Path, handle: str | None, link_type: type[DaemonLink] | None
+        self,
+        root: str | Path,
+        handle: str | None,
+        link_type: type[DaemonLink] | None,
+        loaded: Callable[[], None],
     ) -> None:
+        self._loaded = loaded
         self._root = root
         self._handle = handle
         self._type = link_type
@@ -46,9 +51,7 @@ class LateLink:
     async def run(self, world: World, listener: Listener) -> None:
         """Load the link, and keep ``world`` up to date until ``stop``. Raises what ends it."""
         link_type, feeds = await asyncio.to_thread(_load)
-        # The imported modules stay: a collection need not look at their objects again.
-        gc.freeze()
-        gc.enable()
+        self._loaded()
         if self._is_stopped:
             return
         follow = feeds(world, listener).start
