@@ -23,14 +23,14 @@ from aegis.protocol.output_streams import (
 from aegis.protocol.streams import CommandItem
 from aegis.protocol.terminals import Typing
 from aegis.shown_text import escape_line
-from aegis.tui.model.blocks import Block, Runs, block_of
+from aegis.tui.model.blocks import Block, block_of
 from aegis.tui.model.rail import standing_of
 from aegis.tui.model.times import moment
 from aegis.tui.panes.pane import Desk, Pane
+from aegis.tui.panes.styles import styles_of
 from aegis.tui.widgets.emulator import HISTORY
 from aegis.tui.widgets.input_bar import InputBar
 from aegis.tui.widgets.strip_bar import StripBar
-from aegis.tui.widgets.styles import Replay
 from aegis.tui.widgets.terminal import TerminalView
 
 FIRST_BLOCKS = 100
@@ -282,29 +282,14 @@ class TerminalPane(Pane):
     async def _read_styles(self, client: Client) -> None:
         """Read the styles of the blocks that are shown, the lowest first."""
         plain = self.view.plain
-        while plain:
-            _, block = max(plain.items())
-            try:
-                runs = await self._styles_of(client, block)
-            except CommandFailed:
-                runs = {}  # the output is no longer stored
-            del plain[block.seq]
-            self.view.set_runs(block, runs)
-
-    async def _styles_of(self, client: Client, block: Block) -> dict[int, Runs]:
-        begin, end = block.raw
-        async with client.terminals.watch(self.terminal, cursor=begin, end=end) as output:
-            replay = Replay(output.start.cols, output.start.rows)
-            async for value in output:
-                match value:
-                    case Chunk():
-                        replay.feed(value.data)
-                        await trio.lowlevel.checkpoint()
-                    case WindowSize():
-                        replay.resize(value.cols, value.rows)
-                    case Gap():
-                        return {}
-        return replay.runs(block.output)
+        try:
+            while plain:
+                _, block = max(plain.items())
+                runs = await styles_of(client, self.terminal, block)
+                plain.pop(block.seq, None)
+                self.view.set_runs(block, runs)
+        finally:
+            plain.clear()  # after a lost connection: they are wanted again when they are drawn
 
     # Keys.
 
