@@ -88,6 +88,18 @@ def test_a_run_is_live_then_a_block_with_its_chip(window: Tmux, team: Team) -> N
     ]
 
 
+def test_a_finished_command_keeps_its_colours(window: Tmux) -> None:
+    open_terminal(window, "build")
+    run(window, "printf '\\e[35mco''lour\\e[0m pla''in\\n'")
+    window.shows("▎ colour plain", "↳ exit 0")
+    until(lambda: "\x1b[35mcolour\x1b[39m" in coloured(window), "the block has its colours")
+
+
+def coloured(window: Tmux) -> str:
+    """What the window shows above the rule, with its colours."""
+    return window.do("capture-pane", "-p", "-e").partition("── live ──")[0]
+
+
 @pytest.mark.skipif(which("vim") is None, reason="vim is not installed")
 def test_in_raw_mode_vim_gets_every_key_and_two_escapes_lead_out(window: Tmux, team: Team) -> None:
     open_terminal(window, "edit")
@@ -242,6 +254,12 @@ def test_lists_show_what_is_there_and_what_changes(window: Tmux, team: Team) -> 
     window.shows("▣ plan", "Goals", "a goal", "agent:ann")
     window.press("C-d")
     window.shows("no queue")
+    window.press("F6")
+    window.shows("no workflow")
+    window.press("F7")
+    window.shows("no group")
+    team.call("group_spawn_mixed", group="panel", profiles=["asks", "writes"])
+    window.shows("▣ panel", "2 members")
     window.press("F4")
     team.call("handoff", target_handle="human", context="look here", from_handle="ann")
     window.shows("✉ agent:ann", "look here", "1 message")
