@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aegis.agents.render import Segment
 
 
-SELECTED = style_of("reverse")
+SELECTED = style_of("bold reverse")
 
 
 @attrs.frozen
@@ -129,7 +129,8 @@ class PartsView(LineView, can_focus=True):
         begin = self._ends[index - 1] if index else 0
         line = self._lines[index][number - begin]
         if number == begin and self.selected and self._passages[index].key == self.selected:
-            return line.extend_cell_length(self._width).apply_style(SELECTED)
+            shown = line.extend_cell_length(self._width)
+            return Strip([RichSegment(each.text, SELECTED) for each in shown])
         return line
 
     def _laid_out(self, passage: Passage) -> list[Strip]:
