@@ -22,6 +22,11 @@ MAX_BUTTONS = 90
 MAX_STEPS = 50
 """Steps of a request that is answered in the chat."""
 
+SHOWN_ANSWERS = 10
+ANSWER_CHARS = 60
+PROMPT_CHARS = 300
+"""Bounds of what is shown below a request, so that the next question fits its message."""
+
 FORM_KINDS = ("question", "elicitation")
 """The kinds of requests that have steps."""
 
@@ -233,7 +238,8 @@ def _one(step: Step, text: str) -> Value:
 
 def form_text(steps: tuple[Step, ...], draft: Draft) -> str:
     """Return the answers so far and the step that is next."""
-    lines = [f"✓ {name}: {_shown(value)}" for name, value in draft.values.items()]
+    answered = [*draft.values.items()][-SHOWN_ANSWERS:]
+    lines = [f"✓ {_short(name)}: {_short(value_text(value))}" for name, value in answered]
     if draft.step < len(steps):
         step = steps[draft.step]
         count = f" ({draft.step + 1} of {len(steps)})" if len(steps) > 1 else ""
@@ -241,14 +247,19 @@ def form_text(steps: tuple[Step, ...], draft: Draft) -> str:
         if step.takes_text or len(step.options) > MAX_BUTTONS:
             ways.append("reply to this message with your text")
         how = ", or ".join(each for each in ways if each)
-        lines += [f"❓ {step.prompt}{count}", f"({how})"]
+        lines += [f"❓ {_short(step.prompt, PROMPT_CHARS)}{count}", f"({how})"]
     else:
         lines.append("❓ Send these answers?")
     return "\n".join(lines)
 
 
-def _shown(value: Value) -> str:
-    return ", ".join(value) if isinstance(value, list) else str(value)
+def value_text(value: object) -> str:
+    """Return an answer as text."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _short(text: str, most: int = ANSWER_CHARS) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def options_of(steps: tuple[Step, ...], draft: Draft) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from aegis.protocol.queues import QueueInfo
 from aegis.protocol.requests import RequestInfo
 from aegis.protocol.terminals import CommandRecord, TerminalInfo
 from aegis.shown_text import escape_line, escape_text
+from aegis.telegram.forms import value_text
 from aegis.telegram.updates import MAX_TEXT_CHARS
 
 MAX_PARTS = 4
@@ -20,6 +21,7 @@ MAX_PARTS = 4
 MAX_INPUT_CHARS = 2_500
 OUTPUT_CHARS = 3_000
 BUTTON_CHARS = 40
+ANSWERS_CHARS = 400
 OWN_PREFIX = "mcp__aegis__"
 
 DOTS = {
@@ -129,11 +131,8 @@ def _answer_text(answer: Mapping[str, Any]) -> str:
     word = str(answer.get("action", "answered"))
     if not isinstance(given, Mapping) or not given:
         return word
-    return f"{word} ({', '.join(f'{key}: {_value(each)}' for key, each in given.items())})"
-
-
-def _value(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    answers = ", ".join(f"{key}: {value_text(each)}" for key, each in given.items())
+    return f"{word} ({answers if len(answers) <= ANSWERS_CHARS else f'{answers[:ANSWERS_CHARS]}…'})"
 
 
 def wake_text(message: Message) -> str:

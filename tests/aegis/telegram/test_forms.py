@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from aegis.protocol.requests import RequestInfo
@@ -23,7 +24,7 @@ from aegis.telegram.forms import (
     replied,
     steps_of,
 )
-from aegis.telegram.texts import request_text, settled_text
+from aegis.telegram.texts import is_whole, parts_of, request_text, settled_text
 from tests.aegis.tui.examples import request
 
 
@@ -178,3 +179,17 @@ def test_a_question_is_shown_as_text_and_its_answer_too() -> None:
     assert settled_text(answered).endswith("✅ answered (Go?: Yes) by human")
     declined = question(COLOR, state="answered", by="human", answer={"answers": None})
     assert settled_text(declined).endswith("🔴 declined by human")
+
+
+def test_a_message_has_the_next_question_however_long_the_others_and_the_answers_are() -> None:
+    many = [{"question": f"{number}? " + "why " * 30} for number in range(12)]
+    asked = question(*many, {"question": "The last " + "very " * 40 + "one?"})
+    assert is_whole(asked)
+    draft = Draft()
+    for number in range(12):
+        draft = replied(draft, steps_of(asked), number, "🟢 because " * 300)
+    text = f"{request_text(asked)}\n\n{form_text(steps_of(asked), draft)}"
+    assert "(13 of 13)" in parts_of(text)[0]
+    answered = {key: [value] for key, value in draft.values.items()}
+    ended = attrs.evolve(asked, state="answered", by="human", answer={"answers": answered})
+    assert parts_of(settled_text(ended))[0].endswith("by human")
