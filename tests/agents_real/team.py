@@ -67,9 +67,11 @@ class Team:
         events = [each["event"] for each in self.entries(handle, "event")]
         return [each for each in events if each["type"] in types]
 
-    def text(self, handle: str) -> str:
-        """Return all that the agent wrote, the turns one after the other."""
-        return "\n".join(each["text"] for each in self.events(handle, "assistant_text"))
+    def text(self, handle: str, turn: int | None = None) -> str:
+        """Return all that the agent wrote, the turns one after the other, or in one turn."""
+        entries = self.entries(handle, "event")
+        events = [each["event"] for each in entries if turn in (None, each["turn"])]
+        return "\n".join(each["text"] for each in events if each["type"] == "assistant_text")
 
     def outcomes(self, handle: str) -> list[str]:
         """Return the outcomes of the turns that have ended."""
