@@ -85,6 +85,7 @@ from aegis.lifetime import (
 )
 from aegis.path_text import text_of_path
 from aegis.peers import Peers
+from aegis.processes.children import ChildCookies
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
@@ -324,6 +325,18 @@ def server_children(
     )
 
 
+def _programs(
+    configuration: Configuration, keyring: Keyring, state: State, open_files: int
+) -> Programs:
+    return Programs(
+        configuration=configuration,
+        keys=keyring,
+        scan=ProcessScan(OsProcessHost()),
+        root=text_of_path(state.root),
+        open_files=open_files,
+    )
+
+
 async def _serve(
     settings: DaemonSettings,
     configuration: Configuration,
@@ -338,17 +351,12 @@ async def _serve(
     keyring = Keyring(keys, address, OpenConnections(limits_of_system()), state, stop, held.seals)
     async with _nodes(settings, state, configuration) as nodes:
         flusher = Flusher(held.disk())
-        programs = Programs(
-            configuration=configuration,
-            keys=keyring,
-            scan=ProcessScan(OsProcessHost()),
-            root=text_of_path(state.root),
-            open_files=shell_file_limit,
-        )
+        children = ChildCookies()
+        programs = _programs(configuration, keyring, state, shell_file_limit)
         tree = daemon_tree(
             state,
             flusher=flusher,
-            host=OsProcessHost(),
+            host=OsProcessHost(children),
             shell_file_limit=shell_file_limit,
             restore=not settings.clean,
             raw_log_bytes=configuration.terminals.raw_log_bytes,
@@ -367,7 +375,11 @@ async def _serve(
                 stop,
                 configuration,
                 programs.rights,
-                Peers(root=programs.root, handle_of_session=programs.rights.handle_of).identify,
+                Peers(
+                    root=programs.root,
+                    handle_of_session=programs.rights.handle_of,
+                    children=children,
+                ).identify,
                 programs.names,
             ),
             telegram=_telegram(configuration, state, flusher, programs),

@@ -323,12 +323,16 @@ LAW: list[Rule] = [
     ),
     # Clients.
     ("aegis.client.errors", ()),
-    ("aegis.client.line", ("aegis.client.errors", "aegis.path_text", "aegis.state")),
+    (
+        "aegis.client.line",
+        ("aegis.client.errors", "aegis.client.sizes", "aegis.path_text", "aegis.state"),
+    ),
+    ("aegis.client.sizes", ("aegis.client.errors",)),
     (
         "aegis.client.nonblocking_line",
         ("aegis.client.errors", "aegis.client.line", "aegis.path_text"),
     ),
-    ("aegis.client.pending", ()),
+    ("aegis.client.pending", ("aegis.client.sizes",)),
     (
         "aegis.client.bridge",
         (
@@ -399,7 +403,7 @@ LAW: list[Rule] = [
         (
             *("actors", "aegis.agents.drivers.cookie", "aegis.errors", "aegis.processes"),
             *("aegis.protocol", "aegis.servers.calls", "aegis.terminals.open_commands"),
-            "aegis.workflows.cookie",
+            *("aegis.workflows.cookie", "aegis.workspaces.cookie"),
         ),
     ),
     ("aegis.app", ("actors", "aegis")),

@@ -7,6 +7,7 @@ import time
 
 import attrs
 
+from aegis.processes.children import ChildCookies
 from aegis.processes.os_processes import environment_of, process_of
 from aegis.processes.process_table import ProcessInfo, cookie_of
 
@@ -25,6 +26,8 @@ class Ancestor:
 
     ``started_at``: seconds since 1970 (UTC), up to ``TICK_S`` early. ``cookie``: None without one.
     ``foreground_group``: the one of its terminal, which may be another than its shell's.
+    ``is_child``: it is a child of this process; ``is_remembered``: its cookie is the one with which
+    this process started it.
     """
 
     pid: int
@@ -32,11 +35,14 @@ class Ancestor:
     cookie: str | None
     group: int = 0
     foreground_group: int = -1
+    is_child: bool = False
+    is_remembered: bool = False
 
 
-def ancestry(pid: int) -> list[Ancestor]:
+def ancestry(pid: int, children: ChildCookies | None = None) -> list[Ancestor]:
     """Return the process, its parent, and so on up to this process or the first one.
 
+    Of ``children`` the remembered cookie counts, of other processes the one in the environment.
     Empty if the process is gone, or has more than ``MAX_ANCESTORS``: a part of the ancestors could
     be without the one that has a cookie.
     """
@@ -55,13 +61,16 @@ def ancestry(pid: int) -> list[Ancestor]:
             continue
         if len(found) == MAX_ANCESTORS:
             return []
+        remembered = None if children is None else children.cookie_of(process)
         found.append(
             Ancestor(
                 pid=pid,
                 started_at=booted_at + process.start_time / _TICKS_PER_S,
-                cookie=cookie_of(environment_of(pid) or b""),
+                cookie=remembered or cookie_of(environment_of(pid) or b""),
                 group=process.group,
                 foreground_group=process.foreground_group,
+                is_child=process.parent == os.getpid(),
+                is_remembered=remembered is not None,
             )
         )
         child, pid = process, process.parent

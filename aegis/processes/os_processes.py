@@ -7,7 +7,8 @@ import os
 import select
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
@@ -15,8 +16,10 @@ import trio
 
 from aegis.path_text import path_of_text
 from aegis.processes import foreground, pty, working_directory
+from aegis.processes.children import ChildCookies
 from aegis.processes.process_host import Groups, Program, ProgramImage, Target
 from aegis.processes.process_table import (
+    COOKIE_VARIABLE,
     OwnedProcess,
     ProcessInfo,
     cookie_of,
@@ -38,7 +41,13 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class OsProcessHost:
-    """The machine of this process, as a ``ProcessHost``."""
+    """The machine of this process, as a ``ProcessHost``.
+
+    ``children`` gets the cookies of the processes that are started with one.
+    """
+
+    def __init__(self, children: ChildCookies | None = None) -> None:
+        self._children = ChildCookies() if children is None else children
 
     async def open_pty_process(
         self,
@@ -50,9 +59,21 @@ class OsProcessHost:
         cols: int,
         open_files: int | None,
     ) -> pty.PtyProcess:
-        return await pty.open_pty_process(
-            argv, cwd=path_of_text(cwd), env=env, rows=rows, cols=cols, open_files=open_files
-        )
+        with self.starting(env) as started:
+            process = await pty.open_pty_process(
+                argv, cwd=path_of_text(cwd), env=env, rows=rows, cols=cols, open_files=open_files
+            )
+            started(process.pid)
+        return process
+
+    @contextmanager
+    def starting(self, env: Mapping[str, str]) -> Iterator[Callable[[int], None]]:
+        def started(pid: int) -> None:
+            if COOKIE_VARIABLE in env:
+                self._children.add(process_of(pid), env[COOKIE_VARIABLE], process_of)
+
+        with self._children.starting():
+            yield started
 
     def startup_directory(self, terminal: Path) -> Path:
         return terminal

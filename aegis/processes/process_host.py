@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -134,6 +135,12 @@ class ProcessHost(Protocol):
         open_files: int | None,
     ) -> ShellProcess:
         """Start a process on a new PTY. Raises ``InvalidRequest`` and ``Unavailable``."""
+
+    def starting(self, env: Mapping[str, str]) -> AbstractContextManager[Callable[[int], None]]:
+        """Start a child in another way in this block, and call the result with its pid.
+
+        The cookie in ``env`` is remembered for it.
+        """
 
     def startup_directory(self, terminal: Path) -> Path:
         """Return the directory (mode 0700) for a shell's start-up files, by its terminal's one.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 import attrs
 
 from actors.messages import Request
 from aegis.terminals.record import InFlight
+from aegis.terminals.settings import TerminalSettings
 
 
 @attrs.frozen
@@ -24,9 +26,13 @@ class OpenCommand:
 
 @attrs.frozen(kw_only=True)
 class OpenCommands:
-    """The commands without a record, oldest first. ``shell`` is the pid of the shell."""
+    """The commands without a record, oldest first. ``shell`` is the pid of the shell.
+
+    ``opener`` is the tag of the caller who opened the terminal.
+    """
 
     shell: int | None
+    opener: str
     commands: list[OpenCommand]
 
 
@@ -35,7 +41,19 @@ class ReadOpenCommands(Request[OpenCommands]):
     """Return the commands that have not been recorded yet."""
 
 
-def open_commands(shell: int | None, commands: Iterable[InFlight]) -> OpenCommands:
-    """Return the reply for a shell with this pid."""
+class Shell(Protocol):
+    """The shell of a terminal: its pid and the settings of the terminal."""
+
+    @property
+    def pid(self) -> int | None:
+        """The pid; None without a shell."""
+
+    @property
+    def settings(self) -> TerminalSettings:
+        """The settings with which the terminal was spawned."""
+
+
+def open_commands(shell: Shell, commands: Iterable[InFlight]) -> OpenCommands:
+    """Return the reply of a terminal with this shell."""
     found = [OpenCommand(each.writer, each.started_at) for each in commands]
-    return OpenCommands(shell=shell, commands=found)
+    return OpenCommands(shell=shell.pid, opener=shell.settings.opener, commands=found)

@@ -22,6 +22,7 @@ class TerminalSettings:
     a purge. ``env`` is merged over the daemon's environment. ``root`` is the daemon's root
     directory. ``shell``, ``cwd`` and ``root`` are paths as valid UTF-8 text (``aegis.path_text``).
     ``stderr``: whether the standard error of a submitted command is captured separately.
+    ``opener`` is the tag of the caller who spawned it, as a record has the tag of a writer.
     """
 
     name: str
@@ -34,6 +35,7 @@ class TerminalSettings:
     started_at: str
     root: str
     stderr: StandardError = "merged"
+    opener: str = "human"
 
     def meta(self) -> dict[str, object]:
         """Return the content of ``meta.json``."""
@@ -74,6 +76,7 @@ def settings_from_meta(fields: Mapping[str, Any], root: str) -> TerminalSettings
                 started_at=started_at,
                 root=root,
                 stderr="separate" if fields.get("stderr") == "separate" else "merged",
+                opener=str(fields.get("opener", "human")),
             )
         case _:
             return None

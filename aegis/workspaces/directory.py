@@ -29,7 +29,8 @@ from aegis.protocol.agents import CloseWorkspaceAgents, ListWorkspaceAgents
 from aegis.protocol.control import SignalTerminal
 from aegis.protocol.naming import name_key
 from aegis.protocol.output import ReadOutput
-from aegis.workspaces.execution import Execution, cookie_of_execution
+from aegis.workspaces.cookie import cookie_of_execution
+from aegis.workspaces.execution import Execution
 from aegis.workspaces.rules import Workspace
 from aegis.workspaces.store import WorkspaceStore
 
@@ -213,7 +214,7 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
         execution = Execution(
             command=request.command,
             cwd=find_directory(None, workspace.directory, "workspace_exec: directory"),
-            cookie=cookie_of_execution(self._root, workspace.name, number),
+            cookie=cookie_of_execution(self._root, workspace.name, _caller(request), number),
             timeout_s=request.timeout,
             scan=self._scan,
         )
@@ -256,6 +257,12 @@ async def _answer_with(reply: Reply[Any], work: Callable[[], Awaitable[Any]]) ->
         reply.send(await work())
     except (AegisError, AskError) as error:
         reply.fail(error)
+
+
+def _caller(request: api.ExecCommand) -> str | None:
+    """Return the handle for which a command runs; None for a person."""
+    handle = request.from_handle
+    return None if handle is None or handle.lower() == "human" else handle
 
 
 def _terminal_command(message: api.ReadShell | api.WriteShell | api.SignalShell) -> Request[Any]:

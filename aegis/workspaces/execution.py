@@ -79,8 +79,9 @@ class Execution:
         )
         try:
             # A start cannot be called off half way: the process would be nobody's.
-            with trio.CancelScope(shield=True):
+            with trio.CancelScope(shield=True), self.scan.host.starting(environment) as started:
                 process = await start()
+                started(process.pid)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise Unavailable(
@@ -109,11 +110,6 @@ class Execution:
 def exit_code_of(status: int) -> int:
     """A status of ``trio.Process`` (-n for signal n) as a shell says it."""
     return 128 - status if status < 0 else status
-
-
-def cookie_of_execution(root: str, workspace: str, number: int) -> str:
-    """The cookie of one execution; ``@`` is in no terminal's name."""
-    return f"{root}/@{workspace}/{number}"
 
 
 Stream = tuple[trio.abc.ReceiveStream, OutputCapture]

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import math
 import os
+from typing import cast
 
 import pytest
+import trio
+import trio.testing
 
+from actors import System
+from aegis.errors import Forbidden
 from aegis.peers import (
     LAG_S,
     SLACK_S,
+    Peers,
     identity_of_writer,
     is_in_foreground,
     job_started_at,
+    with_start,
     writer_at,
 )
 from aegis.processes.ancestry import Ancestor, ancestry
+from aegis.processes.children import ChildCookies
+from aegis.processes.os_processes import process_of
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.terminals.open_commands import OpenCommand
+from aegis.workspaces.cookie import cookie_of_execution
 
 
 def command(writer: str, began: str, ended: str | None = None) -> OpenCommand:
@@ -129,3 +139,62 @@ def test_the_ancestors_of_this_process_do_not_include_it() -> None:
 
 def test_a_process_that_is_gone_has_no_ancestors() -> None:
     assert ancestry(2**31 - 1) == []
+
+
+def test_the_start_of_a_shell_is_between_the_commands_before_and_after_it() -> None:
+    """A process that a shell starts before its first command is its opener's."""
+    known = with_start(COMMANDS, "agent:eve", BEGIN + 17.0)
+    assert [each.writer for each in known] == [
+        "human",
+        "agent:builder",
+        "human",
+        "agent:eve",
+        "human:term",
+    ]
+    assert writer_at(known, BEGIN + 11.0) == "human"
+    assert writer_at(known, BEGIN + 17.1) == "agent:eve"
+    assert writer_at(known, BEGIN + 25.0) == "human:term"
+
+
+def test_a_shell_that_has_ended_began_before_all_commands() -> None:
+    assert with_start(COMMANDS, "agent:eve", -math.inf)[0].writer == "agent:eve"
+
+
+async def test_a_child_that_connects_before_its_start_is_complete_is_identified_after_it() -> None:
+    """Its own environment has a forged cookie by then."""
+    children = ChildCookies()
+    peers = Peers(root="/root", handle_of_session=lambda session: None, children=children)
+    forged = {**os.environ, "AEGIS_TERMINAL": "/root/build/life"}
+    found: list[Identity] = []
+
+    async def identify(pid: int) -> None:
+        found.append(await peers.identify(cast(System, None), pid))
+
+    async with trio.open_nursery() as nursery:
+        process = await trio.lowlevel.open_process(["sleep", "60"], env=forged)
+        try:
+            with children.starting():
+                nursery.start_soon(identify, process.pid)
+                await trio.testing.wait_all_tasks_blocked()
+                assert found == []
+                own = cookie_of_execution("/root", "shop", "eve", 1)
+                children.add(process_of(process.pid), own, process_of)
+            await trio.testing.wait_all_tasks_blocked()
+        finally:
+            process.kill()
+            await process.wait()
+    assert found == [Identity(handle="eve", operator=False)]
+
+
+@pytest.mark.parametrize("cookie", [None, "/another/root/life"])
+async def test_a_child_of_which_the_daemon_knows_nothing_is_refused(cookie: str | None) -> None:
+    peers = Peers(root="/root", handle_of_session=lambda session: None)
+    plain = {name: text for name, text in os.environ.items() if name != "AEGIS_TERMINAL"}
+    own = plain if cookie is None else {**plain, "AEGIS_TERMINAL": cookie}
+    process = await trio.lowlevel.open_process(["sleep", "60"], env=own)
+    try:
+        with pytest.raises(Forbidden, match="it is not known for which caller"):
+            await peers.identify(cast(System, None), process.pid)
+    finally:
+        process.kill()
+        await process.wait()

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness import DaemonProcess
+from aegis.peers import RECORDS
+from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.test_agents import Team
 from tests.resources.waiting import until
 
@@ -156,6 +157,163 @@ def test_a_command_of_an_agent_on_a_terminal_acts_as_the_agent(team: Team, tmp_p
     late_file = tmp_path / "late"
     until(late_file.exists, "the job has called the daemon")
     assert "for the operator only" in late_file.read_text()
+
+
+@pytest.fixture
+def workspace(team: Team) -> str:
+    team.call("workspace_create", workspace="shop", directory=str(team.daemon.root))
+    return "shop"
+
+
+class SessionOf:
+    """A connection of an agent's own process: it has shown the secret of its session."""
+
+    def __init__(self, team: Team, handle: str) -> None:
+        secret = team.call("session_new", handle=handle)["url"].rsplit("/", 1)[1]
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(GUARD_S)
+        self._socket.connect(str(team.daemon.endpoint.socket))
+        self._lines = self._socket.makefile("rb")
+        hello = self._exchange(type="hello", version=1, session=secret)
+        assert hello["handle"] == handle, hello
+
+    def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
+        answer = self._exchange(type="request", id=1, command=command, arguments=arguments)
+        assert answer["type"] == "reply", answer
+        found: dict[str, Any] = answer["result"]
+        return found
+
+    def _exchange(self, **frame: object) -> dict[str, Any]:
+        self._socket.sendall(json.dumps(frame).encode() + b"\n")
+        answer: dict[str, Any] = json.loads(self._lines.readline())
+        return answer
+
+    def __enter__(self) -> SessionOf:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._lines.close()
+        self._socket.close()
+
+
+def executed(team: Team, workspace: str, command: str, handle: str) -> dict[str, Any]:
+    """Run a command without a terminal, as the session with this handle."""
+    with SessionOf(team, handle) as session:
+        return session.call("workspace_exec", workspace=workspace, command=command, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "",
+        "env -u AEGIS_TERMINAL",  # in place of the shell: bash execs the last command
+        "true; env -u AEGIS_TERMINAL",
+        "setsid --wait env -u AEGIS_TERMINAL",
+        "exec env AEGIS_TERMINAL=/a/b",
+    ],
+)
+def test_a_command_without_a_terminal_acts_as_the_agent_that_called_it(
+    team: Team, workspace: str, start: str
+) -> None:
+    handle = team.spawn(profile="all")
+    done = executed(team, workspace, f"{start} {program(team.daemon, 'down')}", handle)
+    assert f"for the operator only, and you are {handle!r}" in done["stderr"]
+    team.inbox("pm")
+    sent = program(team.daemon, "agent", "send", "pm", "hello")
+    assert executed(team, workspace, f"{start} {sent}", handle)["exit"] == 0
+    assert [each["sender"] for each in team.inbox("pm")] == [f"agent:{handle}"]
+
+
+@pytest.mark.parametrize("start", ["exec env -u AEGIS_TERMINAL", "exec env -i {variables}"])
+def test_the_shell_of_a_terminal_cannot_leave_its_identity_by_an_exec(
+    team: Team, tmp_path: Path, start: str
+) -> None:
+    """It is a child of the daemon, with no ancestor that has a cookie."""
+    known = {name: team.daemon.environment.get(name, "") for name in ("PATH", "HOME")}
+    known["XDG_STATE_HOME"] = team.daemon.environment["XDG_STATE_HOME"]
+    team.call("term_spawn", name="build")
+    begin = start.format(variables=shlex.join(f"{name}={text}" for name, text in known.items()))
+    out, end = tmp_path / "out", tmp_path / "end"
+    script = f"{program(team.daemon, 'down')} >{out} 2>&1; touch {end}"
+    cmd = f"{begin} bash -c {shlex.quote(script)}"
+    team.daemon.send("term_run", name="build", cmd=cmd, from_handle="builder", timeout=60)
+    until(end.exists, "the program in place of the shell has called the daemon")
+    assert "for the operator only, and you are 'builder'" in out.read_text()
+
+
+def test_a_job_of_a_command_without_a_terminal_acts_as_the_caller(
+    team: Team, workspace: str
+) -> None:
+    handle = team.spawn(profile="all")
+    made = program(team.daemon, "session", "new", "--handle", "other")
+    for line in (f"({made}) & wait", f"({made} 2>&1 | cat) >&2"):
+        done = executed(team, workspace, line, handle)
+        assert f"for the operator only, and you are {handle!r}" in done["stderr"], line
+
+
+def test_a_persons_command_without_a_terminal_is_the_operators(team: Team, workspace: str) -> None:
+    made = program(team.daemon, "session", "new", "--handle", "other")
+    for arguments in ({}, {"from_handle": "human"}):
+        done = team.call(
+            "workspace_exec", workspace=workspace, command=made, timeout=60, **arguments
+        )
+        assert done["exit"] == 0, done
+
+
+def test_the_shell_of_a_workspace_acts_as_the_agent_that_types_into_it(
+    team: Team, workspace: str, tmp_path: Path
+) -> None:
+    handle = team.spawn(profile="all")
+    with SessionOf(team, handle) as session:
+        shell = session.call("shell_open", workspace=workspace)["shell_id"]
+        out, end = tmp_path / "out", tmp_path / "end"
+        line = f"{program(team.daemon, 'down')} >{out} 2>&1; touch {end}"
+        session.call("shell_write", shell=shell, input=line)
+    until(end.exists, "the typed command has ended")
+    assert f"for the operator only, and you are {handle!r}" in out.read_text()
+
+
+STARTS_UP = """\
+if [ ! -e {end} ]; then {down} >{out} 2>&1; touch {end}; fi
+"""
+
+
+@pytest.mark.parametrize("before", ["no terminal", "a person's terminal"])
+def test_what_a_shell_starts_by_itself_acts_as_the_agent_that_opened_it(
+    team: Team, tmp_path: Path, before: str
+) -> None:
+    """An agent chooses the variables of a terminal, and with them what its shell runs."""
+    handle = team.spawn(profile="all")
+    if before != "no terminal":
+        team.call("term_spawn", name="build")
+        team.call("term_run", name="build", cmd="true", timeout=60)
+        team.call("term_close", name="build")
+    out, end = tmp_path / "out", tmp_path / "end"
+    home = tmp_path / "home-of-agent"
+    home.mkdir()
+    down = program(team.daemon, "down")
+    (home / ".bashrc").write_text(STARTS_UP.format(down=down, out=out, end=end))
+    known = {"HOME": str(home), "XDG_STATE_HOME": team.daemon.environment["XDG_STATE_HOME"]}
+    with SessionOf(team, handle) as session:
+        session.call("term_spawn", name="build", shell="bash", env=known)
+    until(end.exists, "the shell has run its start-up file")
+    assert f"for the operator only, and you are {handle!r}" in out.read_text()
+
+
+def test_a_job_is_the_agents_after_more_commands_than_are_read_at_once(
+    team: Team, tmp_path: Path
+) -> None:
+    team.call("term_spawn", name="build")
+    team.call("term_run", name="build", cmd="true", timeout=60)
+    down = program(team.daemon, "down")
+    job = f"(while [ ! -e go ]; do sleep 0.05; done; {down} >out 2>&1; mv out late) &"
+    begun = f"cd {shlex.quote(str(tmp_path))}; {job}"
+    team.call("term_run", name="build", cmd=begun, from_handle="builder", timeout=60)
+    for _ in range(RECORDS + 5):
+        team.call("term_run", name="build", cmd="true", timeout=60)
+    (tmp_path / "go").touch()
+    until((tmp_path / "late").exists, "the job has called the daemon")
+    assert "for the operator only, and you are 'builder'" in (tmp_path / "late").read_text()
 
 
 def test_a_persons_command_on_a_terminal_is_the_operators(team: Team) -> None:

@@ -23,6 +23,7 @@ from aegis.path_text import path_of_text, text_of_path
 from aegis.protocol.terminals import DEFAULT_COLS, DEFAULT_ROWS, SpawnTerminal
 from aegis.terminals.hooks.choice import can_separate, is_supported
 from aegis.terminals.meta import load_settings, save_settings
+from aegis.terminals.record import writer_tag
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.wakes.subscriptions import NO_LIFE, stored_life
 
@@ -101,6 +102,7 @@ def make_settings(
         stderr=request.stderr,
         started_at=utc_now(),
         root=text_of_path(root),
+        opener=writer_tag(request.from_handle),
     )
 
 

@@ -169,7 +169,7 @@ class Terminal(Front):
             case msg.Describe():
                 self.reply(message, self._info())
             case ReadOpenCommands():
-                self.reply(message, open_commands(self._standing.pid, self._flight.unrecorded()))
+                self.reply(message, open_commands(self._standing, self._flight.unrecorded()))
             case msg.AwaitPrompt():
                 self._await_prompt(message)
             case msg.EndTerminal():

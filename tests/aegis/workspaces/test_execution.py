@@ -12,7 +12,8 @@ from aegis.errors import Unavailable
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.reaper import find_processes
-from aegis.workspaces.execution import Execution, cookie_of_execution
+from aegis.workspaces.cookie import cookie_of_execution
+from aegis.workspaces.execution import Execution
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
@@ -23,7 +24,7 @@ def execution(command: str, cwd: Path, timeout_s: float = GUARD_S) -> Execution:
     return Execution(
         command=command,
         cwd=str(cwd),
-        cookie=cookie_of_execution(str(cwd), "demo", 1),
+        cookie=cookie_of_execution(str(cwd), "demo", None, 1),
         timeout_s=timeout_s,
         scan=ProcessScan(OsProcessHost()),
     )

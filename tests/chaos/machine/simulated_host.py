@@ -9,7 +9,8 @@ killed process a moment after its last instruction, so its shells may read for `
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -240,6 +241,10 @@ class SimulatedHost:
         pty = SimulatedPty(process, tty)
         self._ptys.append(pty)
         return pty
+
+    def starting(self, env: Mapping[str, str]) -> AbstractContextManager[Callable[[int], None]]:
+        """Remember nothing: a simulated machine has no sockets whose peers would be identified."""
+        return nullcontext(lambda pid: None)
 
     def startup_directory(self, terminal: Path) -> Path:
         """Return a real directory, also where the terminal's own is on a simulated disk."""
