@@ -193,6 +193,7 @@ class _Carrier:
     def _read_up(self) -> None:
         self._up = os.read(SOURCE, CHUNK_BYTES)
         self._pending.to_server(self._up)
+        self._down += self._pending.refusals()
         if not self._up:
             self._source_ended = True
             with contextlib.suppress(OSError):  # the daemon closed first
@@ -210,7 +211,9 @@ class _Carrier:
             if ready & (select.POLLIN | _GONE) and not self._down:
                 self._down = self._socket.recv(CHUNK_BYTES)
                 self._pending.to_client(self._down)
-                return bool(self._down)
+                is_open = bool(self._down)
+                self._down += self._pending.refusals()
+                return is_open
         except BlockingIOError:
             return True
         except OSError:

@@ -18,8 +18,6 @@ from aegis.protocol.streams import (
 )
 
 PROTOCOL_VERSION = 1
-MAX_FRAME_BYTES = 4 * 1024 * 1024
-"""Largest message that the daemon accepts."""
 
 
 @attrs.frozen

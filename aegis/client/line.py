@@ -17,6 +17,7 @@ import socket
 import struct
 
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
+from aegis.client.sizes import check_size
 from aegis.path_text import text_of_path
 from aegis.state.endpoint import BadEndpoint, Endpoint, endpoint_of
 from aegis.state.root import how_to_start
@@ -111,10 +112,12 @@ class LineClient:
 
 
 def request_line(number: int, command: str, arguments: Mapping[str, object]) -> bytes:
-    """Return the line that requests ``command``."""
+    """Return the line that requests ``command``. Raises ``CommandFailed`` if it is too long."""
     request = {"type": "request", "id": number, "command": command, "arguments": arguments}
     # A lone surrogate (a byte of argv that is not UTF-8) becomes a JSON escape.
-    return json.dumps(request, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+    line = json.dumps(request, ensure_ascii=False).encode(errors="backslashreplace")
+    check_size(line)
+    return line + b"\n"
 
 
 def failure_in(frame: Mapping[str, Any], command: str) -> CommandFailed:

@@ -12,7 +12,6 @@ import trio
 
 from aegis.client.errors import CommandFailed, ProtocolMismatch
 from aegis.client.frames import (
-    MAX_FRAME_BYTES,
     Failure,
     Opened,
     Reply,
@@ -27,6 +26,7 @@ from aegis.client.frames import (
     release_frame,
     request_frame,
 )
+from aegis.client.sizes import check_size
 from aegis.client.transport import Wire, WireClosed
 from aegis.errors import InvalidRequest
 from aegis.protocol.streams import (
@@ -150,10 +150,7 @@ class Link:
         call = _Call(on_settled)
         try:
             frame = request_frame(number, command, arguments)
-            if len(frame.encode()) > MAX_FRAME_BYTES:
-                raise CommandFailed(
-                    "invalid_request", f"the arguments take more than {MAX_FRAME_BYTES} bytes"
-                )
+            check_size(frame.encode())
             if self._over is not None:
                 raise LinkLost(self._over, was_sent=False)
             self._calls[number] = call

@@ -45,10 +45,11 @@ class NonBlockingLineClient:
         self._incoming = bytearray()
 
     def send(self, command: str, arguments: Mapping[str, object]) -> int:
-        """Queue a request for sending; return its number."""
+        """Queue a request for sending; return its number. Raises ``CommandFailed``."""
+        line = request_line(self._last_number + 1, command, arguments)
         self._last_number += 1
         self._commands[self._last_number] = command
-        self._outgoing += request_line(self._last_number, command, arguments)
+        self._outgoing += line
         return self._last_number
 
     def cancel(self, number: int) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 
+from aegis.client.sizes import MAX_FRAME_BYTES
+
 RequestId = str | int
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -19,6 +21,9 @@ MAX_PENDING = 1024
 UNREACHABLE = -32000
 """The error code of an answer by the bridge (JSON-RPC 2.0, "server error")."""
 
+TOO_LONG = -32600
+"""The error code of a request that the daemon does not read (JSON-RPC 2.0, "invalid request")."""
+
 
 class Pending:
     """The pending requests, fed with both directions in pieces of any size."""
@@ -27,6 +32,7 @@ class Pending:
         self._requests = _Lines()
         self._answers = _Lines()
         self._ids: dict[RequestId, None] = {}
+        self._too_long: list[RequestId] = []
 
     @property
     def ids(self) -> list[RequestId]:
@@ -45,12 +51,25 @@ class Pending:
             request = message.get("id")
             if "method" not in message:
                 continue
-            if isinstance(request, RequestId):
+            if isinstance(request, RequestId) and len(line) > MAX_FRAME_BYTES:
+                self._too_long.append(request)
+            elif isinstance(request, RequestId):
                 self._ids[request] = None
                 if len(self._ids) > MAX_PENDING:
                     del self._ids[next(iter(self._ids))]
             elif message["method"] == "notifications/cancelled":
                 self._forget(_params(message).get("requestId"))
+
+    def refusals(self) -> bytes:
+        """Return the answers to requests that are too long for the daemon, each once.
+
+        The daemon cannot answer them: it has not read their ids.
+        """
+        if self.is_inside_a_line:
+            return b""
+        found, self._too_long = self._too_long, []
+        sentence = f"a line must be at most {MAX_FRAME_BYTES} bytes long, and this one was longer"
+        return b"".join(error_answer(each, sentence, TOO_LONG) for each in found)
 
     def to_client(self, data: bytes) -> None:
         """Record the answers in ``data``, sent by the server."""
@@ -64,9 +83,9 @@ class Pending:
             self._ids.pop(request, None)
 
 
-def error_answer(request: RequestId, sentence: str) -> bytes:
+def error_answer(request: RequestId, sentence: str, code: int = UNREACHABLE) -> bytes:
     """Return the line that answers ``request`` with an error."""
-    error = {"code": UNREACHABLE, "message": sentence}
+    error = {"code": code, "message": sentence}
     return json.dumps({"jsonrpc": "2.0", "id": request, "error": error}).encode() + b"\n"
 
 

@@ -7,6 +7,7 @@ from it. A refused request is answered with a status and one sentence.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Protocol
 
@@ -28,8 +29,14 @@ Send = Callable[[Message], Awaitable[None]]
 MCP_PATH = "/mcp"
 SESSION_PREFIX = "/mcp/s/"
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_DROPPED_BYTES = 16 * 1024 * 1024
+"""Bytes of a refused request that are read and dropped, so that its sender gets the answer."""
+
 BODY_LIMIT_S = 30.0
 LINGER_S = 1.0
+
+INVALID_REQUEST = -32600
+"""The code of a JSON-RPC error for a request that was not read."""
 
 log = structlog.get_logger("aegis.servers.http")
 
@@ -85,7 +92,7 @@ class HttpApp:
         if isinstance(body, bytes):
             body = json_refusal(body) or body
         if isinstance(body, Answer):
-            await answer(body, receive, send)
+            await answer(body, receive, send, as_json=True)
         elif body is not None:
             await self.mcp(admitted, _without_key(scope), replay(body, receive), send)
 
@@ -151,11 +158,15 @@ def replay(body: bytes, receive: Receive) -> Receive:
     return received
 
 
-async def answer(reply: Answer, receive: Receive, send: Send) -> None:
-    """Answer with one sentence, then read and drop the rest of the request, within limits."""
-    text = reply.sentence.encode() + b"\n"
+async def answer(reply: Answer, receive: Receive, send: Send, *, as_json: bool = False) -> None:
+    """Answer with one sentence, then read and drop the rest of the request, within limits.
+
+    ``as_json``: as a JSON-RPC error. Clients of MCP do not show the text of a refusal otherwise.
+    """
+    text = (_json_error(reply) if as_json else reply.sentence).encode() + b"\n"
+    kind = b"application/json" if as_json else b"text/plain; charset=utf-8"
     headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-type", kind),
         (b"content-length", str(len(text)).encode()),
         (b"cache-control", b"no-store"),
         # A refused client may retry on a new connection.
@@ -170,8 +181,13 @@ async def answer(reply: Answer, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
+def _json_error(reply: Answer) -> str:
+    error = {"code": INVALID_REQUEST, "message": reply.sentence}
+    return json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
+
+
 async def _read_and_drop(receive: Receive) -> None:
-    left = MAX_BODY_BYTES
+    left = MAX_DROPPED_BYTES
     while left > 0:
         message = await receive()
         if not message.get("more_body", False):

@@ -16,8 +16,11 @@ from aegis.servers.calls import Identity
 from aegis.servers.gateway.client_stream import ClientStream
 from aegis.servers.requests import MAX_FRAME_BYTES
 from aegis.servers.wires.conversation import ServerContext, converse
-from aegis.servers.wires.framing import LineBuffer, LineTooLong
+from aegis.servers.wires.framing import LineBuffer, LineTooLong, LineWithoutEnd
 from aegis.servers.wires.port import WireClosed
+
+MAX_SKIPPED_BYTES = 64 * 1024 * 1024
+"""Bytes of a line over the limit that are read and dropped, so that its sender gets the refusal."""
 
 
 async def serve_lines(
@@ -32,19 +35,25 @@ class LineWire:
 
     def __init__(self, stream: ClientStream) -> None:
         self._stream = stream
-        self._lines = LineBuffer(MAX_FRAME_BYTES)
+        self._lines = LineBuffer(MAX_FRAME_BYTES, MAX_SKIPPED_BYTES)
         self._sending = trio.StrictFIFOLock()
-        self._lost = False
 
     async def receive(self) -> bytes:
-        """Return the next line. Raises ``WireClosed``; for a long line once ``InvalidRequest``."""
-        while not self._lost:
-            line = self._next_line()
-            if line is None:
-                self._lines.feed(await self._receive_some())
-            elif line.strip():
-                return line
-        raise WireClosed
+        """Return the next line. Raises ``WireClosed``; for each long line ``InvalidRequest``."""
+        try:
+            while True:
+                line = self._lines.next_line()
+                if line is None:
+                    self._lines.feed(await self._receive_some())
+                elif line.strip():
+                    return line
+        except LineTooLong:
+            raise InvalidRequest(
+                f"a line must be at most {MAX_FRAME_BYTES} bytes long, and this one was longer: it "
+                "was not read; write long texts to a file and send its path"
+            ) from None
+        except LineWithoutEnd:
+            raise WireClosed from None
 
     async def send(self, message: str | bytes) -> None:
         """Send one line; several tasks may call it. Raises ``WireClosed``."""
@@ -60,13 +69,6 @@ class LineWire:
 
     def holding(self, size: int) -> AbstractContextManager[None]:
         return self._stream.holding(size)
-
-    def _next_line(self) -> bytes | None:
-        try:
-            return self._lines.next_line()
-        except LineTooLong:
-            self._lost = True
-            raise InvalidRequest(f"a line must be at most {MAX_FRAME_BYTES} bytes long") from None
 
     async def _receive_some(self) -> bytes:
         try:

@@ -9,7 +9,7 @@ Origin and key are checked before the handshake.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
@@ -39,10 +39,20 @@ CLOSE_LIMIT_S = 1.0
 STRANGER_BYTES = 65_536
 """The number of bytes, head included, that a client may send before it has sent a key."""
 
+GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+
 _CLOSE_CODES = {End.CLIENT_GONE: 1000, End.STOPPING: 1001, End.LOGGED_OUT: 4401}
 """Scripts of a page see the code and the reason; of a refused handshake they see neither."""
 
 _POLICY_VIOLATION = 1008
+_TOO_BIG = 1009
+
+DROP_LIMIT_S = 1.0
+MAX_DROPPED_BYTES = 64 * 1024 * 1024
+"""Bytes of a message over the limit that are read and dropped, so that its sender gets the reason.
+
+Closing a socket with unread data sends a reset, and the client may lose the closing frame.
+"""
 
 
 async def serve_websocket(
@@ -79,6 +89,8 @@ async def serve_websocket(
             cookies = page_cookies(head.headers)
             end = await converse(wire, context, "websocket", admitted, stopping, cookies)
             await _close(connection, End.FORBIDDEN if stream.is_voided else end)
+            if connection.closed is not None and connection.closed.code == _TOO_BIG:
+                await _drop_rest(stream)
         nursery.cancel_scope.cancel()
 
 
@@ -131,6 +143,21 @@ async def _handshake(nursery: trio.Nursery, stream: ClientStream) -> WebSocketCo
 async def _close(connection: WebSocketConnection, end: End) -> None:
     with trio.move_on_after(CLOSE_LIMIT_S):
         await connection.aclose(_CLOSE_CODES.get(end, _POLICY_VIOLATION), end.value)
+
+
+async def _drop_rest(stream: ClientStream) -> None:
+    """Read and drop what the client still sends, within limits."""
+    left = MAX_DROPPED_BYTES
+    with trio.move_on_after(DROP_LIMIT_S), suppress(*GONE):
+        while left > 0:
+            try:
+                data = await stream.receive_some(RECEIVE_BUFFER_BYTES)
+            except trio.BusyResourceError:  # the connection's own reader has not ended yet
+                await trio.sleep(0.01)
+                continue
+            if not data:
+                return
+            left -= len(data)
 
 
 class _WebSocketWire:

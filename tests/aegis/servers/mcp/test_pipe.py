@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from aegis.servers.calls import Identity
 from aegis.servers.mcp.pipe import MAX_IN_PROGRESS
 from aegis.servers.requests import MAX_FRAME_BYTES
 from aegis.servers.wires.conversation import MAX_STRIKES
+from aegis.servers.wires.lines import MAX_SKIPPED_BYTES
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
@@ -183,8 +185,18 @@ async def test_who_sends_only_malformed_lines_is_sent_away(client: McpClient) ->
         await client.receive()
 
 
-async def test_a_line_without_an_end_is_refused_and_ends_the_connection(client: McpClient) -> None:
+async def test_a_line_beyond_the_limit_is_refused_and_the_next_one_read(client: McpClient) -> None:
     await client.lines.stream.send_all(b"x" * (MAX_FRAME_BYTES + 1))
+    assert str(MAX_FRAME_BYTES) in (await client.receive())["error"]["message"]
+    await client.lines.stream.send_all(b"x" * 10_000 + b"\n")
+    await client.call(1, "aegis_term_list")
+    assert (await client.receive())["id"] == 1
+
+
+async def test_a_line_without_an_end_ends_the_connection(client: McpClient) -> None:
+    with suppress(trio.BrokenResourceError):
+        for _ in range(0, MAX_FRAME_BYTES + MAX_SKIPPED_BYTES + 2**20, 2**20):
+            await client.lines.stream.send_all(b"x" * 2**20)
     assert "at most" in (await client.receive())["error"]["message"]
     with pytest.raises((EOFError, trio.BrokenResourceError)):
         await client.receive()

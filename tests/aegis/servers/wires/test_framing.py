@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.servers.wires.framing import LineBuffer, LineTooLong
+from aegis.servers.wires.framing import LineBuffer, LineTooLong, LineWithoutEnd
 
 LIMIT = 10
 
@@ -52,3 +52,37 @@ def test_a_line_beyond_the_limit_is_an_error_with_and_without_its_end(text: byte
     with pytest.raises(LineTooLong):
         split([text])
     assert split([b"x" * LIMIT + b"\n"]) == [b"x" * LIMIT]
+
+
+@given(LINES, st.integers(LIMIT + 1, 60), st.integers(1, 70))
+def test_a_long_line_is_skipped_and_the_others_are_read(
+    lines: list[bytes], length: int, cut: int
+) -> None:
+    """However the bytes are cut, there is one error, and no line is lost."""
+    text = b"".join(line + b"\n" for line in lines)
+    data = text + b"x" * length + b"\n" + text
+    buffer = LineBuffer(LIMIT, skipped=100)
+    found: list[bytes] = []
+    errors = 0
+    for at in range(0, len(data), cut):
+        buffer.feed(data[at : at + cut])
+        while True:
+            try:
+                line = buffer.next_line()
+            except LineTooLong:
+                errors += 1
+                continue
+            if line is None:
+                break
+            found.append(line)
+    assert (found, errors) == (lines + lines, 1)
+
+
+def test_a_line_without_an_end_is_not_skipped_for_ever() -> None:
+    buffer = LineBuffer(LIMIT, skipped=20)
+    buffer.feed(b"x" * (LIMIT + 20))
+    with pytest.raises(LineTooLong):
+        buffer.next_line()
+    assert buffer.next_line() is None
+    with pytest.raises(LineWithoutEnd):
+        buffer.feed(b"x")
