@@ -388,3 +388,18 @@ def test_the_verbs_of_the_command_line(canvases: Canvases) -> None:
     stale = daemon.cli("canvas", "write", "plan", "Goals", "old", "--if-rev", "1")
     assert stale.returncode == 1
     assert "pass if_rev=" in stale.stderr
+
+
+def test_a_section_that_the_file_has_twice_is_read_and_not_written(canvases: Canvases) -> None:
+    canvases.file.write_text(f"{PLAN}\n## Goals\n\n- again\n")
+    until(lambda: canvases.text("Goals") == "- ship\n\n- again", "the edit is noticed")
+    before = canvases.file.read_bytes()
+    for verb, arguments in (
+        ("write_section", {"content": "x", "force": True}),
+        ("append_to_section", {"text": "x"}),
+    ):
+        sentence = canvases.refusal(verb, section="Goals", **arguments)
+        assert "the file has 2 sections 'Goals'; rename one of the headings" in sentence
+        assert "\n" not in sentence
+    assert canvases.file.read_bytes() == before
+    assert canvases.beside() == []

@@ -269,3 +269,24 @@ def test_a_hostile_payload_is_shown_escaped(queued: Queued) -> None:
     for words in (["show"], ["show", "--json"], ["task", task], ["task", task, "--json"]):
         shown = queued.daemon.cli("queue", *words).stdout
         assert not {"\x1b", "\x07", "\u202e"} & set(shown), words
+
+
+# Bad input.
+
+
+def test_a_task_waits_only_for_tasks_that_exist_so_that_there_is_no_cycle(queued: Queued) -> None:
+    """A cycle would need a task that names a later one, whose id nobody knows yet."""
+    queued.call("queue_pause", queue="build")
+    first = queued.add()
+    unknown = f"{first[:-1]}{'0' if first[-1] != '0' else '1'}"
+    files = sorted(queued.daemon.state.directory.rglob("*"))
+    for after in ([unknown], [first, unknown], [first.lower()], ["0" * 26], ["x"], [""]):
+        refused = queued.daemon.refusal("enqueue", queue="build", payload="SAY x", after=after)
+        assert refused.code == "not_found"
+        assert "\n" not in str(refused)
+        assert "which `after` names" in str(refused)
+    many = [first] * 101
+    refused = queued.daemon.refusal("enqueue", queue="build", payload="SAY x", after=many)
+    assert "at most 100 others" in str(refused)
+    assert [each["task_id"] for each in queued.call("task_list")["result"]] == [first]
+    assert sorted(queued.daemon.state.directory.rglob("*")) == files
