@@ -1,7 +1,7 @@
 // One live terminal: its screen, then its bytes; its commands as blocks, by their offsets in the output.
 import { $, clock, el, keyed, line, seconds, setText, toast } from './dom.js';
 
-const RECORDS = 50, SCROLLBACK = 1000, TAIL = 64, ESC = 27;
+const RECORDS = 50, SCROLLBACK = 1000, TAIL = 64, ESC = 27, LOOK_MS = 300;
 const MARK_C = /\x1b\]133;C[^\x07\x1b]*(?:\x07|\x1b\\)/g;
 const LATIN = new TextDecoder('latin1'), NOTHING = new Uint8Array();
 const DARK = { background: '#0e1116', foreground: '#dfe5ee', cursor: '#7aa7ff', selectionBackground: '#2f4a7a', overviewRulerBorder: '#283039', scrollbarSliderBackground: '#2a3340' };
@@ -110,6 +110,7 @@ export class TerminalView {
     for (const id of [4, 10, 11, 12]) parser.registerOscHandler(id, data => data.split(';').includes('?'));
     // A mark counts if a record begins exactly behind it: programs can print marks too.
     parser.registerOscHandler(133, data => {
+      this.readSoon();
       if (data[0] === 'C' && this.marks.length) { this.blocks.set(this.marks.shift(), this.term.registerMarker(-1)); this.decorate(); }
       return true;
     });
@@ -149,7 +150,7 @@ export class TerminalView {
       this.fit();
     }
     if (item.resized) this.resized(item.resized.cols, item.resized.rows);
-    if (item.state) { this.shown(item); if (this.isReadOnly) setTimeout(() => this.read(), 300); } // a link has no events of commands
+    if (item.state) { this.shown(item); this.readSoon(); }
     if ('title' in item && item.title !== undefined) setText(this.where, item.title ?? '');
     if ('bells' in item) { if (item.bells > this.bells && this.isDrawn) { this.app.bell(this.name); } this.bells = item.bells; this.isDrawn = true; }
     if ('typing' in item) this.types(item.typing);
@@ -285,6 +286,13 @@ export class TerminalView {
 
   async read() {
     try { this.took(await this.link.call('term_read', { name: this.name, last_n: RECORDS, output: false })); } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
+  }
+
+  /** A link has no events of commands: it looks after each mark, and once more for a record that came late. */
+  readSoon() {
+    if (!this.isReadOnly) return;
+    for (const each of this.looking ?? []) clearTimeout(each);
+    this.looking = [LOOK_MS, 8 * LOOK_MS].map(wait => setTimeout(() => { if (!this.isOver) this.read(); }, wait));
   }
 
   async older() {
