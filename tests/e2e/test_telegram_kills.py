@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from aegis.client.line import ClientError
 from aegis.telegram import faults
+from tests.e2e.harness import GUARD_S
 from tests.e2e.test_telegram import COLOR, Chat, ChatDaemon, question, turns_of
 from tests.fakes.telegram import BotApi, bot_api
 from tests.resources.waiting import until
@@ -27,8 +29,6 @@ PLACES = (
     *(f"{point.name}[{method}]" for point in SENDS for method in METHODS),
 )
 """Each point, at each kind of line and each method: ``secret`` and ``topic`` are written once."""
-
-EVERY_DAY = (f"{faults.APPEND_AFTER.name}[drafted]", f"{faults.SEND_AFTER.name}[sendMessage]")
 
 
 @pytest.fixture
@@ -64,11 +64,20 @@ class Story:
         self.api.write("/run build echo once >> runs.txt")
         self.api.write("SAY second")
         if daemon.wait_ready():
-            with suppress(ClientError, OSError, ValueError):
-                self.wake()
-                self.chat.spawn(question(COLOR, {"question": "Why?"}), handle="bob")
+            prompt = question(COLOR, {"question": "Why?"})
+            self.ask(self.wake)
+            self.ask(lambda: self.chat.spawn(prompt, handle="bob"))
         until(self.is_over, f"{fault} has ended the daemon")
         daemon.kill()
+
+    def ask(self, call: Callable[[], object]) -> None:
+        """Call until it succeeds or the daemon has ended: just after a start it may refuse."""
+        deadline = time.monotonic() + GUARD_S
+        while self.chat.daemon.is_running and time.monotonic() < deadline:
+            with suppress(ClientError, OSError, ValueError):
+                call()
+                return
+            time.sleep(0.1)
 
     def wake(self) -> None:
         named = {"target_handle": "human", "from_handle": "ann", "key": "k1"}
@@ -98,7 +107,7 @@ class Story:
     def check(self) -> None:
         """Everything was done once, and what is said of it is true."""
         chat, api = self.chat, self.api
-        self.wake()
+        self.ask(self.wake)
         last = api.write("/help")
         for part in ("second", "look here", "/interrupt HANDLE"):
             chat.shows(part)
@@ -124,10 +133,8 @@ def messages_with(api: BotApi, part: str) -> list[dict[str, Any]]:
         return [each for each in api.messages.values() if part in each["text"]]
 
 
-@pytest.mark.parametrize(
-    "place",
-    [each if each in EVERY_DAY else pytest.param(each, marks=pytest.mark.long) for each in PLACES],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("place", PLACES)
 def test_a_kill_at_each_point_loses_nothing_and_does_nothing_twice(
     chat: Chat, api: BotApi, place: str
 ) -> None:
