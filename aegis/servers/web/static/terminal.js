@@ -311,7 +311,15 @@ export class TerminalView {
     this.show();
   }
 
-  command({ command }) { if (command.name === this.name) { this.records.set(command.seq, command); this.show(); } }
+  command({ command }) {
+    if (command.name !== this.name) return;
+    const rows = this.list._rows, isNewest = rows && command.seq > (this.newest ?? -1);
+    this.records.set(command.seq, command);
+    if (rows?.has(command.seq)) this.update(rows.get(command.seq), command); // one row, however many there are
+    else if (isNewest) { const row = this.block(command); rows.set(command.seq, row); this.update(row, command); this.list.prepend(row); this.newest = command.seq; }
+    else { this.show(); return; }
+    this.decorate();
+  }
 
   show() {
     this.decorate();
@@ -320,6 +328,7 @@ export class TerminalView {
     requestAnimationFrame(() => {
       this.isShowing = false;
       const all = [...this.records.values()].sort((a, b) => b.seq - a.seq);
+      this.newest = all[0]?.seq ?? -1;
       keyed(this.list, all, record => record.seq, record => this.block(record), (row, record) => this.update(row, record));
     });
   }
