@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -108,12 +108,25 @@ def new_team(directory: Path, clis: Iterable[Cli], profiles: Json) -> Iterator[T
 
     ``profiles`` are those of its configuration. Skip the test where there can be no namespace.
     """
+
+    def prepare(root: Path) -> None:
+        (root / "cart.py").write_text(MODULE)
+        (root / "test_cart.py").write_text(TESTS)
+        (root / ".aegis.yaml").write_text(yaml.safe_dump({"agents": profiles}))
+
+    with team_in(directory, clis, prepare) as team:
+        yield team
+
+
+@contextmanager
+def team_in(
+    directory: Path, clis: Iterable[Cli], prepare: Callable[[Path], None]
+) -> Iterator[Team]:
+    """Start a daemon in the project that ``prepare`` writes into its root."""
     namespace_or_skip()
     with loopback_only() as namespace, scripted_model(namespace, directory) as model:
         daemon = DaemonInside(directory, namespace)
-        (daemon.root / "cart.py").write_text(MODULE)
-        (daemon.root / "test_cart.py").write_text(TESTS)
-        (daemon.root / ".aegis.yaml").write_text(yaml.safe_dump({"agents": profiles}))
+        prepare(daemon.root)
         daemon.variables = _variables(clis, daemon.home, model.url)
         daemon.start("--port", "0", "--trust")
         try:

@@ -1,0 +1,189 @@
+"""The worked example of a release, command by command, with real CLIs and a scripted model."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agents_real.clis import CLIS
+from tests.agents_real.installed import NotInstalled
+from tests.agents_real.model_server.conversation import Book
+from tests.agents_real.model_server.script import Json
+from tests.agents_real.reader import Reader, commands_of
+from tests.agents_real.scripts import call, script
+from tests.agents_real.team import Team, team_in
+from tests.resources.waiting import until
+
+pytestmark = [pytest.mark.real, pytest.mark.agents]
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "release"
+PAGE = EXAMPLE / "README.md"
+FILE = re.compile(r"^```(?:python|yaml)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+CHOSEN = [cli for cli in CLIS if cli.name in ("claude", "gemini")]
+
+REVIEW = "Release 1.2 of this project is due."
+TESTS = "Release 1.2, run the tests:"
+CHANGELOG = "Release 1.2, write the changelog:"
+
+BOOK: Book = {
+    REVIEW: "SAY release",
+    TESTS: script(
+        call("aegis_term_spawn", name="tests"),
+        call("aegis_term_run", name="tests", cmd="pytest -q"),
+        call(
+            "aegis_canvas_append_to_section",
+            name="release",
+            section="Tests",
+            text="1.2: 2 passed",
+        ),
+        "SAY Both tests pass.",
+    ),
+    CHANGELOG: script(
+        call("aegis_canvas_read", name="release"),
+        call(
+            "aegis_canvas_append_to_section",
+            name="release",
+            section="Changelog",
+            text="1.2: discount() takes a part of the price.",
+        ),
+        "SAY The changelog has a line for 1.2.",
+    ),
+}
+
+SET_UP = (
+    ["init", "-q"],
+    ["config", "user.name", "A. Reader"],
+    ["config", "user.email", "reader@example.org"],
+    ["add", "."],
+    ["commit", "-qm", "A shop"],
+)
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    """A daemon in a copy of the example, which is a repository."""
+
+    def prepare(root: Path) -> None:
+        shutil.copytree(EXAMPLE, root, dirs_exist_ok=True)
+        (root / "README.md").unlink()
+        for words in SET_UP:
+            subprocess.run(["git", *words], cwd=root, check=True)
+
+    try:
+        with team_in(tmp_path, CHOSEN, prepare) as made:
+            made.model.teach(BOOK)
+            yield made
+    except NotInstalled as error:
+        pytest.skip(str(error))
+
+
+class ReleaseReader(Reader):
+    """A reader who kills the daemon where the page does."""
+
+    def run(self, command: str, expected: str) -> None:
+        if command.startswith("kill -9 "):
+            self._team.daemon.kill()
+        elif command == "aegis-actors up":
+            self._team.daemon.start("--port", "0", "--trust")
+        else:
+            super().run(command, expected)
+
+
+def test_the_page_shows_the_files_of_the_example() -> None:
+    text = PAGE.read_text("utf-8")
+    plugin = (EXAMPLE / "plugins" / "release.py").read_text("utf-8")
+    configuration = (EXAMPLE / ".aegis.yaml").read_text("utf-8")
+    shown = FILE.findall(text)
+    assert len(shown) >= 2
+    for block in shown:
+        assert block in plugin or block in configuration
+    assert configuration in shown
+
+
+def test_each_command_of_the_example_prints_what_the_page_shows(team: Team) -> None:
+    reader = ReleaseReader(team)
+    commands = commands_of(PAGE.read_text("utf-8"), ("aegis-actors ", "kill ", "cat ", "git "))
+    assert sum(command.startswith("kill -9 ") for command, _ in commands) == 1
+    assert len(commands) > 10
+    for command, output in commands:
+        reader.run(command, output)
+    check_done_once(team)
+
+
+def check_done_once(team: Team, *, attempts: int = 1) -> None:
+    """Each step was done once, each end told once, and each line is on the canvas once."""
+    assert (team.daemon.root / "release.md").read_text().splitlines() == [
+        "## Tests",
+        "",
+        "1.2: 2 passed",
+        "",
+        "## Changelog",
+        "",
+        "1.2: discount() takes a part of the price.",
+    ]
+    [record] = team.call("term_read", name="tests", since_seq=-1)["result"]
+    assert (record["cmd"], record["exit"]) == ("pytest -q", 0)
+    assert asked(team, REVIEW) == {"claude": 1, "gemini": 1}
+    tasks = team.call("task_list")["result"]
+    assert sorted((each["status"], each["attempt"]) for each in tasks) == sorted(
+        [("completed", 1), ("completed", attempts)]
+    )
+    messages = team.call("inbox_read", from_handle="human")["messages"]
+    ends = [each["task_id"] for each in messages if each["sender"] == "queue:work"]
+    # The end of the other task was the answer of the command that waited for it.
+    assert ends == [min(each["task_id"] for each in tasks)]
+    [end] = [each for each in messages if each["sender"] == "workflow:release"]
+    assert "1.2 is tagged" in end["body"]
+    assert git(team, "tag").split() == ["v1.2"]
+    assert git(team, "log", "--format=%s").splitlines() == ["Release 1.2", "A shop"]
+    until(lambda: team.call("list_sessions")["result"] == [], "all sessions are closed")
+    assert team.pids() == []
+
+
+def asked(team: Team, phrase: str) -> dict[str, int]:
+    """Return how often the CLIs asked the model about a prompt, by the wire of the provider."""
+    found: dict[str, int] = {}
+    for each in team.model.requests():
+        newest = each["messages"][-1]
+        if newest["role"] == "user" and any(phrase in text for text in newest["texts"]):
+            name = "gemini" if "gemini" in each["model"] else "claude"
+            found[name] = found.get(name, 0) + 1
+    return found
+
+
+def git(team: Team, *words: str) -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=team.daemon.root, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_a_kill_in_the_middle_of_a_task_begins_the_task_again_and_nothing_else(team: Team) -> None:
+    """The worker has written nothing yet: the first attempt waits for its model."""
+    team.model.teach({**BOOK, CHANGELOG: f"WAIT 600\n{BOOK[CHANGELOG]}"})
+    id_ = team.call("run_workflow", name="release", kwargs={"version": "1.2"})["workflow_id"]
+    until(lambda: asked(team, CHANGELOG) == {"claude": 1}, "the second worker asks its model")
+    team.daemon.kill()
+    team.model.teach(BOOK)
+    team.daemon.start("--port", "0", "--trust")
+    until(lambda: questions(team) != [], "the workflow asks")
+    [question] = questions(team)
+    team.daemon.cli("request", "answer", question["id"], "allow", "--set", "Tag 1.2?=yes")
+    until(lambda: status(team, id_)["ended"], "the workflow has ended")
+    assert status(team, id_)["status"] == "completed"
+    assert asked(team, CHANGELOG) == {"claude": 2}
+    check_done_once(team, attempts=2)
+
+
+def questions(team: Team) -> list[Json]:
+    return [each for each in team.requests() if each["kind"] == "question"]
+
+
+def status(team: Team, id_: str) -> Json:
+    return team.call("workflow_status", workflow_id=id_)
