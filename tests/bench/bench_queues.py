@@ -163,6 +163,15 @@ def sqlite_dequeue(database: sqlite3.Connection) -> None:
     ).fetchall()
 
 
+def huey_queue(path: Path) -> Any:
+    """Return huey on SQLite with the same durability; None if it is not installed."""
+    try:
+        from huey import SqliteHuey
+    except ImportError:
+        return None
+    return SqliteHuey(filename=str(path), fsync=True, journal_mode="wal", results=False)
+
+
 def median_ms(figures: list[float]) -> float:
     return statistics.median(figures) * 1000
 
@@ -174,6 +183,7 @@ async def enqueues(directory: Path) -> list[Row]:
     sqlite: list[float] = []
     dequeue: list[float] = []
     database = sqlite_queue(directory / "sqlite")
+    other, huey, taken = huey_queue(directory / "huey"), list[float](), list[float]()
     line = encode_line({"kind": "enqueued", "task": {"payload": PAYLOAD, "number": 1} | FIELDS})
     appender = await Appender.open(directory / "lone.jsonl", Flusher())
     async with desk(directory / "one", [], []) as queues, trio.open_nursery() as nursery:
@@ -188,17 +198,28 @@ async def enqueues(directory: Path) -> list[Row]:
 
         kinds: list[tuple[list[float], Callable[[], Awaitable[object]]]]
         kinds = [(lone, append), (ours, partial(enqueue, queues, "paused")), (sqlite, insert)]
+        if other is not None:
+            work = other.task()(str)
+
+            async def give() -> None:
+                work(PAYLOAD)
+
+            kinds.append((huey, give))
         for _ in range(ROUNDS):
             # In any order: a sync takes longer or shorter after that of another file.
             random.shuffle(kinds)
-            for figures, work in kinds:
+            for figures, act in kinds:
                 begin = time.perf_counter()
-                await work()
+                await act()
                 figures.append(time.perf_counter() - begin)
         for _ in range(ROUNDS):
             begin = time.perf_counter()
             sqlite_dequeue(database)
             dequeue.append(time.perf_counter() - begin)
+            if other is not None:
+                begin = time.perf_counter()
+                assert other.dequeue() is not None
+                taken.append(time.perf_counter() - begin)
         nursery.cancel_scope.cancel()
     appender.close()
     database.close()
@@ -216,6 +237,22 @@ async def enqueues(directory: Path) -> list[Row]:
         ),
         ("  an insert into SQLite, ms", median_ms(sqlite), "median, on the event loop's thread"),
         ("  a task taken from SQLite, ms", median_ms(dequeue), "median"),
+        *of_huey(ours, huey, taken),
+    ]
+
+
+def of_huey(ours: list[float], huey: list[float], taken: list[float]) -> list[Row]:
+    """The rows of huey, if it was measured."""
+    if not huey:
+        return []
+    return [
+        (
+            "a task acknowledged / one of huey, SQLite, FULL",
+            median_ms(ours) / median_ms(huey),
+            "ratio of medians",
+        ),
+        ("  a task given to huey, ms", median_ms(huey), "median, on the event loop's thread"),
+        ("  a task taken from huey, ms", median_ms(taken), "median"),
     ]
 
 
