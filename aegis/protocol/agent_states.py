@@ -6,6 +6,9 @@ from typing import Literal
 
 import attrs
 
+STALLED_S = 120.0
+"""Seconds without progress after which a working agent is stalled."""
+
 AgentState = Literal[
     "dormant",
     "starting",

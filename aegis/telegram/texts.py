@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from aegis.protocol.agent_states import STALLED_S
 from aegis.protocol.agents import AgentInfo
 from aegis.protocol.inboxes import Message
 from aegis.protocol.queues import QueueInfo
@@ -32,6 +33,7 @@ DOTS = {
     "limited": "🟡",
     "needs_input": "🟡",
     "stale": "🟠",
+    "stalled": "🟠",
     "unreachable": "🟠",
     "error": "🔴",
     "failed": "🔴",
@@ -157,12 +159,18 @@ def record_text(record: CommandRecord, terminal: str) -> str:
 
 def list_text(agents: Sequence[AgentInfo], terminals: Sequence[TerminalInfo]) -> str:
     """Return the sessions and terminals."""
-    lines = [f"{DOTS.get(each.state, '⚪')} {each.handle} - {each.state}" for each in agents]
+    states = [(each.handle, _agent_state(each)) for each in agents]
+    lines = [f"{DOTS.get(state, '⚪')} {handle} - {state}" for handle, state in states]
     lines += [
         f"{DOTS.get(each.state, '⚪')} term:{each.name} - {_terminal_state(each)}"
         for each in terminals
     ]
     return "\n".join(lines) or "nothing is open"
+
+
+def _agent_state(info: AgentInfo) -> str:
+    is_stalled = info.state == "working" and info.quiet_s >= STALLED_S
+    return "stalled" if is_stalled else info.state
 
 
 def _terminal_state(info: TerminalInfo) -> str:

@@ -11,10 +11,8 @@ from aegis.agents.sessions.metrics import Metrics
 from aegis.agents.sessions.rules import Session
 from aegis.agents.sessions.steps import Phase
 from aegis.clock import utc_text
+from aegis.protocol.agent_states import STALLED_S as STALLED_S
 from aegis.protocol.agents import AgentInfo, AgentState, AgentTerminal, AgentUsage, Blocked
-
-STALLED_S = 120.0
-"""Seconds without progress after which a working agent is stalled."""
 
 Reported = tuple[object, ...]
 """The parts of a session's state whose change is reported."""

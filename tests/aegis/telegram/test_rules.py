@@ -171,6 +171,7 @@ def test_lists_and_records_are_short_texts() -> None:
     assert list_text([agent(state="working")], [terminal(last_exit=2)]) == (
         "🟢 ann - working\n⚪ term:build - exit 2"
     )
+    assert list_text([agent(state="working", quiet_s=120.0)], []) == "🟠 ann - stalled"
     assert list_text([], []) == "nothing is open"
     assert queues_text([queue(paused=True)]) == "▣ review: 1/2 running, 1 pending, paused"
     assert record_text(record(stdout="ok\n"), "build") == "build $ make\nok\n✅ exit 0 · 4.20s"

@@ -131,8 +131,10 @@ export class Store extends EventTarget {
 }
 
 const AGENTS = { working: ['busy', 'works'], running: ['busy', 'works'], starting: ['busy', 'starts'], blocked: ['bad', 'needs an answer'], needs_input: ['bad', 'needs input'], stale: ['bad', 'has waited long'], limited: ['warn', 'usage limit'], error: ['bad', 'failed'], idle: ['good', 'is ready'], dormant: ['off', 'sleeps'], exited: ['off', 'has ended'], closed: ['off', 'is closed'] };
+// The daemon reports a session again once it has made no progress for this long.
+const STALLED_S = 120;
 export function agentState(agent) {
-  const [tone, word] = AGENTS[agent.state] ?? ['', agent.state];
+  const [tone, word] = agent.state === 'working' && agent.quiet_s >= STALLED_S ? ['warn', 'makes no progress'] : AGENTS[agent.state] ?? ['', agent.state];
   const why = agent.blocked ? `${word}: ${agent.blocked.title}` : agent.program?.need ? `${word}: ${agent.program.need.text}` : agent.reason ? `${word}: ${agent.reason}` : agent.tools?.length ? `${word}: ${agent.tools.join(', ')}` : word;
   return { tone, word, why, since: agent.blocked?.since ?? agent.since };
 }
