@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ import trio
 import yaml
 
 from aegis.client.line import CommandFailed
+from aegis.queues.enqueuing import MAX_LIVE
+from tests.e2e.callers import Caller, line_caller
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team, agents_of, open_request
 from tests.e2e.watchers import watching
@@ -290,3 +293,38 @@ def test_a_task_waits_only_for_tasks_that_exist_so_that_there_is_no_cycle(queued
     assert "at most 100 others" in str(refused)
     assert [each["task_id"] for each in queued.call("task_list")["result"]] == [first]
     assert sorted(queued.daemon.state.directory.rglob("*")) == files
+
+
+@pytest.mark.long
+async def test_of_a_hundred_thousand_tasks_as_many_are_taken_as_a_queue_holds(
+    queued: Queued,
+) -> None:
+    """The others are refused with one sentence, the daemon answers, and a restart finds them."""
+    await trio.to_thread.run_sync(partial(queued.call, "queue_pause", queue="build"))
+    taken, refused = 0, set[tuple[str, str]]()
+
+    async def enqueue(caller: Caller, count: int) -> None:
+        nonlocal taken
+        for _ in range(count):
+            try:
+                await caller.call("enqueue", queue="build", payload="SAY done")
+                taken += 1
+            except CommandFailed as error:
+                refused.add((error.code, str(error)))
+
+    async with line_caller(queued.daemon.endpoint) as caller, trio.open_nursery() as nursery:
+        for _ in range(50):
+            nursery.start_soon(enqueue, caller, 2_000)
+    assert taken == MAX_LIVE
+    [(code, sentence)] = refused
+    assert code == "unavailable"
+    assert f"has {MAX_LIVE} tasks that have not ended" in sentence
+    assert "\n" not in sentence
+
+    def restarted() -> Json:
+        queued.daemon.kill()
+        queued.start()
+        [found] = [each for each in queued.call("queue_list")["result"] if each["queue"] == "build"]
+        return dict(found)
+
+    assert (await trio.to_thread.run_sync(restarted))["pending"] == MAX_LIVE
