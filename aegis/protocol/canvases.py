@@ -24,7 +24,8 @@ OUTSIDE = "outside"
 
 _NAME = described("A canvas of aegis_canvas_list.", pattern=f"^{NAME_PATTERN}$")
 _SECTION = described(
-    "The text of a '## ' heading. _preamble: what is before the first; body: all without one."
+    "The text of a '## ' heading. _preamble: what is before the first; body: all without one.",
+    pattern=f"^({SECTION_PATTERN})$",
 )
 
 

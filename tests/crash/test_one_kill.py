@@ -17,7 +17,9 @@ pytestmark = pytest.mark.real
 KILLED_ELSEWHERE = {
     each
     for each in ONLY_REAL
-    if each.startswith(("agent.", "queue.", "group.", "canvas.", "exchange.", "workflow."))
+    if each.startswith(
+        ("agent.", "queue.", "group.", "canvas.", "exchange.", "workflow.", "telegram.")
+    )
 }
 """Points that tests of their own in tests/e2e kill at."""
 

@@ -117,4 +117,4 @@ def test_it_reads_a_ledger(tools: NpmTools, daemon: DaemonProcess, era: str) -> 
     uri = f"aegis://terminals/{terminal.name}/ledger"
     inspector = Inspector(tools, daemon, "command", era, "inspector")
     [content] = inspector.run("resources/read", "--uri", uri)["contents"]
-    assert json.loads(content["text"]) == {"result": [record], "running": None}
+    assert json.loads(content["text"]) == {"result": [record]}

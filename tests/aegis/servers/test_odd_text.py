@@ -299,6 +299,7 @@ WELL_FORMED = {
     "task_id": "0" * 26,
     "workflow_id": "0" * 26,
     "view": "agent:a",
+    "command": "term_1_1",
 }
 """Texts of a form of their own, by the name of the argument."""
 

@@ -248,9 +248,11 @@ class DiskModel:
         before, (directory, name) = self._parent(old), self._parent(new)
         if name == "":
             _fail(errno.EEXIST)
-        self._entry(*before)
+        number = self._entry(*before)
         if name in self.directories[directory]:
             _fail(errno.EEXIST)
+        if number in self.directories and number in self._line_of(directory):
+            _fail(errno.EPERM)  # EINVAL of the rename, then this of the link that replaces it
         self.rename(old, new)
 
     def exchange(self, one: str, other: str) -> None:

@@ -187,6 +187,7 @@ def files_below(top: Path) -> dict[str, bytes | None]:
 )
 @example([("open", "c", NEW), ("exchange", "b", "c"), ("unlink", "c")], PRELUDE)
 @example([("rename_new", "a/a/a", "b/a")], PRELUDE)
+@example([("rename_new", "a", "a/b")], PRELUDE)
 @example([("rename_new", "a/a", "b"), ("rename_new", "b", "a"), ("rename_new", "b", "c")], PRELUDE)
 @example([("exchange", "a", "a/b")], PRELUDE)
 @example([("exchange", "a/b", "a")], PRELUDE)

@@ -42,9 +42,9 @@ PRIMITIVES = frozenset(
     name
     for table in FAULT_TABLES
     for name in table.names
-    if name.startswith(("queue.", "canvas.", "exchange.", "workflow.", "group."))
+    if name.startswith(("queue.", "canvas.", "exchange.", "workflow.", "group.", "telegram."))
 )
-"""Fault points of primitives, at which tests of their own in ``tests/e2e`` kill."""
+"""Fault points of primitives and of the chat, at which tests of their own in ``tests/e2e`` kill."""
 
 
 def test_a_daemon_is_killed_at_every_fault_point_that_there_is() -> None:

@@ -39,7 +39,7 @@ OFFERS = {
     "one": Offer(("term_run",)),
 }
 MAX_TOOL_LIST_BYTES = {
-    "operator": 108_400,
+    "operator": 110_400,
     "all": 75_600,
     "core": 21_400,
     "driven": 20_700,
