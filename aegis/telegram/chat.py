@@ -20,7 +20,7 @@ AGAIN_S = 1.0
 
 @attrs.frozen
 class Button:
-    """A button below a message; ``data`` comes back when it is pressed."""
+    """A button below a message; ``data`` is returned when it is pressed."""
 
     label: str
     data: str

@@ -20,7 +20,7 @@ from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
-KILLS = int(os.environ.get("AEGIS_CHAT_KILLS", "200"))
+KILLS = int(os.environ.get("AEGIS_CHAT_KILLS", "20"))
 """Kills of the long test: a second each."""
 
 

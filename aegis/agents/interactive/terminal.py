@@ -104,7 +104,7 @@ class ProgramTerminal:
         return await self._ask(run, timeout_s=2 * START_S)
 
     async def clear_line(self) -> None:
-        """Drop a line that somebody left unfinished at the shell's prompt.
+        """Drop a line that was left unfinished at the shell's prompt.
 
         The terminal belongs to the agent: the shell is only there to run its program, and takes no
         command while a line is being typed.
