@@ -93,6 +93,11 @@ class Story:
                 self.api.write("so", reply_to=message["message_id"])
         return not self.chat.daemon.is_running
 
+    def is_settled(self) -> bool:
+        """Answer as before: a turn that had not begun at the kill asks after the next start."""
+        self.is_over()
+        return not self.chat.call("request_list")["requests"]
+
     def press(self, message: dict[str, Any], label: str) -> None:
         data = self.api.buttons(message).get(label)
         if data is not None and data not in self.pressed:
@@ -118,7 +123,7 @@ class Story:
         done = runs.read_text().split() if runs.exists() else []
         assert done == ["once"] or (done == [] and api.find("the daemon ended while this ran"))
         # No question is open any more: every button that is still shown says so.
-        until(lambda: not chat.call("request_list")["requests"], "the question was withdrawn")
+        until(self.is_settled, "each question was answered or withdrawn")
         for message in messages_with(api, "❓ Which colour?"):
             known = len(api.notes)
             self.press(message, "Deny")
