@@ -22,6 +22,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import structlog
+
 from tests.bench.table import Row, ratios, regressions, render
 from tests.e2e.harness import DaemonProcess
 
@@ -121,6 +123,8 @@ def bench(given: argparse.Namespace) -> int:
         module = importlib.import_module(f"tests.bench.bench_{given.rows}")
         # Forked from a process that has imported it, it would start and use memory otherwise.
         DaemonProcess.is_installed = True
+        # Actors in this process may log: the rows alone are read from standard output.
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
         json.dump(module.measure(), sys.stdout)
         return 0
     sys.stdout.write(f"{machine()}\n\n")
