@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -37,9 +38,7 @@ def descendants(pid: int) -> list[int]:
     """Return a process and its descendants."""
     found = [pid]
     for parent in found:
-        for children in Path(f"/proc/{parent}/task").glob("*/children"):
-            try:
+        with suppress(OSError):  # it has just ended
+            for children in list(Path(f"/proc/{parent}/task").glob("*/children")):
                 found += map(int, children.read_text().split())
-            except OSError:
-                continue
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
@@ -37,8 +38,9 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    with studio_at(tmp_path_factory.mktemp("scene")) as studio:
+def scene() -> Iterator[Scene]:
+    # The pictures show the path of the root.
+    with TemporaryDirectory(prefix="shop-") as directory, studio_at(Path(directory)) as studio:
         yield Scene(studio, studio.furnish())
 
 
