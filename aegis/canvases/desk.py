@@ -29,7 +29,7 @@ from aegis.canvases.state import Bound
 from aegis.clock import utc_now
 from aegis.errors import AegisError, InvalidRequest, NotFound, StorageError, Unavailable
 from aegis.following import Followers
-from aegis.journal.disk import storage_error
+from aegis.journal.disk import stored_names
 from aegis.journal.file_content import NO_FILE
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
@@ -263,13 +263,7 @@ class CanvasDesk(Actor[DeskMessage]):
 
     def _stored(self) -> list[str]:
         """Return the names of the directories of canvases. Raises ``StorageError``."""
-        try:
-            names = self._flusher.disk.list_directory(self._directory)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            raise storage_error("list", self._directory, error) from error
-        return sorted(filter(is_name, names))
+        return list(filter(is_name, stored_names(self._flusher.disk, self._directory)))
 
     async def _load(self, name: str) -> None:
         key = name_key(name)

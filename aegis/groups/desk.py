@@ -1,6 +1,6 @@
 """``GroupDesk``: the actor of all groups, between their owners and the sessions of members.
 
-The rules decide (``rules``); this actor checks who asks, appends the lines, and has ``members``
+The rules decide (``rules``); this actor checks the caller, appends the lines, and has ``members``
 open, follow and close sessions. The ledger of a group is created with it, and keeps its first name.
 """
 
@@ -28,7 +28,7 @@ from aegis.groups.members import Members
 from aegis.groups.rules import Groups
 from aegis.groups.views import Shown, group_info, info_with, replies_with, sessions_of
 from aegis.journal.appender import Appender
-from aegis.journal.disk import storage_error
+from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.journal.folding import load
 from aegis.journal.line_writer import LineWriter
@@ -337,12 +337,7 @@ class GroupDesk(Actor[DeskMessage]):
 
     def _stored(self) -> list[str]:
         """Return the first names of groups that have a ledger. Raises ``StorageError``."""
-        try:
-            names = sorted(self._flusher.disk.list_directory(self._directory))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            raise storage_error("list", self._directory, error) from error
+        names = stored_names(self._flusher.disk, self._directory)
         groups = [each.removesuffix(SUFFIX) for each in names if each.endswith(SUFFIX)]
         return [each for each in groups if is_name(each)]
 

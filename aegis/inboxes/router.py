@@ -23,7 +23,7 @@ from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.inboxes.handoffs import NoSessions, Sessions, agent_of, answer, delivery_of
 from aegis.inboxes.inbox import EndWait, Inbox, stopping
 from aegis.inboxes.settling import Settle
-from aegis.journal.disk import storage_error
+from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
 from aegis.protocol.feeds import FollowInbox
@@ -102,13 +102,7 @@ class InboxRouter(Actor[RouterMessage]):
     async def setup(self) -> None:
         """Register the router; find the existing handles."""
         self.context.register("service", "inboxes")
-        try:
-            names = sorted(self._flusher.disk.list_directory(self._directory))
-        except (FileNotFoundError, NotADirectoryError):
-            names = []
-        except OSError as error:
-            raise storage_error("list", self._directory, error) from error
-        for name in names:
+        for name in stored_names(self._flusher.disk, self._directory):
             handle = name.removesuffix(SUFFIX)
             if handle != name and is_name(handle):
                 self._handles[name_key(handle)] = handle

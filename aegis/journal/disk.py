@@ -345,6 +345,19 @@ _REMEDIES = {
 }
 
 
+def stored_names(disk: Disk, directory: Path) -> list[str]:
+    """Return the names in a directory of the state, sorted; none before the directory is made.
+
+    Raises ``StorageError``.
+    """
+    try:
+        return sorted(disk.list_directory(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise storage_error("list", directory, error) from error
+
+
 def storage_error(action: str, path: Path, error: OSError) -> StorageError:
     """Return the error for a caller: the failed action, the cause, and what to do.
 

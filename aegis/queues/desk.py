@@ -20,7 +20,7 @@ from actors import Actor, Reply
 from aegis.errors import AegisError, StorageError
 from aegis.following import Followers
 from aegis.journal.appender import Appender
-from aegis.journal.disk import storage_error
+from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.journal.folding import exists, load
 from aegis.journal.line_writer import LineWriter
@@ -269,12 +269,7 @@ class QueueDesk(Actor[DeskMessage]):
 
     def _stored(self) -> list[str]:
         """Return the names of the queues that have a ledger. Raises ``StorageError``."""
-        try:
-            names = sorted(self._flusher.disk.list_directory(self._directory))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            raise storage_error("list", self._directory, error) from error
+        names = stored_names(self._flusher.disk, self._directory)
         queues = [each.removesuffix(SUFFIX) for each in names if each.endswith(SUFFIX)]
         return [each for each in queues if is_name(each)]
 

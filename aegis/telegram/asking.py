@@ -197,7 +197,7 @@ class Asking:
             answer="deny" if pressed.choice == "deny" else "allow",
             scope="session" if pressed.choice == "session" else "once",
         )
-        # The first answer wins: asked again after a crash it says who was first.
+        # The first answer wins: if it is asked again after a crash, the desk names the first one.
         reply = await self._services.answer("requests", command, CALL_S)
         return reply.text
 

@@ -25,6 +25,7 @@ from aegis.journal.disk import (
     replace_file,
     shown,
     storage_error,
+    stored_names,
 )
 from aegis.journal.flusher import Flusher
 from aegis.journal.folding import load
@@ -93,13 +94,7 @@ class WorkflowFiles:
 
     def _metas(self) -> list[Workflow]:
         disk = self.flusher.disk
-        try:
-            names = sorted(disk.list_directory(self.directory))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            raise storage_error("list", self.directory, error) from error
-        return list(self._read(disk, names))
+        return list(self._read(disk, stored_names(disk, self.directory)))
 
     def _read(self, disk: Disk, names: list[str]) -> Iterator[Workflow]:
         for name in names:
