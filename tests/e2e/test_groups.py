@@ -499,6 +499,9 @@ def test_an_agent_that_is_killed_again_and_again_loses_its_own_replies_only(
             os.kill(pid, signal.SIGKILL)
     # A turn that is sent to a dead process before its death is seen is interrupted.
     for handle in handles.values():
-        grouped.is_in(handle, "dormant")
+        until(
+            lambda handle=handle: grouped.call("agent_show", handle=handle)["state"] != "working",
+            "it rests",
+        )  # type: ignore[misc]
     grouped.broadcast(WHO)
     assert len(grouped.wait()["order"]) == 2
