@@ -38,7 +38,7 @@ from aegis.errors import StorageError
 from aegis.journal import faults
 from aegis.journal.disk import read_exactly, shown, storage_error, write_all
 from aegis.journal.flusher import Flusher, Forget, Outcome
-from aegis.journal.ledger import Line, judge, pieces_backward, seal_line
+from aegis.journal.ledger import Line, judge, pieces_backward, seal_new_line
 from aegis.journal.opening import OpenedLedger, open_ledger
 
 log = structlog.get_logger("aegis.journal")
@@ -137,7 +137,7 @@ class Appender:
         self._check_open()
         if epoch.error is not None:
             raise _again(epoch.error)
-        line = seal_line(line, self._seal)
+        line = seal_new_line(line, self._seal)
         try:
             faults.APPEND_BEFORE.hit(self._name)
             write_all(self._flusher.disk, epoch.fd, line)

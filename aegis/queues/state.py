@@ -90,6 +90,9 @@ class QueueState:
 
     def queue(self, name: str) -> Queue:
         """Return a queue by its name in any case. Raises ``NotFound``."""
+        exact = self.queues.get(name)
+        if exact is not None:
+            return exact
         for known, queue in self.queues.items():
             if name_key(known) == name_key(name):
                 return queue

@@ -20,9 +20,9 @@ class Budget:
 
     def measure(self, meter: Meter, event: AgentEvent, now: float) -> list[Output]:
         """Have ``meter`` take an event; return the notification of a mark that the cost passed."""
-        before = meter.metrics.cost_usd
+        before = meter.cost_usd
         meter.take(event, now)
-        after = meter.metrics.cost_usd
+        after = meter.cost_usd
         if after == before:
             return []
         self.settings.note_cost(max(0.0, (after or 0.0) - (before or 0.0)), now)

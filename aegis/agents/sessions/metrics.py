@@ -67,11 +67,17 @@ class Meter:
         self._counted_usd = 0.0
 
     @property
-    def metrics(self) -> Metrics:
-        """The metrics so far, with the cost of the current turn as far as it was reported."""
+    def cost_usd(self) -> float | None:
+        """The cost so far, with that of the current turn as far as it was reported."""
         cost_usd = self._totals.cost_usd
         if self._reported_usd is not None:
             cost_usd = _added(cost_usd, self._open_usd)
+        return cost_usd
+
+    @property
+    def metrics(self) -> Metrics:
+        """The metrics so far, with the cost of the current turn as far as it was reported."""
+        cost_usd = self.cost_usd
         if self._basis is not self._totals or self._shown.cost_usd != cost_usd:
             self._basis, self._shown = self._totals, attrs.evolve(self._totals, cost_usd=cost_usd)
         return self._shown

@@ -289,6 +289,8 @@ class AgentSession(Actor[own.SessionMessage]):
     # The transcript.
 
     def _on_outcome(self, number: int, error: StorageError | None) -> None:
+        if self._session.turn is None:
+            self._followers.look()  # the end of a turn is shown before what follows from it
         settled = own.Settled(number=number, error=None if error is None else str(error))
         self.context.ref.tell(settled)
 
