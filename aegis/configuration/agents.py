@@ -99,6 +99,12 @@ class AgentSection:
         otherwise="no limit",
         doc="Seconds after which a turn is interrupted; the program is ended if it does not react.",
     )
+    answer_within_s: float | None = setting(
+        Number(1, MAX_RUNTIME_S),
+        default=None,
+        otherwise="no limit",
+        doc="Seconds after which a request that nobody has answered is refused and withdrawn.",
+    )
     may_spawn: tuple[str, ...] = setting(
         Several(_NAME, MAX_WORDS),
         default=(),

@@ -231,6 +231,21 @@ def test_a_request_is_withdrawn_with_the_death_of_its_agent(team: Team) -> None:
     assert team.call("request_answer", **named, answer="allow")["outcome"] == "withdrawn"
 
 
+def test_an_agent_goes_on_when_nobody_answers_in_time(own_daemon: DaemonProcess) -> None:
+    command = [sys.executable, str(STAND_IN), "claude"]
+    profile = {"provider": "claude", "command": command, "answer_within_s": 1}
+    team = Team(own_daemon, more={"alone": profile})
+    handle = team.spawn("ASK touch x\nSAY done", profile="alone")
+    team.has_outcomes(handle, "completed")
+    [closed] = team.call("request_list", state="closed")["requests"]
+    assert (closed["state"], closed["withdrawn"], closed["by"]) == (
+        "withdrawn",
+        "nobody answered",
+        None,
+    )
+    assert "nobody answered the request in time" in own_daemon.cli("agent", "read", handle).stdout
+
+
 def test_a_profile_answers_first_and_the_transcript_says_why(team: Team) -> None:
     handle = team.spawn("ASK ls\nSAY done", profile="all")
     team.has_outcomes(handle, "completed")

@@ -100,6 +100,7 @@ def settings_of(member: Member, profile: Profile, counters: Counters, roster: Ro
         name=partial(roster.names.shown, member.address),
         policy=partial(policy_of, profile),
         max_runtime_s=profile.max_runtime_s,
+        answer_within_s=profile.answer_within_s,
         budget_usd=profile.budget_usd,
         supervisor=member.spawned_by,
         note_cost=partial(counters.note_cost, tree),

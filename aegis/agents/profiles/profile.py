@@ -39,6 +39,7 @@ class Profile:
     prompt: str = ""
     budget_usd: float | None = None
     max_runtime_s: float | None = None
+    answer_within_s: float | None = None
     may_spawn: tuple[str, ...] = ()
     accepts_from: tuple[str, ...] = ()
     tools: tuple[str, ...] = ("all",)
@@ -65,6 +66,7 @@ def profile_of(name: str, section: AgentSection) -> Profile:
         prompt=section.prompt or "",
         budget_usd=section.budget_usd,
         max_runtime_s=section.max_runtime_s,
+        answer_within_s=section.answer_within_s,
         may_spawn=section.may_spawn,
         accepts_from=section.accepts_from,
         tools=section.tools,

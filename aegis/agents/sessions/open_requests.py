@@ -13,6 +13,9 @@ from aegis.protocol import agent_events as ev
 MAX_OPEN = 64
 """Open requests of one session; a further one is denied at once."""
 
+NOBODY = "nobody answered"
+"""The reason of a request that has expired. It is no denial: no person has decided."""
+
 Policy = Callable[[ev.RequestOpened], tuple[ev.RequestAnswer, str] | None]
 """Answers a request by the profile, with the reason; None: a person is asked."""
 
@@ -23,6 +26,7 @@ class OpenRequests:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self._open: dict[str, ev.RequestOpened] = {}
+        self._due: dict[str, float] = {}  # only of requests that expire
 
     @property
     def oldest(self) -> ev.RequestOpened | None:
@@ -49,6 +53,21 @@ class OpenRequests:
     def is_open(self, request: str) -> bool:
         """Whether an answer to this request can still act."""
         return request in self._open
+
+    def expire_at(self, request: str, due: float) -> None:
+        """Have an open request expire at the moment ``due``."""
+        self._due[request] = due
+
+    @property
+    def next_expiry(self) -> float | None:
+        """The moment at which the next open request expires."""
+        self._due = {each: due for each, due in self._due.items() if each in self._open}
+        return min(self._due.values(), default=None)
+
+    def expired(self, now: float) -> list[ev.RequestOpened]:
+        """Close the requests that are due, and return them."""
+        due = [each for each, moment in self._due.items() if moment <= now]
+        return [self._open.pop(each) for each in due if each in self._open]
 
     def take(self, step: steps.Answered | steps.NotShown) -> list[steps.Output]:
         """Return the output for an answer, or for a request that no person will see.
@@ -83,6 +102,15 @@ def refusal(request: ev.RequestOpened, why: str) -> ev.RequestAnswer:
             return ev.QuestionAnswer(answers=None)
         case "elicitation" | "login":
             return ev.ElicitationAnswer(action="cancel")
+
+
+def unanswered(request: ev.RequestOpened) -> list[steps.Output]:
+    """Return the outputs for a request that has expired: its agent is not held up for ever."""
+    answer = refusal(request, NOBODY)
+    return [
+        steps.AnswerAgent(request=request.id, answer=answer, is_ours=True),
+        _withdrawn([request.id], NOBODY),
+    ]
 
 
 def _withdrawn(requests: Iterable[str], reason: str) -> steps.WithdrawRequests:

@@ -10,6 +10,7 @@ The entries of a transcript, each with its ``kind`` and the moment ``at``:
     ended        code, reason
     event        turn, event
     decided      request, answer, why
+    expired      request
     interrupt    turn, by
     closed       by
 

@@ -26,12 +26,13 @@ LIMIT_S = 300.0
 class Settings:
     """``session`` is the id; ``name`` returns its current handle.
 
-    ``max_runtime_s`` limits one turn; None: no limit. ``budget_usd`` is the cost at which no
-    further turn opens. ``note_cost`` counts a cost for the session's tree at a moment;
-    ``refuse_work`` returns why the tree may not begin a turn at a moment, None if it may.
-    ``supervisor`` is the handle that is warned of the budget. ``login`` is the order by which a
-    person logs in to the agent. ``reopened`` counts how often a person opened the session again
-    after a close; ``forked_from`` is the session whose conversation it copied.
+    ``max_runtime_s`` limits one turn, ``answer_within_s`` the wait for the answer to a request;
+    None: no limit. ``budget_usd`` is the cost at which no further turn opens. ``note_cost`` counts
+    a cost for the session's tree at a moment; ``refuse_work`` returns why the tree may not begin a
+    turn at a moment, None if it may. ``supervisor`` is the handle that is warned of the budget.
+    ``login`` is the order by which a person logs in to the agent. ``reopened`` counts how often a
+    person opened the session again after a close; ``forked_from`` is the session whose conversation
+    it copied.
     ``permission`` and ``model`` are shown only: the driver and the policy have theirs.
     """
 
@@ -39,6 +40,7 @@ class Settings:
     policy: Policy
     name: Callable[[], str]
     max_runtime_s: float | None = None
+    answer_within_s: float | None = None
     budget_usd: float | None = None
     supervisor: str = "human"
     note_cost: Callable[[float, float], None] = lambda usd, now: None

@@ -88,6 +88,8 @@ def _text(kind: str, fields: Mapping[str, Any], event: Mapping[str, Any]) -> str
             return str(fields.get("reason", ""))
         case "decided" if not _is_allowed(fields):
             return f"✗ refused by the profile: {fields.get('why')}"
+        case "expired":
+            return "✗ nobody answered the request in time"
         case "closed" | "interrupt":
             return f"{kind} by {fields.get('by')}"
     return ""

@@ -9,7 +9,7 @@ import pytest
 from aegis.agents.drivers.harness import Capabilities
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.login import LOGIN
-from aegis.agents.sessions.open_requests import MAX_OPEN
+from aegis.agents.sessions.open_requests import MAX_OPEN, NOBODY
 from aegis.agents.sessions.past import Past
 from aegis.agents.sessions.rules import Session
 from aegis.agents.sessions.settings import LIMIT_S, START_AGAIN_S
@@ -623,3 +623,58 @@ def test_a_turn_of_several_messages_is_sent_if_one_of_them_is_not_withdrawn() ->
     case = Case().working().give(steps.Withdraw("m2", "group:g"))
     case.give(steps.Arrived((message(2), message(3)))).result()
     assert [each.text for each in case.of(steps.SendTurn)] == ["do 1", "do 2\n\ndo 3"]
+
+
+def test_a_request_waits_for_ever_unless_the_profile_limits_it() -> None:
+    case = Case().working().give(permission())
+    assert [each for each in case.of(steps.Wake) if each.timer == "answer"] == []
+    case.give(steps.Due("answer"), at=1e9)
+    assert case.of(steps.WithdrawRequests) == []
+
+
+def test_a_request_that_nobody_answers_in_time_is_refused_and_withdrawn() -> None:
+    case = Case(answer_within_s=60.0).working().give(permission("r1"), at=10.0)
+    case.give(permission("r2"), at=30.0)
+    assert wakes(case) == [60.0, 40.0]
+    case.give(steps.Due("answer"), at=70.0)
+    assert case.of(steps.AnswerAgent) == [
+        steps.AnswerAgent(
+            request="r1", answer=ev.PermissionAnswer(kind="deny", message=NOBODY), is_ours=True
+        )
+    ]
+    assert case.of(steps.WithdrawRequests) == [
+        steps.WithdrawRequests(requests=("r1",), reason=NOBODY)
+    ]
+    assert [each["request"] for each in case.kinds("expired")] == ["r1"]
+    assert wakes(case)[-1] == 20.0
+    assert case.session.requests.is_open("r2")
+
+
+def test_an_answer_after_the_expiry_does_not_act_and_says_so() -> None:
+    case = Case(answer_within_s=60.0).working().give(permission(), at=0.0)
+    case.give(steps.Due("answer"), at=60.0).give(steps.Answered(request="r1", answer=ALLOW))
+    assert len(case.of(steps.AnswerAgent)) == 1
+    assert case.of(steps.WithdrawRequests)[-1].reason == "the agent no longer waits for the answer"
+
+
+def test_a_request_that_was_answered_or_withdrawn_does_not_expire() -> None:
+    case = Case(answer_within_s=60.0).working().give(permission("r1"), at=0.0)
+    case.give(permission("r2"), at=0.0).give(steps.Answered(request="r1", answer=ALLOW), at=1.0)
+    case.give(steps.FromAgent(ev.RequestWithdrawn(id="r2", reason="over")), at=2.0)
+    case.give(steps.Due("answer"), at=60.0)
+    assert case.kinds("expired") == []
+    assert [each.answer for each in case.of(steps.AnswerAgent)] == [ALLOW]
+
+
+def test_a_request_of_the_next_process_with_the_same_id_has_its_own_time() -> None:
+    case = Case(answer_within_s=60.0).working().give(permission(), at=0.0)
+    case.give(steps.FromAgent(ev.RequestWithdrawn(id="r1", reason="over")), at=10.0)
+    case.give(permission(), at=50.0).give(steps.Due("answer"), at=60.0)
+    assert case.kinds("expired") == []
+    case.give(steps.Due("answer"), at=110.0)
+    assert len(case.kinds("expired")) == 1
+
+
+def wakes(case: Case) -> list[float]:
+    """Return the seconds of the timers for answers, in their order."""
+    return [each.after_s for each in case.of(steps.Wake) if each.timer == "answer"]
