@@ -19,12 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import trio
 
-from actors import Actor, ChildSpec, Ref, SupervisorSpec, open_system
+from actors import Actor, ChildSpec, Ref, Reply, Request, SupervisorSpec, open_system
 from aegis.daemon import resident_bytes
 from aegis.errors import NotFound
 from aegis.journal.appender import Appender
+from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
 from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent, SpawnWorker, TranscriptEntry
@@ -37,12 +39,31 @@ from aegis.queues.tasks import QueueSettings
 from tests.bench.table import Row, print_rows
 
 ROUNDS = 300
+SLOW_S = 0.0005
 PENDING = 10_000
 PAYLOAD = "Fix the failing test of the parser, and say what was wrong. " * 5
 
 SETTINGS = {
     "paused": QueueSettings(name="paused", agent="a", account="a", paused=True),
     "build": QueueSettings(name="build", agent="a", account="a"),
+}
+
+
+FIELDS: dict[str, object] = {
+    "id": "0" * 26,
+    "queue": "paused",
+    "sender": "human",
+    "callback": True,
+    **dict.fromkeys(("key", "not_before", "max_runtime_s", "worker", "started", "ended")),
+    **dict.fromkeys(("result", "error")),
+    "after": [],
+    **dict.fromkeys(("priority", "attempts", "dispatches", "idle_starts", "attempt"), 0),
+}
+"""The other fields of a stored task, so that the lone append is as long."""
+
+LINE: dict[str, object] = {
+    "kind": "enqueued",
+    "task": {"payload": PAYLOAD, "number": 1} | FIELDS,
 }
 
 
@@ -124,9 +145,10 @@ def entry(seq: int, kind: str, **fields: object) -> TranscriptEntry:
 
 @asynccontextmanager
 async def desk(
-    directory: Path, ended: list[float], spawned: list[float]
-) -> AsyncIterator[Ref[Any]]:
-    """Run a desk of queues on real files in ``directory``."""
+    directory: Path, ended: list[float], spawned: list[float], disk: OsDisk | None = None
+) -> AsyncIterator[tuple[Ref[Any], Ref[Any]]]:
+    """Run a desk of queues, and a bare actor, on real files in ``directory``."""
+    disk = disk or OsDisk()
     children = (
         ChildSpec.of("played", Played, ended=ended, spawned=spawned),
         ChildSpec.of(
@@ -134,12 +156,51 @@ async def desk(
             QueueDesk,
             directory=directory,
             settings=SETTINGS,
-            flusher=Flusher(),
+            flusher=Flusher(disk),
             rights=NoLimits(),
         ),
+        ChildSpec.of("bare", Bare, path=directory / "bare.jsonl", disk=disk),
     )
     async with open_system(SupervisorSpec(name="root", children=children)) as system:
-        yield system.ref("root/queues")
+        yield system.ref("root/queues"), system.ref("root/bare")
+
+
+class SlowDisk(OsDisk):
+    """The real disk with a sync of ``SLOW_S`` more, as that of a laptop or of a cloud."""
+
+    def fdatasync(self, fd: int) -> None:
+        super().fdatasync(fd)
+        time.sleep(SLOW_S)
+
+
+@attrs.frozen
+class Put(Request[None]):
+    """Append the line."""
+
+
+class Bare(Actor[Put]):
+    """An actor without rules: it appends the line of a task, and answers when it is synced."""
+
+    def __init__(self, *, path: Path, disk: OsDisk) -> None:
+        self._path, self._disk = path, disk
+        self._replies: list[Reply[None]] = []
+
+    async def setup(self) -> None:
+        self._appender = await Appender.open(self._path, Flusher(self._disk))
+        self._appender.start(self.context.start_soon)
+        self._appender.on_outcome = self._answer
+
+    async def teardown(self) -> None:
+        self._appender.close()
+
+    async def receive(self, message: Put) -> None:
+        self._replies.append(self.defer(message))
+        self._appender.append(encode_line(LINE))
+        self._appender.request_sync()
+
+    def _answer(self) -> None:
+        while self._replies:
+            self._replies.pop().send(None)
 
 
 async def enqueue(queues: Ref[Any], queue: str, number: int = 0) -> None:
@@ -176,28 +237,67 @@ def median_ms(figures: list[float]) -> float:
     return statistics.median(figures) * 1000
 
 
+async def append(appender: Appender) -> None:
+    await appender.wait_synced(appender.append(encode_line(LINE)))
+
+
+@asynccontextmanager
+async def lone_appender(directory: Path, disk: OsDisk) -> AsyncIterator[Appender]:
+    """Yield an appender without an actor."""
+    appender = await Appender.open(directory / "lone.jsonl", Flusher(disk))
+    async with trio.open_nursery() as nursery:
+        appender.start(nursery.start_soon)
+        yield appender
+        nursery.cancel_scope.cancel()
+    appender.close()
+
+
+async def on_a_slower_disk(directory: Path) -> list[Row]:
+    """One task at a time and one lone append, in turn, where a sync takes ``SLOW_S`` more."""
+    ours, lone, disk = list[float](), list[float](), SlowDisk()
+    async with (
+        desk(directory, [], [], disk) as (queues, _),
+        lone_appender(directory, disk) as appender,
+    ):
+        await enqueue(queues, "paused")
+        for _ in range(ROUNDS):
+            await timed(ours, partial(enqueue, queues, "paused"))
+            await timed(lone, partial(append, appender))
+    return [
+        (
+            "  where a lone append takes longer",
+            median_ms(ours) / median_ms(lone),
+            f"ratio of medians, {median_ms(lone):.2f} ms, goal ≤ 1.3",
+        )
+    ]
+
+
+async def timed(figures: list[float], act: Callable[[], Awaitable[object]]) -> None:
+    begin = time.perf_counter()
+    await act()
+    figures.append(time.perf_counter() - begin)
+
+
 async def enqueues(directory: Path) -> list[Row]:
-    """One task at a time; the three kinds in turn, so that all meet the same machine."""
-    ours: list[float] = []
-    lone: list[float] = []
-    sqlite: list[float] = []
-    dequeue: list[float] = []
+    """One task at a time; the kinds in turn, so that all meet the same machine."""
+    ours, lone, bare = list[float](), list[float](), list[float]()
+    sqlite, dequeue = list[float](), list[float]()
     database = sqlite_queue(directory / "sqlite")
     other, huey, taken = huey_queue(directory / "huey"), list[float](), list[float]()
-    line = encode_line({"kind": "enqueued", "task": {"payload": PAYLOAD, "number": 1} | FIELDS})
-    appender = await Appender.open(directory / "lone.jsonl", Flusher())
-    async with desk(directory / "one", [], []) as queues, trio.open_nursery() as nursery:
-        appender.start(nursery.start_soon)
+    disk, place = OsDisk(), directory / "one"
+    async with desk(place, [], [], disk) as (queues, actor), lone_appender(place, disk) as appender:
         await enqueue(queues, "paused")
-
-        async def append() -> None:
-            await appender.wait_synced(appender.append(line))
 
         async def insert() -> None:
             database.execute("INSERT INTO tasks (state, payload) VALUES (0, ?)", (PAYLOAD,))
 
         kinds: list[tuple[list[float], Callable[[], Awaitable[object]]]]
-        kinds = [(lone, append), (ours, partial(enqueue, queues, "paused")), (sqlite, insert)]
+        kinds = [
+            (lone, partial(append, appender)),
+            (bare, partial(actor.ask, Put())),
+            (ours, partial(enqueue, queues, "paused")),
+            (sqlite, insert),
+        ]
         if other is not None:
             work = other.task()(str)
 
@@ -209,9 +309,7 @@ async def enqueues(directory: Path) -> list[Row]:
             # In any order: a sync takes longer or shorter after that of another file.
             random.shuffle(kinds)
             for figures, act in kinds:
-                begin = time.perf_counter()
-                await act()
-                figures.append(time.perf_counter() - begin)
+                await timed(figures, act)
         for _ in range(ROUNDS):
             begin = time.perf_counter()
             sqlite_dequeue(database)
@@ -220,8 +318,6 @@ async def enqueues(directory: Path) -> list[Row]:
                 begin = time.perf_counter()
                 assert other.dequeue() is not None
                 taken.append(time.perf_counter() - begin)
-        nursery.cancel_scope.cancel()
-    appender.close()
     database.close()
     return [
         (
@@ -230,6 +326,13 @@ async def enqueues(directory: Path) -> list[Row]:
             "ratio of medians, goal ≤ 1.3",
         ),
         ("  a task acknowledged, ms", median_ms(ours), "median"),
+        ("  a lone append, ms", median_ms(lone), "median"),
+        (
+            "  an actor without rules that appends / a lone append",
+            median_ms(bare) / median_ms(lone),
+            "ratio of medians: the least that an actor takes",
+        ),
+        *(await on_a_slower_disk(directory / "slow")),
         (
             "a task acknowledged / an insert into SQLite, FULL",
             median_ms(ours) / median_ms(sqlite),
@@ -256,24 +359,11 @@ def of_huey(ours: list[float], huey: list[float], taken: list[float]) -> list[Ro
     ]
 
 
-FIELDS: dict[str, object] = {
-    "id": "0" * 26,
-    "queue": "paused",
-    "sender": "human",
-    "callback": True,
-    **dict.fromkeys(("key", "not_before", "max_runtime_s", "worker", "started", "ended")),
-    **dict.fromkeys(("result", "error")),
-    "after": [],
-    **dict.fromkeys(("priority", "attempts", "dispatches", "idle_starts", "attempt"), 0),
-}
-"""The other fields of a stored task, so that the lone append is as long."""
-
-
 async def dispatches(directory: Path) -> list[Row]:
     """From the end of a worker's turn to the spawn of the next worker."""
     ended: list[float] = []
     spawned: list[float] = []
-    async with desk(directory / "dispatch", ended, spawned) as queues:
+    async with desk(directory / "dispatch", ended, spawned) as (queues, _):
         for _ in range(ROUNDS):
             await enqueue(queues, "build")
         await queues.ask(Delegate(queue="build", payload=PAYLOAD, timeout=600), timeout=600)
@@ -292,14 +382,14 @@ def resident_mb() -> float:
 async def pending(directory: Path) -> list[Row]:
     """Many pending tasks: memory, and the time until a restarted desk answers."""
     before = resident_mb()
-    async with desk(directory / "many", [], []) as queues:
+    async with desk(directory / "many", [], []) as (queues, _):
         for number in range(0, PENDING, 100):
             async with trio.open_nursery() as nursery:
                 for each in range(number, number + 100):
                     nursery.start_soon(enqueue, queues, "paused", each)
         grown = resident_mb() - before
     begin = time.perf_counter()
-    async with desk(directory / "many", [], []) as queues:
+    async with desk(directory / "many", [], []) as (queues, _):
         found = {each.queue: each for each in (await queues.ask(ListQueues(), timeout=60)).result}
         took = time.perf_counter() - begin
     assert found["paused"].pending == PENDING
@@ -313,6 +403,8 @@ async def measured() -> list[Row]:
     """All rows."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
+        for each in ("one", "slow"):
+            (directory / each).mkdir()
         rows = [*(await enqueues(directory)), *(await dispatches(directory))]
         return [*rows, *(await pending(directory))]
 
