@@ -167,7 +167,7 @@ def git(team: Team, *words: str) -> str:
 def test_a_kill_in_the_middle_of_a_task_begins_the_task_again_and_nothing_else(team: Team) -> None:
     """The worker has written nothing yet: the first attempt waits for its model."""
     team.model.teach({**BOOK, CHANGELOG: f"WAIT 600\n{BOOK[CHANGELOG]}"})
-    id_ = team.call("run_workflow", name="release", kwargs={"version": "1.2"})["workflow_id"]
+    id_ = run(team)
     until(lambda: asked(team, CHANGELOG) == {"claude": 1}, "the second worker asks its model")
     team.daemon.kill()
     team.model.teach(BOOK)
@@ -179,6 +179,51 @@ def test_a_kill_in_the_middle_of_a_task_begins_the_task_again_and_nothing_else(t
     assert status(team, id_)["status"] == "completed"
     assert asked(team, CHANGELOG) == {"claude": 2}
     check_done_once(team, attempts=2)
+
+
+def test_a_kill_while_the_reviewers_vote_costs_their_votes_and_holds_the_release(
+    team: Team,
+) -> None:
+    team.model.teach({**BOOK, REVIEW: f"WAIT 600\n{BOOK[REVIEW]}"})
+    id_ = run(team)
+    until(lambda: asked(team, REVIEW) == {"claude": 1, "gemini": 1}, "both reviewers are asked")
+    team.daemon.kill()
+    team.model.teach(BOOK)
+    team.daemon.start("--port", "0", "--trust")
+    until(lambda: status(team, id_)["ended"], "the workflow has ended")
+    assert status(team, id_)["status"] == "completed"
+    assert "held back" in status(team, id_)["result"]
+    assert asked(team, REVIEW) == {"claude": 1, "gemini": 1}  # no turn was sent again
+    assert git(team, "tag") == ""
+    until(lambda: team.call("list_sessions")["result"] == [], "all sessions are closed")
+
+
+def test_a_kill_in_the_step_leaves_it_interrupted_until_a_person_has_looked(team: Team) -> None:
+    """A hook of the repository holds the commit, so the kill is in the middle of the step."""
+    hook = team.daemon.root / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\n: >holding\nwhile [ ! -e go ]; do sleep 0.1; done\n")
+    hook.chmod(0o755)
+    id_ = run(team)
+    until(lambda: questions(team) != [], "the workflow asks")
+    team.daemon.cli("request", "answer", questions(team)[0]["id"], "allow", "--set", "Tag 1.2?=yes")
+    until(lambda: (team.daemon.root / "holding").exists(), "the step has begun")
+    team.daemon.kill()
+    team.daemon.start("--port", "0", "--trust")
+    until(lambda: status(team, id_)["ended"], "the workflow has ended")
+    assert status(team, id_)["status"] == "failed"
+    assert "StepInterrupted" in status(team, id_)["error"]
+    assert git(team, "tag") == ""
+    # The person sees that there is no tag, and has the workflow continue at the step.
+    (team.daemon.root / "go").touch()
+    team.daemon.cli("workflow", "resume", id_)
+    until(lambda: status(team, id_)["status"] == "completed", "it is completed")
+    assert git(team, "tag").split() == ["v1.2"]
+    assert asked(team, REVIEW) == {"claude": 1, "gemini": 1}
+
+
+def run(team: Team) -> str:
+    id_: str = team.call("run_workflow", name="release", kwargs={"version": "1.2"})["workflow_id"]
+    return id_
 
 
 def questions(team: Team) -> list[Json]:

@@ -28,8 +28,8 @@ async def release(engine, *, version: str):
         output_format="One word: 'release' or 'hold'.",
         reducer="majority_vote",
     )
-    if votes.reduced.strip().lower() != "release":
-        return f"{version} is held back: {votes.replies}"
+    if (votes.reduced or "").strip().lower() != "release":
+        return f"{version} is held back: {votes.replies}, {votes.missing}"
 
     await shell(engine, "aegis-actors", "canvas", "open", "release", "release.md")
     tests, changelog = TESTS.format(version=version), CHANGELOG.format(version=version)
