@@ -6,6 +6,7 @@
 - ``feeds``    the streams that keep the model up to date.
 - ``model``    pure state: what is shown, without widgets.
 - ``widgets``  widgets that draw lines; ``panes`` and ``dialogs`` are made of them.
+- ``held_keys`` keys typed ahead, until they can act.
 - ``raw_keys`` keystrokes as the own terminal sent them, past Textual's parser.
 
 It knows the protocol and the client only, and needs the extra ``tui``. Text of programs and agents

@@ -36,6 +36,9 @@ TICK_S = 1.0
 FIRST_TABS = 9
 """Tabs that are opened at the start, for agents and terminals."""
 
+LISTED_S = 5.0
+"""Seconds that keys wait for the daemon's first lists; then they act as they can."""
+
 
 class AegisApp(TabbedApp):
     """The interface of the daemon at ``root``, under ``handle``.
@@ -69,10 +72,12 @@ class AegisApp(TabbedApp):
         self._listed: set[str] = set()
         self.link = LateLink(root, handle, link_type, loaded)
         self._linked: asyncio.Task[None] | None = None
+        self._unlisted = self.hold_keys()
 
     async def on_mount(self) -> None:
         await self.show_tab(WELCOME)
         self.set_interval(TICK_S, self._tick)
+        self.set_timer(LISTED_S, lambda: self.release_keys(self._unlisted))
         self.call_after_refresh(self._connect)
 
     def _connect(self) -> None:
@@ -110,6 +115,7 @@ class AegisApp(TabbedApp):
         for key in keys:
             if len(self.tabs.keys) < FIRST_TABS:
                 self.tabs.add(key)
+        self.release_keys(self._unlisted)
 
     def _requests_changed(self, key: str, change: Change) -> None:
         if change is Change.ASKS:

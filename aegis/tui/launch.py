@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 
+from aegis.tui.window import OwnTerminal, colors_of
+
 
 def run_tui(root: str, handle: str | None) -> int:
     """Run the interface of the daemon at ``root``; return the exit code."""
@@ -15,15 +17,16 @@ def run_tui(root: str, handle: str | None) -> int:
         # Textual would prefer them to the size of the window.
         os.environ.pop(name, None)
     gc.disable()  # imports make many objects and hardly any garbage
-    from aegis.tui import raw_keys
-    from aegis.tui.app import AegisApp
-    from aegis.tui.theme import theme_for
-    from aegis.tui.window import ask_background, colors_of
+    with OwnTerminal() as terminal:
+        from aegis.tui import raw_keys
+        from aegis.tui.app import AegisApp
+        from aegis.tui.theme import theme_for
 
-    raw_keys.install()
-    theme = theme_for(ask_background(), colors_of(dict(os.environ)))
-    app = AegisApp(root, handle, theme=theme, loaded=_freeze_imports)
-    app.run()
+        background, typed = terminal.answer()
+        raw_keys.install(typed)
+        theme = theme_for(background, colors_of(dict(os.environ)))
+        app = AegisApp(root, handle, theme=theme, loaded=_freeze_imports)
+        app.run()
     return app.return_code or 0
 
 

@@ -41,7 +41,7 @@ _OURS = re.compile(
 _BEGUN = re.compile(r"\x1b(?:\[(?:<?\??[\d;:$-]*)?)?\Z")
 """The beginning of a sequence that the next read completes."""
 
-_NUMBERED = re.compile(r"\x1b([1-9])")
+_NUMBERED = re.compile(r"(\x1b[1-9])")
 
 TOGGLES = ("\x0b", "\x1b[107;5u")
 """Ctrl-K, as terminals send it."""
@@ -173,7 +173,15 @@ class RawMode:
 class RawParser(XTermParser):
     """Textual's parser, which keys pass by in raw mode."""
 
+    typed_ahead = ""
+    """Keys that were read from the own terminal before the driver reads."""
+
+    def tick(self) -> Iterable[Message]:
+        yield from self._typed_ahead()
+        yield from super().tick()
+
     def feed(self, data: str) -> Iterable[Message]:
+        yield from self._typed_ahead()
         if not data:
             yield from super().feed(data)
             return
@@ -188,13 +196,28 @@ class RawParser(XTermParser):
                 yield RawKeys(text.encode(errors="surrogatepass"))
             elif kind == "paste" and RawMode.is_on:
                 yield RawPaste(text)
-            elif found := _NUMBERED.fullmatch(text):
-                # Textual takes it for a character of one kind of keyboard.
-                yield events.Key(f"alt+{found[1]}", None)
+            elif kind == "paste":
+                yield from super().feed(f"{_PASTE}{text}{_PASTE_END}")
             else:
-                yield from super().feed(f"{_PASTE}{text}{_PASTE_END}" if kind == "paste" else text)
+                yield from self._keys(text)
+
+    def _typed_ahead(self) -> Iterator[Message]:
+        text, RawParser.typed_ahead = RawParser.typed_ahead, ""
+        if text:
+            yield from self.feed(text)
+
+    def _keys(self, text: str) -> Iterator[Message]:
+        for part in _NUMBERED.split(text):
+            if _NUMBERED.fullmatch(part):
+                # Textual takes it for a character of one kind of keyboard.
+                yield events.Key(f"alt+{part[1]}", None)
+            elif part:
+                # Enter that was pressed before the own terminal was switched is a newline, and
+                # Ctrl-J enters a line in shells too.
+                yield from super().feed(part.replace("\n", "\r"))
 
 
-def install() -> None:
-    """Have Textual's driver read with ``RawParser``."""
+def install(typed_ahead: str = "") -> None:
+    """Have Textual's driver read with ``RawParser``, after the keys that were typed ahead."""
+    RawParser.typed_ahead = typed_ahead
     linux_driver.XTermParser = RawParser  # type: ignore[attr-defined]

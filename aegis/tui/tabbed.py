@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from importlib import import_module
+from typing import Any
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.containers import Horizontal
+from textual.events import Event, Key
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
+from aegis.tui.dialogs.asking import Dialog
+from aegis.tui.held_keys import Hold, PatientApp
 from aegis.tui.link_later import LateLink
 from aegis.tui.model.rail import rail_rows
 from aegis.tui.model.tabs import Tabs
@@ -47,7 +51,7 @@ They need the protocol, which is imported after the first frame.
 """
 
 
-class TabbedApp(App[None]):
+class TabbedApp(PatientApp):
     """An app with a bar of tabs, a rail, and a pane for each tab."""
 
     CSS = """
@@ -155,9 +159,15 @@ class TabbedApp(App[None]):
     def open_tab(self, key: str, *, shows: bool = True) -> None:
         """Open the tab with this key; it is shown, or stays behind the one that is."""
         if shows:
-            self.call_later(self.show_tab, key)
+            self.call_later(self._show_held, key, self.hold_keys())
         elif self.tabs.add(key):
             self.draw_soon()
+
+    async def _show_held(self, key: str, hold: Hold) -> None:
+        try:
+            await self.show_tab(key)
+        finally:
+            self.release_keys(hold)
 
     async def show_tab(self, key: str) -> None:
         before = self.active
@@ -284,14 +294,32 @@ class TabbedApp(App[None]):
         if pane is not None:
             pane.paste(message.text)
 
+    async def act_on(self, event: Event) -> None:
+        pane = self._takes_keys() if RawMode.is_on else None
+        if pane is not None and isinstance(event, Key) and event.character:
+            # It was pressed before raw mode began: Textual has parsed it.
+            pane.type_raw(event.character.encode(errors="surrogatepass"))
+        else:
+            await super().act_on(event)
+
     def push_screen(self, *arguments: object, **named: object) -> object:  # type: ignore[override]
         # Keys belong to the dialog.
         if self.active is not None:
             self._leave_raw(self.active)
         RawMode.may_begin = False
+        if isinstance(arguments[0], Dialog):
+            arguments[0].hold = self.hold_keys()
         return super().push_screen(*arguments, **named)  # type: ignore[call-overload]
 
+    def on_dialog_shown(self, message: Dialog.Shown) -> None:
+        self._release_of(message.dialog)
+
+    def _release_of(self, screen: Screen[Any]) -> None:
+        if isinstance(screen, Dialog) and screen.hold is not None:
+            self.release_keys(screen.hold)
+
     def pop_screen(self) -> object:  # type: ignore[override]
+        self._release_of(self.screen)  # it may be closed before it is shown
         popped = super().pop_screen()
         self._may_be_raw()
         return popped

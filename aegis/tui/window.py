@@ -1,4 +1,4 @@
-"""Questions to the own terminal before the app runs: the colour of its background."""
+"""The own terminal before the app runs: the colour of its background, and keys typed ahead."""
 
 from __future__ import annotations
 
@@ -9,47 +9,82 @@ import sys
 import termios
 import time
 import tty
+from contextlib import suppress
+from typing import Any, Self
 
 ANSWER_S = 0.25
 """Seconds to wait for a terminal that answers nothing."""
 
-MAX_ANSWER_BYTES = 256
+READ_BYTES = 4_096
+MAX_READ_BYTES = 64 * 1024
 
 _ASK = b"\x1b]11;?\x1b\\\x1b[c"
 """The background, and then what every terminal answers: so a missing answer is known at once."""
 
 _BACKGROUND = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+)")
 _ATTRIBUTES = re.compile(rb"\x1b\[\?[\d;]*c")
+_ANSWERS = re.compile(rb"\x1b\]11;[^\x07\x1b]*(?:\x07|\x1b\\)|" + _ATTRIBUTES.pattern)
+
+Color = tuple[int, int, int]
 
 
-def ask_background() -> tuple[int, int, int] | None:
-    """Return the colour behind the text, each part 0 to 255; None if it is not known."""
-    keys, screen = sys.__stdin__.fileno(), sys.__stderr__.fileno()  # type: ignore[union-attr]
-    try:
-        before = termios.tcgetattr(keys)
-    except termios.error:
-        return None
-    try:
-        tty.setcbreak(keys, termios.TCSANOW)
-        os.write(screen, _ASK)
-        return background_of(_read_answer(keys))
-    except OSError:
-        return None
-    finally:
-        termios.tcsetattr(keys, termios.TCSANOW, before)
+class OwnTerminal:
+    """The own terminal until the app runs, as a context: it neither edits nor echoes keys.
+
+    It is asked at the beginning, so that its answer is there when the imports are done.
+    """
+
+    def __init__(self) -> None:
+        self._keys = sys.__stdin__.fileno()  # type: ignore[union-attr]
+        self._screen = sys.__stderr__.fileno()  # type: ignore[union-attr]
+        self._before: list[Any] | None = None
+        self._asked_at = 0.0
+
+    def __enter__(self) -> Self:
+        try:
+            self._before = termios.tcgetattr(self._keys)
+            tty.setcbreak(self._keys, termios.TCSANOW)
+            os.write(self._screen, _ASK)
+        except (termios.error, OSError):
+            return self
+        self._asked_at = time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            with suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(self._keys, termios.TCSANOW, self._before)
+
+    def answer(self) -> tuple[Color | None, str]:
+        """Return the background and the keys that were typed ahead.
+
+        The background has parts of 0 to 255, and is None if it is not known.
+        """
+        read = self._read() if self._asked_at else b""
+        return background_of(read), typed_of(read)
+
+    def _read(self) -> bytes:
+        read, deadline = b"", self._asked_at + ANSWER_S
+        while not _ATTRIBUTES.search(read) and len(read) < MAX_READ_BYTES:
+            left_s = max(0.0, deadline - time.monotonic())
+            if not select.select([self._keys], [], [], left_s)[0]:
+                break
+            try:
+                more = os.read(self._keys, READ_BYTES)
+            except OSError:
+                break
+            if not more:
+                break
+            read += more
+        return read
 
 
-def _read_answer(keys: int) -> bytes:
-    answer, deadline = b"", time.monotonic() + ANSWER_S
-    while not _ATTRIBUTES.search(answer) and len(answer) < MAX_ANSWER_BYTES:
-        left_s = deadline - time.monotonic()
-        if left_s <= 0 or not select.select([keys], [], [], left_s)[0]:
-            break
-        answer += os.read(keys, MAX_ANSWER_BYTES)
-    return answer
+def typed_of(read: bytes) -> str:
+    """Return what is no answer of the terminal: keys."""
+    return _ANSWERS.sub(b"", read).decode(errors="replace")
 
 
-def background_of(answer: bytes) -> tuple[int, int, int] | None:
+def background_of(answer: bytes) -> Color | None:
     """Return the colour in a terminal's answer."""
     found = _BACKGROUND.search(answer)
     if found is None:

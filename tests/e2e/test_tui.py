@@ -177,6 +177,14 @@ def test_escape_interrupts_the_turn_of_an_agent(window: Tmux, team: Team) -> Non
     window.shows("turn 2 completed")
 
 
+def test_a_command_typed_ahead_of_the_interface_runs(team: Team, tmp_path: Path) -> None:
+    team.daemon.terminal("build")
+    with interface(team.daemon, tmp_path / "tmux") as window:
+        window.press("M-1")  # before Python has started
+        run(window, "echo ear''ly")
+        window.shows("▎ early", "↳ exit 0")
+
+
 def test_a_daemon_that_is_killed_and_starts_again_is_shown_again(window: Tmux, team: Team) -> None:
     open_terminal(window, "build")
     run(window, "echo be''fore")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
+
+from aegis.tui.held_keys import Hold
 
 DIALOG_CSS = """
 {name} {{ align: center middle; background: $background 60%; }}
@@ -32,7 +35,21 @@ class Dialog(ModalScreen[T]):
     shows_requests = False
     """Whether it shows the open requests."""
 
+    hold: Hold | None = None
+    """The hold of the keys that are pressed before the dialog takes them."""
+
     _is_closed = False
+
+    class Shown(Message):
+        """The dialog is there, and has given the focus to one of its widgets."""
+
+        def __init__(self, dialog: Dialog[Any]) -> None:
+            super().__init__()
+            self.dialog = dialog
+
+    def on_mount(self) -> None:
+        # Textual calls the methods of this name of all classes, the one of the dialog itself first.
+        self.post_message(self.Shown(self))
 
     def refresh_requests(self) -> None:
         """Take that the open requests changed."""

@@ -158,7 +158,9 @@ class ConversationPane(Pane):
     def interrupt(self) -> bool:
         """Interrupt the turn; return whether there is one."""
         info = self.desk.world.agents.get(self.id_)
-        if info is None or info.state not in ("working", "blocked"):
+        # The two streams have no common order: the turn may be shown before the state has changed.
+        has_turn = self.conversation.turn_began is not None
+        if info is None or not (has_turn or info.state in ("working", "blocked", "starting")):
             return False
         handle = info.handle
 

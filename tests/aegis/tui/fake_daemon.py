@@ -99,6 +99,8 @@ class FakeDaemon:
         self.groups = Feed()
         self.runs = WorkflowList(result=[], workflows=[], problems=[])
         self.called: list[tuple[str, Any]] = []
+        self.is_reached = trio.Event()
+        self.is_reached.set()
         self.event_feed, self.agent_feed, self.request_feed = Feed(), Feed(), Feed()
         self.client = self._client()
 
@@ -276,6 +278,7 @@ def link_to(daemon: FakeDaemon) -> type[DaemonLink]:
 
     class FakeLink(DaemonLink):
         async def _serve(self) -> None:
+            await daemon.is_reached.wait()
             self._client = daemon.client
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery

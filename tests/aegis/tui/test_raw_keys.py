@@ -21,6 +21,7 @@ from aegis.tui.raw_keys import (
     RawParser,
     RawPaste,
     RawSwitched,
+    install,
 )
 
 MOUSE = "\x1b[<0;10;5M"
@@ -138,3 +139,22 @@ def test_alt_and_a_digit_is_a_key_of_tabs() -> None:
     [message] = RawParser().feed("\x1b3")
     assert isinstance(message, events.Key)
     assert message.key == "alt+3"
+
+
+def test_alt_and_a_digit_between_other_keys_of_one_read_is_a_key_of_tabs() -> None:
+    messages = [*RawParser().feed("a\x1b3ls\n\x1b[1;3D")]
+    assert [each.key for each in messages if isinstance(each, events.Key)] == [
+        *("a", "alt+3", "l", "s", "enter", "alt+left")
+    ]
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["with a read", "without a read"])
+def test_keys_typed_ahead_come_before_all_others(
+    monkeypatch: pytest.MonkeyPatch, reads: bool
+) -> None:
+    monkeypatch.setattr("textual.drivers.linux_driver.XTermParser", RawParser)  # put back later
+    install("\x1b2x")
+    parser = RawParser()
+    messages = [*(parser.feed("y") if reads else parser.tick()), *parser.feed("z")]
+    wanted = ["alt+2", "x", *("y" * reads), "z"]
+    assert [each.key for each in messages if isinstance(each, events.Key)] == wanted

@@ -7,9 +7,20 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+import trio
+from textual import events
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from aegis.tui import app as app_module
+from aegis.tui.dialogs.asking import AskLine
+from aegis.tui.held_keys import MAX_HELD
 from aegis.tui.link_later import MAX_EARLY
+from aegis.tui.raw_keys import RawMode
+from aegis.tui.window import background_of, typed_of
 from tests.aegis.tui.fake_daemon import FakeDaemon, link_to, until
-from tests.aegis.tui.test_app import StillApp
+from tests.aegis.tui.test_app import StillApp, shop
 
 HEAVY = ("trio", "cattrs", "aegis.client", "aegis.protocol", "aegis.tui.panes.terminal")
 
@@ -58,3 +69,125 @@ def test_an_app_that_ends_before_the_link_is_loaded_ends() -> None:
             await app.action_quit()
 
     asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def unreached() -> FakeDaemon:
+    """A daemon with an agent and a terminal, to which there is no connection yet."""
+    daemon = shop()
+    daemon.is_reached = trio.Event()
+    return daemon
+
+
+def press_early(daemon: FakeDaemon, *keys: str) -> StillApp:
+    """Press keys before there is a connection, and wait until they have acted."""
+    app = StillApp("/nowhere", None, link_type=link_to(daemon))
+
+    async def run() -> None:
+        async with app.run_test() as pilot:
+            try:
+                await pilot.press(*keys)
+                assert (daemon.called, app.tabs.active) == ([], "view:welcome")
+                daemon.is_reached.set()
+                await until(lambda: not app.holds_keys, "the keys have acted")
+                await pilot.pause()
+            finally:
+                await app.link.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+    return app
+
+
+@pytest.fixture(autouse=True)
+def plain_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RawMode, "is_on", False)
+    monkeypatch.setattr(RawMode, "may_begin", False)
+
+
+def test_keys_pressed_before_the_connection_act_once_it_is_there() -> None:
+    daemon = unreached()
+    app = press_early(daemon, "alt+1", "escape")
+    assert app.tabs.active == "agent:id-ann"
+    assert daemon.called == [("interrupt", "ann")]
+
+
+def test_a_command_typed_ahead_runs_on_the_terminal_that_was_chosen_before_it() -> None:
+    daemon = unreached()
+    press_early(daemon, "alt+2", *"make", "enter")
+    assert daemon.called == [("run", ("build", "make"))]
+
+
+def test_a_name_typed_ahead_is_that_of_the_dialog() -> None:
+    daemon = unreached()
+    press_early(daemon, "ctrl+e", *"logs", "enter")
+    assert daemon.called == [("spawn", "logs")]
+
+
+def test_keys_typed_ahead_into_raw_mode_go_to_the_program() -> None:
+    daemon = unreached()
+    app = press_early(daemon, "alt+2", "ctrl+k", "v", "i")
+    assert RawMode.is_on
+    assert app.tabs.active == "term:build"
+    assert daemon.output["build"].typed == b"vi"
+
+
+def test_ctrl_q_leaves_although_other_keys_wait() -> None:
+    async def run() -> None:
+        app = StillApp("/nowhere", None, link_type=link_to(unreached()))
+        async with app.run_test() as pilot:
+            await pilot.press("alt+1", "ctrl+q")
+        assert not app.is_running
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_without_a_daemon_keys_wait_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_module, "LISTED_S", 0.05)
+
+    async def run() -> None:
+        app = StillApp("/nowhere", None, link_type=link_to(unreached()))
+        async with app.run_test() as pilot:
+            try:
+                await pilot.press("ctrl+e", "x")
+                await until(lambda: isinstance(app.screen, AskLine), "the dialog opens")
+                await until(lambda: app.screen.query_one(Input).value == "x", "the key is in it")
+            finally:
+                await app.link.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_no_more_keys_wait_than_the_bound() -> None:
+    daemon, kept = unreached(), MAX_HELD - len(("alt+2",))
+
+    async def run() -> None:
+        app = StillApp("/nowhere", None, link_type=link_to(daemon))
+        bells: list[None] = []
+        app.bell = lambda: bells.append(None)  # type: ignore[method-assign]
+        async with app.run_test() as pilot:
+            try:
+                await app.on_event(events.Key("alt+2", None))
+                for _ in range(kept + 3):
+                    await app.on_event(events.Key("x", "x"))
+                assert len(bells) == 3
+                daemon.is_reached.set()
+                await until(lambda: not app.holds_keys, "the keys have acted")
+                line = await typed_line(app, pilot)
+                assert line == "x" * kept
+            finally:
+                await app.link.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+async def typed_line(app: StillApp, pilot: Pilot[None]) -> str:
+    """What is in the input of the active tab."""
+    await pilot.pause()
+    assert app.active is not None
+    return app.active.query_one(Input).value
+
+
+def test_keys_between_the_answers_of_the_own_terminal_are_kept() -> None:
+    read = b"ab\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\\x1b1\x1b[?64;1;9cls\n"
+    assert background_of(read) == (30, 30, 46)
+    assert typed_of(read) == "ab\x1b1ls\n"
+    assert typed_of(b"") == ""

@@ -1,0 +1,68 @@
+"""Keys that were pressed too early: they are kept in order, and carried out once they can act.
+
+A person types ahead: Alt-1 before the daemon's list has arrived, a command before its tab is shown.
+Each key would act on what has the focus at that moment, and be lost.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from textual.app import App
+from textual.events import Event, Key, Paste
+
+MAX_HELD = 1_024
+"""Keys and pastes that are kept; more are dropped with a remark."""
+
+NEVER_HELD = "ctrl+q"
+"""The way out: it works at once."""
+
+
+class Hold:
+    """A reason to keep keys, from its creation until ``PatientApp.release``."""
+
+
+class PatientApp(App[None]):
+    """An app whose keys wait while there is a ``Hold``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._holds: set[Hold] = set()
+        self._held: deque[Event] = deque()
+
+    def hold_keys(self) -> Hold:
+        """Keep keys until the hold is released."""
+        hold = Hold()
+        self._holds.add(hold)
+        return hold
+
+    def release_keys(self, hold: Hold) -> None:
+        """End a hold; after the last one the kept keys are carried out. Idempotent."""
+        self._holds.discard(hold)
+        if self._held and not self._holds:
+            # Behind the callbacks that give the focus to what has just been opened.
+            self.call_later(self._carry_out)
+
+    @property
+    def holds_keys(self) -> bool:
+        """Whether a key that is pressed now would wait."""
+        return bool(self._holds or self._held)
+
+    async def _carry_out(self) -> None:
+        while self._held and not self._holds:  # one of them may open something, and hold the rest
+            await self.act_on(self._held.popleft())
+
+    async def on_event(self, event: Event) -> None:
+        is_typed = isinstance(event, Key | Paste) and not event.is_forwarded
+        if not is_typed or (isinstance(event, Key) and event.key == NEVER_HELD):
+            await super().on_event(event)
+        elif not self.holds_keys:
+            await self.act_on(event)
+        elif len(self._held) < MAX_HELD:
+            self._held.append(event)
+        else:
+            self.bell()
+
+    async def act_on(self, event: Event) -> None:
+        """Carry out a key or a paste."""
+        await super().on_event(event)
