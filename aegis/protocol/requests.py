@@ -88,6 +88,12 @@ class RequestInfo:
     no_session_scope: bool = False
 
 
+def options_to_name(request: RequestInfo, kind: OptionKind) -> list[Choice]:
+    """Return the options of a kind if there are several: an answer must name one of them."""
+    alike = {each.id: each for each in request.options if each.kind == kind}
+    return [*alike.values()] if len(alike) > 1 else []
+
+
 @attrs.frozen(kw_only=True)
 class RequestList:
     """``requests``, the oldest first; ``more``: others were left out because of a limit."""

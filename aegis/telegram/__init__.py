@@ -4,6 +4,7 @@
 - ``updates``   what a person did, read from an update of the Bot API. Pure.
 - ``orders``    what is meant by it. Pure.
 - ``buttons``   the data of buttons, which nobody can forge. Pure.
+- ``decisions`` the buttons of a request. Pure.
 - ``texts``     what is written into the chat. Pure.
 - ``ledger``    the durable state, as lines. Pure; ``store`` writes them.
 - ``waiting``   what waits to be sent. Pure.

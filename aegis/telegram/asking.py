@@ -20,6 +20,7 @@ from aegis.protocol.requests import (
 )
 from aegis.telegram.buttons import Choice, Pressed, button_data, read_button
 from aegis.telegram.chat import Button, Chat
+from aegis.telegram.decisions import command_of, decisions_of
 from aegis.telegram.forms import (
     Draft,
     Step,
@@ -45,12 +46,6 @@ AGAIN_S = 1.0
 NOT_VALID = "This button is not valid any more."
 CLOSED = "this request was settled"
 NO_QUESTION = "press one of its buttons: a reply answers a question only"
-
-LABELS: dict[Choice, str] = {
-    "once": "Allow once",
-    "session": "Allow for the session",
-    "deny": "Deny",
-}
 
 Change = Callable[[Draft, tuple[Step, ...]], Draft]
 
@@ -159,13 +154,17 @@ class Asking:
                 option=option,
             )
 
-        buttons = []
+        buttons = [
+            Button(each.label, data(each.choice, option=each.option))
+            for each in decisions_of(request)
+        ]
+        picks = []
         if is_whole(request) and may_answer(request):
             draft = self._draft(request.id)
             for label, option in options_of(steps_of(request), draft):
                 shown = label if len(label) <= BUTTON_CHARS else f"{label[:BUTTON_CHARS]}…"
-                buttons.append(Button(shown, data("pick", draft.step, option)))
-        return [*buttons, *(Button(LABELS[each], data(each)) for each in _choices(request))]
+                picks.append(Button(shown, data("pick", draft.step, option)))
+        return [*picks, *buttons]
 
     # Answers.
 
@@ -175,6 +174,8 @@ class Asking:
         pressed = read_button(self._store.fold.secret, press.data, digests)
         if pressed is None:
             return NOT_VALID
+        if pressed.choice == "named":
+            return await self._decide_named(pressed)
         if pressed.choice != "pick":
             return await self._decide(pressed)
         change: Change = lambda draft, steps: picked(draft, steps, press.update, pressed.option)  # noqa: E731
@@ -197,6 +198,14 @@ class Asking:
             answer="deny" if pressed.choice == "deny" else "allow",
             scope="session" if pressed.choice == "session" else "once",
         )
+        return await self._answer(command)
+
+    async def _decide_named(self, pressed: Pressed) -> str:
+        request = await self._find(pressed.request)
+        command = None if request is None else command_of(request, pressed)
+        return CLOSED if command is None else await self._answer(command)
+
+    async def _answer(self, command: AnswerRequest) -> str:
         # The first answer wins: if it is asked again after a crash, the desk names the first one.
         reply = await self._services.answer("requests", command, CALL_S)
         return reply.text
@@ -205,8 +214,7 @@ class Asking:
         self, key: str, digest: str, update: int, change: Change, at: int | None = None
     ) -> str:
         """Take an answer to the next step, of the step ``at`` only; each update counts once."""
-        found = await self._services.answer("requests", ListRequests(id=key, state="all"), CALL_S)
-        request = next(iter(found.requests), None)
+        request = await self._find(key)
         if request is None or request.state != "open" or request.digest != digest:
             return CLOSED
         if not (may_answer(request) and is_whole(request)):
@@ -225,6 +233,11 @@ class Asking:
         await self._show_step(request)
         return ""
 
+    async def _find(self, key: str) -> RequestInfo | None:
+        """Return a request in any state; None if the desk has dropped it."""
+        found = await self._services.answer("requests", ListRequests(id=key, state="all"), CALL_S)
+        return next(iter(found.requests), None)
+
     async def _finish(self, request: RequestInfo, draft: Draft) -> str:
         """Send the answers to all steps; begin anew if the daemon refuses them."""
         command = AnswerRequest(
@@ -240,11 +253,3 @@ class Asking:
 
     async def _keep(self, request: str, draft: Draft) -> None:
         await self._store.append(line("drafted", request=request, draft=unstructure(draft)))
-
-
-def _choices(request: RequestInfo) -> tuple[Choice, ...]:
-    """Return the decisions that one press may make."""
-    is_simple = request.kind == "permission" and is_whole(request)
-    if not is_simple or request.needs_person:
-        return ("deny",)
-    return ("once", "deny") if request.no_session_scope else ("once", "session", "deny")

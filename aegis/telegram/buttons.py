@@ -15,9 +15,18 @@ import attrs
 
 from aegis.telegram.forms import DONE, SKIP
 
-Choice = Literal["once", "session", "deny", "pick"]
+Choice = Literal["once", "session", "deny", "named", "pick"]
 
-LETTERS: dict[str, Choice] = {"o": "once", "s": "session", "d": "deny", "p": "pick"}
+LETTERS: dict[str, Choice] = {
+    "o": "once",
+    "s": "session",
+    "d": "deny",
+    "n": "named",
+    "p": "pick",
+}
+PLACED: tuple[Choice, ...] = ("named", "pick")
+"""The choices with an option."""
+
 _LETTER = {choice: letter for letter, choice in LETTERS.items()}
 _SIGNS = {DONE: "--", SKIP: "++"}
 _NAMES = {sign: name for name, sign in _SIGNS.items()}
@@ -32,7 +41,7 @@ PLACE_CHARS = 4
 class Pressed:
     """A genuine button: the request, its digest, and the choice.
 
-    ``pick``: ``option`` of the step ``step`` of its form.
+    ``pick``: ``option`` of the step ``step`` of its form. ``named``: ``option`` of a permission.
     """
 
     request: str
@@ -47,7 +56,7 @@ def button_data(
 ) -> str:
     """Return the data of a button."""
     body = f"{_LETTER[choice]}{request}{digest[:DIGEST_CHARS]}"
-    if choice == "pick":
+    if choice in PLACED:
         body += f"{step:02x}{_SIGNS.get(option) or f'{int(option):02x}'}"
     return f"{body}{_token(secret, body, digest)}"
 
@@ -60,7 +69,7 @@ def read_button(secret: str, data: str, digests: dict[str, str]) -> Pressed | No
     letter, request = data[:1], data[1:13]
     end = 13 + DIGEST_CHARS
     part = data[13:end]
-    place = data[end : end + PLACE_CHARS] if letter == _LETTER["pick"] else ""
+    place = data[end : end + PLACE_CHARS] if LETTERS.get(letter) in PLACED else ""
     token = data[end + len(place) :]
     digest = digests.get(request, "")
     body = f"{letter}{request}{part}{place}"

@@ -40,6 +40,9 @@ MAX_RUNS = 16
 MAX_PENDING = 200
 """Orders that are accepted and not done; Telegram keeps further ones."""
 
+MAX_UPDATES = 100
+"""Updates that Telegram returns at once."""
+
 ALLOWED = ["message", "callback_query"]
 
 OTHER_POLLER = "another program polls this bot (409): stop it, or give this daemon a bot of its own"
@@ -144,11 +147,13 @@ class Work:
         async with Bot(self._settings) as bot:
             await self._ask_topics(bot)
             while True:
+                room = await self._wait_for_room()
                 try:
                     updates = await bot.call(
                         "getUpdates",
                         wait_s=POLL_S,
                         offset=offset,
+                        limit=min(room, MAX_UPDATES),
                         timeout=int(POLL_S),
                         allowed_updates=ALLOWED,
                     )
@@ -160,9 +165,13 @@ class Work:
                 await self._note("")
                 for raw in updates if isinstance(updates, list) else []:
                     offset = max(offset, await self._accept(raw))
-                while len(self._store.fold.pending) >= MAX_PENDING:
-                    self._room = trio.Event()
-                    await self._room.wait()
+
+    async def _wait_for_room(self) -> int:
+        """Wait until further orders may be accepted; return their number."""
+        while (room := MAX_PENDING - len(self._store.fold.pending)) <= 0:
+            self._room = trio.Event()
+            await self._room.wait()
+        return room
 
     async def _accept(self, raw: Any) -> int:
         """Make an update durable; return the offset that confirms it. Raises ``StorageError``."""

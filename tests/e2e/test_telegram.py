@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +15,19 @@ import pytest
 import yaml
 
 from tests.e2e.harness import GUARD_S, DaemonProcess
-from tests.e2e.test_agents import Team, open_request
+from tests.e2e.test_agents import STAND_IN, Team, open_request
 from tests.fakes.telegram import CHAT, STRANGER, TOKEN, USER, BotApi, bot_api
 from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
+
+ACP = {
+    "provider": "acp",
+    "permission": "ask",
+    "command": [sys.executable, str(STAND_IN), "acp"],
+    "asking_mode": "default",
+}
+"""A profile whose agent offers several options of one kind."""
 
 KILLS = int(os.environ.get("AEGIS_CHAT_KILLS", "20"))
 """Kills of the long test: a second each."""
@@ -41,7 +50,7 @@ class Chat(Team):
 
     def __init__(self, daemon: DaemonProcess, api: BotApi) -> None:
         self.api = api
-        super().__init__(daemon)
+        super().__init__(daemon, more={"acp": ACP})
         self.daemon.stop()
         path = daemon.root / ".aegis.yaml"
         section = {
@@ -120,6 +129,23 @@ def test_a_request_is_answered_by_a_button_and_the_message_is_edited(
     until(lambda: "✅ allow once by human" in message["text"], "the message says who answered")
     assert api.buttons(message) == {}
     until(lambda: len(api.notes) == 1, "the press is answered")
+
+
+def test_each_of_several_options_of_one_kind_has_a_button(chat: Chat, api: BotApi) -> None:
+    chat.spawn("CHOOSE touch x", handle="ann", profile="acp")
+    message = chat.shows("ann · permission")
+    buttons = api.buttons(message)
+    assert [*buttons] == ["Allow once: Run it here", "Allow once: Run it in a sandbox", "Deny"]
+    api.press(message["message_id"], buttons["Allow once: Run it in a sandbox"])
+    chat.has_outcomes("ann", "completed")
+    until(lambda: "✅ allow once by human" in message["text"], "the message says who answered")
+    entries = chat.call("session_read", handle="ann")["result"]
+    said = "".join(each["fields"]["event"].get("text", "") for each in entries if says(each))
+    assert said.endswith("chose sandbox")
+
+
+def says(entry: dict[str, Any]) -> bool:
+    return bool(entry["kind"] == "event" and entry["fields"]["event"]["type"] == "assistant_text")
 
 
 COLOR = {"question": "Which colour?", "options": [{"label": "Red"}, {"label": "Blue"}]}

@@ -135,7 +135,9 @@ class BotApi:
                     break
             if self._polls != mine:
                 raise Refusal(409, "Conflict: terminated by other getUpdates request")
-            return [self._updates[number] for number in sorted(self._updates)][:100]
+            return [self._updates[number] for number in sorted(self._updates)][
+                : given.get("limit", 100)
+            ]
 
     def _sendMessage(self, given: dict[str, Any]) -> Any:  # noqa: N802
         check_text(given)

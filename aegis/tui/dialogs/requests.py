@@ -52,7 +52,7 @@ class RequestsDialog(Dialog[None]):
         self._desk = desk
         self._guard = Guard()
         self._shown: RequestInfo | None = None
-        self._confirms = False
+        self._confirms: Reply | None = None
         self._values: dict[str, Value] = {}
         self._asked: list[tuple[str, object]] = []
 
@@ -83,7 +83,7 @@ class RequestsDialog(Dialog[None]):
 
     def _choose(self, request: RequestInfo | None) -> None:
         self._shown = request
-        self._confirms, self._values, self._asked = False, {}, []
+        self._confirms, self._values, self._asked = None, {}, []
         self.set_class(False, "asks")
         if request is not None:
             self._guard.show(request.id, self._desk.now())
@@ -168,10 +168,10 @@ class RequestsDialog(Dialog[None]):
             self._guard.touch(now)
             return
         request = self._shown
-        if self._confirms:
-            self._confirms = False
+        if self._confirms is not None:
+            reply, self._confirms = self._confirms, None
             if event.key == "enter":
-                self._send(request, Reply("allow", label="allowed once"))
+                self._send(request, reply)
             self._draw()
             return
         if event.key == "enter" and request.kind in ("question", "elicitation"):
@@ -179,14 +179,14 @@ class RequestsDialog(Dialog[None]):
             return
         if self._pick(request, event.key):
             return
-        reply = key_reply(request, event.key)
-        if reply is None:
+        found = key_reply(request, event.key)
+        if found is None:
             return
-        if reply.answer == "allow" and request.needs_person:
-            self._confirms = True
+        if found.answer == "allow" and request.needs_person:
+            self._confirms = found
             self._draw()
             return
-        self._send(request, reply)
+        self._send(request, found)
 
     def _pick(self, request: RequestInfo, key: str) -> bool:
         """Answer a single question by the number of its label."""

@@ -11,7 +11,8 @@ from typing import Any
 import attrs
 
 from aegis.agents.render import Segment
-from aegis.protocol.requests import Decision, RequestInfo, Scope, Value
+from aegis.protocol.agent_events import OptionKind
+from aegis.protocol.requests import Decision, RequestInfo, Scope, Value, options_to_name
 from aegis.tui.model.states import tool_name
 from aegis.tui.model.times import since
 
@@ -19,6 +20,9 @@ GUARD_S = 0.6
 """Seconds after a request is shown in which keys do not answer it."""
 
 MAX_INPUT_LINES = 200
+
+MAX_DIGITS = 9
+"""Options that a digit chooses."""
 
 
 @attrs.frozen
@@ -71,9 +75,33 @@ def may_allow(request: RequestInfo) -> bool:
     return request.input is not None
 
 
+def named_replies(request: RequestInfo) -> list[Reply]:
+    """Return the replies that name an option of a permission, for the digits from 1 on.
+
+    There are some if the agent offers several options that allow once, or for the session.
+    """
+    if request.kind != "permission" or not may_allow(request):
+        return []
+    kinds: dict[OptionKind, tuple[Scope, str]] = {"allow_once": ("once", "allowed once")}
+    if not request.no_session_scope:
+        kinds["allow_session"] = ("session", "allowed for the session")
+    return [
+        Reply("allow", scope=scope, option=each.id, label=f"{text}: {each.name or each.id}")
+        for kind, (scope, text) in kinds.items()
+        for each in options_to_name(request, kind)
+    ][:MAX_DIGITS]
+
+
 def key_reply(request: RequestInfo, key: str) -> Reply | None:
     """Return the answer that one key gives to a request without fields; None: it gives none."""
     is_permission = request.kind == "permission"
+    named = named_replies(request)
+    if key.isdecimal() and 1 <= int(key) <= len(named):
+        return named[int(key) - 1]
+    if (key == "y" and options_to_name(request, "allow_once")) or (
+        key == "s" and options_to_name(request, "allow_session")
+    ):
+        return None
     match key:
         case "n":
             return Reply("deny", label="denied")
@@ -88,7 +116,10 @@ def key_reply(request: RequestInfo, key: str) -> Reply | None:
 
 def key_hints(request: RequestInfo) -> list[tuple[str, str]]:
     """Return the keys that answer a request, with what each does."""
-    hints = []
+    hints = [
+        (str(number), each.label.replace("allowed", "allow", 1))
+        for number, each in enumerate(named_replies(request), 1)
+    ]
     for key, text in (("y", "allow once"), ("s", "allow for the session")):
         if key_reply(request, key) is not None:
             hints.append((key, text))

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.protocol.agents import TranscriptEntry
+from aegis.protocol.requests import AnswerRequest, Choice
 from aegis.telegram import orders as o
-from aegis.telegram.buttons import LETTERS, button_data, read_button
+from aegis.telegram.buttons import LETTERS, Pressed, button_data, read_button
+from aegis.telegram.decisions import MAX_NAMED, command_of, decisions_of
 from aegis.telegram.forms import Draft
 from aegis.telegram.ledger import MAX_ASKED, MAX_SESSIONS, Fold, accepted_line, line
 from aegis.telegram.settings import ChatSettings
@@ -137,6 +139,66 @@ def test_a_button_of_another_daemon_request_or_digest_is_not_valid(
 ) -> None:
     data = button_data(SECRET, REQUEST, DIGEST, "once")
     assert read_button(secret, data, digests) is None
+
+
+def options(*given: tuple[str, str]) -> list[Choice]:
+    """Options with the names ``(name, kind)``, and their names in lower case as ids."""
+    kinds: Any = [kind for _, kind in given]
+    return [
+        Choice(id=name.lower(), name=name, kind=kind)
+        for (name, _), kind in zip(given, kinds, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "labels"),
+    [
+        ({}, ["Allow once", "Allow for the session", "Deny"]),
+        ({"no_session_scope": True}, ["Allow once", "Deny"]),
+        ({"needs_person": True}, ["Deny"]),
+        ({"kind": "question"}, ["Deny"]),
+        ({"input": {"x": "y" * 3_000}}, ["Deny"]),
+        ({"options": options(("Yes", "allow_once"), ("No", "deny"))}, ["Allow once", "Deny"]),
+        (
+            {
+                "options": options(
+                    ("Here", "allow_once"), ("Deny", "allow_once"), ("Always", "allow_session")
+                )
+            },
+            ["Allow once: Here", "Allow once: Deny", "Allow for the session", "Deny"],
+        ),
+        (
+            {"options": options(("A", "allow_session"), ("B", "allow_session"))},
+            ["Allow for the session: A", "Allow for the session: B", "Deny"],
+        ),
+    ],
+)
+def test_each_decision_has_a_button_that_begins_with_its_effect(
+    fields: dict[str, Any], labels: list[str]
+) -> None:
+    assert [each.label for each in decisions_of(request(**fields))] == labels
+
+
+def test_buttons_of_named_options_are_distinct_and_bounded() -> None:
+    many = [Choice(id=str(number), name="x" * 200, kind="allow_once") for number in range(300)]
+    found = decisions_of(request(options=many))
+    assert len(found) == MAX_NAMED + 1
+    assert len({each.label for each in found}) == len(found)
+    assert max(len(each.label) for each in found) < 80
+
+
+def test_the_button_of_a_named_option_answers_with_it() -> None:
+    asked = request(
+        options=options(("No", "deny"), ("Here", "allow_session"), ("There", "allow_session"))
+    )
+    decision = decisions_of(asked)[1]
+    data = button_data(SECRET, asked.id, DIGEST, decision.choice, option=decision.option)
+    pressed = read_button(SECRET, data, {asked.id: DIGEST})
+    assert pressed is not None
+    assert command_of(asked, pressed) == AnswerRequest(
+        id=asked.id, digest=DIGEST, answer="allow", scope="session", option="there"
+    )
+    assert command_of(request(), Pressed(asked.id, DIGEST, "named", option="2")) is None
 
 
 @given(st.text(max_size=12_000))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from aegis.protocol.requests import Choice
 from aegis.tui.model.requests import (
     GUARD_S,
     Guard,
@@ -39,6 +40,24 @@ def test_one_key_answers_a_permission() -> None:
     assert key_reply(shown, "n") == Reply("deny", label="denied")
     assert key_reply(shown, "c") == Reply("cancel", label="denied, turn cancelled")
     assert key_reply(shown, "x") is None
+
+
+def test_a_digit_chooses_between_several_options_of_one_kind() -> None:
+    kinds: list[Any] = ["allow_once", "allow_once", "deny", "allow_session"]
+    names = ("here", "sandbox", "no", "always")
+    options = [
+        Choice(id=name, name=name.capitalize(), kind=kind)
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+    shown = request(options=options)
+    assert key_reply(shown, "2") == Reply("allow", option="sandbox", label="allowed once: Sandbox")
+    assert [key_reply(shown, each) for each in ("y", "0", "3")] == [None, None, None]
+    assert key_reply(shown, "s") == Reply("allow", scope="session", label="allowed for the session")
+    assert key_hints(shown)[:2] == [("1", "allow once: Here"), ("2", "allow once: Sandbox")]
+    assert key_reply(request(options=options, kind="question"), "2") is None
+    many = [Choice(id=str(number), name="", kind="allow_session") for number in range(30)]
+    assert [*dict(key_hints(request(options=many)))] == [*"123456789", "y", "n", "c"]
+    assert "1" not in dict(key_hints(request(options=many, no_session_scope=True)))
 
 
 def test_what_cannot_be_shown_whole_can_only_be_denied() -> None:

@@ -5,6 +5,7 @@ option of a permission allows for ever.
 
 SAY text      a chunk of a message
 ASK command   a shell call that needs a permission
+CHOOSE command  the same, with two options that allow once; SAY the id of the chosen one
 READ path     a chunk with the text of a file of the client, or its error
 WRITE path t  have the client write the text t; a chunk with the outcome
 OPEN command  open a terminal of the client that a tool call shows, and SAY its id
@@ -33,6 +34,12 @@ MODES = ("auto", "default")
 OPTIONS = (
     {"optionId": "always", "name": "Always", "kind": "allow_always"},
     {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+    {"optionId": "no", "name": "No", "kind": "reject_once"},
+)
+
+TWO_WAYS = (
+    {"optionId": "here", "name": "Run it here", "kind": "allow_once"},
+    {"optionId": "sandbox", "name": "Run it in a sandbox", "kind": "allow_once"},
     {"optionId": "no", "name": "No", "kind": "reject_once"},
 )
 
@@ -111,8 +118,8 @@ class Acp:
         self._answer(frame, {"stopReason": "end_turn"})
 
     def _order(self, word: str, rest: str) -> None:
-        if word == "ASK":
-            self._ask(rest)
+        if word in ("ASK", "CHOOSE"):
+            self._ask(rest, chooses=word == "CHOOSE")
         elif word in ("READ", "WRITE", "CLIENT"):
             self._use_client(word, rest)
         elif word in ("OPEN", "TERM", "LIMIT", "LEAVE", "CANCEL"):
@@ -140,21 +147,25 @@ class Acp:
             method, _, fields = rest.partition(" ")
             self._say(json.dumps(self._call(method, **json.loads(fields))))
 
-    def _ask(self, command: str) -> None:
+    def _ask(self, command: str, *, chooses: bool) -> None:
         id_ = next(self._ids)
         call: Json = {"toolCallId": f"call_{id_}", "title": command, "kind": "execute"}
         call["rawInput"] = {"command": command}
         self._update("tool_call", status="pending", **call)
-        is_allowed = self._mode == "auto"
-        if not is_allowed:
-            params = {"sessionId": self._session, "toolCall": call, "options": OPTIONS}
+        chosen = "always" if self._mode == "auto" else ""
+        if not chosen:
+            options = TWO_WAYS if chooses else OPTIONS
+            params = {"sessionId": self._session, "toolCall": call, "options": options}
             method = "session/request_permission"
             self._wire.send({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
-            is_allowed = self._outcome(id_) in ("yes", "always")
+            chosen = self._outcome(id_)
+        is_allowed = chosen in ("yes", "always", "here", "sandbox")
         text = f"ran {command}" if is_allowed else "refused"
         content = [{"type": "content", "content": {"type": "text", "text": text}}]
         status = "completed" if is_allowed else "failed"
         self._update("tool_call_update", toolCallId=f"call_{id_}", status=status, content=content)
+        if chooses:
+            self._say(f"chose {chosen}")
 
     def _use_terminal(self, word: str, command: str) -> None:
         limit_s = 0.0
