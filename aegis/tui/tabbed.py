@@ -21,6 +21,7 @@ from aegis.tui.model.world import World
 from aegis.tui.panes.pane import Pane
 from aegis.tui.panes.welcome import WelcomePane
 from aegis.tui.raw_keys import RawKeys, RawMode, RawPaste, RawSwitched
+from aegis.tui.widgets.lean_screen import LeanScreen
 from aegis.tui.widgets.rail import Rail
 from aegis.tui.widgets.tab_bar import TabBar
 
@@ -70,6 +71,9 @@ class TabbedApp(PatientApp):
         self._is_rail_wanted: bool | None = None
         self._is_drawing = False
         self.answering: set[str] = set()
+
+    def get_default_screen(self) -> Screen[None]:
+        return LeanScreen()
 
     def compose(self) -> ComposeResult:
         yield TabBar()

@@ -186,6 +186,8 @@ class Emulator:
         return self.history[index] if 0 <= index < len(self.history) else None
 
     def _drawn(self, line: Any, cursor: int | None) -> Strip:
+        if cursor is None and (dumped := dumped_segments(line)) is not None:
+            return Strip(dumped, len(line))
         segments: list[Segment] = []
         column = 0
         for chunk in line.chunks(has_another_pen):
@@ -206,6 +208,45 @@ class Emulator:
         return Strip([each for each in segments if each.text], column)
 
 
+_SGR = re.compile(r"\\u\{1b\}\[([\d;:]*)m")
+_ESCAPED = re.compile(r'\\(["\\])')
+
+
+def dumped_segments(line: Any) -> list[Segment] | None:
+    """Return the segments of a line by its ``repr``; None if that does not show them.
+
+    Its ``repr`` has its text with an SGR sequence where the pen changes. The comparison of pens
+    takes a call for each cell, and is twenty times slower. A text that is not that of the line, as
+    by another version of the emulator, is noticed.
+    """
+    text = line.text
+    if len(text) != len(line) or "u{1b}[" in text:
+        return None
+    if not text.isascii() and cell_len(text) != len(text):
+        return None  # a character of another width than its cell
+    begin, segments = 0, []
+    parts = _SGR.split(repr(line)[6:-2])  # Line("…")
+    for sgr, part in zip(["0", *parts[1::2]], parts[::2], strict=True):
+        if part:
+            shown = _ESCAPED.sub(r"\1", part) if "\\" in part else part
+            style = _DUMPED.get(sgr)
+            if style is None:
+                if begin >= len(line):
+                    return None
+                if len(_DUMPED) > MAX_STYLES:
+                    _DUMPED.clear()
+                style = _DUMPED[sgr] = style_of_pen(line[begin].pen)
+            segments.append(Segment(shown, style))
+            begin += len(shown)
+    return segments if "".join([each.text for each in segments]) == text else None
+
+
+_DUMPED: dict[str, Style] = {}
+"""Styles by the parameters of the sequence in the ``repr`` of a line."""
+
+MAX_STYLES = 4_096
+"""Styles that are kept: a program may show a picture in 24-bit colours."""
+
 _STYLES: dict[str, Style] = {}
 
 
@@ -214,7 +255,7 @@ def style_of_pen(pen: Any) -> Style:
     key = repr(pen)  # a pen has no hash
     style = _STYLES.get(key)
     if style is None:
-        if len(_STYLES) > 4096:  # a program that shows a picture in 24-bit colours
+        if len(_STYLES) > MAX_STYLES:
             _STYLES.clear()
         style = _STYLES[key] = Style(
             color=_color(pen.foreground),

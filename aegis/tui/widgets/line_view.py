@@ -6,6 +6,7 @@ Textual's own widgets divide and style all of their content again at each change
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from rich.segment import Segment
@@ -48,10 +49,12 @@ class LineView(ScrollView):
         if moved or changed is None:
             self.refresh()
             return
-        top, width = self.scroll_offset.y, self.size.width
-        for number in changed:
-            if top <= number < top + self.size.height:
-                self.refresh(Region(0, number - top, width, 1))
+        top, (width, height) = self.scroll_offset.y, self.size
+        rows = sorted(number - top for number in changed if top <= number < top + height)
+        # One region for rows that follow each other: each one takes as long as a row to draw.
+        regions = [Region(0, rows[begin], width, end - begin) for begin, end in _runs(rows)]
+        if regions:
+            self.refresh(*regions)
 
     def _show_end(self) -> bool:
         end = max(self.count() - self.size.height, 0)
@@ -86,21 +89,33 @@ class LineView(ScrollView):
         Textual's cache of styles is passed by: it costs more than everything else, and there is no
         border and no padding.
         """
-        style, width = self.rich_style, crop.right
+        style, columns = self.rich_style, crop.column_span
         top, count = self.scroll_offset.y, self.count()
         return [
-            self._line(top + y, count).apply_style(style).crop_extend(crop.x, width, style)
+            self.drawn(top + y, columns, style)
+            if 0 <= top + y < count
+            else _NOTHING.crop_extend(*columns, style)
             for y in crop.line_range
         ]
 
-    def render_line(self, y: int) -> Strip:
-        return self._line(self.scroll_offset.y + y, self.count()).apply_style(self.rich_style)
+    def drawn(self, number: int, columns: tuple[int, int], style: Style) -> Strip:
+        """Return these columns of a line, with ``style`` below its own styles."""
+        return self.draw(number).apply_style(style).crop_extend(*columns, style)
 
-    def _line(self, number: int, count: int) -> Strip:
-        return self.draw(number) if 0 <= number < count else _NOTHING
+    def render_line(self, y: int) -> Strip:
+        return self.render_lines(Region(0, y, self.size.width, 1))[0]
 
 
 _NOTHING = Strip([], 0)
+
+
+def _runs(rows: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the begin and the end of each run of numbers that follow each other, as indices."""
+    begin = 0
+    for index in range(1, len(rows) + 1):
+        if index == len(rows) or rows[index] != rows[index - 1] + 1:
+            yield begin, index
+            begin = index
 
 
 @lru_cache(maxsize=512)

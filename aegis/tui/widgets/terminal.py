@@ -10,7 +10,9 @@ import time
 from collections.abc import Sequence
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
@@ -21,6 +23,7 @@ from aegis.tui.widgets.emulator import DRAG, MOTION, PASTE, SGR_MOUSE, Emulator
 from aegis.tui.widgets.line_view import LineView, strip_of, style_of
 
 FRAME_S = 1 / 60
+_PLAIN = Style()
 GUTTER = 2
 """Columns left of every line: the edge of a block."""
 
@@ -66,6 +69,9 @@ class TerminalView(LineView, can_focus=True):
         self.command_info = ""
         self.is_raw = False
         self._strips: dict[int, Strip] = {}
+        self._drawn_as: tuple[tuple[int, int], Style] = ((0, 0), _PLAIN)
+        """The columns and the style of the widget with which the strips were drawn."""
+        self._live_from = (0, 0)
         self._frame: asyncio.TimerHandle | None = None
         self._drawn_at = 0.0
         self._cursor_line = 0
@@ -115,22 +121,40 @@ class TerminalView(LineView, can_focus=True):
             return 0
         return self._above() + self._live_end() - self._live_start()
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._live_from = self._above(), self._live_start()
+        return super().render_lines(crop)
+
+    def drawn(self, number: int, columns: tuple[int, int], style: Style) -> Strip:
+        above, start = self._live_from
+        if number < above:
+            return super().drawn(number, columns, style)
+        return self._live_line(start + number - above, columns, style)
+
     def draw(self, number: int) -> Strip:
-        above = self._above()
-        if number >= above:
-            return self._live_line(self._live_start() + number - above)
         past = len(self.past)
         if number < past:
             return self._past_line(self.past.line(number))
         return self._rule() if number == past else self._header()
 
-    def _live_line(self, line: int) -> Strip:
+    def _live_line(self, line: int, columns: tuple[int, int], style: Style) -> Strip:
+        if self._drawn_as != (columns, style):
+            self._drawn_as = columns, style
+            self._strips.clear()
         strip = self._strips.get(line)
         if strip is None:
             drawn = self.emulator.strip(line, has_cursor=self.is_raw or self.command is not None)
             edge = "green" if self.command is not None and not self.shows_screen else "dim"
             glyph = "▎ " if not self.shows_screen else "  "
-            strip = Strip([Segment(glyph, style_of(edge)), *drawn], GUTTER + drawn.cell_length)
+            # One strip, not one for each step: a strip has seven caches.
+            segments = [Segment(glyph, style + style_of(edge))]
+            segments += [Segment(text, style + (own or _PLAIN)) for text, own, _ in drawn]
+            length = GUTTER + drawn.cell_length
+            if length < columns[1]:
+                segments.append(Segment(" " * (columns[1] - length), style))
+            strip = Strip(segments, max(length, columns[1]))
+            if columns[0] or length > columns[1]:
+                strip = strip.crop(*columns)
             if len(self._strips) > 4 * HISTORY_STRIPS:
                 self._strips.clear()
             self._strips[line] = strip

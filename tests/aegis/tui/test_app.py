@@ -56,13 +56,19 @@ class Stage:
         return "\n".join(each.text[:width] for each in lines)
 
 
-def play(work: Play, daemon: FakeDaemon | None = None, size: tuple[int, int] = (110, 30)) -> None:
+def play(
+    work: Play,
+    daemon: FakeDaemon | None = None,
+    size: tuple[int, int] = (110, 30),
+    *,
+    shows_remarks: bool = False,
+) -> None:
     """Run the app for a test."""
     daemon = daemon or FakeDaemon()
 
     async def run() -> None:
         app = StillApp("/nowhere", None, link_type=link_to(daemon))
-        async with app.run_test(size=size) as pilot:
+        async with app.run_test(size=size, notifications=shows_remarks) as pilot:
             try:
                 stage = Stage(app, pilot, daemon)
                 count = len(daemon.infos) + len(daemon.agents)

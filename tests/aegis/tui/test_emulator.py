@@ -7,8 +7,17 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.segment import Segment
+from rich.style import Style
 
-from aegis.tui.widgets.emulator import HISTORY, Emulator
+from aegis.tui.widgets.emulator import (
+    HISTORY,
+    Emulator,
+    dumped_segments,
+    has_another_pen,
+    style_of_pen,
+    text_of,
+)
 
 STREAM = (
     "\x1b]133;A\x07$ \x1b]133;B\x07make\r\n\x1b]133;C\x1b\\one\r\n\x1b[31mtwo\x1b[0m\r\n"
@@ -91,3 +100,29 @@ def test_the_cursor_on_a_wide_character_covers_it() -> None:
     emulator = fed("日本\x1b[1G".encode())
     segments = [(each.text, str(each.style)) for each in emulator.strip(0, has_cursor=True)]
     assert segments[0] == ("日", "reverse")
+
+
+SGRS = ["0", "1", "2", "3", "4", "5", "7", "9", "31", "92", "44", "105", "38;5;200", "48;2;1;2;3"]
+PIECES = ["plain", 'a "b"', "\\", "\\u{1b}[0m", "'", "日本", "e\u0301", "│", "\t", "🟢", "  "]
+
+
+@given(st.lists(st.sampled_from([*PIECES, *(f"\x1b[{each}m" for each in SGRS)]), max_size=30))
+def test_a_line_by_its_dump_is_the_line_by_its_cells(parts: list[str]) -> None:
+    emulator = Emulator(60, 4)
+    emulator.feed_text("".join(parts))
+    is_plain = not {"日本", "🟢", "e\u0301", "\\u{1b}[0m"} & {*parts}
+    for row in range(4):
+        line = emulator._line(row)
+        dumped = dumped_segments(line)
+        assert dumped is not None or not is_plain
+        if dumped is not None:
+            assert columns_of(dumped) == columns_of(
+                [
+                    Segment(text_of(chunk), style_of_pen(chunk[0].pen))
+                    for chunk in line.chunks(has_another_pen)
+                ]
+            )
+
+
+def columns_of(segments: list[Segment]) -> list[tuple[str, Style | None]]:
+    return [(char, each.style) for each in segments for char in each.text]
