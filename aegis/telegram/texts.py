@@ -37,6 +37,7 @@ DOTS = {
     "unreachable": "🟠",
     "error": "🔴",
     "failed": "🔴",
+    "closed": "✅",
 }
 
 

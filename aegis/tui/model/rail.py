@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from aegis.tui.model.states import RESTS, Standing, agent_standing, terminal_standing
+from aegis.tui.model.states import GOOD, RESTS, Standing, agent_standing, terminal_standing
 from aegis.tui.model.world import World
 
 if TYPE_CHECKING:
@@ -120,4 +120,6 @@ def standing_of(key: str, world: World, now: float) -> Standing:
         terminal = world.terminals.get(name)
         if terminal is not None:
             return terminal_standing(terminal, world.running.get(name), now)
-    return Standing(RESTS, "closed" if kind in ("agent", "term") else "", "")
+    if kind == "agent":
+        return Standing(GOOD, "closed", "")
+    return Standing(RESTS, "closed" if kind == "term" else "", "")

@@ -62,6 +62,7 @@ def _agent_dot(info: AgentInfo) -> str:
         "needs_input": ASKS,
         "stale": STALE,
         "error": BAD,
+        "closed": GOOD,
     }.get(info.state, RESTS)
 
 

@@ -23,7 +23,7 @@ class CanvasesPane(ListPane):
     name_ = "canvases"
     hint = "click copies a section"
 
-    async def follow(self, client: Client) -> None:
+    async def show_stream(self, client: Client) -> None:
         async with client.canvases.follow() as canvases:
             infos: dict[str, CanvasInfo] = {}
             texts: dict[str, CanvasText | None] = {}

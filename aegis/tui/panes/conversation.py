@@ -11,18 +11,18 @@ from textual.app import ComposeResult
 from aegis.agents.render import Segment
 from aegis.client.agent_kinds import SessionEvent
 from aegis.client.client import Client
-from aegis.client.errors import ClientError, CommandFailed
 from aegis.shown_text import escape_line
 from aegis.tui.model.conversation import Conversation, Part
+from aegis.tui.model.rail import standing_of
 from aegis.tui.model.states import agent_standing
 from aegis.tui.model.times import elapsed
-from aegis.tui.panes.pane import Desk, Pane
+from aegis.tui.panes.followed import FollowedPane
+from aegis.tui.panes.pane import Desk
 from aegis.tui.widgets.input_bar import InputBar
 from aegis.tui.widgets.parts_view import PartsView, Passage
 from aegis.tui.widgets.strip_bar import StripBar
 
 FIRST_ENTRIES = 400
-RETRY_S = 0.5
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 SPIN_S = 0.1
 VERB_S = 8.0
@@ -32,7 +32,7 @@ VERBS = (
 )
 
 
-class ConversationPane(Pane):
+class ConversationPane(FollowedPane):
     """The session with the id in ``key``."""
 
     def __init__(self, desk: Desk, key: str) -> None:
@@ -43,7 +43,6 @@ class ConversationPane(Pane):
         self.strip = StripBar()
         self.conversation = Conversation()
         self._handle = self.id_
-        self._scope: trio.CancelScope | None = None
         self._is_shown = False
         self._spins = False
         self._seed = random.randrange(len(VERBS))  # noqa: S311 -- a verb, not a secret
@@ -59,11 +58,6 @@ class ConversationPane(Pane):
         self._handle = self._handle if info is None else info.handle
         return self._handle
 
-    @property
-    def is_followed(self) -> bool:  # type: ignore[override]
-        """Whether the stream of the transcript is open."""
-        return self._scope is not None
-
     def shown(self) -> None:
         self._is_shown = True
         self.follow()
@@ -75,41 +69,7 @@ class ConversationPane(Pane):
 
     # The stream of the transcript.
 
-    def follow(self) -> None:
-        """Open the stream, unless it is open."""
-        if self._scope is None:
-            self._scope = trio.CancelScope()
-            self.desk.link.call(self._follow, what=f"{self.title}: ")
-
-    def unfollow(self) -> None:
-        """Close the stream; the pane keeps what it shows."""
-        if self._scope is not None:
-            self._scope.cancel()
-            self._scope = None
-
-    async def _follow(self, client: Client) -> None:
-        scope = self._scope
-        assert scope is not None
-        try:
-            with scope:
-                while True:
-                    await client.wait_connected(True)
-                    try:
-                        await self._show(client)
-                    except CommandFailed as error:
-                        if error.code == "unavailable":
-                            continue
-                        if error.code != "not_found":
-                            raise
-                    except ClientError:
-                        await trio.sleep(RETRY_S)  # the daemon is gone; another may start
-                        continue
-                    return  # the session was closed
-        finally:
-            if self._scope is scope:
-                self._scope = None
-
-    async def _show(self, client: Client) -> None:
+    async def show_stream(self, client: Client) -> None:
         async with client.agents.events(self.title, last_n=FIRST_ENTRIES) as entries:
             self.conversation = Conversation()
             self.view.replace([])
@@ -178,7 +138,8 @@ class ConversationPane(Pane):
             return
         info = self.desk.world.agents.get(self.id_)
         if info is None:
-            self.strip.show(((f" {self._handle} is closed", "dim"),))
+            dot = standing_of(self.key, self.desk.world, self.desk.now()).dot
+            self.strip.show(((f" {dot} {escape_line(self._handle)} is closed", "dim"),))
             self.view.set_footer()
             return
         standing = agent_standing(info, self.desk.now())

@@ -14,7 +14,7 @@ from aegis.protocol.group_streams import GroupsItem
 from aegis.protocol.groups import BroadcastInfo, GroupInfo, GroupMember
 from aegis.shown_text import escape_line
 from aegis.tui.model.rail import agent_key
-from aegis.tui.model.states import RESTS, agent_standing
+from aegis.tui.model.states import GOOD, RESTS, agent_standing
 from aegis.tui.model.times import counted
 from aegis.tui.model.world import World
 from aegis.tui.panes.pane import Desk
@@ -46,7 +46,7 @@ class GroupsPane(SubjectsPane):
         super().__init__(desk, key)
         self._groups: dict[str, GroupInfo] = {}
 
-    async def follow(self, client: Client) -> None:
+    async def show_stream(self, client: Client) -> None:
         async with client.groups.follow() as changes:
             async for value in changes:
                 match value:
@@ -117,7 +117,7 @@ class GroupsPane(SubjectsPane):
 def _standing(world: World, member: GroupMember, now: float) -> tuple[str, str]:
     agent = world.agent(member.handle)
     if agent is None:
-        return RESTS, escape_line(member.needs) or "closed"
+        return (RESTS, escape_line(member.needs)) if member.needs else (GOOD, "closed")
     standing = agent_standing(agent, now)
     return standing.dot, standing.text
 

@@ -17,13 +17,16 @@ from aegis.protocol.daemon import TreeNode
 from aegis.protocol.inboxes import Message
 from aegis.shown_text import escape_line, escape_text
 from aegis.tui.model.times import clock, counted
-from aegis.tui.panes.pane import Desk, Pane
+from aegis.tui.panes.followed import FollowedPane
+from aegis.tui.panes.pane import Desk
 from aegis.tui.widgets.parts_view import PartsView, Passage
 from aegis.tui.widgets.strip_bar import StripBar
 
 
-class ListPane(Pane):
-    """A pane with passages and a status line."""
+class ListPane(FollowedPane):
+    """A pane with passages and a status line. Its stream is open while it is shown."""
+
+    retry_s = 1.0
 
     name_ = ""
     hint = ""
@@ -34,7 +37,6 @@ class ListPane(Pane):
         self.view.follows = False
         self.strip = StripBar()
         self._is_shown = False
-        self._scope: trio.CancelScope | None = None
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -46,33 +48,20 @@ class ListPane(Pane):
 
     def shown(self) -> None:
         self._is_shown = True
-        if self._scope is None:
-            self._scope = trio.CancelScope()
-            self.desk.link.call(self._run, what=f"{self.name_}: ")
+        self.follow()
         self.changed()
         self.view.focus()
 
     def hidden(self) -> None:
         self._is_shown = False
-        if self._scope is not None:
-            self._scope.cancel()
-            self._scope = None
+        self.unfollow()
 
-    async def _run(self, client: Client) -> None:
-        scope = self._scope
-        assert scope is not None
-        with scope:
-            while True:
-                await client.wait_connected(True)
-                try:
-                    await self.follow(client)
-                except ClientError as error:
-                    self.show([Passage([Segment(str(error), "red")])])
-                    await trio.sleep(1)
-
-    async def follow(self, client: Client) -> None:
-        """Show the list, and its changes, for ever. Raises ``ClientError``."""
-        raise NotImplementedError
+    async def is_lost(self, client: Client) -> bool:
+        try:
+            await self.show_stream(client)
+        except ClientError as error:
+            self.show([Passage([Segment(str(error), "red")])])
+        return True
 
     def show(self, passages: Sequence[Passage], *, follows: bool = False) -> None:
         """Show passages; keep the place."""
@@ -91,7 +80,7 @@ class TreePane(ListPane):
     name_ = "tree"
     hint = "the actors of the daemon, with restarts as they happen"
 
-    async def follow(self, client: Client) -> None:
+    async def show_stream(self, client: Client) -> None:
         async with client.tree.watch() as tree:
             nodes: dict[str, tuple[str, str, int, int]] = {}
             async for value in tree:
@@ -150,7 +139,7 @@ class InboxPane(ListPane):
         Binding("a", "acknowledge", "acknowledge all", show=False)
     ]
 
-    async def follow(self, client: Client) -> None:
+    async def show_stream(self, client: Client) -> None:
         del client  # the feeds keep the inbox up to date
         await trio.sleep_forever()
 

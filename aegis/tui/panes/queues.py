@@ -47,7 +47,7 @@ class QueuesPane(SubjectsPane):
         self._wake: trio.Event | None = None
         self._tasks: list[TaskInfo] = []
 
-    async def follow(self, client: Client) -> None:
+    async def show_stream(self, client: Client) -> None:
         while True:
             self._wake = trio.Event()
             self._tasks = (await client.queues.tasks(limit=MAX_TASKS)).result

@@ -7,7 +7,7 @@ import trio.lowlevel
 from textual.app import ComposeResult
 
 from aegis.client.client import Client
-from aegis.client.errors import ClientError, CommandFailed
+from aegis.client.errors import ClientError
 from aegis.client.stream_kinds import Chunk, Gap, OutputValue
 from aegis.client.streams import OutputStream
 from aegis.protocol.output_streams import (
@@ -26,7 +26,8 @@ from aegis.shown_text import escape_line
 from aegis.tui.model.blocks import Block, block_of
 from aegis.tui.model.rail import standing_of
 from aegis.tui.model.times import moment
-from aegis.tui.panes.pane import Desk, Pane
+from aegis.tui.panes.followed import FollowedPane
+from aegis.tui.panes.pane import Desk
 from aegis.tui.panes.styles import styles_of
 from aegis.tui.widgets.emulator import HISTORY
 from aegis.tui.widgets.input_bar import InputBar
@@ -38,15 +39,15 @@ OLDER_BLOCKS = 300
 MAX_KEY_READS = 1_024
 """Keystrokes that wait for the connection; more are dropped with a remark."""
 
-RETRY_S = 0.3
 MIN_SIZE, MAX_SIZE = (2, 1), (1000, 1000)
 """Smallest and largest size of a terminal, in columns and rows."""
 
 
-class TerminalPane(Pane):
+class TerminalPane(FollowedPane):
     """The terminal ``name``. Its stream is open while the pane is ``followed``."""
 
     takes_keys = True
+    passes = FollowedPane.passes | {"invalid_request"}  # another daemon does not have the cursor
 
     def __init__(self, desk: Desk, key: str) -> None:
         super().__init__(desk, key)
@@ -55,7 +56,6 @@ class TerminalPane(Pane):
         self.bar = InputBar("RUN", "run a command · Ctrl-K types into the program · F1 help")
         self.strip = StripBar()
         self._keys: trio.MemorySendChannel[bytes] | None = None
-        self._scope: trio.CancelScope | None = None
         self._output: OutputStream | None = None
         self._is_shown = False
         self._is_reading_older = False
@@ -77,11 +77,6 @@ class TerminalPane(Pane):
         """Whether every key goes to the program."""
         return self.view.is_raw
 
-    @property
-    def is_followed(self) -> bool:  # type: ignore[override]
-        """Whether the stream of the terminal is open."""
-        return self._scope is not None
-
     def shown(self) -> None:
         self._is_shown = True
         self.follow()
@@ -97,41 +92,7 @@ class TerminalPane(Pane):
 
     # The stream of the terminal.
 
-    def follow(self) -> None:
-        """Open the stream, unless it is open."""
-        if self._scope is None:
-            self._scope = trio.CancelScope()
-            self.desk.link.call(self._follow, what=f"{self.terminal}: ")
-
-    def unfollow(self) -> None:
-        """Close the stream; the pane keeps what it shows."""
-        if self._scope is not None:
-            self._scope.cancel()
-            self._scope = None
-
-    async def _follow(self, client: Client) -> None:
-        scope = self._scope
-        assert scope is not None
-        try:
-            with scope:
-                while True:
-                    await client.wait_connected(True)
-                    try:
-                        await self._show_one(client)
-                        break  # the terminal was closed
-                    except CommandFailed as error:
-                        if error.code == "not_found":
-                            break
-                        if error.code not in ("unavailable", "invalid_request"):
-                            raise
-                    except ClientError:
-                        pass  # the daemon is gone; another may start
-                    await trio.sleep(RETRY_S)
-        finally:
-            if self._scope is scope:
-                self._scope = None
-
-    async def _show_one(self, client: Client) -> None:
+    async def show_stream(self, client: Client) -> None:
         """Show one stream until the terminal closes or the stream has to be opened again."""
         from_command = True
         while True:

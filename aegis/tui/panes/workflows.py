@@ -42,7 +42,7 @@ class WorkflowsPane(SubjectsPane):
         self._definitions: list[WorkflowDefinition] = []
         self._problems: list[PluginProblem] = []
 
-    async def follow(self, client: Client) -> None:
+    async def show_stream(self, client: Client) -> None:
         async with client.workflows.follow() as changes:
             await self._read(client)
             async for value in changes:

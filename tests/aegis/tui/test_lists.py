@@ -81,7 +81,7 @@ def test_groups_show_their_members_and_replies_and_a_member_is_opened() -> None:
     async def work(stage: Stage) -> None:
         await stage.press("f7")
         daemon.groups.put(GroupsItem(groups=[group()]))
-        await stage.shows("▣ panel  2 members", "🟢 ann", "⚪ bob", "closed", "1 group · 2 members")
+        await stage.shows("▣ panel  2 members", "🟢 ann", "✅ bob", "closed", "1 group · 2 members")
         asked = BroadcastInfo(
             broadcast_id="b",
             sender="human",

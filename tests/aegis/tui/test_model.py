@@ -11,7 +11,7 @@ from aegis.protocol.streams import TerminalItem
 from aegis.protocol.terminals import NeedsInput
 from aegis.protocol.workspaces import ShellInfo, WorkspaceInfo
 from aegis.tui.model.rail import rail_rows, standing_of
-from aegis.tui.model.states import agent_standing
+from aegis.tui.model.states import Standing, agent_standing
 from aegis.tui.model.tabs import MAX_TABS, Tabs
 from aegis.tui.model.times import age, clock, duration, elapsed, moment, since
 from aegis.tui.model.world import Change, World
@@ -255,3 +255,8 @@ def test_a_time_that_is_none_or_no_time_is_empty() -> None:
     for text in (None, "", "soon"):
         assert (moment(text), since(text, NOON_S), clock(text)) == (None, "", "")
     assert moment("2026-05-22T12:00:00") == NOON_S
+
+
+def test_a_closed_agent_has_ended_well_and_a_closed_terminal_rests() -> None:
+    assert standing_of("agent:gone", World(), NOON_S) == Standing("✅", "closed", "")
+    assert standing_of("term:gone", World(), NOON_S) == Standing("⚪", "closed", "")
