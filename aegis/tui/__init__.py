@@ -1,6 +1,7 @@
 """The terminal interface, a client in a process of its own: closing it ends nothing.
 
 - ``launch``   prepares the window and runs the app.
+- ``light_textual`` imports Textual without its parts that are not used.
 - ``app``      the Textual app: panes, tabs, keys, dialogs.
 - ``link``     the Python client on Trio, as a guest of Textual's event loop.
 - ``feeds``    the streams that keep the model up to date.

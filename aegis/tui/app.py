@@ -14,7 +14,6 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
 from aegis.tui.dialogs.asking import AskLine, Choose, Dialog
-from aegis.tui.dialogs.help import HelpDialog
 from aegis.tui.link_later import LateLink
 from aegis.tui.model.keys import KEYS, shown_key
 from aegis.tui.model.rail import agent_key
@@ -178,6 +177,8 @@ class AegisApp(TabbedApp):
             view.scroll_relative(y=by * max(1, view.size.height - 2), animate=False)
 
     def action_help(self) -> None:
+        from aegis.tui.dialogs.help import HelpDialog
+
         self.push_screen(HelpDialog())
 
     def action_requests(self) -> None:

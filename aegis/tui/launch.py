@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 
+from aegis.tui.light_textual import import_textual
 from aegis.tui.window import OwnTerminal, colors_of
 
 
@@ -18,6 +19,7 @@ def run_tui(root: str, handle: str | None) -> int:
         os.environ.pop(name, None)
     gc.disable()  # imports make many objects and hardly any garbage
     with OwnTerminal() as terminal:
+        import_textual()
         from aegis.tui import raw_keys
         from aegis.tui.app import AegisApp
         from aegis.tui.theme import theme_for

@@ -31,6 +31,26 @@ def test_the_first_frame_needs_neither_trio_nor_the_client() -> None:
     assert done.stdout == b"[]\n"
 
 
+UNUSED = ("platformdirs", "textual.widgets._tree", "textual.widgets._select", "textual.types")
+
+
+def test_parts_of_textual_that_are_not_used_are_not_imported_until_they_are() -> None:
+    program = "\n".join(
+        [
+            "import sys",
+            "from aegis.tui.light_textual import import_textual",
+            "import_textual()",
+            "import aegis.tui.app",
+            f"print([m for m in {UNUSED!r} if m in sys.modules])",
+            "import textual.app, textual.types, platformdirs",
+            "assert textual.types.DirEntry, 'it is the module itself'",
+            "assert textual.app.user_downloads_path() == platformdirs.user_downloads_path()",
+        ]
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"[]\n"
+
+
 def test_what_is_asked_before_the_connection_is_done_after_it() -> None:
     daemon = FakeDaemon()
     daemon.open_terminal("build")
