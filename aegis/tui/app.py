@@ -38,6 +38,9 @@ FIRST_TABS = 9
 LISTED_S = 5.0
 """Seconds that keys wait for the daemon's first lists; then they act as they can."""
 
+OPENED_S = 5.0
+"""Seconds that keys wait for a terminal or an agent that the person has started."""
+
 
 class AegisApp(TabbedApp):
     """The interface of the daemon at ``root``, under ``handle``.
@@ -200,14 +203,18 @@ class AegisApp(TabbedApp):
             self.open_tab(f"term:{name}")
             return
         width, height = self.base.query_one(ContentSwitcher).size
+        hold = self.hold_keys(OPENED_S)  # the next keys are for the new terminal
 
         async def spawn(client: Client) -> None:
-            # The room of its view: without scroll bar, edge, status line and input.
-            info = await client.terminals.spawn(
-                name, cols=max(20, width - 3), rows=max(5, height - 2)
-            )
-            self.world.terminals.setdefault(info.name, info)
-            self.open_tab(f"term:{name}")
+            try:
+                # The room of its view: without scroll bar, edge, status line and input.
+                info = await client.terminals.spawn(
+                    name, cols=max(20, width - 3), rows=max(5, height - 2)
+                )
+                self.world.terminals.setdefault(info.name, info)
+                self.open_tab(f"term:{name}")
+            finally:
+                self.release_keys(hold)
 
         self.link.call(spawn)
 
@@ -229,9 +236,14 @@ class AegisApp(TabbedApp):
         if profile is None:
             return
 
+        hold = self.hold_keys(OPENED_S)
+
         async def spawn(client: Client) -> None:
-            info = await client.agents.spawn(profile=profile)
-            self.open_tab(agent_key(info))
+            try:
+                info = await client.agents.spawn(profile=profile)
+                self.open_tab(agent_key(info))
+            finally:
+                self.release_keys(hold)
 
         self.link.call(spawn)
 

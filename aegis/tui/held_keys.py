@@ -7,6 +7,7 @@ Each key would act on what has the focus at that moment, and be lost.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 
 from textual.app import App
 from textual.events import Event, Key, Paste
@@ -30,10 +31,12 @@ class PatientApp(App[None]):
         self._holds: set[Hold] = set()
         self._held: deque[Event] = deque()
 
-    def hold_keys(self) -> Hold:
-        """Keep keys until the hold is released."""
+    def hold_keys(self, seconds: float | None = None) -> Hold:
+        """Keep keys until the hold is released, for ``seconds`` at most."""
         hold = Hold()
         self._holds.add(hold)
+        if seconds is not None:
+            self.set_timer(seconds, partial(self.release_keys, hold))
         return hold
 
     def release_keys(self, hold: Hold) -> None:

@@ -1,9 +1,9 @@
 """Textual, imported without its parts that no screen of the interface has.
 
 ``textual.types`` collects names for type checkers, and imports trees, selects and directory trees
-for them; ``platformdirs`` finds the directory of downloads for one method. Both take a tenth of the import of
-Textual, which is most of the start. Each has a stand-in while Textual is imported; a later import
-gets the module itself.
+for them; ``platformdirs`` finds the directory of downloads for one method. Both take a tenth of the
+import of Textual, which is most of the start. Each has a stand-in meanwhile; a later import gets
+the module itself.
 """
 
 from __future__ import annotations

@@ -99,8 +99,9 @@ class FakeDaemon:
         self.groups = Feed()
         self.runs = WorkflowList(result=[], workflows=[], problems=[])
         self.called: list[tuple[str, Any]] = []
-        self.is_reached = trio.Event()
+        self.is_reached, self.may_spawn = trio.Event(), trio.Event()
         self.is_reached.set()
+        self.may_spawn.set()
         self.event_feed, self.agent_feed, self.request_feed = Feed(), Feed(), Feed()
         self.client = self._client()
 
@@ -228,6 +229,7 @@ class FakeDaemon:
 
     async def _spawn(self, name: str, **_: Any) -> TerminalInfo:
         self.called.append(("spawn", name))
+        await self.may_spawn.wait()
         self.open_terminal(name)
         return self.infos[name]
 

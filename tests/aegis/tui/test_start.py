@@ -20,7 +20,7 @@ from aegis.tui.link_later import MAX_EARLY
 from aegis.tui.raw_keys import RawMode
 from aegis.tui.window import background_of, typed_of
 from tests.aegis.tui.fake_daemon import FakeDaemon, link_to, until
-from tests.aegis.tui.test_app import StillApp, shop
+from tests.aegis.tui.test_app import Stage, StillApp, play, shop
 
 HEAVY = ("trio", "cattrs", "aegis.client", "aegis.protocol", "aegis.tui.panes.terminal")
 
@@ -140,6 +140,22 @@ def test_a_name_typed_ahead_is_that_of_the_dialog() -> None:
     daemon = unreached()
     press_early(daemon, "ctrl+e", *"logs", "enter")
     assert daemon.called == [("spawn", "logs")]
+
+
+def test_a_command_typed_while_its_terminal_starts_runs_there() -> None:
+    daemon = shop()
+    daemon.may_spawn = trio.Event()
+
+    async def work(stage: Stage) -> None:
+        await stage.press("ctrl+e")
+        await stage.shows("TERMINAL")
+        await stage.type("logs")
+        await until(lambda: ("spawn", "logs") in daemon.called, "it starts")
+        await stage.type("make")
+        daemon.may_spawn.set()
+        await until(lambda: ("run", ("logs", "make")) in daemon.called, "the command is run")
+
+    play(work, daemon)
 
 
 def test_keys_typed_ahead_into_raw_mode_go_to_the_program() -> None:
