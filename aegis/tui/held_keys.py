@@ -11,6 +11,7 @@ from functools import partial
 
 from textual.app import App
 from textual.events import Event, Key, Paste
+from textual.message import Message
 
 MAX_HELD = 1_024
 """Keys and pastes that are kept; more are dropped with a remark."""
@@ -29,7 +30,7 @@ class PatientApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self._holds: set[Hold] = set()
-        self._held: deque[Event] = deque()
+        self._held: deque[Message] = deque()
 
     def hold_keys(self, seconds: float | None = None) -> Hold:
         """Keep keys until the hold is released, for ``seconds`` at most."""
@@ -59,13 +60,19 @@ class PatientApp(App[None]):
         is_typed = isinstance(event, Key | Paste) and not event.is_forwarded
         if not is_typed or (isinstance(event, Key) and event.key == NEVER_HELD):
             await super().on_event(event)
-        elif not self.holds_keys:
-            await self.act_on(event)
+        else:
+            await self.take(event)
+
+    async def take(self, message: Message) -> None:
+        """Carry out what was typed, or keep it while keys wait."""
+        if not self.holds_keys:
+            await self.act_on(message)
         elif len(self._held) < MAX_HELD:
-            self._held.append(event)
+            self._held.append(message)
         else:
             self.bell()
 
-    async def act_on(self, event: Event) -> None:
-        """Carry out a key or a paste."""
-        await super().on_event(event)
+    async def act_on(self, message: Message) -> None:
+        """Carry out what was typed."""
+        if isinstance(message, Event):
+            await super().on_event(message)

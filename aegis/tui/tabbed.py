@@ -8,7 +8,8 @@ from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.events import Event, Key
+from textual.events import Key
+from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
@@ -283,28 +284,32 @@ class TabbedApp(PatientApp):
         if pane is not None:
             self._set_raw(not pane.is_raw)
 
-    def on_raw_switched(self, message: RawSwitched) -> None:
-        pane = self._takes_keys()
-        if pane is not None:
-            pane.set_raw(message.is_on)
+    async def on_raw_switched(self, message: RawSwitched) -> None:
+        await self.take(message)
 
-    def on_raw_keys(self, message: RawKeys) -> None:
-        pane = self._takes_keys()
-        if pane is not None:
-            pane.type_raw(message.keys)
+    async def on_raw_keys(self, message: RawKeys) -> None:
+        await self.take(message)
 
-    def on_raw_paste(self, message: RawPaste) -> None:
-        pane = self._takes_keys()
-        if pane is not None:
-            pane.paste(message.text)
+    async def on_raw_paste(self, message: RawPaste) -> None:
+        await self.take(message)
 
-    async def act_on(self, event: Event) -> None:
-        pane = self._takes_keys() if RawMode.is_on else None
-        if pane is not None and isinstance(event, Key) and event.character:
-            # It was pressed before raw mode began: Textual has parsed it.
-            pane.type_raw(event.character.encode(errors="surrogatepass"))
-        else:
-            await super().act_on(event)
+    async def act_on(self, message: Message) -> None:
+        pane = self._takes_keys()
+        if pane is None:
+            await super().act_on(message)
+            return
+        match message:
+            case RawSwitched(is_on=is_on):
+                pane.set_raw(is_on)
+            case RawKeys(keys=keys):
+                pane.type_raw(keys)
+            case RawPaste(text=text):
+                pane.paste(text)
+            case Key(character=str(character)) if RawMode.is_on and character:
+                # It was pressed before raw mode began: Textual has parsed it.
+                pane.type_raw(character.encode(errors="surrogatepass"))
+            case _:
+                await super().act_on(message)
 
     def push_screen(self, *arguments: object, **named: object) -> object:  # type: ignore[override]
         # Keys belong to the dialog.

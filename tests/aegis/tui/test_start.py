@@ -17,7 +17,7 @@ from aegis.tui import app as app_module
 from aegis.tui.dialogs.asking import AskLine
 from aegis.tui.held_keys import MAX_HELD
 from aegis.tui.link_later import MAX_EARLY
-from aegis.tui.raw_keys import RawMode
+from aegis.tui.raw_keys import RawMode, RawParser
 from aegis.tui.window import background_of, typed_of
 from tests.aegis.tui.fake_daemon import FakeDaemon, link_to, until
 from tests.aegis.tui.test_app import Stage, StillApp, play, shop
@@ -164,6 +164,25 @@ def test_keys_typed_ahead_into_raw_mode_go_to_the_program() -> None:
     assert RawMode.is_on
     assert app.tabs.active == "term:build"
     assert daemon.output["build"].typed == b"vi"
+
+
+def test_raw_keys_right_after_a_change_of_the_tab_go_to_the_new_terminal() -> None:
+    daemon = FakeDaemon()
+    for name in ("first", "second"):
+        daemon.open_terminal(name)
+
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+1")
+        await stage.shows("── live ──")
+        await until(lambda: RawMode.may_begin, "the terminal takes keys")
+        for message in RawParser().feed("\x1b2\x0bvim\r"):  # one read of the own terminal
+            stage.app.post_message(message)
+        await until(lambda: "second" in daemon.output, "the other terminal is shown")
+        await until(lambda: daemon.output["second"].typed == b"vim\r", "it gets the keys")
+        assert daemon.output["first"].typed == b""
+        assert RawMode.is_on
+
+    play(work, daemon)
 
 
 def test_ctrl_q_leaves_although_other_keys_wait() -> None:
