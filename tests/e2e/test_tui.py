@@ -183,6 +183,11 @@ def test_a_command_typed_ahead_of_the_interface_runs(team: Team, tmp_path: Path)
         window.press("M-1")  # before Python has started
         run(window, "echo ear''ly")
         window.shows("▎ early", "↳ exit 0")
+        window.press("C-q")
+    with interface(team.daemon, tmp_path / "tmux-raw") as window:
+        window.press("M-1", "C-k")
+        run(window, "echo ty''ped")
+        window.shows("RAW", " typed")
 
 
 def test_a_daemon_that_is_killed_and_starts_again_is_shown_again(window: Tmux, team: Team) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import trio
 import trio.lowlevel
 from textual.app import ComposeResult
@@ -39,6 +41,11 @@ OLDER_BLOCKS = 300
 MAX_KEY_READS = 1_024
 """Keystrokes that wait for the connection; more are dropped with a remark."""
 
+EARLY_S = 5.0
+"""Seconds that keys wait for the stream: later ones would come as a surprise."""
+
+NOT_CONNECTED = "not typed: the terminal is not connected"
+
 MIN_SIZE, MAX_SIZE = (2, 1), (1000, 1000)
 """Smallest and largest size of a terminal, in columns and rows."""
 
@@ -56,6 +63,9 @@ class TerminalPane(FollowedPane):
         self.bar = InputBar("RUN", "run a command · Ctrl-K types into the program · F1 help")
         self.strip = StripBar()
         self._keys: trio.MemorySendChannel[bytes] | None = None
+        self._early: list[bytes] | None = None
+        """Keys before the stream is open for the first time; None: it was."""
+        self._followed_at = 0.0
         self._output: OutputStream | None = None
         self._is_shown = False
         self._is_reading_older = False
@@ -91,6 +101,11 @@ class TerminalPane(FollowedPane):
             self._output.release_size()
 
     # The stream of the terminal.
+
+    def follow(self) -> None:
+        if not self.is_followed:
+            self._early, self._followed_at = [], time.monotonic()
+        super().follow()
 
     async def show_stream(self, client: Client) -> None:
         """Show one stream until the terminal closes or the stream has to be opened again."""
@@ -168,6 +183,7 @@ class TerminalPane(FollowedPane):
     async def _type_all(self, output: OutputStream) -> None:
         sender, receiver = trio.open_memory_channel[bytes](MAX_KEY_READS)
         self._keys = sender
+        self._type_early(sender)
         try:
             async for keys in receiver:
                 await output.type(keys)
@@ -175,6 +191,14 @@ class TerminalPane(FollowedPane):
             return  # the task that shows output gets the same error
         finally:
             self._keys = None
+
+    def _type_early(self, sender: trio.MemorySendChannel[bytes]) -> None:
+        early, self._early = self._early or [], None
+        if early and time.monotonic() - self._followed_at > EARLY_S:
+            self.desk.tell(NOT_CONNECTED)
+            return
+        for keys in early:
+            sender.send_nowait(keys)
 
     # Blocks.
 
@@ -265,7 +289,10 @@ class TerminalPane(FollowedPane):
     def type(self, keys: bytes) -> None:
         """Type keys into the terminal, in order."""
         if self._keys is None:
-            self.desk.tell("not typed: the terminal is not connected")
+            if self._early is None or len(self._early) >= MAX_KEY_READS:
+                self.desk.tell(NOT_CONNECTED)
+            else:
+                self._early.append(keys)
             return
         try:
             self._keys.send_nowait(keys)

@@ -99,9 +99,9 @@ class FakeDaemon:
         self.groups = Feed()
         self.runs = WorkflowList(result=[], workflows=[], problems=[])
         self.called: list[tuple[str, Any]] = []
-        self.is_reached, self.may_spawn = trio.Event(), trio.Event()
-        self.is_reached.set()
-        self.may_spawn.set()
+        self.is_reached, self.may_spawn, self.may_watch = trio.Event(), trio.Event(), trio.Event()
+        for each in (self.is_reached, self.may_spawn, self.may_watch):
+            each.set()
         self.event_feed, self.agent_feed, self.request_feed = Feed(), Feed(), Feed()
         self.client = self._client()
 
@@ -207,7 +207,13 @@ class FakeDaemon:
         )
         drawing = Redraw(redraw="\x1bc\x1b]133;A\x07$ \x1b]133;B\x07", cursor=0, partial=False)
         self.output[name] = OutputFeed(start, drawing)
-        return self.output[name].opened()
+        return self._watched(self.output[name])
+
+    @asynccontextmanager
+    async def _watched(self, feed: OutputFeed) -> AsyncIterator[Feed]:
+        await self.may_watch.wait()
+        async with feed.opened() as opened:
+            yield opened
 
     def _replayed(self, name: str) -> Any:
         info, raw = self.infos[name], self.raw.get(name, b"")

@@ -17,6 +17,7 @@ from aegis.tui import app as app_module
 from aegis.tui.dialogs.asking import AskLine
 from aegis.tui.held_keys import MAX_HELD
 from aegis.tui.link_later import MAX_EARLY
+from aegis.tui.panes import terminal as terminal_pane
 from aegis.tui.raw_keys import RawMode, RawParser
 from aegis.tui.window import background_of, typed_of
 from tests.aegis.tui.fake_daemon import FakeDaemon, link_to, until
@@ -181,6 +182,29 @@ def test_raw_keys_right_after_a_change_of_the_tab_go_to_the_new_terminal() -> No
         await until(lambda: daemon.output["second"].typed == b"vim\r", "it gets the keys")
         assert daemon.output["first"].typed == b""
         assert RawMode.is_on
+
+    play(work, daemon)
+
+
+@pytest.mark.parametrize(("early_s", "typed"), [(60.0, b"vim\r"), (-1.0, b"")])
+def test_raw_keys_wait_for_the_stream_of_their_terminal_for_a_limited_time(
+    monkeypatch: pytest.MonkeyPatch, early_s: float, typed: bytes
+) -> None:
+    monkeypatch.setattr(terminal_pane, "EARLY_S", early_s)
+    daemon = shop()
+    daemon.may_watch = trio.Event()
+
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+2")
+        await until(lambda: "build" in daemon.output, "its stream is asked for")
+        for message in RawParser().feed("\x0bvim\r"):
+            stage.app.post_message(message)
+        await stage.shows("RAW")
+        await stage.pilot.pause()
+        daemon.may_watch.set()
+        if not typed:
+            await until(lambda: "not typed" in stage.app.told, "it is told")
+        await until(lambda: daemon.output["build"].typed == typed, "the keys are typed")
 
     play(work, daemon)
 
