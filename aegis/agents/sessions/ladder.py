@@ -10,7 +10,7 @@ from __future__ import annotations
 import attrs
 
 from aegis.agents.sessions.past import Past
-from aegis.agents.sessions.steps import DriverEnded, StartDriver
+from aegis.agents.sessions.steps import DriverEnded, DriverFailed, StartDriver
 
 RESUMES = 2
 """Tries with the conversation before a fresh one; and all tries of a session without one."""
@@ -39,13 +39,12 @@ class Ladder:
         """Whether no further try is left."""
         return self.is_over or self.rung >= RESUMES + (past.conversation is not None)
 
-    def skip_resumes(self) -> None:
-        """Note that the agent does not know the conversation: the next try is a fresh one."""
-        self.rung = max(self.rung, RESUMES)
-
-    def end(self) -> None:
-        """Note that no try can succeed before a person has acted."""
-        self.is_over = True
+    def note(self, failed: DriverFailed) -> None:
+        """Take the reason of a start that failed."""
+        if failed.kind == "conversation":
+            self.rung = max(self.rung, RESUMES)  # the agent does not know it: a fresh one is next
+        elif failed.kind == "login":
+            self.is_over = True  # no try can succeed before a person has acted
 
     def restart(self) -> None:
         """Begin again at the first rung."""

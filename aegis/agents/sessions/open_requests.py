@@ -54,20 +54,33 @@ class OpenRequests:
         """Whether an answer to this request can still act."""
         return request in self._open
 
-    def expire_at(self, request: str, due: float) -> None:
-        """Have an open request expire at the moment ``due``."""
-        self._due[request] = due
+    def limit(
+        self, request: ev.RequestOpened, within_s: float | None, now: float
+    ) -> list[steps.Output]:
+        """Limit the wait for the answer to an open request; return the timer."""
+        if within_s is None or request.kind == "login":  # a login holds no turn up
+            return []
+        self._due[request.id] = now + within_s
+        return self._next_expiry(now)
 
-    @property
-    def next_expiry(self) -> float | None:
-        """The moment at which the next open request expires."""
+    def due(self, now: float) -> list[str]:
+        """Return the open requests that expire at ``now``."""
+        return [each for each, due in self._due.items() if due <= now and each in self._open]
+
+    def expire(self, now: float) -> list[steps.Output]:
+        """Refuse and withdraw the requests that are due: their agent is not held up for ever."""
+        outputs: list[steps.Output] = []
+        for request in self.due(now):
+            answer = refusal(self._open.pop(request), NOBODY)
+            outputs.append(steps.AnswerAgent(request=request, answer=answer, is_ours=True))
+            outputs.append(_withdrawn([request], NOBODY))
+        return [*outputs, *self._next_expiry(now)]
+
+    def _next_expiry(self, now: float) -> list[steps.Output]:
         self._due = {each: due for each, due in self._due.items() if each in self._open}
-        return min(self._due.values(), default=None)
-
-    def expired(self, now: float) -> list[ev.RequestOpened]:
-        """Close the requests that are due, and return them."""
-        due = [each for each, moment in self._due.items() if moment <= now]
-        return [self._open.pop(each) for each in due if each in self._open]
+        if not self._due:
+            return []
+        return [steps.Wake(timer="answer", after_s=max(0.0, min(self._due.values()) - now))]
 
     def take(self, step: steps.Answered | steps.NotShown) -> list[steps.Output]:
         """Return the output for an answer, or for a request that no person will see.
@@ -102,15 +115,6 @@ def refusal(request: ev.RequestOpened, why: str) -> ev.RequestAnswer:
             return ev.QuestionAnswer(answers=None)
         case "elicitation" | "login":
             return ev.ElicitationAnswer(action="cancel")
-
-
-def unanswered(request: ev.RequestOpened) -> list[steps.Output]:
-    """Return the outputs for a request that has expired: its agent is not held up for ever."""
-    answer = refusal(request, NOBODY)
-    return [
-        steps.AnswerAgent(request=request.id, answer=answer, is_ours=True),
-        _withdrawn([request.id], NOBODY),
-    ]
 
 
 def _withdrawn(requests: Iterable[str], reason: str) -> steps.WithdrawRequests:

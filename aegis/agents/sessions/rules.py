@@ -28,7 +28,7 @@ from aegis.agents.sessions.entries import Entries
 from aegis.agents.sessions.ladder import Ladder, end_reason
 from aegis.agents.sessions.login import Login
 from aegis.agents.sessions.metrics import Metrics
-from aegis.agents.sessions.open_requests import OpenRequests, unanswered
+from aegis.agents.sessions.open_requests import OpenRequests
 from aegis.agents.sessions.past import LOSSES, OpenTurn, Past
 from aegis.agents.sessions.settings import (
     INTERRUPT_S,
@@ -283,10 +283,7 @@ class Session:
             self._fail(failed.reason)
             return
         self.reason = failed.reason
-        if failed.kind == "conversation":
-            self._ladder.skip_resumes()
-        elif failed.kind == "login":
-            self._ladder.end()
+        self._ladder.note(failed)
         self._put(steps.StopDriver())
 
     def _fail(self, reason: str) -> None:
@@ -333,7 +330,9 @@ class Session:
                 self._interrupt("max_runtime_s")
                 self._put(steps.Wake(timer="kill", after_s=INTERRUPT_S))
             case "answer":
-                self._expire()
+                for request in self.requests.due(self._now):
+                    self._append("expired", request=request)
+                self._out += self.requests.expire(self._now)
             case "kill" if turn is not None and turn.is_sent and turn.is_interrupted:
                 self._stop_process("the turn exceeded max_runtime_s")
 
@@ -383,28 +382,11 @@ class Session:
             return
         if (decided := self.requests.decide(request)) is None:
             self._put(steps.OpenRequest(event=request, turn=self.turn))
-            self._limit_wait(request)
+            self._out += self.requests.limit(request, self._settings.answer_within_s, self._now)
             return
         answer, why = decided
         self._append("decided", request=request.id, answer=unstructure(answer), why=why)
         self._put(steps.AnswerAgent(request=request.id, answer=answer, is_ours=True))
-
-    def _limit_wait(self, request: ev.RequestOpened) -> None:
-        within_s = self._settings.answer_within_s
-        if within_s is not None and request.kind != "login":  # a login costs no turn
-            self.requests.expire_at(request.id, self._now + within_s)
-            self._wake_for_expiry()
-
-    def _expire(self) -> None:
-        for request in self.requests.expired(self._now):
-            self._append("expired", request=request.id)
-            self._out += unanswered(request)
-        self._wake_for_expiry()
-
-    def _wake_for_expiry(self) -> None:
-        due = self.requests.next_expiry
-        if due is not None:
-            self._put(steps.Wake(timer="answer", after_s=max(0.0, due - self._now)))
 
     def _ordered(self, step: Input) -> None:
         match step:
