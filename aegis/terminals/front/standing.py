@@ -7,7 +7,7 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from actors import Reply
+from actors import Reply, Timer
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.working_directory import REMOVED
 from aegis.protocol import terminals as api
@@ -130,16 +130,17 @@ class PromptWaiters:
     """Requests that are answered at the first prompt, or when their time is up."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, Reply[api.TerminalInfo]] = {}
+        self._waiting: dict[int, tuple[Reply[api.TerminalInfo], Timer]] = {}
 
-    def add(self, number: int, reply: Reply[api.TerminalInfo]) -> None:
-        """Add a request under this number."""
-        self._waiting[number] = reply
+    def add(self, number: int, reply: Reply[api.TerminalInfo], timer: Timer) -> None:
+        """Add a request under this number; ``timer`` is cancelled once it is answered."""
+        self._waiting[number] = reply, timer
 
     def answer(self, number: int, info: Callable[[], api.TerminalInfo]) -> None:
         """Answer the request, if it still waits; ``info`` is called only then."""
-        reply = self._waiting.pop(number, None)
-        if reply is not None:
+        if number in self._waiting:
+            reply, timer = self._waiting.pop(number)
+            timer.cancel()
             reply.send(info())
 
     def answer_all(self, info: Callable[[], api.TerminalInfo]) -> None:

@@ -416,8 +416,8 @@ class Terminal(Front):
             self.reply(request, self._info())
             return
         number = self._next_number()
-        self._prompt_waiters.add(number, self.defer(request))
-        self.context.after(request.timeout_s, msg.PromptDeadline(call=number))
+        timer = self.context.after(request.timeout_s, msg.PromptDeadline(call=number))
+        self._prompt_waiters.add(number, self.defer(request), timer)
 
     def _next_number(self) -> int:
         """Return a number for a call, unique among all incarnations of this front."""
