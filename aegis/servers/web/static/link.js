@@ -79,8 +79,9 @@ export class Link {
     this.isRestarted = this.instance !== null && this.instance !== frame.instance;
     this.instance = frame.instance; this.delay = FIRST_DELAY_MS; this.me = frame;
     this.pinging = setInterval(() => this.check(), PING_MS);
+    const before = [...this.streams.values()]; // what hears of "up" opens streams of its own
     this.set('up');
-    for (const stream of [...this.streams.values()]) stream.open();
+    for (const stream of before) stream.open();
   }
 
   bytes(buffer) {

@@ -1,33 +1,17 @@
 // One live terminal: its screen, then its bytes; its commands as blocks, by their offsets in the output.
-import { $, clock, el, keyed, line, seconds, setText, toast } from './dom.js';
+import { $, clock, el, line, seconds, setText, toast } from './dom.js';
+import { Ledger } from './ledger.js';
+import { drawOnce, load } from './xterm.js';
 
 const RECORDS = 50, SCROLLBACK = 1000, TAIL = 64, ESC = 27, LOOK_MS = 300;
 const MARK_C = /\x1b\]133;C[^\x07\x1b]*(?:\x07|\x1b\\)/g;
 const LATIN = new TextDecoder('latin1'), NOTHING = new Uint8Array();
 const DARK = { background: '#0e1116', foreground: '#dfe5ee', cursor: '#7aa7ff', selectionBackground: '#2f4a7a', overviewRulerBorder: '#283039', scrollbarSliderBackground: '#2a3340' };
 
-let library = null;
-/** Load xterm.js once. Each <style> that it makes gets the page's nonce; style attributes go through CSSOM. */
-function load() {
-  return library ??= (async () => {
-    const { nonce } = document.querySelector('script[nonce]'), create = Document.prototype.createElement;
-    Document.prototype.createElement = function (...args) {
-      const element = create.apply(this, args);
-      if (element instanceof HTMLStyleElement) element.nonce = nonce;
-      return element;
-    };
-    HTMLSpanElement.prototype.setAttribute = function (name, value) {
-      if (name === 'style') this.style.cssText = value; else Element.prototype.setAttribute.call(this, name, value);
-    };
-    const names = ['xterm', 'addon-fit', 'addon-search', 'addon-web-links', 'addon-unicode-graphemes', 'addon-webgl'];
-    return Object.assign({}, ...await Promise.all(names.map(name => import(`/vendor/${name}.mjs`))));
-  })();
-}
-
 export class TerminalView {
   constructor(name, app, parent) {
     this.name = name; this.app = app; this.link = app.link; this.isReadOnly = app.view !== null;
-    this.cursor = null; this.tail = NOTHING; this.marks = []; this.blocks = new Map(); this.records = new Map();
+    this.cursor = null; this.tail = NOTHING; this.marks = []; this.blocks = new Map(); this.records = new Map(); this.starts = new Map();
     this.owner = null; this.size = null; this.ctrl = false; this.isOver = false; this.bells = 0;
     this.base = matchMedia('(pointer: coarse)').matches ? 12 : 13;
     this.build(parent);
@@ -42,7 +26,8 @@ export class TerminalView {
     this.head = el('div.head', {}, this.dot, el('h1', {}, this.name), this.where, this.state, el('span.grow'), this.typing, this.seekBar(), this.toggle, !this.isReadOnly && close);
     this.banner = el('div.banner', { role: 'status' });
     this.screen = el('div.view', { 'aria-label': `Terminal ${this.name}`, role: 'region' }, this.banner);
-    this.list = el('ol', { 'aria-label': 'Commands, newest first', tabindex: '0', onscroll: () => { if (this.list.scrollHeight - this.list.scrollTop < 2 * this.list.clientHeight) this.older(); } });
+    this.list = el('div.blocks', { role: 'list', 'aria-label': 'Commands, newest first', tabindex: '0', onscroll: () => { if (this.list.scrollHeight - this.list.scrollTop < 2 * this.list.clientHeight) this.older(); } });
+    this.ledger = new Ledger(this.list, record => this.block(record), (row, record) => this.update(row, record));
     this.more = el('button.btn.bare', { type: 'button', onclick: () => this.older() }, 'Older');
     this.box = el('div.term', {}, this.screen, el('section.ledger', { 'aria-label': 'Commands' }, el('header', {}, el('h2', {}, 'Commands'), this.more), this.list));
     this.keys = this.keyBar();
@@ -80,7 +65,7 @@ export class TerminalView {
     term.loadAddon(this.search = new SearchAddon());
     term.loadAddon(new WebLinksAddon((event, url) => { if (/^https?:/.test(url)) window.open(url, '_blank', 'noopener,noreferrer'); }));
     term.loadAddon(new UnicodeGraphemesAddon()); term.unicode.activeVersion = '15-graphemes';
-    term.open(this.screen);
+    term.open(this.screen); drawOnce(term);
     if (matchMedia('(pointer: fine)').matches && this.app.settings.renderer !== 'dom') try {
       const webgl = new WebglAddon(); webgl.onContextLoss(() => webgl.dispose()); term.loadAddon(webgl);
     } catch { /* the DOM renderer stays */ }
@@ -111,10 +96,12 @@ export class TerminalView {
     // A mark counts if a record begins exactly behind it: programs can print marks too.
     parser.registerOscHandler(133, data => {
       this.readSoon();
-      if (data[0] === 'C' && this.marks.length) { this.blocks.set(this.marks.shift(), this.term.registerMarker(-1)); this.decorate(); }
+      if (data[0] === 'C' && this.marks.length) this.mark(this.marks.shift());
       return true;
     });
   }
+
+  mark(start) { this.blocks.set(start, this.term.registerMarker(-1)); this.decorate(this.starts.get(start)); }
 
   follow() {
     const args = () => this.cursor === null ? { name: this.name, screen: true, scrollback: SCROLLBACK } : { name: this.name, cursor: this.cursor };
@@ -306,31 +293,15 @@ export class TerminalView {
   }
 
   took(reply) {
-    for (const record of reply.result) this.records.set(record.seq, record);
-    if (reply.running) this.records.set(reply.running.seq, reply.running);
-    this.show();
+    for (const record of reply.result) this.note(record);
+    if (reply.running) this.note(reply.running);
   }
 
-  command({ command }) {
-    if (command.name !== this.name) return;
-    const rows = this.list._rows, isNewest = rows && command.seq > (this.newest ?? -1);
-    this.records.set(command.seq, command);
-    if (rows?.has(command.seq)) this.update(rows.get(command.seq), command); // one row, however many there are
-    else if (isNewest) { const row = this.block(command); rows.set(command.seq, row); this.update(row, command); this.list.prepend(row); this.newest = command.seq; }
-    else { this.show(); return; }
-    this.decorate();
-  }
+  command({ command }) { if (command.name === this.name) this.note(command); }
 
-  show() {
-    this.decorate();
-    if (this.isShowing) return;
-    this.isShowing = true;
-    requestAnimationFrame(() => {
-      this.isShowing = false;
-      const all = [...this.records.values()].sort((a, b) => b.seq - a.seq);
-      this.newest = all[0]?.seq ?? -1;
-      keyed(this.list, all, record => record.seq, record => this.block(record), (row, record) => this.update(row, record));
-    });
+  note(record) {
+    this.records.set(record.seq, record); this.starts.set(record.raw_start, record);
+    this.ledger.put(record); this.decorate(record);
   }
 
   block(record) {
@@ -338,12 +309,10 @@ export class TerminalView {
     const chip = el('span.chip'), time = el('span.cut');
     const again = !this.isReadOnly && el('button.btn.bare', { type: 'button', title: 'Run again', onclick: () => this.again(record.seq) }, 'Run again');
     const copy = el('button.btn.bare', { type: 'button', title: 'Copy the output', onclick: () => this.copy(record.seq) }, 'Copy');
-    return Object.assign(el('li.block', {}, cmd, el('div.foot', {}, chip, time, el('span.acts', {}, copy, again))), { parts: { cmd, chip, time } });
+    return Object.assign(el('div.block', { role: 'listitem' }, cmd, el('div.foot', {}, chip, time, el('span.acts', {}, copy, again))), { parts: { cmd, chip, time } });
   }
 
   update(row, record) {
-    if (row.record === record) return;
-    row.record = record;
     const runs = !record.end && record.exit === null, { cmd, chip, time } = row.parts;
     setText(cmd, record.cmd === null ? '(typed; the text is not known)' : line(record.cmd, 600));
     row.classList.toggle('runs', runs); row.classList.toggle('fail', !runs && record.exit !== 0);
@@ -375,18 +344,17 @@ export class TerminalView {
     } catch (error) { toast(error.message ?? 'copying is not allowed here', 'bad'); }
   }
 
-  decorate() {
-    for (const record of this.records.values()) {
-      const marker = this.blocks.get(record.raw_start);
-      if (!marker || marker.chip || (!record.end && record.exit === null)) continue;
-      const good = record.exit === 0;
-      const chip = marker.chip = this.term.registerDecoration({ marker, anchor: 'right', width: 18, layer: 'top', overviewRulerOptions: { color: good ? '#2f9e5f' : '#e5484d', position: 'full' } });
-      chip?.onRender(element => {
-        element.classList.add('mark'); if (!good) element.classList.add('fail');
-        element.dataset.seq = record.seq;
-        setText(element, `${record.exit === null ? record.end : good ? '✓' : `✗ ${record.exit}`} ${seconds(record.duration_s)}`);
-      });
-    }
+  /** Show how a command ended, beside its line. */
+  decorate(record) {
+    const marker = this.blocks.get(record?.raw_start);
+    if (!marker || marker.chip || (!record.end && record.exit === null)) return;
+    const good = record.exit === 0;
+    const chip = marker.chip = this.term.registerDecoration({ marker, anchor: 'right', width: 18, layer: 'top', overviewRulerOptions: { color: good ? '#2f9e5f' : '#e5484d', position: 'full' } });
+    chip?.onRender(element => {
+      element.classList.add('mark'); if (!good) element.classList.add('fail');
+      element.dataset.seq = record.seq;
+      setText(element, `${record.exit === null ? record.end : good ? '✓' : `✗ ${record.exit}`} ${seconds(record.duration_s)}`);
+    });
   }
 
   close() {
