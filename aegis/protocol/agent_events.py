@@ -61,7 +61,12 @@ class AssistantThinking:
 
 @attrs.frozen(kw_only=True)
 class ToolUse:
-    """The agent calls a tool. A later event with the same ``id`` replaces this one."""
+    """The agent calls a tool. A later event with the same ``id`` replaces this one.
+
+    ``input`` is that of the tool. The change of a file is in it as ``file_path``, ``old_string``
+    and ``new_string``, for tools of ACP agents too: there, with ``truncated`` where the texts are
+    longer, and several as ``edits``, a list of such.
+    """
 
     tag: ClassVar[str] = "tool_use"
     id: str

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from aegis.protocol.agent_events import ToolUse
 from tests.agents_real.bench import Bench
 from tests.agents_real.clis import CLIS, Cli
 from tests.agents_real.installed import NotInstalled
-from tests.agents_real.sessions import real_session
+from tests.agents_real.sessions import Turn, real_session
 
 pytestmark = [pytest.mark.real, pytest.mark.agents]
 
@@ -36,6 +37,12 @@ def script(lines: Mapping[str, str], writer: Cli, file: Path) -> str:
     return f"{lines[writer.name].format(file=file)}\nSAY done"
 
 
+def change_in(turn: Turn) -> tuple[str, ...]:
+    """The file that a turn changed, and its line before and after, as the faces show them."""
+    shown = [each.input for each in turn.events if isinstance(each, ToolUse)][-1]
+    return tuple(shown[name].strip() for name in ("file_path", "old_string", "new_string"))
+
+
 async def test_a_file_is_created_and_changed_with_one_approval_each(
     writer: Cli, bench: Bench
 ) -> None:
@@ -50,6 +57,7 @@ async def test_a_file_is_created_and_changed_with_one_approval_each(
         assert (len(turn.asked), file.read_text()) == (1, "made\n")
         turn = await session.turn(script(CHANGE, writer, file))
         assert (len(turn.asked), file.read_text()) == (1, "changed\n")
+        assert change_in(turn) == (str(file), "made", "changed")
         turn = await session.turn(script(CREATE, writer, refused), allow=False)
         assert len(turn.asked) == 1
         assert not refused.exists()

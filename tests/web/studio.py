@@ -155,6 +155,27 @@ UPDATES: list[dict[str, Any]] = [
             "new_string": "def total(items):\n    return sum(items, start=0)",
         },
     },
+    {
+        "sessionUpdate": "tool_call",
+        "toolCallId": "edit-2",
+        "title": "Patch 2 files",
+        "kind": "edit",
+        "status": "completed",
+        "content": [
+            {
+                "type": "diff",
+                "path": "shop/tax.py",
+                "oldText": "RATE = 19\n",
+                "newText": "RATE = 7\n",
+            },
+            {
+                "type": "diff",
+                "path": "tests/tax.py",
+                "oldText": None,
+                "newText": "from shop import tax\n",
+            },
+        ],
+    },
 ]
 
 

@@ -198,3 +198,22 @@ def test_workspaces_are_listed_with_their_shells(studio: Studio, browser: Browse
     window.go("/")
     expect(shell).to_have_count(0)
     window.check()
+
+
+@on_both
+def test_an_agents_changes_are_shown_as_differences_whichever_way_it_reports_them(
+    studio: Studio, browser: Browser, form: dict[str, Any]
+) -> None:
+    handle = f"mender-{form['viewport']['width']}"
+    studio.works(handle)
+    window = log_in(browser, studio.daemon, form)
+    window.go(f"/a/{handle}")
+    given = window.page.locator("details.tool", has_text="Edit shop/cart.py")
+    expect(given.locator(".del")).to_have_text("-    return sum(items, items[0])")
+    expect(given.locator(".add")).to_have_text("+    return sum(items, start=0)")
+    several = window.page.locator("details.tool", has_text="Patch 2 files")
+    expect(several.locator(".file")).to_have_text(["shop/tax.py", "tests/tax.py"])
+    expect(several.locator(".del")).to_have_text(["-RATE = 19"])
+    expect(several.locator(".add")).to_have_text(["+RATE = 7", "+from shop import tax"])
+    expect(several.locator(".diff > div")).to_have_count(3)
+    fits(window)

@@ -15,6 +15,7 @@ from aegis.agents.drivers.acp.contents import (
     output_text,
     terminals_in,
 )
+from aegis.agents.drivers.acp.edits import edits_in, with_edits
 from aegis.agents.drivers.acp.frames import items, mapping, string
 from aegis.agents.drivers.harness import OWN_PREFIX
 from aegis.protocol.agent_events import (
@@ -69,8 +70,15 @@ NO_RESULT = "The turn ended before the agent reported a result."
 
 @attrs.define
 class _Call:
+    """``use`` has the input that the agent gave; events have its ``edits``, too."""
+
     use: ToolUse
+    edits: list[dict[str, Any]]
     is_done: bool = False
+
+    @property
+    def shown(self) -> ToolUse:
+        return attrs.evolve(self.use, input=with_edits(self.use.input, self.edits))
 
 
 class Updates:
@@ -114,10 +122,12 @@ class Updates:
             return []
         known = self._calls.get(id_)
         use = self._named(_merged(known.use if known else None, id_, fields), fields)
-        is_new = known is None or use != known.use
+        edits = edits_in(fields.get("content")) or (known.edits if known else [])
         is_done = string(fields.get("status")) in ("completed", "failed")
-        self._remember(_Call(use, is_done or (known is not None and known.is_done)))
-        events: list[AgentEvent] = [use] if is_new else []
+        call = _Call(use, edits, is_done or (known is not None and known.is_done))
+        is_new = known is None or call.shown != known.shown
+        events: list[AgentEvent] = [call.shown] if is_new else []
+        self._remember(call)
         if is_done:
             return [*events, _result(id_, fields)]
         return [*events, *self._progress(id_, fields, is_new=is_new)]
@@ -150,13 +160,16 @@ class Updates:
 
     def _remember(self, call: _Call) -> None:
         if _is_longer(call.use.input, MAX_REMEMBERED_CHARS):
-            call.use = attrs.evolve(call.use, input={})
+            call.use, call.edits = attrs.evolve(call.use, input={}), []
         self._calls[call.use.id] = call
         if len(self._calls) > MAX_CALLS:
             del self._calls[next(iter(self._calls))]
 
     def known(self, id_: str) -> ToolUse | None:
-        """Return the call ``id_`` of this turn, as far as the agent has described it."""
+        """Return the call ``id_`` of this turn, as far as the agent has described it.
+
+        Its input is what the agent gave: a permission shows more than the changes in the events.
+        """
         call = self._calls.get(id_)
         return call.use if call else None
 

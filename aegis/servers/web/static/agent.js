@@ -130,7 +130,7 @@ export class AgentView {
     setText(tool.title, line(event.title || input.command || input.file_path || input.path || input.pattern || '', 200));
     const shown = shownInput(input);
     tool.body.replaceChildren(...shown);
-    if (shown[0]?.className === 'diff') tool.box.open = true;
+    if (shown.some(each => each.className === 'diff')) tool.box.open = true;
   }
 
   tie(event) {
@@ -177,16 +177,21 @@ export class AgentView {
 }
 
 function shownInput(input) {
-  if (typeof input.old_string === 'string' && typeof input.new_string === 'string') return [edited(input.old_string, input.new_string)];
+  if (typeof input.old_string === 'string' && typeof input.new_string === 'string') return change(input);
+  if (Array.isArray(input.edits) && input.edits.length) return input.edits.flatMap(each => [each?.file_path && el('p.file', {}, line(each.file_path)), ...change(each)]).filter(Boolean);
   if (typeof input.diff === 'string') return [difference(input.diff)];
   if (typeof input.command === 'string') return [el('pre', { tabindex: '0' }, `$ ${plain(input.command, 8000)}`)];
   if (typeof input.content === 'string') return [difference(input.content.split('\n').map(each => `+${each}`).join('\n'))];
   return Object.keys(input).length ? [el('pre', { tabindex: '0' }, plain(JSON.stringify(input, null, 1), 12000))] : [];
 }
 
+/** Show one edit of a file. */
+const change = edit => [edited(String(edit?.old_string ?? ''), String(edit?.new_string ?? '')), edit?.truncated && el('p.file.quiet', {}, 'The change is longer.')].filter(Boolean);
+
 /** Show what became of a text: the lines that differ, and those of both texts before and behind them. */
 export function edited(before, after, context = 3) {
-  const old = before.split('\n'), now = after.split('\n');
+  const isWhole = [before, after].every(text => !text || text.endsWith('\n')); // then the empty text behind is no line
+  const lines = text => text === '' ? [] : (isWhole ? text.slice(0, -1) : text).split('\n'), old = lines(before), now = lines(after);
   let head = 0, tail = 0;
   while (head < old.length && head < now.length && old[head] === now[head]) head++;
   while (tail < old.length - head && tail < now.length - head && old.at(-1 - tail) === now.at(-1 - tail)) tail++;
