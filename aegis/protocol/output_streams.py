@@ -103,6 +103,18 @@ class OutputStart:
 
 
 @attrs.frozen(kw_only=True)
+class DrawnMark:
+    """A place in a drawing behind a mark ``OSC 133;C``: the output of a command may begin there.
+
+    ``at`` counts the bytes of ``redraw`` in UTF-8, ``cursor`` those of the output. A program can
+    print such a mark: only the ``raw_start`` of a command's record makes it a beginning.
+    """
+
+    at: int
+    cursor: int
+
+
+@attrs.frozen(kw_only=True)
 class Redraw:
     """``redraw`` is text with escape sequences that draws the screen as of ``cursor``.
 
@@ -110,12 +122,14 @@ class Redraw:
     The cursor, the title, and the modes of keys, paste and mouse are as the program set them. A
     screen has no colours, and no lines above it, if it was drawn more than 256 KiB of output ago
     or at another size: a signal WINCH makes most programs draw again. ``partial``: lines from
-    before a flood of output may be missing.
+    before a flood of output may be missing. ``marks``, in order, are at most 1,000, the newest;
+    none if the screen has no colours.
     """
 
     redraw: str
     cursor: int
     partial: bool
+    marks: list[DrawnMark] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)

@@ -82,6 +82,30 @@ def test_commands_are_blocks_that_a_program_cannot_forge(
     window.check()
 
 
+PLACES = """[...app.current.blocks].filter(([, marker]) => marker.chip).map(([start, marker]) => [
+app.current.starts.get(start).cmd,
+app.current.term.buffer.normal.getLine(marker.line).translateToString(true)])"""
+
+
+def test_one_who_comes_later_sees_how_the_commands_above_ended(
+    daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal
+) -> None:
+    terminal = new_terminal()
+    commands = [f"echo 漢 {number}; (exit {number % 3})" for number in range(60)]
+    for command in commands:
+        terminal.run(command)
+    terminal.run("printf '\\033]133;C\\033\\\\'; echo forged")
+    window = log_in(browser, daemon)
+    window.open_terminal(terminal.name)
+    window.wait(f"total => {PLACES}.length === total", len(commands) + 1)
+    places = window.page.evaluate(PLACES)
+    assert sorted(cmd for cmd, _ in places[:-1]) == sorted(commands)
+    assert all(shown.endswith(cmd) for cmd, shown in places)
+    expect(window.page.locator(".mark").last).to_contain_text("✓")
+    expect(window.page.locator(".mark.fail").first).to_contain_text("✗")
+    window.check()
+
+
 @pytest.mark.parametrize("program", ["vim -u NONE -N", "htop"])
 def test_a_full_screen_program_looks_the_same_for_one_who_comes_later(
     daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal, program: str

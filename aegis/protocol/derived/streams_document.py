@@ -66,10 +66,10 @@ def _once(forms: list[type]) -> list[type]:
 
 
 def _nested(form: type) -> list[type]:
-    """Return the classes of ``streams`` inside an item; others are on the page of tools."""
+    """Return the classes of ``streams`` inside an item, at any depth; others are those of tools."""
     types: list[Any] = [field.type for field in resolved_fields(form)]
     inside = [each for union in types for each in get_args(union) or (union,)]
-    return [each for each in inside if _is_ours(each)]
+    return [ours for each in inside if _is_ours(each) for ours in (each, *_nested(each))]
 
 
 def _is_ours(form: Any) -> bool:

@@ -25,7 +25,12 @@ from aegis.terminals.screen.emulator import Emulator, Screenshot
 from aegis.terminals.screen.feeding import SLICE_BYTES, Feed, Feeding, Resize, Skip, safe_start
 from aegis.terminals.screen.modes import ModeWatch
 from aegis.terminals.screen.painter import Painter
-from aegis.terminals.screen.redraw import UNFINISHED_BYTES, redrawn, unfinished_bytes
+from aegis.terminals.screen.redraw import (
+    UNFINISHED_BYTES,
+    marks_of,
+    redrawn,
+    unfinished_bytes,
+)
 from aegis.terminals.screen.replay import MainStretches
 
 log = structlog.get_logger("aegis.terminals")
@@ -186,8 +191,8 @@ class LiveScreen:
 
         async def draw() -> None:
             drawing = await painter.draw(end, scrollback)
-            redraw = redrawn(drawing, shot, modes)
-            reply.send(Redraw(redraw=redraw, cursor=end, partial=shot.partial))
+            redraw, marks = redrawn(drawing, shot, modes), marks_of(drawing)
+            reply.send(Redraw(redraw=redraw, cursor=end, partial=shot.partial, marks=marks))
 
         self._start_soon(draw)
 

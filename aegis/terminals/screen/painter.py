@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import trio
 
+from aegis.protocol.output_streams import DrawnMark
 from aegis.terminals.screen.choice import new_emulator
 from aegis.terminals.screen.emulator import Screenshot
 from aegis.terminals.screen.feeding import SLICE_BYTES
@@ -18,7 +19,9 @@ from aegis.terminals.screen.redraw import Drawing, plain_drawing
 from aegis.terminals.screen.replay import (
     MAX_REPLAY_BYTES,
     MainStretches,
+    marks_in,
     replayed,
+    replayed_from,
     start_of_lines,
 )
 
@@ -45,26 +48,27 @@ class Painter:
         if self._shot.alternate and since is None:
             return plain  # the switch is newer than the screenshot
         main = await self._main_text(end if since is None else since, scrollback)
-        text = plain.main if main is None else main
+        text, marks = (plain.main, []) if main is None else main
         if since is None:
-            return Drawing(main=text, alternate=None)
+            return Drawing(main=text, alternate=None, marks=tuple(marks))
         alternate = await self._alternate_text(since, end, text)
-        return Drawing(main=text, alternate=alternate or plain.alternate)
+        return Drawing(main=text, alternate=alternate or plain.alternate, marks=tuple(marks))
 
-    async def _main_text(self, end: int, scrollback: int) -> str | None:
-        data = b"".join(self._read(start, stop) for start, stop in self._stretches.before(end))
+    async def _main_text(self, end: int, scrollback: int) -> tuple[str, list[DrawnMark]] | None:
+        parts = [(stop, self._read(start, stop)) for start, stop in self._stretches.before(end)]
+        data, marks = b"".join(part for _, part in parts), marks_in(parts)
         # As many lines as the screen has above its last one with text, then those that scrolled.
         height = max((row for row, line in enumerate(self._main) if line), default=0)
         rows = [max(height, self._shot.cursor[0])]
         if self._shot.alternate:
             rows = [height + 1, height]  # most programs are started by a line that ends
         for lines in dict.fromkeys([*(row + scrollback for row in rows), *rows]):
-            text = replayed(data[start_of_lines(data, lines) :])
+            text, placed = replayed_from(start_of_lines(data, lines), data, marks)
             shown = await self._drawn(text)
             # The cursor of the main screen beneath another one is not known.
             is_placed = self._shot.alternate or shown.cursor == self._shot.cursor
             if shown.lines == self._main and is_placed:
-                return text
+                return text, placed
         return None
 
     async def _alternate_text(self, since: int, end: int, main: str) -> str | None:

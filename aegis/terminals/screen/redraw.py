@@ -6,6 +6,7 @@ import re
 
 import attrs
 
+from aegis.protocol.output_streams import DrawnMark
 from aegis.terminals.screen.emulator import Screenshot
 from aegis.terminals.screen.modes import KEPT
 
@@ -16,6 +17,10 @@ _RESET = "\x1b[!p\x1b[0m\x1b(B\x0f\x1b[r\x1b[?6l\x1b[?7h\x1b[4l\x1b>" + "".join(
 )
 
 _BLANK = f"{_RESET}\x1b[H\x1b[2J"
+
+_OPENING = f"{_GIVE_UP}\x1b[?1049l{_BLANK}"
+"""Begins a drawing. The switch comes first: leaving the alternate screen restores the saved cursor
+and modes."""
 
 _UNFINISHED = re.compile(
     rb"\x1b(?:\[[\x20-\x3f]*|[\x20-\x2f]*|[\]PX^_k][^\x07\x18\x1a\x1b]*\x1b?)?\Z"
@@ -32,11 +37,13 @@ UNFINISHED_BYTES = 4096
 class Drawing:
     """The parts of a drawing: text that draws the screens from blank ones.
 
-    ``main`` draws the main screen, ``alternate`` the alternate one if that is shown.
+    ``main`` draws the main screen, ``alternate`` the alternate one if that is shown. ``marks`` are
+    places in ``main``.
     """
 
     main: str
     alternate: str | None
+    marks: tuple[DrawnMark, ...] = ()
 
 
 def plain_drawing(shot: Screenshot) -> Drawing:
@@ -50,12 +57,16 @@ def plain_drawing(shot: Screenshot) -> Drawing:
 
 def redrawn(drawing: Drawing, shot: Screenshot, modes: str) -> str:
     """Return text that draws ``shot`` on a terminal of its size; ``modes`` are appended."""
-    # The switch comes first: leaving the alternate screen restores the saved cursor and modes.
-    text = f"{_GIVE_UP}\x1b[?1049l{_BLANK}{drawing.main}"
+    text = f"{_OPENING}{drawing.main}"
     if drawing.alternate is not None:
         text += f"\x1b[?1049h{_BLANK}{drawing.alternate}"
     visible = "h" if shot.cursor_visible else "l"
     return f"{text}\x1b]2;{shot.title}\x1b\\{modes}\x1b[?25{visible}"
+
+
+def marks_of(drawing: Drawing) -> list[DrawnMark]:
+    """Return the marks at their places in the text of ``redrawn``."""
+    return [attrs.evolve(each, at=each.at + len(_OPENING)) for each in drawing.marks]
 
 
 def _placed(lines: tuple[str, ...]) -> str:

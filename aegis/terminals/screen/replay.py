@@ -8,6 +8,9 @@ titles, bells, queries, reports and the switches of modes must not happen a seco
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from aegis.protocol.output_streams import DrawnMark
 
 MAX_REPLAY_BYTES = 262_144
 """Limit of the bytes that one drawing is made from, for each of the two screens."""
@@ -26,10 +29,44 @@ _TOKEN = re.compile(
 """The first group has what is kept; the other alternatives are dropped."""
 
 
+_BEGINS = re.compile(rb"\x1b\]133;C[^\x07\x18\x1a\x1b]*(?:\x07|\x1b\\)")
+
+MAX_MARKS = 1000
+"""Limit of the marks of one drawing."""
+
+
 def replayed(data: bytes) -> str:
     """Return the text, colours and cursor movements of ``data``."""
     text = data.decode("utf-8", "replace")
     return "".join(kept for kept in _TOKEN.findall(text) if kept)
+
+
+def marks_in(parts: Iterable[tuple[int, bytes]]) -> list[DrawnMark]:
+    """Return the newest marks of beginnings in ``parts``, each with the offset of its end.
+
+    ``at`` counts the bytes of all parts together.
+    """
+    found, size = [], 0
+    for stop, part in parts:
+        ends = [each.end() for each in _BEGINS.finditer(part)]
+        found += [DrawnMark(at=size + end, cursor=stop - len(part) + end) for end in ends]
+        size += len(part)
+    return found[-MAX_MARKS:]
+
+
+def replayed_from(
+    start: int, data: bytes, marks: Iterable[DrawnMark]
+) -> tuple[str, list[DrawnMark]]:
+    """Return ``replayed(data[start:])``, and the marks at their places in it, in UTF-8 bytes."""
+    pieces, placed, size = [], [], 0
+    for mark in marks:
+        if mark.at > start:
+            # A mark is a sequence of its own, wherever it is: cut behind it, no other one is torn.
+            pieces.append(replayed(data[start : mark.at]))
+            size += len(pieces[-1].encode())
+            placed.append(DrawnMark(at=size, cursor=mark.cursor))
+            start = mark.at
+    return "".join([*pieces, replayed(data[start:])]), placed
 
 
 def start_of_lines(data: bytes, count: int) -> int:

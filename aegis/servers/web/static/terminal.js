@@ -3,7 +3,7 @@ import { $, clock, el, line, seconds, setText, toast } from './dom.js';
 import { Ledger } from './ledger.js';
 import { drawOnce, load } from './xterm.js';
 
-const RECORDS = 50, SCROLLBACK = 1000, TAIL = 64, ESC = 27, LOOK_MS = 300;
+const RECORDS = 50, PAGES = 20, SCROLLBACK = 1000, TAIL = 64, ESC = 27, LOOK_MS = 300;
 const MARK_C = /\x1b\]133;C[^\x07\x1b]*(?:\x07|\x1b\\)/g;
 const LATIN = new TextDecoder('latin1'), NOTHING = new Uint8Array();
 const DARK = { background: '#0e1116', foreground: '#dfe5ee', cursor: '#7aa7ff', selectionBackground: '#2f4a7a', overviewRulerBorder: '#283039', scrollbarSliderBackground: '#2a3340' };
@@ -78,8 +78,8 @@ export class TerminalView {
     this.observer.observe(this.screen);
     this.onCommand = event => this.command(event.detail);
     this.app.store.addEventListener('command', this.onCommand);
+    this.reading = this.read();
     this.follow();
-    this.read();
     const isFree = [document.body, $('main')].includes(document.activeElement); // not from under one who searches meanwhile
     if (!this.isReadOnly && isFree && matchMedia('(pointer: fine)').matches) term.focus();
   }
@@ -132,7 +132,7 @@ export class TerminalView {
     if (item.screen) {
       this.cursor = item.screen.cursor;
       this.term.reset();
-      this.term.write(item.screen.redraw);
+      this.draw(item.screen);
       if (item.screen.redraw.includes('\x1b[?1049h') && !this.isReadOnly && !/\x1b\[[0-9;]*[34][0-9]/.test(item.screen.redraw)) this.link.call('term_signal', { name: this.name, signal: 'WINCH' }).catch(() => {});
       this.fit();
     }
@@ -204,6 +204,28 @@ export class TerminalView {
     const room = this.screen.clientWidth - 24, ratio = room / (cell.width * this.size.cols);
     const size = Math.max(7, Math.min(base, Math.floor(this.term.options.fontSize * ratio * 2) / 2));
     if (size !== this.term.options.fontSize) this.term.options.fontSize = size;
+  }
+
+  /** Draw a screen; the commands whose output begins in it are blocks too. */
+  draw({ redraw, marks }) {
+    const bytes = new TextEncoder().encode(redraw);
+    let from = 0;
+    for (const { at, cursor } of marks) {
+      this.term.write(bytes.subarray(from, at), () => this.mark(cursor));
+      from = at;
+    }
+    this.term.write(bytes.subarray(from));
+    if (marks.length) this.reach(marks[0].cursor);
+  }
+
+  /** Read the records of the commands from this byte of the output on. */
+  async reach(start) {
+    await this.reading;
+    const oldest = () => Math.min(...this.starts.keys());
+    for (let pages = PAGES, known; pages && !this.isOver && start < (known = oldest()); pages--) {
+      await this.older();
+      if (oldest() === known) return;
+    }
   }
 
   resized(cols, rows) { this.size = { cols, rows }; if (this.term.cols !== cols || this.term.rows !== rows) this.term.resize(cols, rows); this.scale(); }

@@ -7,16 +7,20 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aegis.protocol.output_streams import DrawnMark
 from aegis.terminals.screen.alternate import AlternateWatch
 from aegis.terminals.screen.choice import new_emulator
 from aegis.terminals.screen.emulator import Screenshot
 from aegis.terminals.screen.painter import Painter
-from aegis.terminals.screen.redraw import redrawn
+from aegis.terminals.screen.redraw import marks_of, redrawn
 from aegis.terminals.screen.replay import (
+    MAX_MARKS,
     MAX_REPLAY_BYTES,
     MAX_STRETCHES,
     MainStretches,
+    marks_in,
     replayed,
+    replayed_from,
     start_of_lines,
 )
 
@@ -37,6 +41,15 @@ PIECES = st.sampled_from(
         ),
         *(ENTER, LEAVE, "\x1b[?47h", "\x1b[?47l", "\x1b[?25l", "\x1b[?7l", "\x1bc"),
         *("\x07", "\x1b]2;a title\x07", "\x1b[6n", "\x1b]133;A\x1b\\", "\x1bPq\x1b\\"),
+        *(
+            "\x1b]133;C\x1b\\",
+            "\x1b]133;C;q=1\x07",
+            "\x1b]133;C",
+            "\x1b]0;",
+            "\x1bP",
+            "\x1b",
+            "\x18",
+        ),
     ]
 )
 
@@ -45,6 +58,17 @@ PIECES = st.sampled_from(
 class Drawn:
     shot: Screenshot
     text: str
+    marks: list[DrawnMark]
+
+    def lines_at(self, output: str) -> list[tuple[str, str]]:
+        """The line in which the cursor is at each mark, and the output behind the mark."""
+        drawn = self.text.encode()
+        shots = [(seen(drawn[: each.at].decode()), each.cursor) for each in self.marks]
+        rest = [output.encode()[cursor:].decode() for _, cursor in shots]
+        return [
+            (shot.lines[shot.cursor[0] - 1], each)
+            for (shot, _), each in zip(shots, rest, strict=True)
+        ]
 
 
 def drawing_of(text: str, scrollback: int = 0) -> Drawn:
@@ -56,7 +80,8 @@ def drawing_of(text: str, scrollback: int = 0) -> Drawn:
         stretches.switched(offset, alternate=alternate)
     shot = emulator.screen()
     painter = Painter(shot, stretches, lambda start, stop: data[start:stop])
-    return Drawn(shot, redrawn(trio.run(painter.draw, len(data), scrollback), shot, ""))
+    drawing = trio.run(painter.draw, len(data), scrollback)
+    return Drawn(shot, redrawn(drawing, shot, ""), marks_of(drawing))
 
 
 def seen(text: str) -> Screenshot:
@@ -135,6 +160,49 @@ def test_what_is_replayed_has_only_text_and_movements(text: str) -> None:
     assert replayed(kept.encode()) == kept
     assert "\x07" not in kept
     assert "\x1b]" not in kept
+
+
+COMMAND = "$ echo {0}\r\n\x1b]133;C\x1b\\{0}\r\n"
+
+
+def test_the_marks_of_a_drawing_are_behind_the_lines_of_their_commands() -> None:
+    output = "".join(map(COMMAND.format, ("one", "é漢字", "three")))
+    drawn = drawing_of(output, scrollback=20)
+    found = drawn.lines_at(output)
+    assert [line.rstrip() for line, _ in found] == ["$ echo one", "$ echo é漢字", "$ echo three"]
+    assert [rest.split("\r\n")[0] for _, rest in found] == ["one", "é漢字", "three"]
+
+
+def test_marks_of_lines_that_are_not_drawn_are_left_out_and_those_beneath_a_program_stay() -> None:
+    output = "".join(map(COMMAND.format, range(20))) + "$ vim\r\n\x1b]133;C\x07" + ENTER + "~"
+    drawn = drawing_of(output)
+    assert [line.rstrip() for line, _ in drawn.lines_at(output)][-2:] == ["$ echo 19", "$ vim"]
+    assert len(drawn.marks) < 5
+    assert len(drawing_of(output, scrollback=100).marks) == 21
+
+
+def test_a_screen_that_is_drawn_as_plain_text_has_no_marks() -> None:
+    far = "".join(map(COMMAND.format, "ab")) + "\x1b[1m" + "\x07" * MAX_REPLAY_BYTES
+    assert drawing_of(far, scrollback=5).marks == []
+
+
+@given(st.lists(PIECES, max_size=25).map("".join), st.integers(0, 200))
+def test_marks_change_nothing_of_what_is_replayed(text: str, start: int) -> None:
+    data = text.encode()
+    start = start_of_lines(data, start % 7)
+    drawn, marks = replayed_from(start, data, marks_in([(len(data) + 1000, data)]))
+    assert drawn == replayed(data[start:])
+    for mark in marks:
+        assert data[: mark.cursor - 1000].endswith((b"\x07", b"\x1b\\"))
+        assert drawn.encode()[: mark.at].decode() == replayed(data[start : mark.cursor - 1000])
+
+
+def test_only_the_newest_marks_are_kept() -> None:
+    parts = [(5000, b"\x1b]133;C\x07" * 100), (90_000, b"\x1b]133;C\x07" * MAX_MARKS)]
+    marks = marks_in(parts)
+    assert len(marks) == MAX_MARKS
+    assert marks[-1] == DrawnMark(at=8 * (MAX_MARKS + 100), cursor=90_000)
+    assert marks_in(parts[:1])[0] == DrawnMark(at=8, cursor=5000 - 8 * 99)
 
 
 def test_lines_are_counted_from_the_end() -> None:
