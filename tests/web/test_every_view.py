@@ -80,8 +80,9 @@ def test_axe_finds_nothing_serious_and_everything_fits(
         show(window, place)
         assert window.page.evaluate(AXE, rules) == [], name
         assert not window.page.evaluate(WIDE), name
-    for opened in ("menu", "help", "newTerminal"):
+    for opened in ("menu", "help", "newTerminal", "runWorkflow", "openCanvas", "newWorkspace"):
         window.page.evaluate("name => { app[name](); }", opened)
+        window.page.wait_for_selector("dialog[open], .pop")
         assert window.page.evaluate(AXE, rules) == [], opened
         window.page.keyboard.press("Escape")
     window.page.evaluate("app.loginPage('log in again')")

@@ -217,3 +217,98 @@ def test_an_agents_changes_are_shown_as_differences_whichever_way_it_reports_the
     expect(several.locator(".add")).to_have_text(["+RATE = 7", "+from shop import tax"])
     expect(several.locator(".diff > div")).to_have_count(3)
     fits(window)
+
+
+LATER = '''
+"""A plugin that came after the others were trusted."""
+
+from aegis import workflow
+
+
+@workflow
+async def greet(engine, name: str, times: int = 1, loud: bool = False, words: list[str] = ()):
+    """Greet somebody."""
+    return repr((name, times, loud, list(words)))
+'''
+
+
+@on_both
+def test_plugins_are_trusted_and_a_workflow_is_run_with_its_arguments(
+    studio: Studio, browser: Browser, form: dict[str, Any]
+) -> None:
+    plugin = studio.daemon.root / ".aegis" / "plugins" / f"greet_{form['viewport']['width']}.py"
+    plugin.write_text(LATER)
+    window = log_in(browser, studio.daemon, form)
+    page = window.page
+    page.keyboard.press("w")
+    dialog = page.get_by_role("dialog", name="Run a workflow")
+    expect(dialog).to_contain_text(plugin.name)
+    fits(window)
+    dialog.get_by_role("button", name="Trust the plugins").click()
+    expect(page.get_by_role("dialog", name="Trust the plugins?")).to_contain_text(plugin.name)
+    page.get_by_role("button", name="Yes").click()
+    dialog.get_by_label("Workflow").select_option("greet")
+    expect(dialog).to_contain_text("Greet somebody.")
+    dialog.get_by_label("name: str").fill("12")
+    dialog.get_by_label("times").fill("3")
+    dialog.get_by_label("loud").select_option("yes")
+    dialog.get_by_label("words").fill("[1")
+    dialog.get_by_role("button", name="Run").click()
+    expect(dialog.get_by_role("alert")).to_have_text("words: the value is not JSON")
+    dialog.get_by_label("words").fill('["a"]')
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="greet")).to_be_visible()
+    expect(page.locator("dl.facts")).to_contain_text("('12', 3, True, ['a'])")
+    fits(window)
+    plugin.unlink()
+    studio.call("workflow_trust")
+
+
+@on_both
+def test_a_canvas_is_opened_and_a_refusal_is_said_in_the_dialog(
+    studio: Studio, browser: Browser, form: dict[str, Any]
+) -> None:
+    name = f"notes-{form['viewport']['width']}"
+    window = log_in(browser, studio.daemon, form)
+    window.page.get_by_role("button", name="+ Canvas").click()
+    dialog = window.page.get_by_role("dialog", name="Open a canvas")
+    dialog.get_by_label("Name of the canvas").fill(name)
+    dialog.get_by_label("Its Markdown file").fill("/etc/passwd")
+    dialog.get_by_role("button", name="Open").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("/etc/passwd")
+    dialog.get_by_label("Its Markdown file").fill(f"{name}.md")
+    dialog.get_by_role("button", name="Open").click()
+    expect(window.page.get_by_role("heading", name=f"Canvas {name}")).to_be_visible()
+    window.page.get_by_role("button", name="+ Section").click()
+    window.page.get_by_label("Heading of the section").fill("Risks")
+    window.page.get_by_role("button", name="Add").click()
+    expect(window.page.get_by_role("region", name="Risks")).to_be_visible()
+    assert "## Risks" in (studio.daemon.root / f"{name}.md").read_text()
+    fits(window)
+
+
+@on_both
+def test_a_workspace_is_created_gets_a_shell_and_is_deleted(
+    studio: Studio, browser: Browser, form: dict[str, Any]
+) -> None:
+    name = f"bench-{form['viewport']['width']}"
+    window = log_in(browser, studio.daemon, form)
+    page = window.page
+    page.get_by_label("Search").fill("new workspace")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="New workspace")
+    dialog.get_by_label("Name of the workspace").fill(name)
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name=f"New shell in {name}").click()
+    page.get_by_label("Name of the shell").fill("main")
+    page.keyboard.press("Enter")
+    window.wait("() => app.current?.name?.endsWith('main') && app.current.cursor !== null")
+    window.type("echo inside-$((1+1))\r")
+    window.wait_text("inside-2")
+    window.go("/")
+    expect(page.get_by_role("link", name="main").first).to_be_visible()
+    fits(window)
+    page.get_by_role("button", name=f"Delete the workspace {name}").click()
+    page.get_by_role("button", name="Yes").click()
+    expect(page.get_by_role("button", name=f"New shell in {name}")).to_have_count(0)
+    window.check()

@@ -8,6 +8,7 @@ import { Link } from './link.js';
 import { Notifier } from './notify.js';
 import { Overview } from './overview.js';
 import { PagesView, QueueView, WorkflowView } from './pages.js';
+import { newTerminal, newWorkspace, openCanvas, runWorkflow } from './start.js';
 import { agentState, Store, terminalState } from './store.js';
 import { TerminalView } from './terminal.js';
 
@@ -150,7 +151,7 @@ class App {
     if (event.type !== 'keydown' || event.defaultPrevented) return true;
     const isWriting = event.target.closest?.('input, textarea, select, .xterm');
     const act = (event.ctrlKey && event.shiftKey && { KeyF: () => this.current?.seek?.(), KeyO: () => { location.hash = '#/'; }, KeyP: () => $('find').focus() }[event.code])
-      || (!isWriting && !event.ctrlKey && !event.metaKey && !event.altKey && { '/': () => $('find').focus(), g: () => { location.hash = '#/'; }, i: () => { location.hash = '#/inboxes'; }, n: () => this.newTerminal(), '?': () => this.help() }[event.key]);
+      || (!isWriting && !event.ctrlKey && !event.metaKey && !event.altKey && { '/': () => $('find').focus(), g: () => { location.hash = '#/'; }, i: () => { location.hash = '#/inboxes'; }, n: () => this.newTerminal(), w: () => this.runWorkflow(), c: () => this.openCanvas(), '?': () => this.help() }[event.key]);
     if (!act || this.view !== null) return true;
     event.preventDefault(); act();
     return false;
@@ -158,7 +159,7 @@ class App {
 
   actions() {
     const next = { auto: 'dark', dark: 'light', light: 'auto' }[this.settings.theme];
-    return [['New terminal', 'n', () => this.newTerminal()], ['Overview', 'g', () => { location.hash = '#/'; }], ['Inboxes', 'i', () => { location.hash = '#/inboxes'; }], ['Access: browsers and links', '', () => { location.hash = '#/access'; }], [`Theme: ${next}`, '', () => { this.settings.theme = next; stored('theme', next); this.theme(); }],
+    return [['New terminal', 'n', () => this.newTerminal()], ['Run a workflow', 'w', () => this.runWorkflow()], ['Open a canvas', 'c', () => this.openCanvas()], ['New workspace', '', () => this.newWorkspace()], ['Overview', 'g', () => { location.hash = '#/'; }], ['Inboxes', 'i', () => { location.hash = '#/inboxes'; }], ['Access: browsers and links', '', () => { location.hash = '#/access'; }], [`Theme: ${next}`, '', () => { this.settings.theme = next; stored('theme', next); this.theme(); }],
       [`Screen reader mode: ${this.settings.reader === 'on' ? 'off' : 'on'}`, '', () => { this.settings.reader = this.settings.reader === 'on' ? 'off' : 'on'; stored('reader', this.settings.reader); this.shown = null; this.route(); }],
       ...(this.notifier?.isPossible && !this.notifier.isAllowed ? [['Notify me of requests', '', () => this.notifier.ask().then(answer => toast(answer === 'granted' ? 'you will be notified' : 'notifications are not allowed'))]] : []),
       ['Keys', '?', () => this.help()]];
@@ -174,7 +175,7 @@ class App {
   }
 
   help() {
-    const keys = [['/', 'search everything'], ['g', 'overview'], ['i', 'inboxes'], ['n', 'new terminal'], ['Ctrl Shift O', 'overview, from a terminal'], ['Ctrl Shift P', 'search, from a terminal'], ['Ctrl Shift F', 'find in the output'], ['Ctrl Enter', 'send or save what is written'], ['?', 'these keys']];
+    const keys = [['/', 'search everything'], ['g', 'overview'], ['i', 'inboxes'], ['n', 'new terminal'], ['w', 'run a workflow'], ['c', 'open a canvas'], ['Ctrl Shift O', 'overview, from a terminal'], ['Ctrl Shift P', 'search, from a terminal'], ['Ctrl Shift F', 'find in the output'], ['Ctrl Enter', 'send or save what is written'], ['?', 'these keys']];
     this.dialog('Keys', el('table', {}, el('tbody', {}, keys.map(([key, text]) => el('tr', {}, el('td', {}, el('kbd', {}, key)), el('td', {}, text))))));
   }
 
@@ -187,20 +188,13 @@ class App {
   }
 
   confirm(title, text, act) {
-    const box = this.dialog(title, el('p', {}, text), [el('button.btn', { value: 'no' }, 'Cancel'), el('button.btn.main', { type: 'button', onclick: () => { box.close(); act().catch(error => toast(error.message, 'bad')); } }, 'Yes')]);
+    const box = this.dialog(title, typeof text === 'string' ? el('p', {}, text) : text, [el('button.btn', { value: 'no' }, 'Cancel'), el('button.btn.main', { type: 'button', onclick: () => { box.close(); act().catch(error => toast(error.message, 'bad')); } }, 'Yes')]);
   }
 
-  newTerminal() {
-    const name = el('input.field', { placeholder: 'build', 'aria-label': 'Name of the terminal', pattern: '[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}', required: true, autocomplete: 'off', spellcheck: false });
-    const make = async event => {
-      event.preventDefault();
-      if (!name.reportValidity()) return;
-      try { await this.link.call('term_spawn', { name: name.value }); box.close(); location.hash = `#/t/${name.value}`; } catch (error) { toast(error.message, 'bad'); }
-    };
-    const box = this.dialog('New terminal', name, [el('button.btn', { type: 'button', onclick: () => box.close() }, 'Cancel'), el('button.btn.main', { type: 'submit' }, 'Open')]);
-    box.firstChild.addEventListener('submit', make);
-    name.focus();
-  }
+  newTerminal() { newTerminal(this); }
+  runWorkflow() { runWorkflow(this); }
+  openCanvas() { openCanvas(this); }
+  newWorkspace() { newWorkspace(this); }
 
   bell(name) { if (document.visibilityState !== 'visible') document.title = `🔔 ${name} · aegis-actors`; else toast(`🔔 ${name}`); }
 }

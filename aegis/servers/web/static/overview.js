@@ -1,6 +1,7 @@
 // The overview: what waits for a person on top, then agents, terminals, queues; the tree and the daemon beside.
 import { ago, count, el, keyed, line, money, seconds, setText, toast } from './dom.js';
 import { requestCard } from './requests.js';
+import { deleteWorkspace, openShell } from './start.js';
 import { agentState, terminalState } from './store.js';
 
 const ORDER = { bad: 0, busy: 1, warn: 2, good: 3, done: 3, off: 5 }, PATIENCE_MS = 1500;
@@ -8,8 +9,8 @@ const ORDER = { bad: 0, busy: 1, warn: 2, good: 3, done: 3, off: 5 }, PATIENCE_M
 export class Overview {
   constructor(app, parent) {
     this.app = app; this.store = app.store;
-    this.inbox = section('Waiting for you'); this.agents = section('Agents'); this.terminals = section('Terminals', el('button.btn', { type: 'button', onclick: () => app.newTerminal() }, '+ Terminal'));
-    this.queues = section('Queues'); this.groups = section('Groups'); this.workflows = section('Workflows'); this.canvases = section('Canvases'); this.workspaces = section('Workspaces');
+    this.inbox = section('Waiting for you'); this.agents = section('Agents'); this.terminals = section('Terminals', action('+ Terminal', () => app.newTerminal()));
+    this.queues = section('Queues'); this.groups = section('Groups'); this.workflows = section('Workflows', action('+ Run', () => app.runWorkflow())); this.canvases = section('Canvases', action('+ Canvas', () => app.openCanvas())); this.workspaces = section('Workspaces', action('+ Workspace', () => app.newWorkspace()));
     this.mail = section('Messages to you', el('button.btn', { type: 'button', onclick: () => this.store.acknowledge().catch(error => toast(error.message, 'bad')) }, 'Mark all as read'));
     this.facts = section('Daemon'); this.tree = section('Supervision tree'); this.tree.list.className = 'tree'; this.tree.list.tabIndex = 0; this.tree.list.setAttribute('aria-label', 'Supervision tree');
     this.inbox.box.classList.add('inbox'); this.facts.body = el('dl.facts'); this.facts.list.replaceWith(this.facts.body);
@@ -102,11 +103,17 @@ export class Overview {
   showWorkspaces() {
     const { workspaces } = this.store;
     this.workspaces.box.hidden = !workspaces.length;
-    keyed(this.workspaces.list, workspaces, each => each.workspace_id, () => el('li', {}, el('div.row.place', {}, el('span.name.cut'), el('span.cut.quiet.mono'), el('span.links'))), (item, each) => {
-      const [name, where, links] = item.firstChild.children;
+    keyed(this.workspaces.list, workspaces, each => each.workspace_id, ({ workspace_id }) => this.workspace(workspace_id), (item, each) => {
+      const [name, where] = item.firstChild.children, { links } = item;
       setText(name, line(each.workspace_id)); setText(where, line(this.below(each.directory))); where.title = line(each.directory);
       links.replaceChildren(...each.shells.map(shell => el('a.chip', { href: `#/t/${shell.shell_id}` }, line(shell.shell_id.slice(each.workspace_id.length + 1)))), ...each.agent ? [el('a.chip.busy', { href: this.store.agent(each.agent) ? `#/a/${each.agent}` : `#/t/${each.agent}` }, line(each.agent))] : []);
     });
+  }
+
+  workspace(id) {
+    const links = el('span.links'), shell = action('+ Shell', () => openShell(this.app, id), '.bare'), close = action('Delete', () => deleteWorkspace(this.app, id), '.bare');
+    shell.setAttribute('aria-label', `New shell in ${line(id)}`); close.setAttribute('aria-label', `Delete the workspace ${line(id)}`);
+    return Object.assign(el('li', {}, el('div.row.place', {}, el('span.name.cut'), el('span.cut.quiet.mono'), el('span.links', {}, links, shell, close))), { links });
   }
 
   showFacts() {
@@ -134,6 +141,8 @@ export class Overview {
 
   close() { this.isShown = true; clearTimeout(this.patience); this.unwatch(); clearInterval(this.clock); }
 }
+
+const action = (label, go, kind = '') => el(`button.btn${kind}`, { type: 'button', onclick: go }, label);
 
 export function section(title, action) {
   const list = el('ul.rows'), note = el('p.empty', { hidden: true }), counted = el('span.count');
