@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, expect
 from tests.e2e.conftest import NewTerminal
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import Team
+from tests.e2e.test_telegram import ACP
 from tests.web.browser import PHONE, address, log_in, needs_chromium, open_window
 
 pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
@@ -210,6 +211,23 @@ def test_a_request_is_answered_in_one_browser_and_withdrawn_in_the_other(
     assert again in first.page.locator("main").inner_text()
     first.check()
     second.check()
+    own_daemon.stop()
+
+
+def test_each_of_several_options_of_one_kind_has_a_button(
+    own_daemon: DaemonProcess, browser: Browser
+) -> None:
+    team = Team(own_daemon, more={"acp": ACP})
+    window = log_in(browser, own_daemon)
+    handle = team.spawn("CHOOSE touch x", profile="acp")
+    buttons = window.page.locator(".ask button")
+    names = ["Allow once: Run it here", "Allow once: Run it in a sandbox", "Deny"]
+    expect(buttons).to_have_text(names)
+    window.page.wait_for_timeout(500)  # a button that has just appeared takes no click
+    buttons.nth(1).click()
+    team.has_outcomes(handle, "completed")
+    assert "chose sandbox" in "".join(team.texts(handle))
+    window.check()
     own_daemon.stop()
 
 

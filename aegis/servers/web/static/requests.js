@@ -28,17 +28,26 @@ export function requestCard(request, app) {
   const acts = el('div.acts');
   const mayAllow = request.input !== null;
   if (request.kind === 'permission') {
-    const allow = el('button.btn', { type: 'button', onclick: act('allow'), disabled: !mayAllow }, 'Allow once');
-    const always = request.no_session_scope ? null : el('button.btn', { type: 'button', onclick: act('allow', { scope: 'session' }), disabled: !mayAllow }, 'For this session');
+    const allowing = permits(request).map(([words, extra]) => el('button.btn', { type: 'button', onclick: act('allow', extra), disabled: !mayAllow }, words));
     const deny = el('button.btn.no', { type: 'button', onclick: act('deny') }, 'Deny');
-    (request.default_to_no ? deny : allow).classList.add('main');
-    acts.append(...[allow, always, deny].filter(Boolean));
+    (request.default_to_no ? deny : allowing[0] ?? deny).classList.add('main');
+    acts.append(...allowing, deny);
     if (request.needs_person) acts.append(el('span.quiet.small', {}, 'only a person may allow this'));
   } else {
     acts.append(el('button.btn.main', { type: 'button', onclick: act('allow') }, request.kind === 'login' ? 'Done' : 'Answer'), el('button.btn.no', { type: 'button', onclick: act('deny') }, 'Decline'));
   }
   card.append(acts);
   return card;
+}
+
+// The buttons that allow: of several options of one kind each has its own, which begins with the effect
+// because the agent chose the name.
+function permits({ options, no_session_scope }) {
+  const kinds = [['allow_once', 'Allow once', {}], ...(no_session_scope ? [] : [['allow_session', 'For this session', { scope: 'session' }]])];
+  return kinds.flatMap(([kind, words, extra]) => {
+    const alike = [...new Map((options ?? []).filter(each => each.kind === kind).map(each => [each.id, each])).values()];
+    return alike.length < 2 ? [[words, extra]] : alike.map(each => [`${words}: ${line(each.name || each.id, 60)}`, { ...extra, option: each.id }]);
+  });
 }
 
 function shownInput({ tool_kind, input }) {
