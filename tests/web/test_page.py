@@ -231,6 +231,46 @@ def test_each_of_several_options_of_one_kind_has_a_button(
     own_daemon.stop()
 
 
+CARD = """async request => {
+    const { requestCard } = await import('./requests.js');
+    const blank = { id: 'r', digest: 'd', handle: 'ann', kind: 'permission', tool: 'T' };
+    const card = requestCard({ ...blank, options: [], created: '', ...request }, app);
+    document.body.append(card);
+    const text = card.innerText;
+    card.remove();
+    return text;
+}"""
+"""Shows a request on a card of its own, and returns its text."""
+
+
+def test_an_input_is_shown_to_its_end_and_a_change_as_lines(
+    daemon: DaemonProcess, browser: Browser
+) -> None:
+    window = log_in(browser, daemon)
+
+    def shown(kind: str, **fields: object) -> str:
+        text: str = window.page.evaluate(CARD, {"tool_kind": kind, "input": fields})
+        return text
+
+    assert "rm -rf /" in shown("execute", command=f"true {'x' * 60_000} ; rm -rf /", cwd="/srv")
+    assert "/srv" in shown("execute", command="true", cwd="/srv")
+    assert "rm -rf /" in shown("other", command=f"true {' ' * 60_000} ; rm -rf /")
+    change = {"file_path": "a.py", "old_string": "one\ntwo\n", "new_string": "one\nthree\n"}
+    text = shown("edit", **change, replace_all=True)
+    assert "a.py" in text
+    assert " one\n-two\n+three" in text
+    assert '"replace_all": true' in text
+    long = {**change, "new_string": "x\n" * 5_000 + "rm -rf /"}
+    assert "rm -rf /" in shown("edit", **long)
+    diff = {"type": "diff", "path": "b.py", "oldText": None, "newText": "new\n"}
+    text = shown("edit", title="b.py", content=[diff, {"type": "other", "text": "beside"}])
+    assert "+new" in text
+    assert "beside" in text
+    assert '"title": "b.py"' in text
+    assert "unknown" in shown("edit", content=[{**diff, "unknown": 1}])
+    window.check()
+
+
 def test_a_phone_has_a_bar_of_keys_and_the_page_fits(
     daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal
 ) -> None:

@@ -19,7 +19,8 @@ from aegis.tui.model.times import since
 GUARD_S = 0.6
 """Seconds after a request is shown in which keys do not answer it."""
 
-MAX_INPUT_LINES = 200
+MAX_INPUT_LINES = 2_000
+"""Lines of one field of an input that are shown. A longer one is allowed elsewhere."""
 
 MAX_DIGITS = 9
 """Options that a digit chooses."""
@@ -72,7 +73,9 @@ class Guard:
 
 def may_allow(request: RequestInfo) -> bool:
     """Return whether the request can be allowed: its input is shown whole."""
-    return request.input is not None
+    return request.input is not None and all(
+        _left_out(each) == 0 for each in request.input.values()
+    )
 
 
 def named_replies(request: RequestInfo) -> list[Reply]:
@@ -201,13 +204,25 @@ def _input(request: RequestInfo) -> list[Segment]:
         return _questions(request)
     segments = []
     for name, value in request.input.items():
-        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-        lines = shown.split("\n")
-        more = len(lines) - MAX_INPUT_LINES
-        body = "\n".join(lines[:MAX_INPUT_LINES]) + (f"\n[{more} lines more]" if more > 0 else "")
+        body = "\n".join(_text(value).split("\n")[:MAX_INPUT_LINES])
         separator = "\n" if "\n" in body else " "
         segments += [Segment(f"{name}:{separator}", "cyan"), Segment(f"{body}\n")]
+        if more := _left_out(value):
+            text = f"{more} lines more: read them with aegis-actors request show {request.id}, "
+            segments.append(
+                Segment(f"{text}and allow it there; here it can only be denied\n", "yellow")
+            )
     return segments
+
+
+def _text(value: Any) -> str:
+    """Return a value of an input as it is shown."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _left_out(value: Any) -> int:
+    """Return the number of lines of a value that are not shown."""
+    return max(0, _text(value).count("\n") + 1 - MAX_INPUT_LINES)
 
 
 def _questions(request: RequestInfo) -> list[Segment]:

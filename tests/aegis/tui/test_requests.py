@@ -9,6 +9,7 @@ import pytest
 from aegis.protocol.requests import Choice
 from aegis.tui.model.requests import (
     GUARD_S,
+    MAX_INPUT_LINES,
     Guard,
     Reply,
     fields_of,
@@ -58,6 +59,18 @@ def test_a_digit_chooses_between_several_options_of_one_kind() -> None:
     many = [Choice(id=str(number), name="", kind="allow_session") for number in range(30)]
     assert [*dict(key_hints(request(options=many)))] == [*"123456789", "y", "n", "c"]
     assert "1" not in dict(key_hints(request(options=many, no_session_scope=True)))
+
+
+def test_a_field_of_many_lines_is_shown_to_its_end_or_can_only_be_denied() -> None:
+    whole = {"content": "\n" * (MAX_INPUT_LINES - 1) + "rm -rf /"}
+    assert "rm -rf /" in text_of(input=whole)
+    assert key_reply(request(input=whole), "y") is not None
+    longer = {"content": "\n" * MAX_INPUT_LINES + "rm -rf /"}
+    shown = text_of(input=longer)
+    assert "rm -rf /" not in shown
+    assert "1 lines more" in shown
+    assert [key for key, _ in key_hints(request(input=longer))] == ["n", "c"]
+    assert [key_reply(request(input=longer), each) for each in "ys1"] == [None, None, None]
 
 
 def test_what_cannot_be_shown_whole_can_only_be_denied() -> None:

@@ -1,5 +1,6 @@
 // One agent: its transcript as it is written, its requests in place, a box to write to it.
 import { $, ago, count, el, line, money, plain, seconds, setText, toast } from './dom.js';
+import { change, difference } from './difference.js';
 import { requestCard } from './requests.js';
 import { agentState } from './store.js';
 
@@ -183,22 +184,4 @@ function shownInput(input) {
   if (typeof input.command === 'string') return [el('pre', { tabindex: '0' }, `$ ${plain(input.command, 8000)}`)];
   if (typeof input.content === 'string') return [difference(input.content.split('\n').map(each => `+${each}`).join('\n'))];
   return Object.keys(input).length ? [el('pre', { tabindex: '0' }, plain(JSON.stringify(input, null, 1), 12000))] : [];
-}
-
-/** Show one edit of a file. */
-const change = edit => [edited(String(edit?.old_string ?? ''), String(edit?.new_string ?? '')), edit?.truncated && el('p.file.quiet', {}, 'The change is longer.')].filter(Boolean);
-
-/** Show what became of a text: the lines that differ, and those of both texts before and behind them. */
-export function edited(before, after, context = 3) {
-  const isWhole = [before, after].every(text => !text || text.endsWith('\n')); // then the empty text behind is no line
-  const lines = text => text === '' ? [] : (isWhole ? text.slice(0, -1) : text).split('\n'), old = lines(before), now = lines(after);
-  let head = 0, tail = 0;
-  while (head < old.length && head < now.length && old[head] === now[head]) head++;
-  while (tail < old.length - head && tail < now.length - head && old.at(-1 - tail) === now.at(-1 - tail)) tail++;
-  const same = (from, to) => now.slice(Math.max(0, from), to).map(each => ` ${each}`);
-  return difference([...same(head - context, head), ...old.slice(head, old.length - tail).map(each => `-${each}`), ...now.slice(head, now.length - tail).map(each => `+${each}`), ...same(now.length - tail, now.length - tail + Math.min(tail, context))].join('\n'));
-}
-
-export function difference(text) {
-  return el('div.diff', { tabindex: '0' }, plain(text, 60000).split('\n').slice(0, 3000).map(each => el(`div${each.startsWith('@@') ? '.at' : each.startsWith('+') && !each.startsWith('+++') ? '.add' : each.startsWith('-') && !each.startsWith('---') ? '.del' : ''}`, {}, each || ' ')));
 }

@@ -1,6 +1,6 @@
 // A canvas: its sections, each edited under the number of the change that the writer has read.
 import { el, line, plain, setText, toast } from './dom.js';
-import { edited } from './agent.js';
+import { edited } from './difference.js';
 
 export class CanvasView {
   constructor(name, app, parent) {

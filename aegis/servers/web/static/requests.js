@@ -1,6 +1,8 @@
 // Requests to a person: shown with all of what would happen, answered with the digest that was shown.
+import { change } from './difference.js';
 import { ago, el, line, plain, toast } from './dom.js';
 
+const WHOLE = 1e6; // nothing of an input is left out: what is cut off would be allowed unseen
 const GUARD_MS = 400; // a request that appears under a finger or key is not answered by it
 
 export function requestCard(request, app) {
@@ -23,7 +25,7 @@ export function requestCard(request, app) {
   if (!request.workflow && (request.reason || (request.title && request.title !== request.tool))) card.append(el('p', {}, plain([request.title !== request.tool && request.title, request.reason].filter(Boolean).join(' – '), 1000)));
   const form = request.kind === 'question' ? questions(request, values) : request.kind === 'elicitation' ? fields(request, values) : null;
   if (form) card.append(form);
-  else if (request.input && Object.keys(request.input).length) card.append(el('pre', { tabindex: '0' }, shownInput(request)));
+  else if (request.input && Object.keys(request.input).length) card.append(...shownInput(request));
   else if (request.excerpt) card.append(el('pre', { tabindex: '0' }, `${plain(request.excerpt, 4000)}\n… ${request.input_bytes} bytes in all: it can only be denied here`));
   const acts = el('div.acts');
   const mayAllow = request.input !== null;
@@ -51,13 +53,25 @@ function permits({ options, no_session_scope }) {
 }
 
 function shownInput({ tool_kind, input }) {
-  const { command } = input;
-  if (typeof command === 'string' && tool_kind === 'execute') {
-    const rest = Object.fromEntries(Object.entries(input).filter(([name]) => name !== 'command'));
-    return `$ ${plain(command, 8000)}${Object.keys(rest).length ? `\n${plain(JSON.stringify(rest, null, 1), 4000)}` : ''}`;
-  }
-  return plain(JSON.stringify(input, null, 1), 12000);
+  const { command, ...others } = input;
+  if (typeof command === 'string' && tool_kind === 'execute') return [pre(`$ ${command}`), ...json(others)];
+  const { edits, rest } = editsOf(input);
+  return [...edits.flatMap(each => [el('p.file', {}, plain(each.file_path, WHOLE)), ...change(each)]), ...json(rest)];
 }
+
+// The changes of files in an input, and what else it has: all of it is shown.
+function editsOf(input) {
+  const { file_path, old_string, new_string, ...rest } = input;
+  if (isShort(old_string, new_string)) return { edits: [{ file_path, old_string, new_string }], rest };
+  const content = Array.isArray(input.content) ? input.content : [], isEdit = each => each?.type === 'diff' && isShort(each.oldText ?? '', each.newText) && Object.keys(each).every(name => ['type', 'path', 'oldText', 'newText'].includes(name));
+  const others = content.filter(each => !isEdit(each)), { content: _, ...left } = input;
+  return { edits: content.filter(isEdit).map(each => ({ file_path: each.path, old_string: each.oldText ?? '', new_string: each.newText })), rest: others.length || !content.length ? { ...input, ...(content.length ? { content: others } : {}) } : left };
+}
+
+// A longer change would be cut by what draws it.
+const isShort = (...texts) => texts.every(text => typeof text === 'string' && text.length < 20000 && text.split('\n').length < 1000);
+const json = rest => Object.keys(rest).length ? [pre(JSON.stringify(rest, null, 1))] : [];
+const pre = text => el('pre', { tabindex: '0' }, plain(text, WHOLE));
 
 function questions(request, values) {
   return el('div', {}, (request.input?.questions ?? []).map((question, index) => {
