@@ -20,7 +20,7 @@ GUARD_S = 0.6
 """Seconds after a request is shown in which keys do not answer it."""
 
 MAX_INPUT_LINES = 2_000
-"""Lines of one field of an input that are shown. A longer one is allowed elsewhere."""
+"""Lines of one field of an input that are shown. A longer one can only be denied here."""
 
 MAX_DIGITS = 9
 """Options that a digit chooses."""
