@@ -1,7 +1,7 @@
 """The lines of the ledger of requests, and the state that they result in. Pure.
 
     {"kind": "opened", "record": {…}}
-    {"kind": "answered", "id": …, "answer": {…}, "scope": …, "by": …, "at": …}
+    {"kind": "answered", "id": …, "answer": {…}, "scope": …, "by": …, "at": …, "life": …}
     {"kind": "applied", "id": …, "at": …}
     {"kind": "withdrawn", "ids": […], "reason": …}
     {"kind": "renamed", "session": …, "handle": …}
@@ -33,6 +33,7 @@ class _Answered:
     scope: Scope
     by: str
     at: str
+    life: str | None = None
 
 
 def opened_line(record: Record) -> Line:
@@ -50,6 +51,7 @@ def answered_line(record: Record) -> Line:
         "scope": record.scope,
         "by": record.by,
         "at": record.answered,
+        "life": record.life,
     }
 
 
@@ -89,8 +91,11 @@ class Fold:
                 self.records.put(structure(Record, record))
             case {"kind": "answered", **fields}:
                 found = structure(_Answered, fields)
+                # A line of an earlier version has no life.
+                life = {} if found.life is None else {"life": found.life}
                 self._change(
                     found.id,
+                    **life,
                     phase="answered",
                     answer=found.answer,
                     scope=found.scope,

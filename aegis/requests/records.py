@@ -41,7 +41,7 @@ SHOWN_AS: dict[Phase, RequestState] = {
 
 @attrs.frozen(kw_only=True)
 class Record:
-    """One request. ``life`` is the life of the daemon in which it was opened.
+    """One request. ``life`` is the life of the daemon in which it was opened, or else answered.
 
     Texts of the agent are stored escaped, except ``input``; it is None if it is not whole.
     """

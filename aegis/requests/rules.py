@@ -191,6 +191,7 @@ class Requests:
         record = self._change(
             record,
             phase="answering",
+            life=self._life,
             answer=answer,
             scope=request.scope,
             by=HUMAN if event.by is None else f"agent:{event.by.handle}",

@@ -437,6 +437,29 @@ def test_after_a_crash_of_the_desk_alone_everything_continues() -> None:
     assert crash(after, "life2").state(answered) == "answered"
 
 
+def test_after_a_crash_of_the_desk_an_answer_to_a_question_of_an_earlier_life_is_sent_again() -> (
+    None
+):
+    machine = Machine()
+    workflow = machine.opened(permission(session=None, workflow="w1"))
+    later = crash(machine, "life2")
+    later.answer(workflow)
+    later.sync()
+    after = crash(later, "life2")
+    assert after.state(workflow) == "answered"
+    assert [each.id for each in after.applied] == [workflow.id], "its workflow waits for it"
+
+
+def test_an_answer_of_an_earlier_version_counts_as_given_when_its_request_was_opened() -> None:
+    machine = Machine()
+    request = machine.opened()
+    machine.answer(request)
+    machine.sync()
+    lines = [{name: each[name] for name in each if name != "life"} for each in machine.durable]
+    assert [each.id for each in Machine("life1", lines).applied] == [request.id]
+    assert Machine("life2", lines).state(request) == "withdrawn"
+
+
 def test_lines_of_a_later_version_are_skipped() -> None:
     machine = Machine()
     request = machine.opened()
