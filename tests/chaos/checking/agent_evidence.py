@@ -21,8 +21,8 @@ WORK = re.compile(r"@work[.][0-9]+[.][a-z]+@")
 
 
 def is_worker(session: Entry) -> bool:
-    """Return whether a session was opened for a task: its queue closes it."""
-    return str(session.get("spawned_by", "")).startswith("queue:")
+    """Return whether a session was opened for a task or by a workflow, which closes it."""
+    return str(session.get("spawned_by", "")).startswith(("queue:", "workflow:"))
 
 
 OrderKind = Literal["interrupt", "restart", "close", "resume", "purge"]

@@ -27,6 +27,7 @@ from tests.chaos.checking.task_rules import TASK_RULES
 from tests.chaos.checking.terminal_rules import TERMINAL_RULES
 from tests.chaos.checking.turn_rules import TURN_RULES
 from tests.chaos.checking.wake_rules import WAKE_RULES
+from tests.chaos.checking.workflow_call_rules import WORKFLOW_CALL_RULES
 from tests.chaos.checking.workflow_rules import WORKFLOW_RULES
 
 RULES: Mapping[str, Rule] = {
@@ -44,6 +45,7 @@ RULES: Mapping[str, Rule] = {
     **GROUP_RULES,
     **CANVAS_RULES,
     **WORKFLOW_RULES,
+    **WORKFLOW_CALL_RULES,
 }
 
 

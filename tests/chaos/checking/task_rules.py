@@ -49,17 +49,22 @@ def _key_twice(case: Case) -> Iterator[str]:
 
 def _begun_too_often(case: Case) -> Iterator[str]:
     """Find tasks that agents got more often than their attempts, or completed without an agent."""
-    begun = begins(case)
+    begun, most = begins(case), Counter[str]()
     for task in case.evidence.tasks.tasks:
         times = len(begun.get(token_of(task), ()))
         # The attempt of a task that is cancelled meanwhile is not counted any more; a person may
         # retry it then.
         retries = len(case.evidence.tasks.lines(task["task_id"], "retried"))
-        most = task["max_attempts"] if task["status"] == "cancelled" else task["attempt"] + retries
-        if times > most or task["attempt"] > task["max_attempts"]:
-            yield f"an agent got {token_of(task)} {times} times: {task}"
+        is_cancelled = task["status"] == "cancelled"
+        # A workflow that is run again from its beginning enqueues the same order once more.
+        most[token_of(task)] += task["max_attempts"] if is_cancelled else task["attempt"] + retries
+        if task["attempt"] > task["max_attempts"]:
+            yield f"{token_of(task)} has more attempts than it may: {task}"
         if task["status"] == "completed" and not times:
             yield f"no agent got {token_of(task)}, which is completed"
+    for token, times in most.items():
+        if len(begun.get(token, ())) > times:
+            yield f"an agent got {token} {len(begun[token])} times, and it has {times} attempts"
 
 
 def _result_wrong(case: Case) -> Iterator[str]:
@@ -89,6 +94,7 @@ def _end_unreported(case: Case) -> Iterator[str]:
     kept = {**case.evidence.kept, **case.evidence.agents.inboxes}
     waited = {each.id for each in evidence.enqueued if each.ended is not None}
     silent = {each.token for each in evidence.enqueued if not each.callback}
+    silent |= {*case.evidence.workflows.owners("task")}
     for task in evidence.tasks:
         sender = task["sender"].removeprefix("agent:")
         if sender not in kept or not task["ended"]:

@@ -14,6 +14,7 @@ from tests.chaos.checking import (
     test_checker,
     test_groups,
     test_tasks,
+    test_workflow_calls,
     test_workflows,
 )
 from tests.chaos.checking.checker import RULES, violations
@@ -598,6 +599,7 @@ def test_each_rule_is_broken_by_some_case() -> None:
         *test_groups.BROKEN.values(),
         *test_canvases.BROKEN.values(),
         *test_workflows.BROKEN.values(),
+        *(({rule}, ()) for rule, _ in test_workflow_calls.BROKEN.values()),
         ({"workflow unreported"}, ()),  # by a test of its own
     )
     assert broken.union(*(rules for rules, _ in several)) == set(RULES)

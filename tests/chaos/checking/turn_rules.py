@@ -60,6 +60,8 @@ def _sent_twice(case: Case) -> Iterator[str]:
     tokens = Counter(token for each in agents.frames for token in each.tokens)
     of_tasks = {each.token for each in case.evidence.tasks.enqueued}
     of_tasks |= {each.token for each in case.evidence.groups.sent}  # one for each member
+    # A workflow that is run again from its beginning sends its messages again.
+    of_tasks |= {each for kind in ("task", "send") for each in case.evidence.workflows.owners(kind)}
     for token, times in tokens.items():
         if times > 1 and token not in of_tasks:  # a task may have several attempts
             yield f"the message {token} was sent {times} times"

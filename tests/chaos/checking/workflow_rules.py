@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -10,6 +11,9 @@ from tests.chaos.checking.rule import Rule
 from tests.chaos.checking.workflow_evidence import WorkflowEvidence
 
 ENDS = ("completed", "failed", "cancelled")
+
+DONE = re.compile(r"did \S+(?: in [0-9]+)?")
+"""The result of a step, or of a call of an agent, in the result of a workflow."""
 
 
 def _times(evidence: WorkflowEvidence, *kinds: str) -> Counter[str]:
@@ -55,7 +59,7 @@ def _result_changed(case: Case) -> Iterator[str]:
     evidence = case.evidence.workflows
     retried, known = _times(evidence, "retry"), dict[tuple[str, str], str]()
     for each in evidence.steps:
-        if each.kind == "passed" and not retried[each.workflow]:
+        if each.kind != "begun" and not retried[each.workflow]:
             before = known.setdefault((each.workflow, each.step), each.result)
             if before != each.result:
                 yield f"{each.step} of {each.workflow} had {before!r} and {each.result!r}"
@@ -117,8 +121,8 @@ def _invented(case: Case) -> Iterator[str]:
     evidence = case.evidence.workflows
     passed = {(each.workflow, each.result) for each in evidence.steps if each.kind == "passed"}
     for each in evidence.shown:
-        for part in (each.result or "").strip('"').split("did ")[1:]:
-            if (each.id, f"did {part.strip()}") not in passed:
+        for part in DONE.findall((each.result or "").strip('"')):
+            if (each.id, part) not in passed:
                 yield f"workflow {each.id} has the result {each.result!r}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -87,8 +88,9 @@ class AgentEnd:
         known |= {each.to for each in notes.work if each.receipt}  # its spawn may be unanswered
         for handle in sorted(known - {*notes.inboxes}):  # of a purged session
             notes.inboxes[handle] = await self._messages(handle, unread=False)
-        names = sound_disk().list_directory(STATE.agents)
-        notes.files += [each for each in names if not each.startswith("sessions.jsonl")]
+        with contextlib.suppress(FileNotFoundError):  # there was no session
+            names = sound_disk().list_directory(STATE.agents)
+            notes.files += [each for each in names if not each.startswith("sessions.jsonl")]
         notes.inboxes[s.HUMAN] = await self._messages(None, unread=False)
         listed = await self._asker.ask(req.ListRequests(state="all", limit=500))
         if listed.value is not None:

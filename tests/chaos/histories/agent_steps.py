@@ -136,7 +136,8 @@ class AgentSteps:
     async def answer(self, step: s.AnswerStep) -> None:
         """Answer a request of the list."""
         listed = await self._ask(req.ListRequests(state="closed" if step.is_late else "open"))
-        found = () if listed.value is None else listed.value.requests
+        listed_ones = () if listed.value is None else listed.value.requests
+        found = [each for each in listed_ones if each.workflow is None]
         if not found:
             return
         request = found[step.draw % len(found)]

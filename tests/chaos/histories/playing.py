@@ -321,7 +321,7 @@ class History:
             turn = self._turn(self._clients[s.TYPIST], daemon, system)
             await turn.check(name)
         await self._end_coordination(self._clients[s.KEEPER], daemon, system)
-        if self._script.has_agents:
+        if self._script.uses_agents:
             await self._end_agents(self._asker(self._clients[s.KEEPER], daemon, system))
         async with trio.open_nursery() as nursery:
             for client in self._clients:
@@ -349,6 +349,8 @@ class History:
         await tasks.read()
         await end.read(self._sound_disk)
         end.take_log(self._machine)
+        sessions = self._book.agents.sessions
+        WorkflowSteps(asker, self._book).look_for_programs(sessions, self._machine)
 
     async def _read_ledger(self, name: str, daemon: SimulatedDaemon, system: System) -> None:
         asker = self._asker(self._clients[s.KEEPER], daemon, system)

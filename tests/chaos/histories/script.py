@@ -104,6 +104,9 @@ from tests.chaos.histories.task_script import (
     ReadTasksStep as ReadTasksStep,
 )
 from tests.chaos.histories.workflow_script import (
+    AnswerWorkflowStep as AnswerWorkflowStep,
+)
+from tests.chaos.histories.workflow_script import (
     OrderWorkflowStep as OrderWorkflowStep,
 )
 from tests.chaos.histories.workflow_script import (
@@ -419,6 +422,13 @@ class Script:
     faults: tuple[ScriptFault, ...]
     stops: bool = True
     has_agents: bool = False
+
+    @property
+    def uses_agents(self) -> bool:
+        """Return whether there may be agents, of clients or of workflows."""
+        return self.has_agents or any(
+            isinstance(step, RunWorkflowStep) and step.has_calls for step in self.steps
+        )
 
     def of(self, client: int) -> tuple[Step, ...]:
         """Return the steps of one client."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import attrs
 import pytest
+import trio
 
 from aegis.canvases import views
 from aegis.groups import ledger
@@ -25,7 +27,10 @@ from aegis.queues.rules import Queues
 from aegis.queues.workers import Workers
 from aegis.terminals import record
 from aegis.terminals.front import terminal
+from aegis.workflows import carrier
+from aegis.workflows import desk as workflow_desk
 from aegis.workflows import ledger as workflow_ledger
+from aegis.workflows.records import Workflow
 from tests.chaos.histories import script as s
 from tests.chaos.histories.drawing import make_script
 from tests.chaos.histories.playing import play
@@ -169,9 +174,17 @@ WITH_GROUPS = (14, 189, 310, 636)
 
 
 FIRST: dict[str, tuple[int, ...]] = {
+    "told and gone": (15,),
     "overwritten unseen": (3,),
     "edit lost": (17,),
     "step done again": (10,),
+    "workflow task twice": (1012,),
+    "workflow question twice": (1012,),
+    "workflow message twice": (1012,),
+    "workflow task result": (1012,),
+    "workflow reply": (1021,),
+    "workflow answer": (1012,),
+    "workflow session left": (1012,),
 }
 """Seeds of histories in which a rule is soon broken."""
 
@@ -269,6 +282,42 @@ def forgets_the_ends_of_steps(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(workflow_ledger, "call_changed", changed)
 
 
+def makes_every_call_anew(patch: pytest.MonkeyPatch) -> None:
+    numbers, call_id = itertools.count(), Workflow.call_id
+
+    def changing(self: Workflow, position: str) -> str:
+        return f"{call_id(self, position)}/{next(numbers)}"
+
+    patch.setattr(Workflow, "call_id", changing)
+
+
+def returns_the_reply_before(patch: pytest.MonkeyPatch) -> None:
+    made, replies = carrier.value, [""]
+
+    def late(result: Any) -> Any:
+        replies.append(result if isinstance(result, str) else "")
+        return made(replies[-2] if replies[-1].startswith("did ") else result)
+
+    patch.setattr(carrier, "value", late)
+
+
+def takes_the_answer_before(patch: pytest.MonkeyPatch) -> None:
+    text, answers = workflow_desk._text_of, ["nothing"]
+
+    def late(message: Any) -> Any:
+        answers.append(str(text(message)))
+        return answers[-2]
+
+    patch.setattr(workflow_desk, "_text_of", late)
+
+
+def closes_no_session(patch: pytest.MonkeyPatch) -> None:
+    async def leave(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+    patch.setattr(carrier.Carrier, "_release", leave)
+
+
 @pytest.mark.one_python
 @pytest.mark.parametrize(
     ("broken", "rule"),
@@ -285,6 +334,13 @@ def forgets_the_ends_of_steps(patch: pytest.MonkeyPatch) -> None:
         (replaces_what_was_not_read, "overwritten unseen"),
         (reads_no_displaced_file, "edit lost"),
         (forgets_the_ends_of_steps, "step done again"),
+        (makes_every_call_anew, "workflow task twice"),
+        (makes_every_call_anew, "workflow question twice"),
+        (makes_every_call_anew, "workflow message twice"),
+        (returns_the_reply_before, "workflow task result"),
+        (returns_the_reply_before, "workflow reply"),
+        (takes_the_answer_before, "workflow answer"),
+        (closes_no_session, "workflow session left"),
     ],
 )
 def test_a_broken_promise_is_found(

@@ -22,6 +22,11 @@ class RunWorkflowStep(WorkflowStep):
     key: int | None = None
     callback: bool = True
 
+    @property
+    def has_calls(self) -> bool:
+        """Return whether the daemon carries out some of the orders."""
+        return any(each.startswith(("task:", "ask:", "send:")) for each in self.orders)
+
 
 @attrs.frozen(kw_only=True)
 class OrderWorkflowStep(WorkflowStep):
@@ -29,6 +34,18 @@ class OrderWorkflowStep(WorkflowStep):
 
     draw: int
     what: Literal["cancel", "resume", "retry"]
+
+
+@attrs.frozen(kw_only=True)
+class AnswerWorkflowStep(WorkflowStep):
+    """Answer an open question of a workflow, or decline; ``draw`` picks it.
+
+    ``twice``: by two calls at once, with different answers.
+    """
+
+    draw: int
+    declines: bool = False
+    twice: bool = False
 
 
 @attrs.frozen(kw_only=True)

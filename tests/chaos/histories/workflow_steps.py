@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any
 
 import trio
 
+from aegis.protocol import agents, queues
+from aegis.protocol import requests as req
 from aegis.protocol import workflows as api
-from tests.chaos.checking.workflow_evidence import WorkflowOrdered, WorkflowRun, WorkflowShown
+from tests.chaos.checking.agent_evidence import Entry
+from tests.chaos.checking.workflow_evidence import (
+    QuestionAnswered,
+    WorkflowOrdered,
+    WorkflowRun,
+    WorkflowShown,
+)
 from tests.chaos.histories import script as s
 from tests.chaos.histories.asking import Answered, Asker
+from tests.chaos.machine.simulated_agent import agents_on
+from tests.chaos.machine.simulated_processes import Machine
 from tests.chaos.machine.simulated_workflow import NAME
 from tests.chaos.notebook import Notebook
 
-PATIENCE_S = 300.0
+PATIENCE_S = 900.0
 LOOK_S = 1.0
 NOTIFIED_S = 5.0
 """The time, in seconds, in which the end of a workflow is reported."""
@@ -77,6 +87,50 @@ class WorkflowSteps:
             WorkflowOrdered(kind=what, id=id_, span=answered.span, done=answered.is_done)
         )
 
+    async def answer(self, step: s.AnswerWorkflowStep) -> None:
+        """Answer an open question of a workflow, as a person."""
+        found = await self._questions()
+        if not found:
+            return
+        texts = (f"a{step.number}", f"b{step.number}") if step.twice else (f"a{step.number}",)
+        async with trio.open_nursery() as nursery:
+            for text in texts:
+                given = None if step.declines and text == texts[0] else text
+                nursery.start_soon(self._answer, found[step.draw % len(found)], given)
+
+    async def _questions(self) -> list[req.RequestInfo]:
+        """Return the open questions of workflows."""
+        listed = await self._ask(req.ListRequests())
+        found = [] if listed.value is None else listed.value.requests
+        return [each for each in found if each.workflow is not None]
+
+    async def _answer(self, request: req.RequestInfo, text: str | None) -> None:
+        assert request.input is not None
+        [asked] = request.input["questions"]
+        question = asked["question"]
+        order = req.AnswerRequest(
+            id=request.id,
+            digest=request.digest,
+            answer="deny" if text is None else "allow",
+            values={} if text is None else {question: text},
+        )
+        await self._ask(order, partial(self._gave, request, question, text))
+
+    def _gave(
+        self, request: req.RequestInfo, question: str, text: str | None, answered: Answered
+    ) -> None:
+        outcome = None if answered.error is None or answered.is_done is None else "refused"
+        self._notes.answered.append(
+            QuestionAnswered(
+                id=request.id,
+                workflow=request.workflow or "",
+                question=question,
+                text=text,
+                outcome=outcome if answered.value is None else answered.value.outcome,
+                span=answered.span,
+            )
+        )
+
     async def read(self, step: s.ReadWorkflowStep) -> None:
         chosen = self._chosen(step.draw)
         if chosen is not None:
@@ -99,11 +153,15 @@ class WorkflowSteps:
     # The end.
 
     async def settle(self) -> None:
-        """Wait until no workflow runs; then read all of them."""
+        """Answer all questions, and wait until no workflow runs; then read all of them."""
+        for queue in s.QUEUES:
+            await self._ask(queues.ResumeQueue(queue=queue))
         left = await self._left()
-        for _ in range(round(PATIENCE_S / LOOK_S)):
+        for number in range(round(PATIENCE_S / LOOK_S)):
             if not left:
                 break
+            for asked in await self._questions():
+                await self._answer(asked, f"c{number}.{asked.id}")
             await trio.sleep(LOOK_S)
             left = await self._left()
         self._notes.stuck += left
@@ -119,11 +177,29 @@ class WorkflowSteps:
             f"workflow {each.workflow_id} is {each.status}: {each.problem}"
             for each in listed.value.result
             if each.status == "running" or each.problem
+        ] + await self._open_sessions()
+
+    async def _open_sessions(self) -> list[str]:
+        listed = await self._ask(agents.ListSessions())
+        found = [] if listed.value is None else listed.value.result
+        return [
+            f"the session {each.handle} of {each.spawned_by} is {each.state}"
+            for each in found
+            if each.spawned_by.startswith("workflow:")
+        ]
+
+    def look_for_programs(self, sessions: Iterable[Entry], machine: Machine) -> None:
+        """Record the sessions of workflows whose programs live."""
+        self._notes.living += [
+            each["handle"]
+            for each in sessions
+            if each["spawned_by"].startswith("workflow:") and agents_on(machine, each["id"])
         ]
 
 
 DOERS: dict[type[s.Step], Callable[[WorkflowSteps, Any], Awaitable[None]]] = {
     s.RunWorkflowStep: WorkflowSteps.run,
     s.OrderWorkflowStep: WorkflowSteps.order,
+    s.AnswerWorkflowStep: WorkflowSteps.answer,
     s.ReadWorkflowStep: WorkflowSteps.read,
 }

@@ -7,10 +7,14 @@ The function of the workflow is a list of orders, a text each:
     both:A,B     two steps at the same time
     mark:NAME    a checkpoint: a replay continues behind it
     task:Q:TEXT  a task of the queue Q, whose result is awaited
+    ask:TEXT     a question to a person, whose answer is awaited
+    spawn:NAME   a session
+    send:TEXT    a message to the session that was spawned last, whose reply is awaited
     die:NAME     a step in which the process ends, the first time
     fail:TEXT    an exception
 
-Its log is evidence independent of any daemon: which steps were begun, and which results came.
+A task, a message or a question that fails does not end the function. Its log is evidence
+independent of any daemon: which steps were begun, and which results came.
 """
 
 from __future__ import annotations
@@ -35,7 +39,8 @@ from aegis.workflows.child.engine import Engine
 from aegis.workflows.child.journal import Journal
 from aegis.workflows.plugins.arguments import Parameter
 from aegis.workflows.plugins.catalog import Definition, Found
-from tests.chaos.checking.workflow_evidence import StepEvent, StepEventKind
+from aegis.workflows.results import CallFailed, TaskFailed
+from tests.chaos.checking.workflow_evidence import DECLINED, StepEvent, StepEventKind
 from tests.chaos.machine.simulated_host import SimulatedHost
 from tests.chaos.machine.simulated_line import START_S, SimulatedLine
 from tests.chaos.machine.simulated_processes import SimulatedProcess
@@ -45,6 +50,12 @@ NAME = "scripted"
 """The name of the one workflow."""
 
 STEM = "plugin"
+PROFILE = "asks"
+"""The profile of spawned sessions."""
+
+CALLS = ("task", "ask", "send")
+"""The orders whose results come from elsewhere."""
+
 STEP_S = 0.05
 """The time, in seconds, that a step takes."""
 
@@ -77,6 +88,7 @@ class SimulatedChild:
         self._has_input = Bell()
         self._answers: dict[str, tuple[trio.Event, list[Frame]]] = {}
         self._workflow = ""
+        self._session = ""
 
     def take(self, frame: Frame) -> None:
         """Take a frame of the daemon, as bytes would bring it."""
@@ -138,25 +150,46 @@ class SimulatedChild:
         self, engine: Engine, process: SimulatedProcess, orders: Sequence[str]
     ) -> str:
         state = engine.resume_state()
-        begin = 0 if state is None else int(state.payload)
+        begin, self._session = (0, "") if state is None else state.payload
         results = []
         for number, order in enumerate(orders[begin:], begin + 1):
             kind, _, rest = order.partition(":")
             if kind == "mark":
-                await engine.checkpoint(rest, number)
+                await engine.checkpoint(rest, [number, self._session])
             elif kind == "both":
                 one, other = rest.split(",")
                 await engine.parallel(
                     [partial(self._step, engine, process, "step", each) for each in (one, other)]
                 )
-            elif kind == "task":
-                queue, _, payload = rest.partition(":")
-                results.append(await engine.delegate(queue, payload))
+            elif kind == "spawn":
+                self._session = await engine.spawn(PROFILE)
+                self._log("passed", order, self._session)
+            elif kind in CALLS:
+                results.append(await self._call(engine, order))
             elif kind == "fail":
                 raise ValueError(rest)
             else:
                 results.append(await self._step(engine, process, kind, rest))
         return " ".join(results)
+
+    async def _call(self, engine: Engine, order: str) -> str:
+        """Make a call that the daemon carries out; return its result, or the error."""
+        kind, _, rest = order.partition(":")
+        try:
+            match kind:
+                case "task":
+                    queue, _, payload = rest.partition(":")
+                    result = await engine.delegate(queue, payload)
+                case "send":
+                    result = await engine.send(self._session, rest)
+                case _:
+                    answer = await engine.ask_human(rest)
+                    result = DECLINED if answer is None else answer
+        except (CallFailed, TaskFailed) as error:
+            self._log("refused", order, f"{type(error).__name__}: {error}")
+            return f"no {kind}"
+        self._log("passed", order, result)
+        return result
 
     async def _step(self, engine: Engine, process: SimulatedProcess, kind: str, name: str) -> str:
         async def do() -> str:

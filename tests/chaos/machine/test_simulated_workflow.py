@@ -42,6 +42,14 @@ class Daemon:
         assert event is not None
         return event
 
+    async def answer(self, name: str, outcome: dict[str, Any]) -> e.Called:
+        """Answer the next call, which has this name; return it."""
+        called = await self.next()
+        assert isinstance(called, e.Called)
+        assert called.name == name
+        self.child.take({"kind": "answer", "position": called.position, "outcome": outcome})
+        return called
+
     async def step(self, name: str) -> e.Called:
         """Let the process do its step ``name``; return its call."""
         called = await self.next()
@@ -115,6 +123,37 @@ async def test_an_exception_of_the_function_is_its_end(
         returned = await daemon.next()
     assert isinstance(returned, e.Returned)
     assert (returned.end, returned.error) == ("failed", "ValueError: on purpose")
+
+
+async def test_the_results_of_calls_are_those_of_the_daemon(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    log: list[StepEvent] = []
+    async with processes(log) as start:
+        daemon = start()
+        daemon.start("spawn:1", "mark:here", "send:hello", "task:once:work", "ask:why", "ask:how")
+        outcomes = [
+            ("spawn", {"value": "scripted-1"}),
+            ("checkpoint", {"value": None}),
+            ("send", {"value": "did hello"}),
+            ("delegate", {"error": {"type": "TaskFailed", "message": "task t1 has failed"}}),
+            ("ask_human", {"value": "because"}),
+            ("ask_human", {"value": None}),
+        ]
+        called = [await daemon.answer(name, outcome) for name, outcome in outcomes]
+        returned = await daemon.next()
+    assert called[1].arguments["payload"] == [2, "scripted-1"]
+    assert called[2].arguments == {"handle": "scripted-1", "text": "hello"}
+    assert called[3].arguments == {"queue": "once", "payload": "work"}
+    assert isinstance(returned, e.Returned)
+    assert returned.result == '"did hello no task because declined"'
+    assert [(each.kind, each.step, each.result) for each in log] == [
+        ("passed", "spawn:1", "scripted-1"),
+        ("passed", "send:hello", "did hello"),
+        ("refused", "task:once:work", "TaskFailed: task t1 has failed"),
+        ("passed", "ask:why", "because"),
+        ("passed", "ask:how", "declined"),
+    ]
 
 
 @pytest.mark.parametrize("orders", [("die:a",)])
