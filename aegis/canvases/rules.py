@@ -368,19 +368,24 @@ class Canvas:
                     )
                     self._out.append(e.Fail(caller=caller, error=error))
                 else:
-                    line = ledger.subscribed_line(handle, sections, self.state.recorded)
-                    self._write(line, caller)
+                    rev = self.state.begin_subscribing(handle)
+                    self._write(ledger.subscribed_line(handle, sections, rev), caller)
             case e.Unsubscribing(handle=handle, caller=caller):
                 self._write(ledger.unsubscribed_line(handle), caller)
 
     def _subscribed(self, line: Mapping[str, object], caller: int) -> None:
         self.state.apply(line)
-        known = self.state.subscribers.get(name_key(str(line["handle"])))
+        key, rev = name_key(str(line["handle"])), line.get("rev")
+        if line["kind"] == "subscribed" and isinstance(rev, int):
+            self.state.subscribing.remove((key, rev))
+        known = self.state.subscribers.get(key)
         sections = None if known is None or known.sections is None else [*known.sections]
         value = CanvasSubscription(
             ok=True, canvas=self.name, subscribed=known is not None, sections=sections
         )
-        self._out += [e.Changed(), e.Return(caller=caller, value=value)]
+        # Those that happened during the sync, for which the subscriber was not woken yet.
+        owed = tuple(self.state.owed) if known is not None else ()
+        self._out += [e.Changed(changes=owed), e.Return(caller=caller, value=value)]
 
     def info(self) -> CanvasInfo:
         """Return the canvas as clients see it."""
@@ -434,6 +439,9 @@ class Canvas:
         for _, caller in lines.values():
             if caller is not None:
                 self._out.append(e.Fail(caller=caller, error=StorageError(sentence)))
+        if self.state.subscribing:
+            self.state.subscribing.clear()
+            self._out.append(e.Changed(changes=tuple(self.state.owed)))
         if self._phase in ("noting", "keeping", "intending"):
             if self._phase != "intending":
                 self._look_again()

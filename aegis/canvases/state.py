@@ -72,19 +72,45 @@ class SectionState:
 
 
 @attrs.frozen(kw_only=True)
+class Former:
+    """The sections that a subscriber wanted of the changes up to ``until``."""
+
+    sections: tuple[str, ...] | None
+    until: int
+
+
+@attrs.frozen(kw_only=True)
 class Subscriber:
-    """A subscriber by its immutable handle; ``confirmed`` is the last change that its inbox has."""
+    """A subscriber by its immutable handle; ``confirmed`` is the last change that its inbox has.
+
+    ``former`` are earlier subscriptions, the oldest first, that unconfirmed changes belong to.
+    """
 
     handle: str
     sections: tuple[str, ...] | None
     confirmed: int
+    former: tuple[Former, ...] = ()
 
     def wants(self, change: CanvasChange) -> bool:
         """Return whether the change wakes the subscriber: its own does not."""
         if name_key(change.writer) == name_key(writer_of(self.handle)):
             return False
+        sections = self._sections_at(change.rev)
         names = {change.section, BODY} if change.section == PREAMBLE else {change.section}
-        return self.sections is None or not names.isdisjoint(self.sections)
+        return sections is None or not names.isdisjoint(sections)
+
+    def _sections_at(self, rev: int) -> tuple[str, ...] | None:
+        for each in self.former:
+            if rev <= each.until:
+                return each.sections
+        return self.sections
+
+    def again(self, sections: tuple[str, ...] | None, rev: int) -> Subscriber:
+        """Return it with other sections for the changes after ``rev``."""
+        former = [each for each in self.former if each.until > self.confirmed]
+        if rev > max(self.confirmed, *(each.until for each in former), 0):
+            former.append(Former(sections=self.sections, until=rev))
+        return attrs.evolve(self, sections=sections, former=tuple(former))
 
 
 @attrs.frozen(kw_only=True)
@@ -119,7 +145,9 @@ class CanvasState:
     that of the newest one that happened, ``seq`` the number of the newest line. ``owed`` are
     changes that a subscriber may not have. ``beside`` are digests of files of the newest intents,
     and of displaced files that are in the history: a kill or a power loss may leave one of them
-    beside the file, even after later changes.
+    beside the file, even after later changes. ``subscribing`` are the keys of handles whose
+    subscriptions are not durable yet, with the changes after which they begin: until then they are
+    not woken, so that they get all wakes in order, also after a kill.
     """
 
     rev: int = 0
@@ -132,6 +160,7 @@ class CanvasState:
     owed: deque[CanvasChange] = attrs.field(factory=lambda: deque(maxlen=MAX_OWED))
     intent: Intent | None = None
     beside: tuple[str, ...] = ()
+    subscribing: list[tuple[str, int]] = attrs.field(factory=list)
     last: CanvasChange | None = None
     skipped: int = 0
 
@@ -177,15 +206,24 @@ class CanvasState:
             case {"kind": "subscribed", "handle": str(handle), "rev": int(rev)}:
                 names = line.get("sections")
                 sections = tuple(names) if isinstance(names, list) else None
-                known = self.subscribers.get(name_key(handle))
-                confirmed = rev if known is None else known.confirmed
-                new = Subscriber(handle=handle, sections=sections, confirmed=confirmed)
-                self.subscribers[name_key(handle)] = new
+                key = name_key(handle)
+                new = Subscriber(handle=handle, sections=sections, confirmed=rev)
+                known = self.subscribers.get(key)
+                self.subscribers[key] = new if known is None else known.again(sections, rev)
             case {"kind": "unsubscribed", "handle": str(handle)}:
                 self.subscribers.pop(name_key(handle), None)
             case {"kind": "confirmed", "revs": dict(revs)}:
                 for handle, rev in revs.items():
                     self.confirm(handle, rev)
+
+    def begin_subscribing(self, handle: str) -> int:
+        """Keep what a new subscription is owed from now on; return the newest change."""
+        self.subscribing.append((name_key(handle), self.recorded))
+        return self.recorded
+
+    def is_subscribing(self, key: str) -> bool:
+        """Return whether a subscription of the handle with this key is not durable yet."""
+        return any(each == key for each, _ in self.subscribing)
 
     def confirm(self, handle: str, rev: int) -> None:
         """Note that a subscriber has all changes up to ``rev``."""
@@ -258,12 +296,13 @@ class CanvasState:
             self.rev = max(self.rev, change.rev)
             self.recorded = max(self.recorded, change.rev)
             self.last = attrs.evolve(change, text=excerpt(change.text))
-            if self.subscribers:
+            if self.subscribers or self.subscribing:
                 self.owed.append(self.last)
 
     def _forget(self) -> None:
         """Forget the changes that all subscribers have."""
-        lowest = min((each.confirmed for each in self.subscribers.values()), default=self.rev)
+        revs = [each.confirmed for each in self.subscribers.values()]
+        lowest = min((*revs, *(rev for _, rev in self.subscribing)), default=self.rev)
         while self.owed and self.owed[0].rev <= lowest:
             self.owed.popleft()
 

@@ -89,6 +89,8 @@ class Wakes:
         for key in self._deliveries.keys() - subscribers.keys():
             del self._deliveries[key]
         for key, subscriber in subscribers.items():
+            if self._state.is_subscribing(key):
+                continue  # to other sections: its changes are sent once that is durable
             delivery = self._deliveries.setdefault(key, _Delivery(subscriber.confirmed))
             try:
                 self._send(subscriber, delivery)

@@ -364,6 +364,87 @@ def test_what_is_confirmed_is_not_sent_again(world: World) -> None:
     assert not world.canvas.state.owed
 
 
+def texts(world: World, handle: str = "bob") -> list[str | None]:
+    return [each.text for each in world.woken.get(handle, {}).values()]
+
+
+def after_a_kill(world: World) -> list[str | None]:
+    """What the subscriber is owed if the inbox has lost everything."""
+    world.kill()
+    world.woken.clear()
+    world.start()
+    world.run()
+    return texts(world)
+
+
+def test_a_wider_subscription_does_not_wake_for_changes_of_before_even_after_a_kill(
+    world: World,
+) -> None:
+    world.answer(world.subscribe("bob", ["Log"]))
+    world.answer(world.write("New", "other"))
+    world.answer(world.append("Log", "one"))
+    world.answer(world.subscribe("bob"))
+    world.answer(world.append("New", "two"))
+    assert texts(world) == ["one", "two"]
+    assert after_a_kill(world) == ["one", "two"]
+
+
+def test_a_narrower_subscription_still_wakes_for_changes_of_before_after_a_kill(
+    world: World,
+) -> None:
+    world.answer(world.subscribe("bob"))
+    world.answer(world.write("New", "one"))
+    world.answer(world.subscribe("bob", ["Log"]))
+    world.answer(world.subscribe("bob", ["Todo"]))
+    world.answer(world.append("New", "other"))
+    assert after_a_kill(world) == ["one"]
+    assert [each.sections for each in world.canvas.state.subscribers["bob"].former] == [None]
+    world.confirm()
+    world.answer(world.subscribe("bob", ["Log"]))
+    assert not world.canvas.state.subscribers["bob"].former
+    assert texts(world) == ["one"]
+
+
+def exchanging(world: World, section: str, text: str) -> None:
+    """Bring a write up to the exchange of the file."""
+    world.append(section, text)
+    world.do_work()
+    world.sync()
+
+
+def test_a_change_during_the_sync_of_a_subscription_wakes_in_order(world: World) -> None:
+    exchanging(world, "Log", "one")
+    world.subscribe("bob")
+    world.do_work()
+    assert texts(world) == []
+    world.run()
+    world.answer(world.append("Log", "two"))
+    assert texts(world) == ["one", "two"]
+    assert after_a_kill(world) == ["one", "two"]
+
+
+def test_a_change_during_the_sync_of_other_sections_belongs_to_these(world: World) -> None:
+    world.answer(world.subscribe("bob", ["Log"]))
+    exchanging(world, "New", "one")
+    world.subscribe("bob", ["New"])
+    world.do_work()
+    assert texts(world) == []
+    world.run()
+    assert texts(world) == ["one"]
+    assert after_a_kill(world) == ["one"]
+
+
+def test_a_subscription_that_the_disk_refuses_delays_no_wake(world: World) -> None:
+    world.answer(world.subscribe("bob", ["Log"]))
+    exchanging(world, "Log", "one")
+    refused = world.subscribe("bob", ["New"])
+    world.do_work()
+    assert texts(world) == []
+    world.refuse()
+    assert isinstance(world.answers[refused], StorageError)
+    assert texts(world) == ["one"]
+
+
 def test_a_file_that_is_no_canvas_refuses_everything_and_is_left_alone(world: World) -> None:
     world.file = b"caf\xe9"
     for job in (e.Job(kind="read"), e.Job(kind="open")):

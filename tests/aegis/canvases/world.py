@@ -95,7 +95,9 @@ class World:
 
     def wake(self) -> None:
         """Deliver what subscribers are owed; an inbox drops the ids that it knows."""
-        for subscriber in self.canvas.state.subscribers.values():
+        for key, subscriber in self.canvas.state.subscribers.items():
+            if self.canvas.state.is_subscribing(key):
+                continue
             inbox = self.woken.setdefault(subscriber.handle, {})
             for change in self.canvas.state.owed:
                 if change.rev > subscriber.confirmed and subscriber.wants(change):

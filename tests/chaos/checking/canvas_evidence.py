@@ -29,10 +29,14 @@ class CanvasWrite:
 
 @attrs.frozen(kw_only=True)
 class OutsideEdit:
-    """An edit of the file by another program, which synced it; ``token`` is in its text."""
+    """An edit of the file by another program; ``token`` is in its text.
+
+    Unless it ``is_synced``, a loss of power may take it, and the whole text of the file.
+    """
 
     canvas: str
     token: str
+    is_synced: bool = True
     span: Span = UNKNOWN
 
 
@@ -44,6 +48,23 @@ class CanvasSeen:
     section: str
     rev: int
     text: str
+    span: Span = UNKNOWN
+
+
+@attrs.frozen(kw_only=True)
+class CanvasSubscribing:
+    """A subscription of ``handle``, to one section or to all, or its end (not ``on``)."""
+
+    canvas: str
+    handle: str
+    on: bool
+    done: bool | None
+    section: str | None = None
+    span: Span = UNKNOWN
+
+    def wants(self, section: str) -> bool:
+        """Return whether a change of a section wakes the subscriber."""
+        return self.on and self.section in (None, section)
 
 
 @attrs.frozen(kw_only=True)
@@ -68,6 +89,7 @@ class CanvasEvidence:
     writes: tuple[CanvasWrite, ...] = ()
     edits: tuple[OutsideEdit, ...] = ()
     seen: tuple[CanvasSeen, ...] = ()
+    subscribed: tuple[CanvasSubscribing, ...] = ()
     found: tuple[CanvasFound, ...] = ()
     stuck: tuple[str, ...] = ()
 
@@ -79,6 +101,7 @@ class CanvasNotes:
     writes: list[CanvasWrite] = attrs.field(factory=list)
     edits: list[OutsideEdit] = attrs.field(factory=list)
     seen: list[CanvasSeen] = attrs.field(factory=list)
+    subscribed: list[CanvasSubscribing] = attrs.field(factory=list)
     found: list[CanvasFound] = attrs.field(factory=list)
     stuck: list[str] = attrs.field(factory=list)
 
@@ -88,6 +111,7 @@ class CanvasNotes:
             writes=tuple(self.writes),
             edits=tuple(self.edits),
             seen=tuple(self.seen),
+            subscribed=tuple(self.subscribed),
             found=tuple(self.found),
             stuck=tuple(self.stuck),
         )

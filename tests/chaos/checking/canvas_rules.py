@@ -7,7 +7,7 @@ the sections that are in the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from aegis.canvases.document import BODY, PREAMBLE
 from aegis.protocol.canvases import CanvasChange
@@ -51,11 +51,23 @@ def _lost(evidence: CanvasEvidence, found: CanvasFound) -> Iterator[str]:
             yield f"{write.token} was acknowledged as {write.rev} and is not in the history"
 
 
-def _edit_lost(evidence: CanvasEvidence, found: CanvasFound) -> Iterator[str]:
-    """Find edits of other programs that are neither in the history nor in the file."""
+def _edit_lost(
+    evidence: CanvasEvidence, found: CanvasFound, losses: Sequence[int] = ()
+) -> Iterator[str]:
+    """Find edits of other programs that are neither in the history nor in the file.
+
+    ``losses`` are the moments of losses of power. One may take an edit, or those before it, if the
+    program did not sync the file.
+    """
     texts = [found.file, *(each.text or "" for each in found.changes)]
-    for edit in evidence.edits:
-        if edit.canvas == found.canvas and not any(edit.token in text for text in texts):
+    edits = [each for each in evidence.edits if each.canvas == found.canvas]
+    for edit in edits:
+        is_risked = any(
+            not each.is_synced and each.span.asked >= edit.span.asked and loss > each.span.asked
+            for each in edits
+            for loss in losses
+        )
+        if not is_risked and not any(edit.token in text for text in texts):
             yield f"the edit {edit.token} by another program is lost"
 
 
@@ -130,7 +142,6 @@ def _forgotten(evidence: CanvasEvidence, found: CanvasFound) -> Iterator[str]:
 
 FINDERS: dict[str, Callable[[CanvasEvidence, CanvasFound], Iterator[str]]] = {
     "write lost": _lost,
-    "edit lost": _edit_lost,
     "refused write": _refused_written,
     "overwritten unseen": _overwritten,
     "canvas differs from its history": _unseen,
@@ -152,7 +163,16 @@ def _stuck(case: Case) -> Iterator[str]:
     yield from case.evidence.canvases.stuck
 
 
+def _edit_lost_in(case: Case) -> Iterator[str]:
+    evidence = case.evidence.canvases
+    losses = [each.moment for each in case.evidence.deaths if each.kind == "power loss"]
+    for found in evidence.found:
+        for what in _edit_lost(evidence, found, losses):
+            yield f"canvas {found.canvas}: {what}"
+
+
 CANVAS_RULES: dict[str, Rule] = {
+    "edit lost": Rule("G19", _edit_lost_in),
     **{name: _rule(find) for name, find in FINDERS.items()},
     "canvas stuck": Rule("G19", _stuck),
 }
@@ -160,6 +180,6 @@ CANVAS_RULES: dict[str, Rule] = {
 
 def broken(evidence: CanvasEvidence) -> Iterator[str]:
     """Yield a sentence for each broken promise about canvases."""
-    for name, find in FINDERS.items():
+    for name, find in {**FINDERS, "edit lost": _edit_lost}.items():
         for found in evidence.found:
             yield from (f"{name}: {what}" for what in find(evidence, found))

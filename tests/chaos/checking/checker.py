@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import attrs
 
 from tests.chaos.checking.canvas_rules import CANVAS_RULES
+from tests.chaos.checking.canvas_wake_rules import CANVAS_WAKE_RULES
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.evidence import Evidence
 from tests.chaos.checking.group_rules import GROUP_RULES
@@ -44,6 +45,7 @@ RULES: Mapping[str, Rule] = {
     **TASK_RULES,
     **GROUP_RULES,
     **CANVAS_RULES,
+    **CANVAS_WAKE_RULES,
     **WORKFLOW_RULES,
     **WORKFLOW_CALL_RULES,
 }

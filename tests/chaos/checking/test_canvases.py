@@ -17,6 +17,7 @@ from tests.chaos.checking.canvas_evidence import (
 )
 from tests.chaos.checking.canvas_rules import CANVAS_RULES, broken
 from tests.chaos.checking.case import Case
+from tests.chaos.checking.observations import Death, Span
 from tests.chaos.checking.test_checker import SOUND as SOUND_TERMINALS
 
 W1, W2, W3, W4, E1 = "@canvas.1@", "@canvas.2@", "@canvas.3@", "@canvas.4@", "@edit.1@"
@@ -62,8 +63,8 @@ SOUND = CanvasEvidence(
 )
 
 
-def rules_of(canvases: CanvasEvidence) -> set[str]:
-    case = Case(attrs.evolve(SOUND_TERMINALS, canvases=canvases))
+def rules_of(canvases: CanvasEvidence, *deaths: Death) -> set[str]:
+    case = Case(attrs.evolve(SOUND_TERMINALS, canvases=canvases, deaths=deaths))
     return {name for name, rule in CANVAS_RULES.items() if [*rule.find(case)]}
 
 
@@ -95,6 +96,21 @@ def test_a_write_without_an_answer_may_be_there_or_not() -> None:
     text = f"{W3}\n{W4}"
     evidence = ended(*there, sections=(seen(6, text),), file=text)
     assert rules_of(attrs.evolve(evidence, writes=writes)) == set()
+
+
+@pytest.mark.parametrize(
+    ("is_synced", "loss", "rules"),
+    [(False, 21, set()), (False, 19, {"edit lost"}), (True, 21, {"edit lost"})],
+)
+def test_only_a_loss_of_power_takes_an_edit_that_was_not_synced_and_those_before_it(
+    is_synced: bool, loss: int, rules: set[str]
+) -> None:
+    before = OutsideEdit(canvas="plan", token="@edit.2@", span=Span(10, 11))
+    last = OutsideEdit(canvas="plan", token="@edit.3@", span=Span(20, 21), is_synced=is_synced)
+    evidence = attrs.evolve(SOUND, edits=(*SOUND.edits, before, last))
+    death = Death(life=1, kind="power loss", moment=loss)
+    assert rules_of(evidence, death) == rules
+    assert rules_of(evidence, attrs.evolve(death, kind="kill")) == {"edit lost"}
 
 
 BROKEN: dict[str, tuple[set[str], CanvasEvidence]] = {

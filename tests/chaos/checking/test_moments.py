@@ -10,6 +10,7 @@ import pytest
 
 from tests.chaos.checking import (
     test_agents,
+    test_canvas_wakes,
     test_canvases,
     test_checker,
     test_groups,
@@ -600,6 +601,7 @@ def test_each_rule_is_broken_by_some_case() -> None:
         *test_canvases.BROKEN.values(),
         *test_workflows.BROKEN.values(),
         *(({rule}, ()) for rule, _ in test_workflow_calls.BROKEN.values()),
+        *(({rule}, ()) for rule, _ in test_canvas_wakes.BROKEN.values()),
         ({"workflow unreported"}, ()),  # by a test of its own
     )
     assert broken.union(*(rules for rules, _ in several)) == set(RULES)

@@ -43,6 +43,9 @@ IN_EXCHANGES = (
 )
 """The places of an exchange at which another program edits the file."""
 
+SYNCS = 0.65
+"""The share of edits by other programs that sync the file."""
+
 SECTIONS = ("todo", "done", "log")
 
 
@@ -64,8 +67,9 @@ def _read(drawing: Drawing, who: dict[str, Any]) -> s.Step:
 
 
 def _subscribe(drawing: Drawing, who: dict[str, Any]) -> s.Step:
-    on = drawing.chance.random() < 0.7
-    return s.SubscribeCanvasStep(**who, canvas=drawing.one_of(s.CANVASES), on=on)
+    on = drawing.chance.random() < 0.8
+    section = drawing.one_of(SECTIONS) if on and drawing.chance.random() < 0.3 else None
+    return s.SubscribeCanvasStep(**who, canvas=drawing.one_of(s.CANVASES), on=on, section=section)
 
 
 def _edit(drawing: Drawing, who: dict[str, Any]) -> s.Step:
@@ -73,6 +77,7 @@ def _edit(drawing: Drawing, who: dict[str, Any]) -> s.Step:
         **who,
         canvas=drawing.one_of(s.CANVASES),
         section=drawing.one_of(SECTIONS),
+        syncs=drawing.chance.random() < SYNCS,
         open_s=drawing.chance.choice((0.0, 0.0, 0.02, 0.2)),
         noticed_s=drawing.chance.choice((0.0, 0.01, 0.5)),
     )
@@ -85,7 +90,13 @@ def _edit_in_exchange(drawing: Drawing, step: int) -> s.ScriptFault:
         section=drawing.one_of(SECTIONS),
         place=drawing.one_of(IN_EXCHANGES),
         number=drawing.chance.randint(1, 3),
+        syncs=drawing.chance.random() < SYNCS,
     )
+
+
+def _power_loss(drawing: Drawing, step: int) -> s.ScriptFault:
+    draw = drawing.chance.getrandbits(32)
+    return s.PowerLossFault(step=step, after_s=drawing.seconds(0.1), draw=draw)
 
 
 STEPS: Mapping[Callable[[Any, dict[str, Any]], s.Step], int] = {
@@ -93,9 +104,12 @@ STEPS: Mapping[Callable[[Any, dict[str, Any]], s.Step], int] = {
     _append: 25,
     _edit: 20,
     _read: 12,
-    _subscribe: 8,
+    _subscribe: 14,
 }
 """The steps of every client, with their weights, beside those of other histories."""
 
-FAULTS: Mapping[Callable[[Any, int], s.ScriptFault], int] = {_edit_in_exchange: 10}
+FAULTS: Mapping[Callable[[Any, int], s.ScriptFault], int] = {
+    _edit_in_exchange: 10,
+    _power_loss: 3,
+}
 """The faults, with their weights, beside those of other histories."""

@@ -38,19 +38,21 @@ class ReadCanvasStep(CanvasStep):
 
 @attrs.frozen(kw_only=True)
 class SubscribeCanvasStep(CanvasStep):
-    """Subscribe to the canvas, or unsubscribe."""
+    """Subscribe to the canvas, or to one section of it, or unsubscribe."""
 
     on: bool
+    section: str | None = None
 
 
 @attrs.frozen(kw_only=True)
 class OutsideEditStep(CanvasStep):
     """Another program adds a line to a section.
 
-    It has the file open for ``open_s`` seconds, or replaces it if that is 0. The daemon notices the
-    edit ``noticed_s`` seconds later.
+    It has the file open for ``open_s`` seconds, or replaces it if that is 0. It syncs the file, or
+    not. The daemon notices the edit ``noticed_s`` seconds later.
     """
 
     section: str
+    syncs: bool = True
     open_s: float
     noticed_s: float

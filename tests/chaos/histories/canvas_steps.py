@@ -15,8 +15,8 @@ from aegis.errors import Busy
 from aegis.protocol import canvases as api
 from tests.chaos.checking.canvas_evidence import (
     CanvasFound,
-    CanvasNotes,
     CanvasSeen,
+    CanvasSubscribing,
     CanvasWrite,
     OutsideEdit,
 )
@@ -24,7 +24,7 @@ from tests.chaos.histories import script as s
 from tests.chaos.histories.asking import Answered, Asker
 from tests.chaos.histories.tree import STATE
 from tests.chaos.machine.disk_model import DiskModel
-from tests.chaos.machine.outside_editor import OutsideEditor, with_line
+from tests.chaos.machine.outside_editor import OutsideEditor, repaired, with_line
 from tests.chaos.notebook import Notebook
 
 BESIDE = ".aegis-canvas-"
@@ -39,18 +39,23 @@ def file_of(canvas: str) -> str:
     return f"{canvas}.md"
 
 
-def editor_of(model: DiskModel, canvas: str) -> OutsideEditor:
+def editor_of(model: DiskModel, canvas: str, *, syncs: bool = True) -> OutsideEditor:
     """Return the program that edits the file of a canvas."""
-    return OutsideEditor(model, f"{STATE.root}/{file_of(canvas)}")
+    return OutsideEditor(model, f"{STATE.root}/{file_of(canvas)}", syncs)
 
 
 def edit_at_once(
-    model: DiskModel, notes: CanvasNotes, canvas: str, section: str, token: str
+    model: DiskModel, book: Notebook, step: s.OutsideEditStep | s.OutsideEditFault, token: str
 ) -> None:
     """Replace the file of a canvas by one with a line more."""
-    editor = editor_of(model, canvas)
-    editor.replace(with_line(editor.text(), section, token))
-    notes.edits.append(OutsideEdit(canvas=canvas, token=token))
+    editor = editor_of(model, step.canvas, syncs=step.syncs)
+    made = _edit(book, step, token)
+    editor.replace(with_line(repaired(editor.text()), step.section, token))
+    book.canvases.edits.append(made)
+
+
+def _edit(book: Notebook, step: s.OutsideEditStep | s.OutsideEditFault, token: str) -> OutsideEdit:
+    return OutsideEdit(canvas=step.canvas, token=token, is_synced=step.syncs, span=book.point())
 
 
 class CanvasSteps:
@@ -61,7 +66,7 @@ class CanvasSteps:
     ) -> None:
         self._asker = asker
         self._ask = asker.ask
-        self._notes = book.canvases
+        self._book, self._notes = book, book.canvases
         self._revisions = revisions
         self._model = model
 
@@ -134,7 +139,13 @@ class CanvasSteps:
         if answered.value is None:
             return None
         seen = tuple(
-            CanvasSeen(canvas=canvas, section=each.section, rev=each.rev, text=each.text)
+            CanvasSeen(
+                canvas=canvas,
+                section=each.section,
+                rev=each.rev,
+                text=each.text,
+                span=answered.span,
+            )
             for each in answered.value.sections
         )
         self._notes.seen += seen
@@ -145,22 +156,38 @@ class CanvasSteps:
         return seen
 
     async def subscribe(self, step: s.SubscribeCanvasStep) -> None:
-        form = api.SubscribeCanvas if step.on else api.UnsubscribeCanvas
-        await self._ask(form(name=step.canvas, from_handle=self._asker.handle))
+        by, note = self._asker.handle, partial(self._subscribed, step)
+        if step.on:
+            sections = None if step.section is None else [step.section]
+            request = api.SubscribeCanvas(name=step.canvas, sections=sections, from_handle=by)
+            await self._ask(request, note)
+        else:
+            await self._ask(api.UnsubscribeCanvas(name=step.canvas, from_handle=by), note)
+
+    def _subscribed(self, step: s.SubscribeCanvasStep, answered: Answered) -> None:
+        self._notes.subscribed.append(
+            CanvasSubscribing(
+                canvas=step.canvas,
+                handle=self._asker.handle,
+                on=step.on,
+                done=answered.is_done,
+                section=step.section,
+                span=answered.span,
+            )
+        )
 
     async def edit(self, step: s.OutsideEditStep) -> None:
         """Edit the file as another program."""
         token, model = f"@edit.{step.number}@", self._model()
-        editor = editor_of(model, step.canvas)
+        editor = editor_of(model, step.canvas, syncs=step.syncs)
         text = editor.text()
         if text is None or not step.open_s:
-            edit_at_once(model, self._notes, step.canvas, step.section, token)
+            edit_at_once(model, self._book, step, token)
         else:
-            made = OutsideEdit(canvas=step.canvas, token=token)
             await editor.write_slowly(
                 partial(self._with_line, editor, step.section, token),
                 step.open_s,
-                lambda: self._notes.edits.append(made),
+                lambda: self._notes.edits.append(_edit(self._book, step, token)),
             )
         await trio.sleep(step.noticed_s)
         found = self._asker.system.registry.find("canvas", step.canvas)
@@ -170,7 +197,7 @@ class CanvasSteps:
 
     @staticmethod
     def _with_line(editor: OutsideEditor, section: str, token: str) -> str:
-        return with_line(editor.text(), section, token)
+        return with_line(repaired(editor.text()), section, token)
 
     # The end.
 
@@ -182,6 +209,7 @@ class CanvasSteps:
             return
         if canvas not in [each.name for each in listed.value.result]:
             return
+        self._repair(canvas)
         seen = await self._read(canvas)
         history = await self._ask(api.GetCanvasHistory(name=canvas, limit=MOST_CHANGES))
         if seen is None or history.value is None:
@@ -197,6 +225,13 @@ class CanvasSteps:
                 beside=_beside(model),
             )
         )
+
+    def _repair(self, canvas: str) -> None:
+        """Remove zeros that a loss of power left in a file which no program had synced."""
+        editor = editor_of(self._model(), canvas)
+        text = editor.text()
+        if text is not None and text != repaired(text):
+            editor.replace(repaired(text) or "")
 
 
 def _beside(model: DiskModel) -> tuple[str, ...]:

@@ -90,6 +90,7 @@ class OutsideEditFault(ScriptFault):
     section: str
     place: str
     number: int
+    syncs: bool = True
 
 
 @attrs.frozen(kw_only=True)

@@ -27,9 +27,10 @@ from aegis.queues.rules import Queues
 from aegis.queues.workers import Workers
 from aegis.terminals import record
 from aegis.terminals.front import terminal
-from aegis.workflows import carrier
+from aegis.workflows import calls
 from aegis.workflows import desk as workflow_desk
 from aegis.workflows import ledger as workflow_ledger
+from aegis.workflows.carrier import Carrier
 from aegis.workflows.records import Workflow
 from tests.chaos.histories import script as s
 from tests.chaos.histories.drawing import make_script
@@ -292,13 +293,13 @@ def makes_every_call_anew(patch: pytest.MonkeyPatch) -> None:
 
 
 def returns_the_reply_before(patch: pytest.MonkeyPatch) -> None:
-    made, replies = carrier.value, [""]
+    made, replies = calls.value, [""]
 
     def late(result: Any) -> Any:
         replies.append(result if isinstance(result, str) else "")
         return made(replies[-2] if replies[-1].startswith("did ") else result)
 
-    patch.setattr(carrier, "value", late)
+    patch.setattr("aegis.workflows.carrier.value", late)
 
 
 def takes_the_answer_before(patch: pytest.MonkeyPatch) -> None:
@@ -315,7 +316,7 @@ def closes_no_session(patch: pytest.MonkeyPatch) -> None:
     async def leave(*_: object) -> None:
         await trio.lowlevel.checkpoint()
 
-    patch.setattr(carrier.Carrier, "_release", leave)
+    patch.setattr(Carrier, "_release", leave)
 
 
 @pytest.mark.one_python

@@ -226,8 +226,7 @@ class Trouble:
         """Edit the file of a canvas as another program, in the middle of a step of the daemon."""
         assert self._daemon is not None
         token = f"@between.{fault.step * 100 + fault.number}@"
-        notes = self._book.canvases
-        edit_at_once(self._daemon.disk.model, notes, fault.canvas, fault.section, token)
+        edit_at_once(self._daemon.disk.model, self._book, fault, token)
         self.edits += 1
 
     def _kill_workflow(self, daemon: SimulatedDaemon, draw: int) -> None:

@@ -1,7 +1,8 @@
 """``OutsideEditor``: another program that edits files of a simulated disk, as editors do.
 
 It reads the whole file, adds a line to it, and writes it back: into a new file that it renames over
-the old one, or in place. It syncs what it wrote. A kill of the daemon does not end it.
+the old one, or in place. Most editors sync what they wrote, some do not. A kill of the daemon does
+not end it.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ NEW = OpenMode(write=True, create=True, truncate=True)
 
 @attrs.frozen
 class OutsideEditor:
-    """A program that edits the file ``path`` of the disk ``model``."""
+    """A program that edits the file ``path`` of the disk ``model``.
+
+    Unless it ``syncs``, a loss of power may leave an older file, an empty one, or zeros.
+    """
 
     model: DiskModel
     path: str
+    syncs: bool = True
 
     def text(self) -> str | None:
         """Return the text of the file; None if it does not exist."""
@@ -47,7 +52,7 @@ class OutsideEditor:
         fd = self.model.open(
             posixpath.dirname(self.path), OpenMode(directory=True), is_outside=True
         )
-        self.model.end_sync(self.model.begin_sync(fd))
+        self._sync(fd)
         self.model.close(fd)
 
     async def write_slowly(
@@ -70,14 +75,23 @@ class OutsideEditor:
             try:
                 await trio.sleep(seconds / 2)
             finally:
-                self.model.end_sync(self.model.begin_sync(fd))
+                self._sync(fd)
         finally:
             self.model.close(fd)
 
     def _write(self, fd: int, text: str) -> None:
         self.model.write(fd, text.encode())
-        self.model.end_sync(self.model.begin_sync(fd))
+        self._sync(fd)
         self.model.close(fd)
+
+    def _sync(self, fd: int) -> None:
+        if self.syncs:
+            self.model.end_sync(self.model.begin_sync(fd))
+
+
+def repaired(text: str | None) -> str | None:
+    """Return the text without the zeros that a loss of power left, as a person would repair it."""
+    return None if text is None else text.replace("\0", "")
 
 
 def with_line(text: str | None, section: str, line: str) -> str:

@@ -11,7 +11,7 @@ import trio.testing
 
 from aegis.journal.file_content import FilePlace
 from tests.chaos.machine.disk_images import legal_images
-from tests.chaos.machine.outside_editor import OutsideEditor, with_line
+from tests.chaos.machine.outside_editor import OutsideEditor, repaired, with_line
 from tests.chaos.machine.simulated_disk import SimulatedDisk
 
 PLACE = FilePlace("/", "plan.md", ".beside")
@@ -46,6 +46,29 @@ def test_a_replaced_file_is_durable_and_nothing_is_left_beside_it() -> None:
     disk = disk_with()
     OutsideEditor(disk.model, "/plan.md").replace("new\n")
     assert [*legal_images(disk.model)] == [{"/": None, "/plan.md": b"new\n"}]
+
+
+def test_a_replaced_file_that_is_not_synced_may_be_old_empty_or_zeros_after_a_loss_of_power() -> (
+    None
+):
+    disk = disk_with("old\n")
+    OutsideEditor(disk.model, "/plan.md", syncs=False).replace("new\n")
+    left = {image.get("/plan.md") for image in legal_images(disk.model)}
+    assert {b"old\n", b"new\n", b"", b"\0\0\0\0"} <= left
+
+
+async def test_a_file_that_is_written_in_place_and_not_synced_may_be_truncated(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    disk = disk_with("old\n")
+    await OutsideEditor(disk.model, "/plan.md", syncs=False).write_slowly(lambda: "new\n", 1.0)
+    left = {image.get("/plan.md") for image in legal_images(disk.model)}
+    assert {b"old\n", b"new\n", b""} <= left
+
+
+def test_a_person_removes_zeros() -> None:
+    assert repaired("\0\0new\n\0") == "new\n"
+    assert repaired(None) is None
 
 
 async def test_a_file_is_seen_to_be_open_while_it_is_written(
