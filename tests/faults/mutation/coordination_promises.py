@@ -48,6 +48,42 @@ BROKEN_FOR_COORDINATION = (
         "",
     ),
     Promise(
+        "a writer is woken by its own write",
+        "G19",
+        "aegis/canvases/state.py",
+        "        if name_key(change.writer) == name_key(writer_of(self.handle)):\n"
+        "            return False\n",
+        "",
+    ),
+    Promise(
+        "a change wakes by the sections of a later subscription",
+        "G19",
+        "aegis/canvases/state.py",
+        "            former.append(Former(sections=self.sections, until=rev))\n",
+        "            pass\n",
+    ),
+    Promise(
+        "a subscriber is woken while its subscription is written",
+        "G19",
+        "aegis/canvases/state.py",
+        "            if self.subscribers or self.subscribing:\n",
+        "            if self.subscribers:\n",
+    ),
+    Promise(
+        "a replay makes a call anew",
+        "G20",
+        "aegis/workflows/records.py",
+        '        return f"workflow:{self.id}/{self.attempt}/{position}"\n',
+        '        return f"workflow:{self.id}/{self.attempt}/{position}/{self.runs}"\n',
+    ),
+    Promise(
+        "the sessions of an ended workflow stay open",
+        "G20",
+        "aegis/workflows/carrier.py",
+        "            if is_own:\n                await self._sessions.close(handle)\n",
+        "            del is_own\n",
+    ),
+    Promise(
         "the outcome of a call is sent to its process before it is synced",
         "G20",
         "aegis/workflows/rules.py",
