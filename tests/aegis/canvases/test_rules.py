@@ -369,7 +369,7 @@ def texts(world: World, handle: str = "bob") -> list[str | None]:
 
 
 def after_a_kill(world: World) -> list[str | None]:
-    """What the subscriber is owed if the inbox has lost everything."""
+    """Return the wakes that the subscriber is owed if the inbox has lost everything."""
     world.kill()
     world.woken.clear()
     world.start()

@@ -144,7 +144,7 @@ def _wrong(case: Case) -> Iterator[str]:
         found = founds.get(wake.canvas)
         for change in () if found is None else found.changes:
             if change.rev == wake.rev and not _fits(message, change):
-                yield f"{handle} was told of {change} by {message['body']!r}"
+                yield f"{handle} got {change} as {message['body']!r}"
 
 
 def _fits(message: Message, change: CanvasChange) -> bool:

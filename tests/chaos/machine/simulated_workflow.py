@@ -54,7 +54,7 @@ PROFILE = "asks"
 """The profile of spawned sessions."""
 
 CALLS = ("task", "ask", "send")
-"""The orders whose results come from elsewhere."""
+"""The orders that the daemon carries out."""
 
 STEP_S = 0.05
 """The time, in seconds, that a step takes."""
