@@ -22,6 +22,9 @@ FOLLOW_S = 3_600.0
 PLACE_S = 10.0
 """Seconds that one call of a service may take before it is repeated."""
 
+SYNC_S = 10.0
+"""Seconds in which an entry that a session has written is durable, and shown."""
+
 
 @attrs.frozen
 class Sessions:
@@ -132,7 +135,12 @@ class Sessions:
         info = await self.show(handle)
         if place.seq < await self.newest(handle):
             return None
-        return watch.without_turn(info, at)
+        found = watch.without_turn(info, at)
+        if found is not None and watch.has_gap and watch.turn is not None:
+            # The session may have ended the turn, and the entry of the end is not durable yet.
+            news = await self.news(handle, place, trio.current_time() + SYNC_S)
+            return found if news is None else None
+        return found
 
     async def _place(self, info: AgentInfo, message: str) -> Place | None:
         """Return the place of a message in its session; None if the session cannot say."""

@@ -98,6 +98,15 @@ class Book:
         self._lines[self._numbers] = line
         self.out.append(e.Write(id=line.id, append=Append(number=self._numbers, line=line.fields)))
 
+    def is_ending(self, live: Live, position: str) -> bool:
+        """Return whether the outcome of a call is written, and not durable yet."""
+        id_ = live.workflow.id
+        lines = (*self._lines.values(), *self._refused.get(id_, ()))
+        return any(
+            (each.id, each.fields["kind"], each.fields.get("position")) == (id_, "ended", position)
+            for each in lines
+        )
+
     def synced(self, number: int) -> WrittenLine:
         """Return the line of this number, which is durable."""
         return self._lines.pop(number)

@@ -200,6 +200,8 @@ class Workflows:
             del live.asked[position]
             self._book.deliver(live, position, changed(position, call.about, event.about))
         elif call.outcome is not None:
+            if self._book.is_ending(live, position):
+                return  # a person has just answered: it is delivered once it is durable
             del live.asked[position]
             # The process has the outcomes from before its start: it asks for a later one only.
             late = live.late.get(position)

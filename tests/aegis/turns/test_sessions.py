@@ -17,7 +17,7 @@ from aegis.protocol.agents import AgentProgram, AgentState, ShowAgent, Transcrip
 from aegis.protocol.feeds import FollowSession, SessionNews, SessionPlace
 from aegis.protocol.inboxes import Deliver, FindMessage, Place, Receipt, WithdrawMessage
 from aegis.turns.services import AGAIN_S, Services
-from aegis.turns.sessions import Sessions
+from aegis.turns.sessions import SYNC_S, Sessions
 from aegis.turns.watch import TurnOutcome
 from tests.aegis.turns.test_watch import ended, info, opened
 
@@ -38,6 +38,8 @@ class Ann:
     place: Place | None = None
     withdrawn: list[str] = attrs.field(factory=list)
     crashes: int = 0
+    gap: int = 0
+    """The number of the entry before which one is missing."""
 
     @property
     def newest(self) -> int:
@@ -99,6 +101,7 @@ class Directory(Actor[ShowAgent | Deliver | FindMessage | FollowSession | Withdr
                 place=SessionPlace(seq=at + len(entries)),
                 newest=ann.newest,
                 is_over=is_over,
+                missed=int(at < ann.gap <= at + len(entries)),
             )
         )
         return True
@@ -151,6 +154,29 @@ async def test_restarts_of_the_services_are_waited_for(
         ann = Ann(on_message=answers, crashes=crashes)
         assert (await outcome(ann)).text == "the answer"
         assert ann.inbox == [MESSAGE.id]
+
+
+@pytest.mark.parametrize("seconds", [SYNC_S - 1, SYNC_S + 1])
+async def test_with_a_gap_in_the_transcript_an_end_that_is_being_synced_is_waited_for(
+    seconds: float, autojump_clock: trio.testing.MockClock
+) -> None:
+    def open_turn(ann: Ann) -> None:
+        ann.add(opened(1, MESSAGE.id), opened(0), opened(0))
+
+    ann, found = Ann(on_message=open_turn, gap=3), list[TurnOutcome]()
+    async with running(ann) as system, trio.open_nursery() as nursery:
+        sessions = Sessions(Services(system))
+
+        async def ask() -> None:
+            found.append(await sessions.outcome(MESSAGE))
+
+        nursery.start_soon(ask)
+        await trio.sleep(seconds)
+        ann.add(ended(1, "whole"))
+        await sessions.show("ann")
+    [outcome] = found
+    in_time = seconds < SYNC_S
+    assert (outcome.end, outcome.text) == (("completed", "whole") if in_time else ("lost", ""))
 
 
 async def test_a_closed_session_gets_no_message(autojump_clock: trio.testing.MockClock) -> None:

@@ -237,6 +237,26 @@ def test_an_answer_between_the_launch_and_the_call_is_delivered(machine: Machine
     assert machine.actions(e.Deliver)[0].outcome == value("yes")
 
 
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_an_answer_that_is_being_written_when_the_call_is_made_is_delivered_once_it_is_durable(
+    machine: Machine, is_refused: bool
+) -> None:
+    id_ = machine.start()
+    given = {"question": "q", "options": None}
+    machine.calls(id_, "1", "ask_human", **given)
+    machine.dies(id_)
+    machine.passes(10)
+    machine.syncs = False
+    machine.answers(machine.workflow(id_).call_id("1"))
+    if is_refused:
+        machine.refuse(id_)
+    machine.calls(id_, "1", "ask_human", **given)
+    assert machine.actions(e.Deliver) == []
+    machine.syncs = True
+    machine.passes(60)
+    assert [each.outcome for each in machine.actions(e.Deliver)] == [value("yes")]
+
+
 def test_an_answer_to_an_ended_workflow_does_not_act(machine: Machine) -> None:
     id_ = machine.start()
     machine.calls(id_, "1", "ask_human", question="q", options=None)

@@ -226,6 +226,10 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
         "workflow answer",
         with_event(2, event("ask:first", "b1")),
     ),
+    "a question that fails": (
+        "workflow answer",
+        with_event(2, event("ask:first", "CallFailed: call 1 has ended before", refused=True)),
+    ),
     "an answer that was refused": ("workflow answer", with_event(3, event("ask:second", "b2"))),
     "a question that nobody answered": ("workflow answer", with_workflows(answered=ANSWERS[:2])),
     "two answers that acted": (

@@ -102,7 +102,7 @@ def _is_asked_again(request: Entry) -> bool:
 
 
 def _answer_wrong(case: Case) -> Iterator[str]:
-    """Find answers that no person gave, that differ from the applied one, or that acted twice."""
+    """Find answers that no person gave, that are not the applied one, and questions without one."""
     evidence = case.evidence.workflows
     given, retries = _given(evidence), retries_of(evidence)
     for (workflow, question), answers in given.items():
@@ -110,7 +110,8 @@ def _answer_wrong(case: Case) -> Iterator[str]:
         if len(applied) > 1 + retries[workflow]:
             yield f"{question!r} of {workflow} was answered by each of {applied}"
     for each in evidence.results("ask"):
-        if each.kind != "passed":
+        if each.kind == "refused":
+            yield f"{each.step} of {each.workflow} was refused: {each.result}"
             continue
         answers = given[each.workflow, each.step.partition(":")[2]]
         possible = [one for one in answers if one.outcome not in ("refused", "already_answered")]
