@@ -68,9 +68,12 @@ class AgentEnd:
         return found
 
     def _has_nothing_to_copy(self, session: api.AgentInfo) -> bool:
-        """Return whether a fork failed because the conversation to copy was lost before."""
+        """Return whether a fork failed because the conversation to copy was lost before.
+
+        A fork that has had no turn copies it again, although a process of it was ready.
+        """
         own = [each for each in self._world.processes.values() if each.session == session.id]
-        is_fork = bool(own) and all(each.is_fork and not each.is_ready for each in own)
+        is_fork = bool(own) and all(each.is_fork for each in own)
         is_lost = is_fork and own[-1].resumes not in self._world.conversations
         return is_lost and session.state == "error"
 

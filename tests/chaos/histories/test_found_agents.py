@@ -130,3 +130,33 @@ def test_a_purge_waits_until_the_session_is_opened() -> None:
         has_agents=True,
     )
     assert play(script).violations == ()
+
+
+def test_a_fork_without_a_turn_needs_the_conversation_of_its_origin_again() -> None:
+    """A process of the fork was ready, so its failure was taken for a lost session."""
+    crash = s.PointFault(step=11, place="agent.start.after", number=2, kind=Kind.CRASH)
+    outcome = played(
+        s.WriteCanvasStep(
+            number=5, client=2, pause_s=0.0099, canvas="notes", section="done", how="force"
+        ),
+        s.WorkStep(number=6, client=2, pause_s=0.1109, agent=s.ANN, by=s.DAN, kind="ask"),
+        s.SpawnStep(number=10, client=1, pause_s=0.0811, terminal=s.SPARE),
+        s.CloseAgentStep(number=16, client=0, pause_s=0.0108, agent=s.BEN),
+        s.RunStep(
+            number=17, client=0, pause_s=0.067, terminal=s.SHARED, kind="several lines of text"
+        ),
+        s.ForkAgentStep(number=22, client=1, pause_s=0.0725, agent=s.ANN, fork=s.GUS, work="ask"),
+        s.ReadOutputStep(number=49, client=1, pause_s=0.0083, terminal=s.SPARE, max_bytes=256),
+        faults=(
+            s.KillFault(step=0, after_s=0.0668),
+            crash,
+            s.ForgottenFault(step=45, draw=416),
+        ),
+        seed=520065,
+    )
+    assert outcome.violations == ()
+    assert outcome.hits["conversation lost"] == 1
+    [gus] = [each for each in outcome.evidence.agents.sessions if each["handle"] == s.GUS]
+    own = [each for each in outcome.evidence.agents.processes if each.session == gus["id"]]
+    assert all(each.is_fork for each in own)
+    assert any(each.is_ready for each in own)
