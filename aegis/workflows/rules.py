@@ -204,9 +204,8 @@ class Workflows:
                 return  # a person has just answered: it is delivered once it is durable
             del live.asked[position]
             # The process has the outcomes from before its start: it asks for a later one only.
-            late = live.late.get(position)
-            message = f"call {position} has ended before"
-            self._book.deliver(live, position, late or failure("CallFailed", message))
+            ended = failure("CallFailed", f"call {position} has ended before")
+            self._book.deliver(live, position, live.late.get(position, ended))
         elif call.name in REPEATABLE:
             self._perform(live, position, is_new=False)
         elif event.retry or call.may_repeat:
