@@ -110,7 +110,8 @@ class Subscriber:
         former = [each for each in self.former if each.until > self.confirmed]
         if rev > max(self.confirmed, *(each.until for each in former), 0):
             former.append(Former(sections=self.sections, until=rev))
-        return attrs.evolve(self, sections=sections, former=tuple(former))
+        # Of more changes none is kept either, so older sections have nothing to wake for.
+        return attrs.evolve(self, sections=sections, former=tuple(former[-MAX_OWED:]))
 
 
 @attrs.frozen(kw_only=True)

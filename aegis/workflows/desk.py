@@ -311,19 +311,18 @@ class WorkflowDesk(Actor[DeskMessage]):
             self._fail_run(workflow, str(error))
 
     def _fail_run(self, workflow: Workflow, reason: str, *, is_final: bool = False) -> None:
-        ended = e.RunEnded(id=workflow.id, run=workflow.runs, reason=reason, is_final=is_final)
-        self._handle(ended)
+        id_, run = workflow.id, workflow.runs
+        self._handle(e.RunEnded(id=id_, run=run, reason=reason, is_final=is_final))
 
     async def _start_process(self, workflow: Workflow) -> Ref[Any]:
-        cookie = cookie_of_workflow(
-            self._settings.root, workflow.id, workflow.starter, workflow.runs
-        )
+        root = self._settings.root
+        cookie = cookie_of_workflow(root, workflow.id, workflow.starter, workflow.runs)
         spec = ChildSpec.of(
             f"{workflow.id}.{workflow.runs}",
             WorkflowProcess,
             workflow=workflow.id,
             run=workflow.runs,
-            launch=launch_of(self._settings.root, cookie),
+            launch=launch_of(root, cookie),
             log=self._files.log_path(workflow.id),
             desk=self.context.ref,
             scan=self._scan,
@@ -342,10 +341,10 @@ class WorkflowDesk(Actor[DeskMessage]):
 
     # Calls.
 
-    async def _perform(self, call: e.Perform) -> None:
+    async def _perform(self, call: e.Perform, scope: trio.CancelScope) -> None:
         id_, position = call.workflow.id, call.position
-        with trio.CancelScope() as scope:
-            self._calls.setdefault(id_, {})[position] = scope
+        with scope:
+            await trio.lowlevel.checkpoint_if_cancelled()  # it has ended before this task ran
             faults.CALL_BEFORE.hit(call.name)
             outcome = await self._carrier.carry_out(call)
             faults.CALL_AFTER.hit(call.name)
@@ -400,7 +399,9 @@ class WorkflowDesk(Actor[DeskMessage]):
             case e.Launch(workflow=workflow):
                 self.context.start_soon(self._launch, workflow)
             case e.Perform():
-                self.context.start_soon(self._perform, action)
+                scope = trio.CancelScope()
+                self._calls.setdefault(action.workflow.id, {})[action.position] = scope
+                self.context.start_soon(self._perform, action, scope)
             case e.Proceed(id=id_, position=position):
                 self._put(id_, {"kind": "proceed", "position": position})
             case e.Deliver(id=id_, position=position, outcome=outcome):
