@@ -102,8 +102,9 @@ def test_one_who_comes_later_sees_how_the_commands_above_ended(
     places = window.page.evaluate(PLACES)
     assert sorted(cmd for cmd, _ in places[:-1]) == sorted(commands)
     assert all(shown.endswith(cmd) for cmd, shown in places)
-    expect(window.page.locator(".mark").last).to_contain_text("✓")
-    expect(window.page.locator(".mark.fail").first).to_contain_text("✗")
+    last = len(commands)
+    expect(window.page.locator(f'.mark[data-seq="{last}"]')).to_contain_text("✓")
+    expect(window.page.locator(f'.mark.fail[data-seq="{last - 1}"]')).to_contain_text("✗")
     window.check()
 
 
