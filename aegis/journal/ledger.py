@@ -131,7 +131,7 @@ def seal_line(line: bytes, seal: Seal | None) -> bytes:
         body, _ = _parts(line)
     except DamagedLine:
         return line
-    return _checked(b'%b"mac":"%b",' % (bytes(body), seal.mac(body).encode()))
+    return _sealed(bytes(body), seal)
 
 
 def seal_new_line(line: bytes, seal: Seal | None) -> bytes:
@@ -139,9 +139,10 @@ def seal_new_line(line: bytes, seal: Seal | None) -> bytes:
 
     As ``seal_line``, but the line is taken for whole: each entry of a ledger passes here.
     """
-    if seal is None:
-        return line
-    body = line[:-_SUFFIX_BYTES]
+    return line if seal is None else _sealed(line[:-_SUFFIX_BYTES], seal)
+
+
+def _sealed(body: bytes, seal: Seal) -> bytes:
     return _checked(b'%b"mac":"%b",' % (body, seal.mac(body).encode()))
 
 

@@ -14,14 +14,14 @@ from textual.events import Event, Key, Paste
 from textual.message import Message
 
 MAX_HELD = 1_024
-"""Keys and pastes that are kept; more are dropped with a remark."""
+"""Keys and pastes that are kept; more are dropped with a bell."""
 
 NEVER_HELD = "ctrl+q"
 """The way out: it works at once."""
 
 
 class Hold:
-    """A reason to keep keys, from its creation until ``PatientApp.release``."""
+    """A reason to keep keys, from its creation until ``PatientApp.release_keys``."""
 
 
 class PatientApp(App[None]):

@@ -16,7 +16,7 @@ from aegis.agents.directory.session_names import SessionNames
 from aegis.agents.directory.taken_handles import TakenHandles
 from aegis.errors import StorageError
 from aegis.journal.appender import Appender
-from aegis.journal.disk import storage_error
+from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.journal.folding import load
 from aegis.journal.ledger import encode_line
@@ -104,12 +104,7 @@ class RosterLedger:
             self._appender.close()
 
     def _exists(self) -> bool:
-        try:
-            return NAME in self.flusher.disk.list_directory(self._directory)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError as error:
-            raise storage_error("list", self._directory, error) from error
+        return NAME in stored_names(self.flusher.disk, self._directory)
 
     async def _open(self) -> Appender:
         path = self._directory / NAME

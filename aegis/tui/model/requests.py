@@ -37,6 +37,19 @@ class Reply:
     label: str = ""
 
 
+DENYING = {
+    "n": Reply("deny", label="denied"),
+    "c": Reply("cancel", label="denied, turn cancelled"),
+}
+"""The answers that refuse any request, by their keys."""
+
+ALLOWING: tuple[tuple[str, OptionKind, Scope, str], ...] = (
+    ("y", "allow_once", "once", "allowed once"),
+    ("s", "allow_session", "session", "allowed for the session"),
+)
+"""The kinds of options that allow: the key, the kind, its scope, and what is reported."""
+
+
 @attrs.frozen
 class Question:
     """One question with its labels; ``is_multiple``: several may be chosen."""
@@ -78,58 +91,41 @@ def may_allow(request: RequestInfo) -> bool:
     )
 
 
-def named_replies(request: RequestInfo) -> list[Reply]:
-    """Return the replies that name an option of a permission, for the digits from 1 on.
-
-    There are some if the agent offers several options that allow once, or for the session.
-    """
-    if request.kind != "permission" or not may_allow(request):
-        return []
-    kinds: dict[OptionKind, tuple[Scope, str]] = {"allow_once": ("once", "allowed once")}
-    if not request.no_session_scope:
-        kinds["allow_session"] = ("session", "allowed for the session")
-    return [
-        Reply("allow", scope=scope, option=each.id, label=f"{text}: {each.name or each.id}")
-        for kind, (scope, text) in kinds.items()
-        for each in options_to_name(request, kind)
-    ][:MAX_DIGITS]
-
-
 def key_reply(request: RequestInfo, key: str) -> Reply | None:
     """Return the answer that one key gives to a request without fields; None: it gives none."""
-    is_permission = request.kind == "permission"
-    named = named_replies(request)
-    if key.isdecimal() and 1 <= int(key) <= len(named):
-        return named[int(key) - 1]
-    if (key == "y" and options_to_name(request, "allow_once")) or (
-        key == "s" and options_to_name(request, "allow_session")
-    ):
-        return None
-    match key:
-        case "n":
-            return Reply("deny", label="denied")
-        case "c":
-            return Reply("cancel", label="denied, turn cancelled")
-        case "y" if may_allow(request) and (is_permission or request.kind == "login"):
-            return Reply("allow", label="allowed once")
-        case "s" if may_allow(request) and is_permission and not request.no_session_scope:
-            return Reply("allow", scope="session", label="allowed for the session")
-    return None
+    return {**_allowing(request), **DENYING}.get(key)
+
+
+def _allowing(request: RequestInfo) -> dict[str, Reply]:
+    """Return the answers that allow a request, by their keys.
+
+    Each of several options of one kind has a digit, from 1 on; the letter of the kind is for a
+    request with one at most.
+    """
+    if request.kind not in ("permission", "login") or not may_allow(request):
+        return {}
+    numbered: list[Reply] = []
+    lettered: dict[str, Reply] = {}
+    for key, kind, scope, text in ALLOWING:
+        if scope == "session" and (request.kind == "login" or request.no_session_scope):
+            continue
+        alike = options_to_name(request, kind)
+        if not alike:
+            lettered[key] = Reply("allow", scope=scope, label=text)
+        for each in alike:
+            label = f"{text}: {each.name or each.id}"
+            numbered.append(Reply("allow", scope=scope, option=each.id, label=label))
+    return {str(number): each for number, each in enumerate(numbered[:MAX_DIGITS], 1)} | lettered
 
 
 def key_hints(request: RequestInfo) -> list[tuple[str, str]]:
     """Return the keys that answer a request, with what each does."""
     hints = [
-        (str(number), each.label.replace("allowed", "allow", 1))
-        for number, each in enumerate(named_replies(request), 1)
+        (key, each.label.replace("allowed", "allow", 1)) for key, each in _allowing(request).items()
     ]
-    for key, text in (("y", "allow once"), ("s", "allow for the session")):
-        if key_reply(request, key) is not None:
-            hints.append((key, text))
     if request.kind in ("question", "elicitation") and may_allow(request):
         hints.append(("enter", "answer"))
-    hints += [("n", "deny"), ("c", "deny and end the turn")]
-    return hints
+    return [*hints, ("n", "deny"), ("c", "deny and end the turn")]
 
 
 def questions_of(request: RequestInfo) -> list[Question]:

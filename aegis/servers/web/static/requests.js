@@ -64,8 +64,9 @@ function editsOf(input) {
   const { file_path, old_string, new_string, ...rest } = input;
   if (isShort(old_string, new_string)) return { edits: [{ file_path, old_string, new_string }], rest };
   const content = Array.isArray(input.content) ? input.content : [], isEdit = each => each?.type === 'diff' && isShort(each.oldText ?? '', each.newText) && Object.keys(each).every(name => ['type', 'path', 'oldText', 'newText'].includes(name));
+  const edits = content.filter(isEdit).map(each => ({ file_path: each.path, old_string: each.oldText ?? '', new_string: each.newText }));
   const others = content.filter(each => !isEdit(each)), { content: _, ...left } = input;
-  return { edits: content.filter(isEdit).map(each => ({ file_path: each.path, old_string: each.oldText ?? '', new_string: each.newText })), rest: others.length || !content.length ? { ...input, ...(content.length ? { content: others } : {}) } : left };
+  return { edits, rest: !edits.length ? input : others.length ? { ...input, content: others } : left };
 }
 
 // A longer change would be cut by what draws it.
