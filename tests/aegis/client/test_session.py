@@ -128,19 +128,20 @@ async def test_a_call_beyond_those_in_flight_waits_its_turn_until_the_daemon_is_
     async with connect() as client:
         end = await daemon.accept()
         waits = [lambda: client.terminals.wait("build")] * MAX_IN_FLIGHT
-        async with beside(*waits, client.terminals.list) as outcomes:
+        async with beside(*waits) as outcomes:
             frames = [await end.next() for _ in waits]
-            await trio.testing.wait_all_tasks_blocked()
-            assert end.waiting() == 0
-            outcomes[0].scope.cancel()
-            cancel = await end.next()
-            await trio.testing.wait_all_tasks_blocked()
-            assert (cancel["type"], end.waiting()) == ("cancel", 0)
-            end.send(type="error", id=cancel["id"], code="cancelled", message="cancelled")
-            further = await end.next()
-            assert further["type"] == "request"
-            for frame in [*frames, further]:
-                end.refuse(frame, "not_found", "it is gone")
+            async with beside(client.terminals.list):
+                await trio.testing.wait_all_tasks_blocked()
+                assert end.waiting() == 0
+                outcomes[0].scope.cancel()
+                cancel = await end.next()
+                await trio.testing.wait_all_tasks_blocked()
+                assert (cancel["type"], end.waiting()) == ("cancel", 0)
+                end.send(type="error", id=cancel["id"], code="cancelled", message="cancelled")
+                further = await end.next()
+                assert further["command"] == "term_list"
+                for frame in [*frames, further]:
+                    end.refuse(frame, "not_found", "it is gone")
 
 
 async def test_a_call_that_reads_is_made_again_after_a_loss(
