@@ -67,6 +67,7 @@ class Notebook:
     lives: list[Life] = attrs.field(factory=list)
     ledgers: dict[str, tuple[Record, ...]] = attrs.field(factory=dict)
     damaged: dict[str, dict[int, int]] = attrs.field(factory=dict)
+    damaged_inboxes: set[str] = attrs.field(factory=set)
     ids: dict[str, list[str]] = attrs.field(factory=dict)
     """The life ids of each terminal, the current one last."""
     subscriptions: list[Subscribing] = attrs.field(factory=list)
@@ -154,6 +155,7 @@ class Notebook:
             refused=tuple(self.refused),
             ledgers=self.ledgers,
             damaged=self.damaged,
+            damaged_inboxes=frozenset(self.damaged_inboxes),
             ids={name: ids[-1] for name, ids in self.ids.items() if name in self.ledgers},
             former=self._former(),
             answers={handle: tuple(answers) for handle, answers in self.answers.items()},

@@ -118,6 +118,14 @@ class Case:
         """The incarnations that ended with a loss of power."""
         return frozenset(each.life for each in self.evidence.deaths if each.kind == "power loss")
 
+    def has_hole(self, handle: str) -> bool:
+        """Return whether a loss of power has damaged lines of an inbox that were not synced.
+
+        Whole lines behind them may have survived: their messages stay before those that are sent
+        again.
+        """
+        return bool(self.lives_without_power) and handle in self.evidence.damaged_inboxes
+
     def lost_power_by_recovery(self, number: int) -> bool:
         """Return whether the power failed in that incarnation, or in the one that recovers from it.
 

@@ -113,8 +113,8 @@ class Evidence:
     ``ledgers`` has the final ledgers: only records after the last purge. ``ids`` is the life id of
     each terminal in ``ledgers``, ``former`` the known ids before a purge. ``damaged`` gives the
     number of damaged lines of a ledger by the place of the record behind them, 0 for the first:
-    each may have held a number. ``kept`` are the newest messages of each inbox. ``errors`` are
-    answers that no client should get.
+    each may have held a number. ``kept`` are the newest messages of each inbox, ``damaged_inboxes``
+    the handles whose inbox has damaged lines. ``errors`` are answers that no client should get.
 
     ``subscriptions`` is None where every handle in ``answers`` subscribed to every record before
     the first one.
@@ -134,6 +134,7 @@ class Evidence:
     errors: tuple[str, ...] = ()
     former: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     damaged: Mapping[str, Mapping[int, int]] = attrs.field(factory=dict)
+    damaged_inboxes: frozenset[str] = frozenset()
     subscriptions: tuple[Subscribing, ...] | None = None
     changes: tuple[Change, ...] = ()
     listings: tuple[Listing, ...] = ()

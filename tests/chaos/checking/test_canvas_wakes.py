@@ -18,7 +18,7 @@ from tests.chaos.checking.canvas_evidence import (
 from tests.chaos.checking.canvas_wake_rules import CANVAS_WAKE_RULES
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.evidence import Evidence
-from tests.chaos.checking.observations import Disturbance, Message, Span
+from tests.chaos.checking.observations import Death, Disturbance, Message, Span
 from tests.chaos.checking.test_canvases import change
 from tests.chaos.checking.test_checker import SOUND as SOUND_TERMINALS
 
@@ -122,6 +122,15 @@ def test_a_failing_inbox_may_change_the_order() -> None:
     crash = Disturbance(kind="crash", terminal=None, span=Span(1, 2))
     assert rules_of(swapped) == {"canvas wake out of order"}
     assert rules_of(attrs.evolve(swapped, disturbances=(crash,))) == set()
+
+
+def test_a_hole_in_an_inbox_changes_the_order_only_after_a_loss_of_power() -> None:
+    swapped = attrs.evolve(kept(ann=(APPENDED, OUTSIDE)), damaged_inboxes=frozenset({"ann"}))
+    lost = Death(life=1, kind="power loss", moment=1)
+    assert rules_of(swapped) == {"canvas wake out of order"}
+    assert rules_of(attrs.evolve(swapped, deaths=(lost,))) == set()
+    elsewhere = attrs.evolve(swapped, deaths=(lost,), damaged_inboxes=frozenset({"ben"}))
+    assert rules_of(elsewhere) == {"canvas wake out of order"}
 
 
 BROKEN: dict[str, tuple[str, Evidence]] = {

@@ -563,6 +563,11 @@ ALLOWED: dict[str, Evidence] = {
     "wakes in another order where an inbox failed": attrs.evolve(
         with_messages(4, NEWS, WAKES[5], WAKES[4]), disturbances=(*RICH.disturbances, DISK)
     ),
+    "wakes in another order behind a hole in the inbox": attrs.evolve(
+        with_messages(4, NEWS, WAKES[5], WAKES[4]),
+        damaged_inboxes=frozenset({PM}),
+        deaths=(*RICH.deaths, Death(life=1, kind="power loss", moment=1)),
+    ),
     "a crash that was caused": added(
         "asks", ask(CRASHED), disturbances=(*RICH.disturbances, CRASH)
     ),

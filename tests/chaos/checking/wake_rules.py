@@ -154,7 +154,8 @@ def _fits(message: Message, record: Record) -> bool:
 def _out_of_order(case: Case) -> Iterator[str]:
     """Find messages of one terminal that are not in the order of its records.
 
-    Allowed where an inbox, not a terminal, failed during the delivery of several messages.
+    Allowed where an inbox, not a terminal, failed during the delivery of several messages, and
+    where a loss of power left a hole in the inbox.
     """
     if any(
         each.kind in ("crash", "disk fault") and each.terminal is None
@@ -162,6 +163,8 @@ def _out_of_order(case: Case) -> Iterator[str]:
     ):
         return
     for handle in case.evidence.answers:
+        if case.has_hole(handle):
+            continue
         last: dict[tuple[str, str], int] = {}
         for message_id in shown(case.evidence, handle):
             if message_id.startswith(WAKE):

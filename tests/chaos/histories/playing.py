@@ -31,7 +31,7 @@ from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.router import HandleSeen
 from aegis.journal.disk import read_file
 from aegis.journal.faults import JOURNAL
-from aegis.journal.ledger import scan
+from aegis.journal.ledger import Scan, scan
 from aegis.protocol import inboxes as box
 from aegis.protocol import terminals as api
 from aegis.protocol.derived.wire import to_plain
@@ -363,11 +363,12 @@ class History:
 
     def _damaged_lines(self, terminal: str) -> dict[int, int]:
         """Return the numbers of damaged lines of its ledger, by the place of the next record."""
-        ledger = TerminalFiles(STATE.terminals / terminal).ledger
-        data = read_file(self._sound_disk(), ledger, max_bytes=MAX_LEDGER_BYTES)
-        found = scan(data or b"")
+        found = self._scanned(TerminalFiles(STATE.terminals / terminal).ledger)
         starts = [line.start for line in found.lines]
         return dict(Counter(bisect(starts, each.start) for each in found.damaged))
+
+    def _scanned(self, ledger: Path) -> Scan:
+        return scan(read_file(self._sound_disk(), ledger, max_bytes=MAX_LEDGER_BYTES) or b"")
 
     async def _empty(self, client: Client, daemon: SimulatedDaemon, system: System) -> None:
         """Read and acknowledge all unread messages of an inbox, then read all its messages."""
@@ -382,6 +383,8 @@ class History:
         if answered.value is not None:
             document: Any = to_plain(answered.value)
             self._book.kept[client.handle] = tuple(document["messages"])
+        if self._scanned(STATE.inboxes / f"{client.handle}.jsonl").damaged:
+            self._book.damaged_inboxes.add(client.handle)
 
     def _sound_disk(self) -> SimulatedDisk:
         """Return the disk of this moment for the checks: no call of it fails."""
