@@ -357,6 +357,7 @@ class LiveRun:
         self._last = text[-1]
         self._is_writing = True
         try:
+            self._on_signal()  # of a signal that came before, the handler has only counted it
             sys.stdout.write(escaped(text))
             sys.stdout.flush()
         finally:
