@@ -11,7 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from aegis.canvases.document import BODY, PREAMBLE
 from aegis.protocol.canvases import CanvasChange
-from tests.chaos.checking.canvas_evidence import CanvasEvidence, CanvasFound, CanvasWrite
+from tests.chaos.checking.canvas_evidence import (
+    CanvasEvidence,
+    CanvasFound,
+    CanvasWrite,
+    OutsideEdit,
+)
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.rule import Rule
 
@@ -57,15 +62,22 @@ def _edit_lost(
     """Find edits of other programs that are neither in the history nor in the file.
 
     ``losses`` are the moments of losses of power. One may take an edit, or those before it, if the
-    program did not sync the file.
+    program did not sync the file. It may take those after it too: a program that writes the new
+    file in place syncs its text, but not its name. A write that the daemon acknowledged has synced
+    both.
     """
     texts = [found.file, *(each.text or "" for each in found.changes)]
     edits = [each for each in evidence.edits if each.canvas == found.canvas]
+    synced = [each.span for each in evidence.writes if each.canvas == found.canvas and each.done]
+
+    def is_at_risk(edit: OutsideEdit, unsynced: OutsideEdit, loss: int) -> bool:
+        made, last = edit.span.asked, unsynced.span
+        is_named = any(last.is_before(each) and each.last < loss for each in synced)
+        return loss > max(made, last.asked) and not (last.asked < made and is_named)
+
     for edit in edits:
         is_risked = any(
-            not each.is_synced and each.span.asked >= edit.span.asked and loss > each.span.asked
-            for each in edits
-            for loss in losses
+            not each.is_synced and is_at_risk(edit, each, loss) for each in edits for loss in losses
         )
         if not is_risked and not any(edit.token in text for text in texts):
             yield f"the edit {edit.token} by another program is lost"

@@ -113,6 +113,28 @@ def test_only_a_loss_of_power_takes_an_edit_that_was_not_synced_and_those_before
     assert rules_of(evidence, attrs.evolve(death, kind="kill")) == {"edit lost"}
 
 
+@pytest.mark.parametrize(
+    ("acknowledged", "loss", "rules"),
+    [
+        (None, 31, set()),
+        (None, 25, {"edit lost"}),
+        (Span(22, 23), 31, {"edit lost"}),
+        (Span(22, 33), 31, set()),
+        (Span(15, 23), 31, set()),
+    ],
+)
+def test_a_loss_of_power_takes_the_name_of_a_file_that_was_not_synced_until_a_write_is_acknowledged(
+    acknowledged: Span | None, loss: int, rules: set[str]
+) -> None:
+    first = OutsideEdit(canvas="plan", token=E1, span=Span(20, 21), is_synced=False)
+    behind = OutsideEdit(canvas="plan", token="@edit.2@", span=Span(30, 31))
+    writes = SOUND.writes
+    if acknowledged is not None:
+        writes = (attrs.evolve(writes[0], span=acknowledged), *writes[1:])
+    evidence = attrs.evolve(SOUND, edits=(first, behind), writes=writes)
+    assert rules_of(evidence, Death(life=1, kind="power loss", moment=loss)) == rules
+
+
 BROKEN: dict[str, tuple[set[str], CanvasEvidence]] = {
     "an acknowledged write that is not in the history": (
         {"write lost"},
