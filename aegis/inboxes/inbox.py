@@ -198,11 +198,11 @@ class Inbox(Actor[InboxMessage]):
         line = message_line(delivery)
         position, size = await self._append(line)
         faults.APPEND_AFTER.hit(self._handle)
+        if not delivery.defer_sync:
+            self._appender.request_sync()  # first: the thread wakes up during what follows
         self._bodies.keep(position.start, size, line)
         self._unsynced.add_arrival(Arrival.of(delivery, position, size, self.defer(delivery)))
-        if not delivery.defer_sync:
-            self._appender.request_sync()
-        else:
+        if delivery.defer_sync:
             self._deferred()
 
     def _deferred(self) -> None:
