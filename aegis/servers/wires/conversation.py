@@ -156,9 +156,7 @@ class _Conversation:
     async def _read(self, nursery: trio.Nursery) -> End:
         while self._strikes < MAX_STRIKES:
             try:
-                with trio.fail_at(self._hello_by):
-                    message = await self._wire.receive()
-                await self._take(message, nursery)
+                await self._take(await self._message(), nursery)
                 self._strikes = 0
             except InvalidRequest as error:
                 self._strikes += 1
@@ -169,6 +167,13 @@ class _Conversation:
             except trio.TooSlowError:
                 return End.NO_HELLO
         return End.ABUSE
+
+    async def _message(self) -> str | bytes | Binary:
+        """Return the next message; raises ``TooSlowError`` if it should be a hello and is late."""
+        if self._hello_by == math.inf:  # nearly always: a deadline would cost time in each request
+            return await self._wire.receive()
+        with trio.fail_at(self._hello_by):
+            return await self._wire.receive()
 
     async def _take(self, message: str | bytes | Binary, nursery: trio.Nursery) -> None:
         if isinstance(message, Binary):
