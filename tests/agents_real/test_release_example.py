@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -136,12 +135,11 @@ def check_done_once(team: Team, *, attempts: int = 1) -> None:
         [("completed", 1), ("completed", attempts)]
     )
     # A message about an end is sent once the end is stored: a moment after it is shown.
-    until(lambda: from_workflow(team) != [], "the end of the workflow is reported")
-    messages = team.call("inbox_read", from_handle="human")["messages"]
-    ends = [each["task_id"] for each in messages if each["sender"] == "queue:work"]
+    until(lambda: messages(team, "workflow:release") != [], "the end of the workflow is reported")
+    ends = [each["task_id"] for each in messages(team, "queue:work")]
     # The end of the other task was the answer of the command that waited for it.
     assert ends == [min(each["task_id"] for each in tasks)]
-    [end] = from_workflow(team)
+    [end] = messages(team, "workflow:release")
     assert "1.2 is tagged" in end["body"]
     assert git(team, "tag").split() == ["v1.2"]
     assert git(team, "log", "--format=%s").splitlines() == ["Release 1.2", "A shop"]
@@ -149,10 +147,10 @@ def check_done_once(team: Team, *, attempts: int = 1) -> None:
     assert team.pids() == []
 
 
-def from_workflow(team: Team) -> list[dict[str, Any]]:
-    """Return the messages of the workflow to a person."""
-    messages = team.call("inbox_read", from_handle="human")["messages"]
-    return [each for each in messages if each["sender"] == "workflow:release"]
+def messages(team: Team, sender: str) -> list[Json]:
+    """Return the messages of a sender to a person."""
+    found = team.call("inbox_read", from_handle="human")["messages"]
+    return [each for each in found if each["sender"] == sender]
 
 
 def asked(team: Team, phrase: str) -> dict[str, int]:

@@ -207,7 +207,7 @@ def test_an_interface_that_is_killed_ends_no_command(
     window: Tmux, team: Team, tmp_path: Path
 ) -> None:
     open_terminal(window, "build")
-    run(window, "sleep 2; echo done > ended.txt")
+    run(window, "sleep 2.2; echo done > ended.txt")
     until(lambda: team.call("term_list")["result"][0]["state"] == "running", "it runs")
     for pid in tui_processes(team.daemon):
         os.kill(pid, RAISED)
@@ -216,7 +216,7 @@ def test_an_interface_that_is_killed_ends_no_command(
     with interface(team.daemon, tmp_path / "again") as again:
         again.shows("term:build")
         again.press("M-1")
-        again.shows("sleep 2; echo done", "↳ exit 0 · ")
+        again.shows("sleep 2.2; echo done", "↳ exit 0 · 2.")
 
 
 def test_ctrl_q_leaves_and_the_window_is_as_before(window: Tmux, team: Team) -> None:

@@ -24,7 +24,14 @@ for (const [owner, name, key] of [[renderer, 'handleSelectionChanged', 'selectio
     [_viewport._scrollableElement, 'setScrollDimensions', 'moves']]) {
   const did = owner[name];
   owner[name] = function (...args) { work[key]++; return did.apply(this, args); };
-} }"""
+}
+// A resize draws the selection too, and on a busy machine the first one comes late.
+const resize = renderer.handleResize;
+renderer.handleResize = function (...args) {
+  const { selections } = work;
+  resize.apply(this, args);
+  work.selections = selections;
+}; }"""
 IS_AT_END = """() => { const { _viewport, _renderService } = app.current.term._core;
 const { scrollTop } = _viewport._scrollableElement.getScrollPosition();
 const { baseY } = app.current.term.buffer.active;
@@ -56,8 +63,7 @@ def test_a_flood_moves_the_scrollbar_once_per_write_and_draws_no_selection(
     window.wait_text("flood-end-2")
     window.wait(IS_AT_END)
     work = window.page.evaluate("work")
-    # A resize or a change of focus draws it once, and on a busy machine they come late.
-    assert work["selections"] < 5
+    assert work["selections"] == 0
     assert 0 < work["moves"] < LINES / 10
     window.check()
 

@@ -357,7 +357,7 @@ class LiveRun:
         self._last = text[-1]
         self._is_writing = True
         try:
-            self._on_signal()  # of a signal that came before, the handler has only counted it
+            self._on_signal()  # the handler has only counted a signal that came before
             sys.stdout.write(escaped(text))
             sys.stdout.flush()
         finally:

@@ -85,10 +85,10 @@ class StillApp(AegisApp):
     """The app with a clock that shows noon, until a test moves it."""
 
     moved_s = 0.0
-    told = ""
+    remark = ""
 
     def tell(self, sentence: str) -> None:
-        self.told = sentence  # a test shows no remarks
+        self.remark = sentence  # a test shows none
         super().tell(sentence)
 
     def now(self) -> float:

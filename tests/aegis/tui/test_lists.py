@@ -33,7 +33,7 @@ def test_a_queue_is_paused_and_its_selected_task_cancelled_at_the_second_press()
         await stage.shows("▣ review", "first one", "failed", "1 queue · 1 running")
         await stage.press("p")
         await stage.press("down", "x")
-        assert stage.app.told == "press it again to cancel task 01A"
+        assert stage.app.remark == "press it again to cancel task 01A"
         assert daemon.called == [("pause", "review")]
         await stage.press("x", "down", "r")
         assert daemon.called[1:] == [("cancel", "01A"), ("retry", "01B")]

@@ -203,7 +203,7 @@ def test_raw_keys_wait_for_the_stream_of_their_terminal_for_a_limited_time(
         await stage.pilot.pause()
         daemon.may_watch.set()
         if not typed:
-            await until(lambda: "not typed" in stage.app.told, "the remark is shown")
+            await until(lambda: "not typed" in stage.app.remark, "the remark is shown")
         await until(lambda: daemon.output["build"].typed == typed, "the keys are typed")
 
     play(work, daemon)

@@ -11,13 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from aegis.canvases.document import BODY, PREAMBLE
 from aegis.protocol.canvases import CanvasChange
-from tests.chaos.checking.canvas_evidence import (
-    CanvasEvidence,
-    CanvasFound,
-    CanvasWrite,
-    OutsideEdit,
-)
+from tests.chaos.checking.canvas_evidence import CanvasEvidence, CanvasFound, CanvasWrite
 from tests.chaos.checking.case import Case
+from tests.chaos.checking.observations import Span
 from tests.chaos.checking.rule import Rule
 
 TOKEN = re.compile(r"@[a-z]+\.[0-9]+@")
@@ -69,18 +65,22 @@ def _edit_lost(
     texts = [found.file, *(each.text or "" for each in found.changes)]
     edits = [each for each in evidence.edits if each.canvas == found.canvas]
     synced = [each.span for each in evidence.writes if each.canvas == found.canvas and each.done]
-
-    def is_at_risk(edit: OutsideEdit, unsynced: OutsideEdit, loss: int) -> bool:
-        made, last = edit.span.asked, unsynced.span
-        is_named = any(last.is_before(each) and each.last < loss for each in synced)
-        return loss > max(made, last.asked) and not (last.asked < made and is_named)
-
     for edit in edits:
         is_risked = any(
-            not each.is_synced and is_at_risk(edit, each, loss) for each in edits for loss in losses
+            not each.is_synced and _is_at_risk(edit.span, each.span, loss, synced)
+            for each in edits
+            for loss in losses
         )
         if not is_risked and not any(edit.token in text for text in texts):
             yield f"the edit {edit.token} by another program is lost"
+
+
+def _is_at_risk(edit: Span, unsynced: Span, loss: int, synced: Sequence[Span]) -> bool:
+    """Return whether a loss of power may take ``edit`` because of one that was not synced."""
+    if loss <= max(edit.asked, unsynced.asked):
+        return False
+    is_named = any(unsynced.is_before(each) and each.last < loss for each in synced)
+    return edit.asked <= unsynced.asked or not is_named
 
 
 def _refused_written(evidence: CanvasEvidence, found: CanvasFound) -> Iterator[str]:

@@ -28,7 +28,7 @@ from aegis.agents.faults import AGENTS
 from aegis.canvases.faults import CANVASES
 from aegis.groups.faults import GROUPS
 from aegis.inboxes.faults import INBOXES
-from aegis.inboxes.router import HandleSeen
+from aegis.inboxes.router import SUFFIX, HandleSeen
 from aegis.journal.disk import read_file
 from aegis.journal.faults import JOURNAL
 from aegis.journal.ledger import Scan, scan
@@ -383,7 +383,7 @@ class History:
         if answered.value is not None:
             document: Any = to_plain(answered.value)
             self._book.kept[client.handle] = tuple(document["messages"])
-        if self._scanned(STATE.inboxes / f"{client.handle}.jsonl").damaged:
+        if self._scanned(STATE.inboxes / f"{client.handle}{SUFFIX}").damaged:
             self._book.damaged_inboxes.add(client.handle)
 
     def _sound_disk(self) -> SimulatedDisk:
