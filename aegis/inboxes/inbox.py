@@ -150,7 +150,7 @@ class Inbox(Actor[InboxMessage]):
         if self._is_open:
             self._appender.close()
 
-    async def receive(self, message: InboxMessage) -> None:  # noqa: C901 - one line per message
+    async def receive(self, message: InboxMessage) -> None:
         """Handle a delivery, a reader, or the end of a wait."""
         match message:
             case Deliver():

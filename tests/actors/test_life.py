@@ -75,7 +75,7 @@ class Mortal(Actor[Do | Wait | Life]):
             case Life():
                 self.reply(message, self.context.incarnation)
 
-    async def _do(self, how: str) -> None:  # noqa: C901 - one line for each way
+    async def _do(self, how: str) -> None:
         match how:
             case "crash":
                 raise ValueError("handler")

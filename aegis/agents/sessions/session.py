@@ -145,7 +145,7 @@ class AgentSession(Actor[own.SessionMessage]):
         assert self._transcript is not None
         self._transcript.fold()
 
-    async def _take(self, message: own.SessionMessage) -> None:  # noqa: C901 - a case per message
+    async def _take(self, message: own.SessionMessage) -> None:
         match message:
             case msg.DriverEvents() | msg.DriverReady() | msg.DriverFailed() | msg.DriverEnded():
                 await self._report(message)
@@ -230,7 +230,7 @@ class AgentSession(Actor[own.SessionMessage]):
         for output in outputs:
             await self._carry_out_one(output)
 
-    async def _carry_out_one(self, output: steps.Output) -> None:  # noqa: C901 - a line each
+    async def _carry_out_one(self, output: steps.Output) -> None:
         match output:
             case steps.Append(number=number, entry=entry, sync=sync):
                 assert self._transcript is not None

@@ -120,7 +120,7 @@ class Shell(Actor[ShellMessage]):
         if self._flusher is not None:
             self._flusher.close()
 
-    async def receive(self, message: ShellMessage) -> None:  # noqa: C901 - one line per message
+    async def receive(self, message: ShellMessage) -> None:
         match message:
             case msg.Introduce():
                 self._introduce()

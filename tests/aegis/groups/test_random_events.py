@@ -86,7 +86,7 @@ class World:
 
     # One random step.
 
-    def step(self) -> None:  # noqa: C901 - a case for each kind of event
+    def step(self) -> None:
         machine, chance, name = self.machine, self.chance, self.chance.choice(NAMES)
         match chance.randrange(16):
             case 0:

@@ -82,7 +82,7 @@ class World:
         for output in outputs:
             self.carry_out_one(output)
 
-    def carry_out_one(self, output: Output) -> None:  # noqa: C901 - one line per output
+    def carry_out_one(self, output: Output) -> None:
         match output:
             case steps.Append():
                 self.unsynced.append(output)
