@@ -29,7 +29,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -71,7 +71,6 @@ from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
 from aegis.journal.flusher import Flusher
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.keyring import Keyring
-from aegis.launcher import remove_launcher_variables, take_telegram_token
 from aegis.lifetime import (
     end_terminals,
     faults_armed,
@@ -86,6 +85,7 @@ from aegis.lifetime import (
 from aegis.path_text import text_of_path
 from aegis.peers import Peers
 from aegis.processes.children import ChildCookies
+from aegis.processes.environment import leave_place, take_telegram_token
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
@@ -133,7 +133,7 @@ class Nodes(Protocol):
 def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
     """Run a daemon until it is stopped; return the exit code of the process."""
     configure_logs(settings.log_level)
-    remove_launcher_variables()
+    left_out = leave_place()
     freeze_imports()  # the modules
     state = State(settings.root)
     programs = NamedPrograms(settings.programs, digest_of_all(settings.digest, settings.plugins))
@@ -144,7 +144,10 @@ def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
         address = choose_address(settings, state)
         try:
             with faults_armed():
-                trio.run(_serve, settings, configuration, held, keys, address, shell_file_limit)
+                trio.run(
+                    _serve,
+                    *(settings, configuration, held, keys, address, shell_file_limit, left_out),
+                )
         except StartFailed as error:
             raise startup_error(error) from error
         finally:
@@ -285,11 +288,12 @@ def server_children(
     rights: SessionRights,
     identify: IdentifyPeer = operator_only,
     names: Names = NO_NAMES,
+    left_out: Sequence[str] = (),
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
     """Return the children that serve clients; ``stop`` is set when a client requests it.
 
     ``rights`` are those of agent sessions, ``names`` their names; ``identify`` returns the identity
-    of a process at the Unix socket.
+    of a process at the Unix socket. ``left_out`` are the names that ``leave_place`` has removed.
     """
     return (
         SupervisorSpec(name="connections", dynamic=True),
@@ -302,6 +306,7 @@ def server_children(
             keyring=keyring,
             handles="root/inbox-router",
             handle_seen=HandleSeen,
+            left_out=left_out,
         ),
         ChildSpec.of(
             "gateway",
@@ -344,6 +349,7 @@ async def _serve(
     keys: Keys,
     address: Address,
     shell_file_limit: int,
+    left_out: Sequence[str],
 ) -> None:
     stop, state = trio.Event(), held.state
     reset_ignored_signals()
@@ -381,6 +387,7 @@ async def _serve(
                     children=children,
                 ).identify,
                 programs.names,
+                left_out,
             ),
             telegram=_telegram(configuration, state, flusher, programs),
         )

@@ -105,7 +105,8 @@ class Keyring(Protocol):
 class Daemon(Actor[Asked]):
     """The actor of the daemon's own commands.
 
-    It sends ``handle_seen`` to the actor at ``handles`` (a path) for each new session.
+    It sends ``handle_seen`` to the actor at ``handles`` (a path) for each new session. ``left_out``
+    are the names of variables that it does not hand on.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class Daemon(Actor[Asked]):
         keyring: Keyring,
         handles: str,
         handle_seen: type[Any],
+        left_out: Sequence[str] = (),
     ) -> None:
         self._root = root
         self._version = version
@@ -124,6 +126,7 @@ class Daemon(Actor[Asked]):
         self._keyring = keyring
         self._handles_path = handles
         self._handle_seen = handle_seen
+        self._left_out = left_out
         self._began = trio.current_time()
 
     async def setup(self) -> None:
@@ -218,6 +221,7 @@ class Daemon(Actor[Asked]):
             connections=len(system.supervisor("root/connections").names),
             late_replies=system.late_replies,
             nodes=nodes,
+            left_out=list(self._left_out),
         )
 
 

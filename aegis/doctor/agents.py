@@ -11,6 +11,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -28,6 +29,7 @@ from aegis.doctor.agent_rules import (
     login_of,
 )
 from aegis.doctor.finding import Finding, warning
+from aegis.processes.environment import without_place
 from aegis.state.root import CONFIG_NAME, State
 
 VERSION_LIMIT_S = 15.0
@@ -66,6 +68,7 @@ def _ask_version(path: str, arguments: tuple[str, ...]) -> subprocess.Popen[byte
         return subprocess.Popen(
             [path, *arguments],
             cwd="/",  # so that it reads no configuration of a checkout
+            env=without_place(os.environ, sys.prefix),  # as the daemon starts it
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

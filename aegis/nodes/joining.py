@@ -29,7 +29,6 @@ from aegis.daemon_process import (
 )
 from aegis.journal.flusher import Flusher
 from aegis.journal.raw_log import LIMIT_BYTES
-from aegis.launcher import remove_launcher_variables
 from aegis.lifetime import (
     end_terminals,
     faults_armed,
@@ -47,6 +46,7 @@ from aegis.nodes.logs import forward_node_logs
 from aegis.nodes.node_link import NodeLink
 from aegis.nodes.vocabulary import VOCABULARY, known_to_daemon
 from aegis.path_text import text_of_path
+from aegis.processes.environment import leave_place
 from aegis.processes.os_processes import OsProcessHost
 from aegis.settings import JoinSettings
 from aegis.state.root import State
@@ -69,7 +69,7 @@ def run_node(settings: JoinSettings) -> int:
     """
     configure_logs(settings.log_level)
     forward_node_logs()
-    remove_launcher_variables()
+    leave_place()
     freeze_imports()
     load()  # before the event loop runs: it would block it
     state = State(settings.root)

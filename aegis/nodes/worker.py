@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import attrs
@@ -27,7 +26,6 @@ from aegis.nodes.logs import forward_node_logs
 from aegis.nodes.vocabulary import VOCABULARY, known_to_daemon
 from aegis.path_text import path_of_text
 from aegis.processes.os_processes import OsProcessHost
-from aegis.processes.process_table import COOKIE_VARIABLE
 from aegis.state.registry import RegistryError
 from aegis.state.root import State, UntrustedState, open_seals
 from aegis.state.state_files import Guard
@@ -54,13 +52,10 @@ class WorkerSettings:
 
 def worker_spec(settings: WorkerSettings) -> WorkerSpec:
     """Return the spec of a worker's process."""
-    # Without the cookie of a terminal that the daemon was started in: when that terminal is closed,
-    # the reaper spares the daemon, but would kill its workers.
     return WorkerSpec(
         name=settings.name,
         entry=f"{__name__}:{run_worker.__name__}",
         argument=json.dumps(unstructure(settings)).encode(),
-        environment={name: text for name, text in os.environ.items() if name != COOKIE_VARIABLE},
     )
 
 

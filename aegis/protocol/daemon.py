@@ -18,7 +18,8 @@ class DaemonStatus:
     """The daemon's address and figures. ``uptime_s`` is in seconds, ``rss_bytes`` resident memory.
 
     ``late_replies`` counts replies that were dropped because their caller's time was up. ``nodes``
-    are worker processes and joined hosts.
+    are worker processes and joined hosts. ``left_out`` are the names of the variables of its
+    environment that nothing started by it gets, because they describe where it was started.
     """
 
     version: str
@@ -34,6 +35,7 @@ class DaemonStatus:
     connections: int
     late_replies: int
     nodes: list[NodeStatus] = attrs.field(factory=list)
+    left_out: list[str] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)

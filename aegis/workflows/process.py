@@ -16,7 +16,7 @@ import trio
 from actors import Actor, ActorError, Ref
 from actors.messages import Request
 from aegis.errors import Unavailable
-from aegis.processes.environment import shell_environment
+from aegis.processes.environment import process_environment
 from aegis.processes.guarded.guarded_process import Launch
 from aegis.processes.guarded.line_process import (
     LineProcess,
@@ -25,9 +25,6 @@ from aegis.processes.guarded.line_process import (
     start_process,
 )
 from aegis.processes.process_scan import ProcessScan
-
-OURS = "AEGIS_"
-"""The beginning of the names of the daemon's own variables, which a workflow does not get."""
 
 TERM_S = 0.5
 """Seconds that the processes of a workflow have between TERM and KILL."""
@@ -38,12 +35,11 @@ WHAT = "the process"
 def launch_of(root: str, cookie: str, variables: Mapping[str, str] | None = None) -> Launch:
     """Return how a process that runs plugins is started in ``root``."""
     inherited = os.environ if variables is None else variables
-    kept = {name: text for name, text in inherited.items() if not name.startswith(OURS)}
     return Launch(
         # Isolated: neither the root nor the user's variables choose what is imported.
         argv=[sys.executable, "-I", "-m", "aegis.workflows.child"],
         cwd=root,
-        environment=shell_environment(kept, {"TERM": "dumb", "PWD": root}, cookie),
+        environment=process_environment(inherited, {"TERM": "dumb"}, cwd=root, cookie=cookie),
         term_s=TERM_S,
     )
 

@@ -26,8 +26,8 @@ import attrs
 import trio
 
 from aegis.agents.drivers.claude.machine import Claude
-from aegis.agents.drivers.environment import agent_environment
 from aegis.agents.messages import DriverReady
+from aegis.processes.environment import process_environment
 from aegis.processes.reaper import find_processes
 from tests.aegis.agents.drivers.driving import MAIN, Driven, driven, plan_for
 from tests.bench.table import Row, print_rows
@@ -77,7 +77,7 @@ class Bare:
 @asynccontextmanager
 async def bare(directory: Path) -> AsyncIterator[Bare]:
     """Run a stand-in until the end of the block."""
-    environment = agent_environment(
+    environment = process_environment(
         {"PATH": os.environ["PATH"]}, {}, cwd=str(directory), cookie="bench"
     )
     process = await trio.lowlevel.open_process(

@@ -8,10 +8,10 @@ from typing import Protocol
 
 import attrs
 
-from aegis.agents.drivers.environment import agent_environment
 from aegis.agents.drivers.harness import Beginning, Harness
 from aegis.agents.drivers.secret_file import SecretFile
 from aegis.path_text import path_of_text
+from aegis.processes.environment import process_environment
 from aegis.processes.guarded.guarded_process import Launch
 from aegis.processes.guarded.line_process import LineSettings
 
@@ -29,11 +29,11 @@ class DriverPlan:
     """One process of an agent.
 
     ``agent`` is its name in sentences. ``argv`` is the command: a program by path, or by name in
-    ``PATH``. ``inherited`` is the daemon's environment; without the variables ``removed``, and with
-    ``environment`` merged over it, it is the agent's. ``secret_file`` is written before the start
-    and deleted once the agent is ready or has failed; one that is kept, when it has ended.
-    ``older`` is the plan for an older version of the program: it is used at once if the program
-    refuses its arguments with ``refusal`` in its standard error.
+    ``PATH``. ``inherited`` is its part of the daemon's environment, and ``environment`` is merged
+    over that. ``secret_file`` is written before the start and deleted once the agent is ready or
+    has failed; one that is kept, when it has ended. ``older`` is the plan for an older version of
+    the program: it is used at once if the program refuses its arguments with ``refusal`` in its
+    standard error.
     ``launch`` is the number of the process within the session, and ``cookie`` marks its processes
     (``cookie_of_driver``). ``directory`` is the session's own: standard error is drained into its
     file ``stderr``; None keeps only the end of it, in memory. The agent must be ready within
@@ -49,7 +49,6 @@ class DriverPlan:
     make_harness: MakeHarness
     inherited: Mapping[str, str] = attrs.field(repr=False)
     environment: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    removed: frozenset[str] = frozenset()
     secret_file: SecretFile | None = None
     older: DriverPlan | None = None
     refusal: str = ""
@@ -66,8 +65,9 @@ class DriverPlan:
     def process(self) -> Launch:
         """Return how the program is started."""
         cwd = path_of_text(self.beginning.cwd)
-        inherited = {key: self.inherited[key] for key in self.inherited.keys() - self.removed}
-        environment = agent_environment(inherited, self.environment, cwd=cwd, cookie=self.cookie)
+        environment = process_environment(
+            self.inherited, self.environment, cwd=cwd, cookie=self.cookie
+        )
         return Launch(
             argv=self.argv,
             cwd=cwd,
@@ -79,7 +79,7 @@ class DriverPlan:
     def command_environment(self, secrets: frozenset[str]) -> dict[str, str]:
         """Return the agent's environment without the variables ``secrets``, for its commands."""
         merged = {**self.inherited, **self.environment}
-        return {key: merged[key] for key in merged.keys() - self.removed - secrets}
+        return {key: merged[key] for key in merged.keys() - secrets}
 
     def settings(self) -> LineSettings:
         """Return the options of the process."""

@@ -22,7 +22,6 @@ class Start:
     argv: tuple[str, ...]
     make_harness: MakeHarness
     added: Mapping[str, str] = attrs.field(factory=dict)
-    removed: frozenset[str] = frozenset()
     secret_file: SecretFile | None = None
     older: Start | None = None
     refusal: str = ""
@@ -33,7 +32,6 @@ class Start:
             argv=self.argv,
             make_harness=self.make_harness,
             environment={**self.added, **variables},
-            removed=self.removed,
             secret_file=self.secret_file,
             older=None if self.older is None else self.older.plan(variables, **fields),
             refusal=self.refusal,
@@ -73,12 +71,10 @@ def _claude(profile: Profile, beginning: Beginning, directory: Path) -> Start:
         argv=newer.argv,
         make_harness=Claude,
         added=newer.added,
-        removed=newer.removed,
         older=Start(
             argv=older.argv,
             make_harness=partial(Claude, server_in_file=True),
             added=older.added,
-            removed=older.removed,
             secret_file=SecretFile(path=file, text=config_text(beginning)),
         ),
         refusal=f"unknown option '{AWAIT}'",

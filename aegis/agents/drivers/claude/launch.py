@@ -33,34 +33,13 @@ SET: Mapping[str, str] = {
 }
 """Variables of every process."""
 
-REMOVED = frozenset(
-    {
-        "AI_AGENT",
-        "CLAUDECODE",
-        "CLAUDE_CODE_CHILD_NOTES_DIR",
-        "CLAUDE_CODE_CHILD_SESSION",
-        "CLAUDE_CODE_EXECPATH",
-        "CLAUDE_CODE_MESSAGING_SOCKET",
-        "CLAUDE_CODE_MESSAGING_TOKEN",
-        # These two have the process repeat an interrupted turn without an order.
-        "CLAUDE_CODE_RESUME_INTERRUPTED_TURN",
-        "CLAUDE_CODE_RESUME_REASON",
-        "CLAUDE_CODE_SESSION_ATTENDED",
-        "CLAUDE_CODE_SESSION_ID",
-        "CLAUDE_EFFORT",
-        "CLAUDE_PID",
-    }
-)
-"""Variables that Claude Code sets for its children: with them a process would not be its own."""
-
 
 @attrs.frozen(kw_only=True)
 class Launch:
-    """How to start a process: ``added`` to the environment, without the variables ``removed``."""
+    """How to start a process, with the variables ``added`` to the environment."""
 
     argv: tuple[str, ...]
     added: Mapping[str, str]
-    removed: frozenset[str]
 
 
 def launch(
@@ -97,7 +76,6 @@ def launch(
             *_option("--max-budget-usd", None if budget_usd is None else f"{budget_usd:.4f}"),
         ),
         added={**SET, **search, "PWD": beginning.cwd},
-        removed=REMOVED,
     )
 
 

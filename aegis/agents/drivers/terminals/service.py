@@ -16,7 +16,6 @@ import trio
 
 from actors import ActorError, ChildSpec, Ref, Reply, Restart, System
 from actors.errors import root_cause
-from aegis.agents.drivers.environment import agent_environment
 from aegis.agents.drivers.terminals.rules import KILL_S, KILLED, Question
 from aegis.agents.drivers.terminals.run import METHOD, Run, read_run
 from aegis.agents.drivers.terminals.stored import OutputStore, StoredOutput
@@ -29,6 +28,7 @@ from aegis.agents.drivers.terminals.terminal import (
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.names import shorten
 from aegis.path_text import text_of_path
+from aegis.processes.environment import process_environment
 from aegis.processes.guarded.guarded_process import Launch
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.agent_events import AgentEvent, TerminalEnded, TerminalOutput, TerminalStarted
@@ -200,7 +200,7 @@ class AgentTerminals:
         cwd = plan.cwd if run.cwd is None else _directory(run.cwd, plan.cwd)
         cookie = f"{plan.cookie}.{number}"
         given = {**PLAIN, **run.environment}
-        environment = agent_environment(plan.environment, given, cwd=cwd, cookie=cookie)
+        environment = process_environment(plan.environment, given, cwd=cwd, cookie=cookie)
         argv = _argv(run, cwd, environment)
         return Launch(
             argv=argv, cwd=cwd, environment=environment, term_s=TERM_S, open_files=plan.open_files

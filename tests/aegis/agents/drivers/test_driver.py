@@ -255,8 +255,6 @@ async def test_a_session_that_takes_nothing_stops_a_flood_of_large_events(tmp_pa
 async def test_no_secret_is_in_an_argument_or_an_environment_of_the_tree(tmp_path: Path) -> None:
     inherited = {
         "PATH": os.environ["PATH"],
-        "CLAUDECODE": "1",
-        "CLAUDE_CODE_MESSAGING_TOKEN": "t",
         "AEGIS_SECRET": URL,
         "PWD": "/elsewhere",
     }

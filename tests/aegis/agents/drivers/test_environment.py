@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from aegis.agents.drivers.cookie import DriverCookies, cookie_of_driver
-from aegis.agents.drivers.environment import agent_environment
+from aegis.processes.environment import process_environment
 from aegis.processes.guarded import guard
 from aegis.processes.process_table import COOKIE_VARIABLE, CookiesOf
 
 
-def test_the_variables_of_the_daemon_and_of_an_agent_around_it_are_removed() -> None:
+def test_the_variables_of_the_daemon_are_removed() -> None:
     inherited = {
         "HOME": "/home/u",
         "PATH": "/bin",
         "PWD": "/old",
-        "CLAUDECODE": "1",
-        "CLAUDE_CODE_MESSAGING_SOCKET": "/tmp/s",
-        "CLAUDE_CODE_MESSAGING_TOKEN": "t",
         "CLAUDE_CODE_USE_BEDROCK": "1",
         "AEGIS_ROOT": "/r",
         "AEGIS_TERMINAL": "/r/build/1",
-        "COLUMNS": "80",
     }
-    assert agent_environment(inherited, {"PATH": "/mine"}, cwd="/w", cookie="c") == {
+    assert process_environment(inherited, {"PATH": "/mine"}, cwd="/w", cookie="c") == {
         "HOME": "/home/u",
         "PATH": "/mine",
         "CLAUDE_CODE_USE_BEDROCK": "1",
