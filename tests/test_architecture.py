@@ -105,6 +105,7 @@ LAW: list[Rule] = [
     ("aegis.path_text", ()),
     ("aegis.shown_text", ()),
     ("aegis.hidden_urls", ()),
+    ("aegis.json_bounds", ()),
     ("aegis.settings", ()),
     ("aegis.announcement", ("aegis.path_text",)),
     ("aegis.clock", ()),
@@ -132,7 +133,7 @@ LAW: list[Rule] = [
         "aegis.protocol*",
         (
             *("actors.messages", "actors.codec", "actors.errors"),
-            *("aegis.errors", "aegis.path_text", "aegis.protocol"),
+            *("aegis.errors", "aegis.json_bounds", "aegis.path_text", "aegis.protocol"),
         ),
     ),
     # The table of providers is pure data: the names and rules of profiles come from it.
@@ -253,7 +254,10 @@ LAW: list[Rule] = [
     # The servers, likewise.
     *packages(
         "aegis.servers",
-        (*COMMON, "aegis.state.sealing", "aegis.state.state_files", *SERVERS),
+        (
+            *(*COMMON, "aegis.json_bounds", "aegis.state.sealing", "aegis.state.state_files"),
+            *SERVERS,
+        ),
         {
             "access": "",
             "gateway": "access",
@@ -263,7 +267,7 @@ LAW: list[Rule] = [
         },
     ),
     ("aegis.servers.serving", (*COMMON, "aegis.servers")),
-    ("aegis.servers*", (*COMMON, "aegis.servers.access", *SERVERS)),
+    ("aegis.servers*", (*COMMON, "aegis.json_bounds", "aegis.servers.access", *SERVERS)),
     # The daemon, and where terminals run beside its own process.
     (
         "aegis.daemon",

@@ -33,7 +33,8 @@ FIRST_REQUEST_S = 10.0
 """Seconds to wait for a client's first request if no daemon runs, to answer it by an error."""
 
 LINGER_S = 5.0
-"""Seconds that the daemon may take for its last answers after the client closed its side."""
+"""Seconds that the daemon may take to close the connection after its last answer, once the client
+has closed its side."""
 
 PIPE_BUF = select.PIPE_BUF
 """Bytes that a writable pipe accepts without blocking (pipe(7))."""
@@ -44,7 +45,8 @@ _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 def carry(root: Path, handle: str) -> None:
     """Serve MCP on standard input and output by the daemon of ``root``, under ``handle``.
 
-    Returns when the client closes standard input. SIGTERM ends the process with exit code 0.
+    Returns when the client has closed standard input and has the answers to all its requests.
+    SIGTERM ends the process with exit code 0.
     Raises ``ClientError`` if there is no daemon or it ends, after answering the client's requests
     with that sentence; ``BrokenPipeError`` if standard output has no reader.
     """
@@ -124,6 +126,7 @@ def _answer_first_request(sentence: str) -> None:
     while not pending.ids and poll.poll(max(0.0, end - time.monotonic()) * 1000):
         data = os.read(SOURCE, CHUNK_BYTES)
         if not data:
+            pending.end_of_input()
             break
         pending.to_server(data)
     _write(_answers(pending, sentence))
@@ -149,16 +152,17 @@ class _Carrier:
         self._socket = connected
         self._up = b""
         self._down = ahead
-        self._source_ended = False
+        self._source_ended = self._is_shut = False
         self._pending = Pending()
         self._pending.to_client(ahead)
         self._poll = select.poll()
 
     def run(self) -> bool:
-        """Forward until one side ends; return whether the client ended."""
+        """Forward until one side ends; return whether the client ended and has all answers."""
         while True:
             self._watch()
-            ready = dict(self._poll.poll(LINGER_S * 1000 if self._source_ended else None))
+            is_over = self._source_ended and not self._pending.is_awaited
+            ready = dict(self._poll.poll(LINGER_S * 1000 if is_over else None))
             if not ready:
                 return True
             if ready.get(SINK, 0) & _GONE:
@@ -168,7 +172,7 @@ class _Carrier:
             if SOURCE in ready:
                 self._read_up()
             if not self._exchange(ready.get(self._socket.fileno(), 0)):
-                return self._source_ended
+                return self._source_ended and not self._pending.is_awaited
 
     def answer_pending(self, sentence: str) -> None:
         """Write the daemon's last bytes, and answer its pending requests with an error."""
@@ -192,10 +196,18 @@ class _Carrier:
 
     def _read_up(self) -> None:
         self._up = os.read(SOURCE, CHUNK_BYTES)
-        self._pending.to_server(self._up)
-        self._down += self._pending.refusals()
-        if not self._up:
+        if self._up:
+            self._pending.to_server(self._up)
+        else:
             self._source_ended = True
+            self._up = self._pending.end_of_input()
+        self._down += self._pending.refusals()
+        self._shut_if_sent()
+
+    def _shut_if_sent(self) -> None:
+        """Once everything of the client is sent, let the daemon see the end of input."""
+        if self._source_ended and not self._up and not self._is_shut:
+            self._is_shut = True
             with contextlib.suppress(OSError):  # the daemon closed first
                 self._socket.shutdown(socket.SHUT_WR)
 
@@ -208,6 +220,7 @@ class _Carrier:
         try:
             if ready & select.POLLOUT and self._up:
                 self._up = self._up[self._socket.send(self._up) :]
+                self._shut_if_sent()
             if ready & (select.POLLIN | _GONE) and not self._down:
                 self._down = self._socket.recv(CHUNK_BYTES)
                 self._pending.to_client(self._down)

@@ -12,6 +12,9 @@ from aegis.client.sizes import MAX_FRAME_BYTES
 
 RequestId = str | int
 
+ENDLESS = frozenset({"subscriptions/listen"})
+"""The methods of requests that end with the connection."""
+
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """A longer line is forwarded without being parsed."""
 
@@ -31,13 +34,18 @@ class Pending:
     def __init__(self) -> None:
         self._requests = _Lines()
         self._answers = _Lines()
-        self._ids: dict[RequestId, None] = {}
+        self._ids: dict[RequestId, str] = {}
         self._too_long: list[RequestId] = []
 
     @property
     def ids(self) -> list[RequestId]:
         """The ids of the pending requests, oldest first."""
         return list(self._ids)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether an answer will come, also after the client's input has ended."""
+        return not ENDLESS.issuperset(self._ids.values())
 
     @property
     def is_inside_a_line(self) -> bool:
@@ -48,17 +56,23 @@ class Pending:
         """Record the requests in ``data``, sent by the client."""
         for line in self._requests.feed(data):
             message = _message(line)
-            request = message.get("id")
+            request = _id_in(message.get("id"))
             if "method" not in message:
                 continue
-            if isinstance(request, RequestId) and len(line) > MAX_FRAME_BYTES:
+            if request is not None and len(line) > MAX_FRAME_BYTES:
                 self._too_long.append(request)
-            elif isinstance(request, RequestId):
-                self._ids[request] = None
+            elif request is not None:
+                self._ids[request] = str(message["method"])
                 if len(self._ids) > MAX_PENDING:
                     del self._ids[next(iter(self._ids))]
             elif message["method"] == "notifications/cancelled":
                 self._forget(_params(message).get("requestId"))
+
+    def end_of_input(self) -> bytes:
+        """Return the line end that the client's last line lacks, if any, after recording it."""
+        missing = b"\n" if self._requests.is_inside else b""
+        self.to_server(missing)
+        return missing
 
     def refusals(self) -> bytes:
         """Return the answers to requests that are too long for the daemon, each once.
@@ -79,8 +93,16 @@ class Pending:
                 self._forget(message.get("id"))
 
     def _forget(self, request: object) -> None:
-        if isinstance(request, RequestId):
-            self._ids.pop(request, None)
+        found = _id_in(request)
+        if found is not None:
+            self._ids.pop(found, None)
+
+
+def _id_in(value: object) -> RequestId | None:
+    """Return an id as the daemon reads it: 1.0 is 1; None for a value that is no id."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
 def error_answer(request: RequestId, sentence: str, code: int = UNREACHABLE) -> bytes:

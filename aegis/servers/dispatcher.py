@@ -26,6 +26,7 @@ from actors import (
 from aegis.protocol.agents import ToolsListed
 from aegis.protocol.command import MAX_TIMEOUT_S
 from aegis.protocol.derived.defaults import with_settings
+from aegis.protocol.derived.wire import without_absent
 from aegis.protocol.entry import Entry
 from aegis.protocol.tool_sets import Offer
 from aegis.servers import progress
@@ -76,7 +77,8 @@ class Dispatcher:
     async def call(self, caller: Caller, entry: Entry, arguments: Mapping[str, object]) -> object:
         """Carry out a command for ``caller``. Raises what ``CallPort.call`` says."""
         connection = await self._connection(caller)
-        arguments = with_settings(entry, arguments, self._settings)
+        given = without_absent(entry.command, arguments)
+        arguments = with_settings(entry, given, self._settings)
         if caller.face == "mcp":
             limit_s = self.offer(caller.identity).call_limit_s
             arguments = within_limit(entry, arguments, limit_s)

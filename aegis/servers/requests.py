@@ -26,6 +26,7 @@ import attrs
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.errors import InvalidRequest
+from aegis.json_bounds import MAX_KEYS, has_too_many_keys, read_json
 from aegis.names import shorten
 from aegis.path_text import is_utf8
 from aegis.protocol.streams import (
@@ -41,7 +42,6 @@ from aegis.protocol.streams import (
     Release,
     RequestId,
 )
-from aegis.servers.access.json_bounds import MAX_KEYS, has_too_many_keys, read_json
 from aegis.servers.calls import Failure, Identity
 from aegis.servers.json_text import json_text
 

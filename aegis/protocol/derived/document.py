@@ -27,7 +27,10 @@ run `python -m aegis.protocol.derived.document > docs/reference/tools.md`.
 An MCP client calls `aegis_<name>`, the WebSocket and the line protocol call `<name>`
 ([protocol.md](../protocol.md)). A failed call is one sentence with a stable code
 ([errors.md](errors.md)); every command may answer `invalid_request`, `forbidden`, `unavailable` or
-`internal`. Unknown arguments are refused, no value is converted: `"5"` is not a number. In a reply
+`internal`. Unknown arguments are refused, and `null` for an optional one counts as its absence. No
+value is converted, `"5"` is not a number; only over MCP, where models write the arguments, a
+number, boolean, list or object may come as JSON text (`"5"`, `"[\"a\"]"`), and `5.0` for a whole
+number. What may be text stays text. In a reply
 every field is present; only `more` and `damaged` are left out while false or 0. The words under a
 tool's name are its hints: `read_only`, `destructive`, `idempotent`; `operator`: no session sees it.
 """

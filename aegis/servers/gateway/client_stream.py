@@ -7,6 +7,7 @@ so the deadline is inside ``send_all``; closing the socket ends a shielded send 
 from __future__ import annotations
 
 import os
+import select
 import socket
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -127,6 +128,18 @@ class ClientStream(trio.abc.HalfCloseableStream):
     async def wait_send_all_might_not_block(self) -> None:
         """Wait until the client can take more."""
         await self._inner.wait_send_all_might_not_block()
+
+    async def wait_hung_up(self) -> None:
+        """Wait until the client of a Unix socket has closed both sides."""
+        # At end of file the socket itself is always readable. Registered for no event, an epoll
+        # becomes readable only by a hang-up or an error (epoll_ctl(2)).
+        try:
+            hung_up = select.epoll(1)
+        except OSError:  # no descriptor is free: the next send shows that the client has gone
+            await trio.sleep_forever()
+        with hung_up:
+            hung_up.register(self.socket.fileno(), 0)
+            await trio.lowlevel.wait_readable(hung_up.fileno())
 
     async def send_eof(self) -> None:
         """Close the sending side."""

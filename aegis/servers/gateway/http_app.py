@@ -15,9 +15,16 @@ import attrs
 import structlog
 import trio
 
+from aegis.json_bounds import (
+    MAX_KEYS,
+    BadId,
+    RepeatedKey,
+    has_too_many_keys,
+    make_ids_whole,
+    read_json,
+)
 from aegis.servers.access.admission import Answer, bearer_token, body_refusal, turned_away
 from aegis.servers.access.auth import Keys
-from aegis.servers.access.json_bounds import MAX_KEYS, RepeatedKey, has_too_many_keys, read_json
 from aegis.servers.calls import Identity, one_sentence
 from aegis.servers.gateway.http_server import CLIENT
 
@@ -90,7 +97,7 @@ class HttpApp:
             scope.pop(CLIENT).trust(admitted)
         body = await read_body(receive)
         if isinstance(body, bytes):
-            body = json_refusal(body) or body
+            body = checked_body(body)
         if isinstance(body, Answer):
             await answer(body, receive, send, as_json=True)
         elif body is not None:
@@ -133,17 +140,21 @@ async def read_body(receive: Receive) -> bytes | Answer | None:
     return _TOO_SLOW
 
 
-def json_refusal(body: bytes) -> Answer | None:
-    """Return the refusal of a JSON body, or None. Text that is not JSON is left to the MCP SDK."""
+def checked_body(body: bytes) -> bytes | Answer:
+    """Return the body with the ids that the SDK understands, or its refusal.
+
+    Text that is not JSON is left to the MCP SDK.
+    """
     if has_too_many_keys(body):
         return _TOO_MANY_KEYS
     try:
-        read_json(body)
-    except RepeatedKey as error:
+        document = read_json(body)
+        is_changed = make_ids_whole(document)
+    except (RepeatedKey, BadId) as error:
         return Answer(400, one_sentence(str(error)))
     except (ValueError, RecursionError):
-        pass
-    return None
+        return body
+    return json.dumps(document).encode() if is_changed else body
 
 
 def replay(body: bytes, receive: Receive) -> Receive:

@@ -7,8 +7,6 @@ the length of a line, and the number of malformed messages in a row.
 
 from __future__ import annotations
 
-import math
-
 import anyio
 import mcp_types as types
 import trio
@@ -20,7 +18,14 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
 from aegis.errors import InvalidRequest
-from aegis.servers.access.json_bounds import MAX_KEYS, RepeatedKey, has_too_many_keys, read_json
+from aegis.json_bounds import (
+    MAX_KEYS,
+    BadId,
+    RepeatedKey,
+    has_too_many_keys,
+    make_ids_whole,
+    read_json,
+)
 from aegis.servers.calls import Caller, one_sentence
 from aegis.servers.mcp.context import PipeRequest
 from aegis.servers.wires.conversation import MAX_STRIKES
@@ -28,6 +33,9 @@ from aegis.servers.wires.port import TextWire, WireClosed
 
 MAX_IN_PROGRESS = 64
 """Requests of one connection that are not answered yet."""
+
+ENDLESS = frozenset({"subscriptions/listen"})
+"""Requests that end with the connection: the end of input does not wait for their answers."""
 
 LAST_ANSWERS_S = 0.3
 """Seconds that requests in progress may continue when the daemon stops; then they are cancelled.
@@ -44,8 +52,9 @@ Answer = types.JSONRPCResponse | types.JSONRPCError
 async def serve_pipe(server: Server, wire: TextWire, caller: Caller, stopping: trio.Event) -> None:
     """Serve MCP to ``caller`` until it disconnects, is refused, or ``stopping``.
 
-    Requests in progress are cancelled when the client disconnects; at ``stopping`` they have
-    ``LAST_ANSWERS_S`` seconds.
+    A client that closes its sending side is still sent the answers to all its requests. Requests in
+    progress are cancelled when the client disconnects; at ``stopping`` they have ``LAST_ANSWERS_S``
+    seconds.
     """
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
@@ -67,8 +76,9 @@ class _Pipe:
     def __init__(self, wire: TextWire, caller: Caller) -> None:
         self._wire = wire
         self._caller = caller
-        self._in_progress: set[types.RequestId] = set()
-        self._none_in_hand = trio.Event()
+        self._in_progress: dict[types.RequestId, str] = {}
+        """The methods of the requests in progress."""
+        self._answered = trio.Event()
         self._reading = trio.CancelScope()
         self._strikes = 0
 
@@ -81,7 +91,10 @@ class _Pipe:
                 while self._strikes < MAX_STRIKES:
                     try:
                         await self._receive_one(to_server, to_client)
-                    except (WireClosed, *GONE):
+                    except WireClosed:
+                        await self._answer_rest()
+                        return
+                    except GONE:
                         return
 
     async def send_all(self, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
@@ -99,9 +112,23 @@ class _Pipe:
     async def end_after(self, stopping: trio.Event) -> None:
         """When the daemon stops, wait briefly for the requests in progress, then stop reading."""
         await stopping.wait()
-        with trio.move_on_after(LAST_ANSWERS_S if self._in_progress else -math.inf):
-            await self._none_in_hand.wait()
+        with trio.move_on_after(LAST_ANSWERS_S):
+            while self._in_progress:
+                await self._answered.wait()
         self._reading.cancel()
+
+    async def _answer_rest(self) -> None:
+        """After the end of input, wait for the answers, unless the client reads no longer."""
+
+        async def give_up() -> None:
+            await self._wire.wait_gone()
+            nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(give_up)
+            while not ENDLESS.issuperset(self._in_progress.values()):
+                await self._answered.wait()
+            nursery.cancel_scope.cancel()
 
     async def _receive_one(
         self, to_server: Incoming, to_client: MemoryObjectSendStream[SessionMessage]
@@ -118,7 +145,7 @@ class _Pipe:
             await to_client.send(SessionMessage(refusal))
             return
         if isinstance(message, types.JSONRPCRequest):
-            self._in_progress.add(message.id)
+            self._in_progress[message.id] = message.method
         await to_server.send(SessionMessage(message, self._metadata(message)))
 
     def _refusal(self, message: types.JSONRPCMessage) -> types.JSONRPCError | None:
@@ -146,10 +173,9 @@ class _Pipe:
 
     def _is_answered(self, request: types.RequestId | None) -> None:
         if request is not None:
-            self._in_progress.discard(request)
-        if not self._in_progress:
-            self._none_in_hand.set()
-            self._none_in_hand = trio.Event()
+            self._in_progress.pop(request, None)
+        self._answered.set()
+        self._answered = trio.Event()
 
 
 def _message(line: str | bytes) -> types.JSONRPCMessage:
@@ -158,7 +184,8 @@ def _message(line: str | bytes) -> types.JSONRPCMessage:
         raise MCPError(types.INVALID_REQUEST, f"a line must have at most {MAX_KEYS} keys")
     try:
         document = read_json(line)
-    except RepeatedKey as error:
+        make_ids_whole(document)
+    except (RepeatedKey, BadId) as error:
         raise MCPError(types.INVALID_REQUEST, one_sentence(str(error))) from None
     except (ValueError, RecursionError) as error:
         raise _no_message(types.PARSE_ERROR, str(error)) from None

@@ -28,7 +28,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from aegis.errors import Forbidden
 from aegis.names import shorten
 from aegis.protocol.derived.tool_schema import tool_input_schema, tool_output_schema
-from aegis.protocol.derived.wire import to_plain
+from aegis.protocol.derived.wire import model_arguments, to_plain
 from aegis.protocol.entry import Entry
 from aegis.protocol.table import COMMANDS
 from aegis.protocol.tool_sets import Offer
@@ -61,7 +61,7 @@ from aegis.servers.mcp.context import (
 )
 from aegis.servers.mcp.documents import without_nulls
 from aegis.servers.mcp.pipe import serve_pipe
-from aegis.servers.mcp.post_answer import PostAnswer, Receive, Send
+from aegis.servers.mcp.post_answer import PostAnswer, Receive, Send, accept_of, with_accept
 from aegis.servers.mcp.resources import McpResources
 from aegis.servers.mcp.running_calls import CallerSessions, RunningCalls
 from aegis.servers.wires.port import TextWire
@@ -169,12 +169,14 @@ class McpFace:
         if scope["method"] == "POST":
             await self._answer_post(scope, receive, answer)
             return
+        if scope["method"] == "GET" and accept_of(scope["headers"]) == b"*/*":
+            scope["headers"] = with_accept(scope["headers"])
         with self._resources.noticed(scope, answer) as noticing:
             await self._manage(scope, receive, noticing, answer)
 
     async def _answer_post(self, scope: Any, receive: Receive, answer: OneAnswer) -> None:
         post = PostAnswer(scope["headers"], await receive(), answer)
-        scope[ANSWER] = post
+        scope = {**scope, "headers": with_accept(scope["headers"]), ANSWER: post}
         async with trio.open_nursery() as nursery:
 
             def abandon() -> None:
@@ -294,7 +296,8 @@ class McpFace:
         if entry is None or "progress_token" not in (ctx.meta or {}):
             return await self._outcome(caller, params)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._report_progress, ctx, caller, entry, params.arguments or {})
+            given = model_arguments(entry.command, params.arguments or {})
+            nursery.start_soon(self._report_progress, ctx, caller, entry, given)
             result = await self._outcome(caller, params)
             nursery.cancel_scope.cancel()
         return result
@@ -325,7 +328,8 @@ class McpFace:
         try:
             offer = self._port.offer(caller.identity)
             entry = offered_tool(caller.identity, offer, params.name)
-            plain = to_plain(await self._port.call(caller, entry, params.arguments or {}))
+            arguments = model_arguments(entry.command, params.arguments or {})
+            plain = to_plain(await self._port.call(caller, entry, arguments))
             return tool_result(plain, advice(entry, plain, offer.call_limit_s))
         except Exception as error:
             failure = failure_of(error)

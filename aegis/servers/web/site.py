@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from aegis.errors import AegisError, Forbidden, InvalidRequest
+from aegis.json_bounds import read_json
 from aegis.servers.access.admission import (
     Answer,
     Headers,
@@ -22,7 +23,6 @@ from aegis.servers.access.admission import (
     turned_away,
     values,
 )
-from aegis.servers.access.json_bounds import read_json
 from aegis.servers.access.pages import PAGE_S, Login, Pages
 from aegis.servers.calls import one_sentence
 

@@ -64,6 +64,10 @@ class LineWire:
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 raise WireClosed from None
 
+    async def wait_gone(self) -> None:
+        """Return once the client has closed its receiving side too."""
+        await self._stream.wait_hung_up()
+
     def trust(self, identity: Identity | None) -> None:
         self._stream.trust(identity)
 

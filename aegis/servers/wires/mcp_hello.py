@@ -14,8 +14,8 @@ import json
 import attrs
 
 from aegis.errors import InvalidRequest
+from aegis.json_bounds import read_json
 from aegis.names import check_handle
-from aegis.servers.access.json_bounds import read_json
 from aegis.servers.calls import OPERATOR, Identity, within
 
 VERSION = 1

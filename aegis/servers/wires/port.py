@@ -50,3 +50,7 @@ class TextWire(Wire, Protocol):
     async def receive(self) -> str | bytes:
         """Return the next message. Raises as ``Wire.receive`` does."""
         ...
+
+    async def wait_gone(self) -> None:
+        """After ``receive`` raised ``WireClosed``: return once the client reads no longer."""
+        ...

@@ -113,7 +113,7 @@ def bridge(root: Path) -> Iterator[Bridge]:
     started.close()
 
 
-def request(number: int | str, method: str = "tools/call") -> bytes:
+def request(number: float | str, method: str = "tools/call") -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": method}).encode() + b"\n"
 
 
@@ -203,8 +203,35 @@ def test_it_ends_with_the_client_and_passes_on_the_last_answers(
         bridge.stdin.close()
         assert received(connection, len(request(1))) == request(1)
         assert connection.recv(1) == b""
-        connection.sendall(b"the last\n")
-        assert bridge.line() == b"the last\n"
+        answer = b'{"jsonrpc": "2.0", "id": 1, "result": {}}\n'
+        connection.sendall(answer)
+        assert bridge.line() == answer
+    assert bridge.ended() == (0, "")
+
+
+def test_the_last_line_needs_no_end_and_its_answer_is_awaited(
+    fake: FakeDaemon, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fake.welcome() as connection:
+        sent = request(1) + request(2.0).rstrip()
+        bridge.stdin.write(sent)
+        bridge.stdin.close()
+        assert received(connection, len(sent) + 1) == sent + b"\n"
+        assert connection.recv(1) == b""
+    answers = [json.loads(bridge.line()) for _ in range(2)]
+    assert [each["id"] for each in answers] == [1, 2]
+    code, said = bridge.ended()
+    assert (code, "ended: start it" in said) == (1, True)
+
+
+def test_an_endless_request_does_not_keep_it_after_the_end_of_input(
+    fake: FakeDaemon, bridge: Bridge
+) -> None:
+    with fake.welcome() as connection:
+        bridge.stdin.write(request(1, "subscriptions/listen"))
+        bridge.stdin.close()
+        while connection.recv(CHUNK_BYTES):
+            pass
     assert bridge.ended() == (0, "")
 
 

@@ -286,7 +286,7 @@ class LineClient:
 
 
 async def read_response(stream: trio.SocketStream) -> tuple[int, dict[str, str], bytes]:
-    """One HTTP response with a content-length."""
+    """One HTTP response; a body in chunks is returned with their heads."""
     data = b""
     while b"\r\n\r\n" not in data:
         data += await _more(stream)
@@ -296,6 +296,8 @@ async def read_response(stream: trio.SocketStream) -> tuple[int, dict[str, str],
         name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
     }
     while len(body) < int(headers.get("content-length", 0)):
+        body += await _more(stream)
+    while headers.get("transfer-encoding") == "chunked" and not body.endswith(b"0\r\n\r\n"):
         body += await _more(stream)
     return int(first.split()[1]), headers, body
 

@@ -54,8 +54,8 @@ def test_what_nobody_set_is_left_to_the_command() -> None:
 
 def test_a_wrong_argument_is_refused_as_it_came() -> None:
     entry = BY_NAME["term_run"]
-    arguments = with_settings(entry, {"name": "b", "cmd": "x", "timeout": None}, SETTINGS)
-    with pytest.raises(InvalidRequest, match="timeout must be a number, not null"):
+    arguments = with_settings(entry, {"name": "b", "cmd": "x", "timeout": "soon"}, SETTINGS)
+    with pytest.raises(InvalidRequest, match='timeout must be a number, not "soon"'):
         command_from(entry, arguments)
 
 

@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.codec import resolved_fields
 from aegis.errors import InvalidRequest
 from aegis.protocol import daemon, inboxes, terminals
 from aegis.protocol.canvases import SECTION_RULE
 from aegis.protocol.control import SIGNAL_RULE
-from aegis.protocol.derived.wire import MAX_SENTENCE_CHARS, command_from, to_plain
+from aegis.protocol.derived.wire import (
+    MAX_SENTENCE_CHARS,
+    command_from,
+    model_arguments,
+    to_plain,
+)
 from aegis.protocol.entry import Entry
 from aegis.protocol.naming import NAME_RULE
 from aegis.protocol.requests import DIGEST_RULE, ID_RULE
@@ -209,7 +216,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("term_close", {"name": "a", "purge": "no"}, 'purge must be true or false, not "no"'),
     ("term_close", {"name": "a", "purge": 1}, "purge must be true or false, not 1"),
     ("inbox_read", {"limit": 0}, "limit must be from 1 to 1000 messages, not 0"),
-    ("inbox_read", {"unread": None}, "unread must be true or false, not null"),
+    ("inbox_read", {"unread": 0}, "unread must be true or false, not 0"),
     ("inbox_read", {"after": 3}, "after must be text or null, not 3"),
     ("inbox_wait", {"timeout": -1}, "timeout must be from 0 to 86400 seconds, not -1.0"),
     ("inbox_wait", {"timeout": True}, "timeout must be a number, not true"),
@@ -451,3 +458,60 @@ def test_a_tree_travels_whole() -> None:
     )  # fmt: skip
     children = to_plain(root)["children"]
     assert children == [to_plain(leaf)]
+
+
+@pytest.mark.parametrize(
+    ("command", "sent", "read"),
+    [
+        ("term_spawn", {"cols": "100"}, {"cols": 100}),
+        ("term_spawn", {"cols": 100.0}, {"cols": 100}),
+        ("term_spawn", {"cols": "100.0"}, {"cols": 100}),
+        ("term_spawn", {"env": '{"A": "1", "B": "true"}'}, {"env": {"A": "1", "B": "true"}}),
+        ("term_run", {"timeout": "5"}, {"timeout": 5}),
+        ("term_run", {"timeout": " 0.5 "}, {"timeout": 0.5}),
+        ("term_read", {"last_n": "null", "output": "True"}, {"last_n": None, "output": True}),
+        ("enqueue", {"callback": "false", "after": "[]"}, {"callback": False, "after": []}),
+        ("term_broadcast", {"names": '["a", "b"]'}, {"names": ["a", "b"]}),
+        ("run_workflow", {"kwargs": '{"a": "1"}'}, {"kwargs": {"a": "1"}}),
+        # Text stays text, though it is JSON too.
+        ("term_run", {"cmd": "5", "name": "true"}, {"cmd": "5", "name": "true"}),
+        ("handoff", {"context": '["a"]', "key": "null"}, {"context": '["a"]', "key": "null"}),
+        ("request_answer", {"values": {"n": "5"}}, {"values": {"n": "5"}}),
+        ("request_answer", {"values": '{"n": "5"}'}, {"values": {"n": "5"}}),
+        # There is no reading, or no single one: refused as before.
+        ("term_spawn", {"cols": "wide"}, {"cols": "wide"}),
+        ("term_spawn", {"cols": "100.5"}, {"cols": "100.5"}),
+        ("term_spawn", {"cols": "true"}, {"cols": "true"}),
+        ("term_spawn", {"cols": ""}, {"cols": ""}),
+        ("term_run", {"timeout": "NaN"}, {"timeout": "NaN"}),
+        ("term_run", {"timeout": "1e999"}, {"timeout": "1e999"}),
+        ("term_broadcast", {"names": "a"}, {"names": "a"}),
+        ("term_broadcast", {"names": '["a", 5]'}, {"names": '["a", 5]'}),
+        ("enqueue", {"callback": "1"}, {"callback": "1"}),
+        ("term_spawn", {"env": '{"A": "1", "A": "2"}'}, {"env": '{"A": "1", "A": "2"}'}),
+        ("term_spawn", {"env": "[" * 100_000}, {"env": "[" * 100_000}),
+    ],
+)
+def test_the_arguments_of_a_model_are_read_by_their_types(
+    command: str, sent: dict[str, Any], read: dict[str, Any]
+) -> None:
+    taken = model_arguments(BY_NAME[command].command, sent)
+    assert taken == read
+    assert [type(each) for each in taken.values()] == [type(each) for each in read.values()]
+
+
+@given(st.text())
+def test_no_text_of_a_model_becomes_another_text(text: str) -> None:
+    form = BY_NAME["term_run"].command
+    assert model_arguments(form, {"cmd": text}) == {"cmd": text}
+    timeout = model_arguments(form, {"timeout": text})["timeout"]
+    assert timeout == text or isinstance(timeout, int | float)
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_null_is_the_absence_of_every_optional_argument(entry: Entry) -> None:
+    fields = resolved_fields(entry.command)
+    nulls = {each.name: None for each in fields if each.default is not attrs.NOTHING}
+    assert refusal_of(entry, nulls) == refusal_of(entry, {})
+    required = {each.name: None for each in fields if each.default is attrs.NOTHING}
+    assert bool(required) == ("null" in (refusal_of(entry, required) or ""))

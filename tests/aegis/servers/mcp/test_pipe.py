@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from structlog.testing import capture_logs
 
-from aegis.servers.access.json_bounds import MAX_KEYS
+from aegis.json_bounds import MAX_KEYS
 from aegis.servers.calls import Identity
 from aegis.servers.mcp.pipe import MAX_IN_PROGRESS
 from aegis.servers.requests import MAX_FRAME_BYTES
@@ -132,6 +133,62 @@ async def test_what_is_in_hand_when_the_client_goes_is_cancelled(
     await client.lines.stream.aclose()
     await daemon.port.until(lambda: daemon.port.cancelled == 1)
     await daemon.port.until(lambda: daemon.port.gone == daemon.port.here)
+
+
+async def test_at_the_end_of_input_every_request_is_answered_first(
+    daemon: Any, client: McpClient
+) -> None:
+    await client.call(1, "aegis_term_run", name="build", cmd="hold")
+    await client.call(2, "aegis_term_list")
+    await client.lines.stream.send_eof()
+    assert (await client.receive())["id"] == 2
+    await daemon.port.until(lambda: daemon.port.waiting == 1)
+    daemon.port.release.set()
+    answer = await client.receive()
+    assert (answer["id"], answer["result"]["structuredContent"]["stdout"]) == (1, "hold")
+    with pytest.raises(EOFError):
+        await client.receive()
+    await daemon.port.until(lambda: daemon.port.gone == daemon.port.here)
+
+
+async def test_a_client_that_ends_its_input_and_then_goes_cancels_its_calls(
+    daemon: Any, client: McpClient
+) -> None:
+    await client.call(1, "aegis_inbox_wait")
+    await daemon.port.until(lambda: daemon.port.waiting == 1)
+    await client.lines.stream.send_eof()
+    await trio.testing.wait_all_tasks_blocked()
+    assert daemon.port.cancelled == 0
+    await client.lines.stream.aclose()
+    await daemon.port.until(lambda: daemon.port.cancelled == 1)
+
+
+async def test_the_end_of_input_ends_a_subscription(daemon: Any) -> None:
+    client = McpClient(await daemon.line_client(), "modern")
+    await client.begin()
+    await client.send("subscriptions/listen", 1, {"notifications": {}})
+    assert "acknowledged" in (await client.receive())["method"]
+    await client.lines.stream.send_eof()
+    await daemon.port.until(lambda: daemon.port.gone == daemon.port.here)
+
+
+@pytest.mark.parametrize("sent", [b"null", b"true", b"1.5", b"[1]", b"{}", b"1e400"])
+async def test_a_request_with_an_id_that_is_none_is_refused(client: McpClient, sent: bytes) -> None:
+    await client.lines.stream.send_all(b'{"jsonrpc": "2.0", "id": %b, "method": "ping"}\n' % sent)
+    refused = await client.receive()
+    assert (refused["id"], refused["error"]["code"]) == (None, -32600)
+    assert "whole number" in refused["error"]["message"]
+    await client.call(1, "aegis_term_list")
+    assert (await client.receive())["id"] == 1
+
+
+async def test_an_id_with_a_point_is_that_whole_number(daemon: Any, client: McpClient) -> None:
+    await client.send("tools/call", 1.0, {"name": "aegis_inbox_wait", "arguments": {}})
+    await daemon.port.until(lambda: daemon.port.waiting == 1)
+    await client.send("tools/call", 2.0, {"name": "aegis_term_list", "arguments": {}})
+    assert repr((await client.receive())["id"]) == "2"
+    await client.send("notifications/cancelled", None, {"requestId": 1.0})
+    await daemon.port.until(lambda: daemon.port.cancelled == 1)
 
 
 async def test_a_request_whose_number_is_in_use_is_refused(daemon: Any, client: McpClient) -> None:

@@ -16,7 +16,7 @@ from aegis.servers.mcp.post_answer import OPEN_AFTER_S, PING_S, PostAnswer
 
 BOTH = b"application/json, text/event-stream"
 BODY = {"type": "http.request", "body": b"{}", "more_body": False}
-START = {
+START: dict[str, Any] = {
     "type": "http.response.start",
     "status": 200,
     "headers": [(b"content-type", b"application/json")],
@@ -105,7 +105,21 @@ async def test_nothing_is_said_before_a_handler_has_the_request(autojump_clock: 
     assert not under_way.is_stream
 
 
-@pytest.mark.parametrize("accept", [b"application/json", b"application/*", b""])
+async def test_a_client_that_takes_only_a_stream_gets_its_answer_as_an_event(
+    autojump_clock: Any,
+) -> None:
+    start = {**START, "headers": [*START["headers"], (b"mcp-session-id", b"s1")]}
+    async with exchange(b"text/event-stream") as under_way:
+        under_way.answer.dispatched(1, None)
+        await under_way.answer.send(start)
+        await under_way.answer.send({"type": "http.response.body", "body": b'{"id":1}'})
+    assert under_way.is_stream
+    assert (b"mcp-session-id", b"s1") in under_way.sent[0]["headers"]
+    assert under_way.body == b'event: message\r\ndata: {"id":1}\r\n\r\n'
+    assert not under_way.sent[-1]["more_body"]
+
+
+@pytest.mark.parametrize("accept", [b"application/json", b"application/*"])
 async def test_who_takes_no_stream_gets_none(autojump_clock: Any, accept: bytes) -> None:
     async with exchange(accept) as under_way:
         under_way.answer.dispatched(1, None)
@@ -116,7 +130,9 @@ async def test_who_takes_no_stream_gets_none(autojump_clock: Any, accept: bytes)
     assert not under_way.is_stream
 
 
-@pytest.mark.parametrize("accept", [BOTH, b"*/*", b"application/json;q=1, Text/Event-Stream;q=0.5"])
+@pytest.mark.parametrize(
+    "accept", [BOTH, b"*/*", b"", b"application/json;q=1, Text/Event-Stream;q=0.5"]
+)
 async def test_progress_opens_the_stream_at_once(autojump_clock: Any, accept: bytes) -> None:
     async with exchange(accept) as under_way:
         under_way.answer.dispatched(1, None)

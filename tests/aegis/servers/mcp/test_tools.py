@@ -375,13 +375,69 @@ async def test_a_client_that_takes_no_stream_gets_json_after_any_time(
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_a_client_that_takes_only_a_stream_is_refused(
+@pytest.mark.parametrize("accept", ["text/event-stream", "*/*", "", "text/*", "application/*"])
+async def test_a_client_is_served_in_the_form_that_it_accepts(
+    daemon: Any, response: Any, call: Any, mode: str, accept: str
+) -> None:
+    stream = await daemon.connect()
+    await stream.send_all(await call(mode, "aegis_term_list", {}, accept=accept))
+    status, headers, body = await response(stream)
+    is_stream = accept.startswith("text/")
+    kind = "text/event-stream" if is_stream else "application/json"
+    assert (status, headers["content-type"]) == (200, kind)
+    document = body.partition(b"data: ")[2].partition(b"\r\n")[0] if is_stream else body
+    assert json.loads(document)["result"]["structuredContent"] == {"result": [], "of_agents": []}
+
+
+@pytest.mark.parametrize("accept", ["text/event-stream", ""])
+async def test_a_handshake_has_its_session_in_the_head_of_any_form(
+    daemon: Any, response: Any, accept: str
+) -> None:
+    session = await daemon.open_session(accept=accept)
+    stream = await daemon.connect()
+    await stream.send_all(daemon.legacy_call(session, "aegis_term_list", {}, accept=accept))
+    assert (await response(stream))[0] == 200
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_that_accepts_no_answer_of_mcp_is_refused(
     daemon: Any, response: Any, call: Any, mode: str
 ) -> None:
     stream = await daemon.connect()
-    await stream.send_all(await call(mode, "aegis_term_list", {}, accept="text/event-stream"))
+    await stream.send_all(await call(mode, "aegis_term_list", {}, accept="text/html"))
     assert (await response(stream))[0] == 406
     assert daemon.port.calls == []
+
+
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize("sent", ["null", "true", "1.5", "[1]"])
+async def test_a_request_with_an_id_that_is_none_is_refused(
+    daemon: Any, response: Any, call: Any, mode: str, sent: str
+) -> None:
+    stream = await daemon.connect()
+    whole = await call(mode, "aegis_term_list", {})
+    head, _, body = whole.partition(b"\r\n\r\n")
+    odd = body.replace(b'"id": 1', f'"id": {sent}'.encode())
+    head = head.replace(f"length: {len(body)}".encode(), f"length: {len(odd)}".encode())
+    await stream.send_all(head + b"\r\n\r\n" + odd)
+    status, _, answer = await response(stream)
+    refused = json.loads(answer)
+    assert (status, refused["id"], refused["error"]["code"]) == (400, None, -32600)
+    assert daemon.port.calls == []
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_an_id_with_a_point_is_answered_as_that_whole_number(
+    daemon: Any, response: Any, call: Any, mode: str
+) -> None:
+    stream = await daemon.connect()
+    whole = await call(mode, "aegis_term_list", {})
+    head, _, body = whole.partition(b"\r\n\r\n")
+    odd = body.replace(b'"id": 1', b'"id": 1.0')
+    head = head.replace(f"length: {len(body)}".encode(), f"length: {len(odd)}".encode())
+    await stream.send_all(head + b"\r\n\r\n" + odd)
+    status, _, answer = await response(stream)
+    assert (status, repr(json.loads(answer)["id"])) == (200, "1")
 
 
 @pytest.mark.parametrize("mode", ERAS)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.servers.access import json_bounds
-from aegis.servers.access.json_bounds import MAX_KEYS, RepeatedKey, has_too_many_keys, read_json
+from aegis import json_bounds
+from aegis.json_bounds import MAX_KEYS, RepeatedKey, has_too_many_keys, read_json
 
 
 @pytest.mark.parametrize("indent", [None, 1])
