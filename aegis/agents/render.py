@@ -29,6 +29,7 @@ from aegis.protocol.agent_events import (
     TerminalEnded,
     TerminalOutput,
     TerminalStarted,
+    TooLarge,
     ToolProgress,
     ToolResult,
     ToolUse,
@@ -199,6 +200,11 @@ def _withdrawn(event: RequestWithdrawn) -> list[Segment]:
     return [Segment(f"a request was withdrawn{reason}", "dim")]
 
 
+def _too_large(event: TooLarge) -> list[Segment]:
+    kind, size = _line(event.kind) or "an item", event.size / 2**20
+    return [Segment(f"{kind} is too large, {size:.1f} MiB: only a part of it is kept", "yellow")]
+
+
 def _unknown(event: Unknown) -> list[Segment]:
     return [Segment(f"an event of an unknown type, {_line(event.kind) or 'without a name'}", "dim")]
 
@@ -221,6 +227,7 @@ _WRITERS: Mapping[type, Callable[[Any], list[Segment]]] = {
     TasksChanged: _tasks,
     RequestOpened: _request,
     RequestWithdrawn: _withdrawn,
+    TooLarge: _too_large,
     Unknown: _unknown,
 }
 

@@ -285,6 +285,18 @@ class RequestWithdrawn:
 
 
 @attrs.frozen(kw_only=True)
+class TooLarge:
+    """A frame of ``size`` bytes was over the limit: its long texts are cut, and no image is kept.
+
+    ``kind`` is the agent's name of it. A request in it was refused.
+    """
+
+    tag: ClassVar[str] = "too_large"
+    kind: str
+    size: int
+
+
+@attrs.frozen(kw_only=True)
 class Unknown:
     """A frame that no other class describes; ``kind`` is the agent's name of it."""
 
@@ -314,6 +326,7 @@ AgentEvent = (
     | TasksChanged
     | RequestOpened
     | RequestWithdrawn
+    | TooLarge
     | Unknown
 )
 """Every event, tagged."""

@@ -146,7 +146,7 @@ class WorkflowProcess(Actor[PutFrames]):
         return process.end_reason(WHAT)
 
     async def _pass_on(self, process: LineProcess) -> None:
-        while (frames := await process.read()) is not None:
+        while (frames := await process.read_whole()) is not None:
             if frames:
                 said = Said(id=self._id, run=self._run, frames=frames)
                 # The desk may be slow; the pipe fills meanwhile, and the process waits.

@@ -309,6 +309,65 @@ def test_a_bad_spawn_is_refused_in_one_sentence_and_leaves_nothing(
     assert team.call("list_sessions", closed=True)["result"] == []
 
 
+LARGE = 17 * 2**20
+"""Bytes of a text that make a frame larger than the limit."""
+
+
+def raw_frames(team: Team, *frames: dict[str, Any]) -> str:
+    """Return the order to send these frames as they are."""
+    path = team.daemon.root.with_name("raw")
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in frames))
+    return f"RAW {path}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", ["claude", "acp"])
+def test_an_item_that_is_too_large_is_reported_and_the_session_goes_on(
+    own_daemon: DaemonProcess, family: str
+) -> None:
+    command = [sys.executable, str(STAND_IN), family]
+    profile: dict[str, Any] = {"provider": family, "permission": "ask", "command": command}
+    profile |= {"asking_mode": "default"} if family == "acp" else {}
+    team = Team(own_daemon, more={"sends": profile})
+    frames: list[dict[str, Any]]
+    if family == "claude":
+        read = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "a.pdf"}}
+        found = {"type": "tool_result", "tool_use_id": "t1", "content": "x" * LARGE}
+        run = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "x" * LARGE}}
+        frames = [
+            {"type": "assistant", "message": {"id": "m", "content": [read]}},
+            {"type": "user", "message": {"content": [found]}},
+            {"type": "control_request", "request_id": "r1", "request": run},
+        ]
+    else:
+        image = {"type": "image", "mimeType": "image/png", "data": "A" * LARGE}
+        shown = {"toolCallId": "t1", "content": [{"type": "content", "content": image}]}
+        updates = [
+            {"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Read a.png"},
+            {"sessionUpdate": "tool_call_update", "status": "completed", **shown},
+        ]
+        write = {"sessionId": "ses_1", "path": "/a", "content": "x" * LARGE}
+        frames = [
+            {"method": "session/update", "params": {"sessionId": "ses_1", "update": each}}
+            for each in updates
+        ]
+        frames.append({"id": 77, "method": "fs/write_text_file", "params": write})
+    handle = team.spawn(f"{raw_frames(team, *frames)}\nSAY after it", profile="sends")
+    team.has_outcomes(handle, "completed")
+    events = [each["event"] for each in team.entries(handle, "event")]
+    large = [(each["kind"], each["size"] > LARGE) for each in events if each["type"] == "too_large"]
+    second = "user" if family == "claude" else "session/update"
+    third = "control_request" if family == "claude" else "fs/write_text_file"
+    assert large == [(second, True), (third, True)]
+    assert [each["id"] for each in events if each["type"] == "tool_result"] == ["t1"]
+    assert team.call("request_list", state="all")["requests"] == []
+    team.send(handle, "SAY next")
+    team.has_outcomes(handle, "completed", "completed")
+    assert team.texts(handle) == ["after it", "next"]
+    assert len(team.entries(handle, "started")) == 1
+    assert "too large, 17.0 MiB" in own_daemon.cli("agent", "read", handle).stdout
+
+
 @pytest.mark.long
 def test_a_program_that_is_not_there_is_an_error_with_the_reason(team: Team) -> None:
     path = team.daemon.root / ".aegis.yaml"

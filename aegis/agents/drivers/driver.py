@@ -48,7 +48,8 @@ from aegis.agents.messages import (
     SetPermission,
 )
 from aegis.errors import AegisError, Unavailable
-from aegis.processes.guarded.line_process import LineProcess, ProcessFailed, start_process
+from aegis.processes.guarded.frames import LargeFrame
+from aegis.processes.guarded.line_process import LineProcess, start_process
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.agent_events import AgentEvent
 
@@ -277,18 +278,18 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
         return left
 
     async def _read(self, process: LineProcess) -> None:
-        try:
-            while (frames := await process.read()) is not None:
-                await self._take(frames, process.position)
-        except ProcessFailed as error:
-            self._end(str(error))
+        while (frames := await process.read()) is not None:
+            await self._take(frames, process.position)
         self._is_over.set()
 
-    async def _take(self, frames: list[Frame], position: int) -> None:
+    async def _take(self, frames: list[Frame | LargeFrame], position: int) -> None:
         """Pass frames to the machine, and wait while the session is slow."""
         # A piece of output can hold thousands of frames: others must run in between.
         for number, frame in enumerate(frames, 1):
-            self._perform(self._harness.receive(frame))
+            if isinstance(frame, LargeFrame):
+                self._perform(self._harness.receive_cut(frame.frame, frame.size))
+            else:
+                self._perform(self._harness.receive(frame))
             if number % TOGETHER == 0:
                 await trio.lowlevel.checkpoint()
                 await self._reporter.room(position)

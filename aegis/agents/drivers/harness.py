@@ -168,6 +168,13 @@ class Harness(Protocol):
         """Take one frame of the agent."""
         ...
 
+    def receive_cut(self, frame: Frame, size: int) -> list[Output]:
+        """Take what is left of a frame of ``size`` bytes, which was larger than the limit.
+
+        Its long texts are cut, so that it is reported, but a request in it is refused.
+        """
+        ...
+
     def send(self, uuid: str, text: str) -> list[Output]:
         """Send a turn's text as one user frame. ``Result.messages`` will name ``uuid``."""
         ...

@@ -117,6 +117,10 @@ def _event_text(event: Mapping[str, Any]) -> str:
             return f"? {event.get('kind')}: {_call(event)}"
         case "retrying":
             return f"retrying ({event.get('attempt')} of {event.get('attempts')})"
+        case "too_large":
+            size = f"{int(event.get('size') or 0) / 2**20:.1f} MiB"
+            kind = event.get("kind") or "an item"
+            return f"{kind} is too large, {size}: only a part of it is kept"
         case "rate_limit" if event.get("status") != "allowed":
             return f"usage limit: {event.get('status')}"
     return ""

@@ -12,7 +12,12 @@ import attrs
 import trio
 
 from aegis.processes.guarded.frame_writer import FrameWriter
-from aegis.processes.guarded.frames import MAX_FRAME_BYTES, Frame, FrameReader
+from aegis.processes.guarded.frames import (
+    MAX_FRAME_BYTES,
+    Frame,
+    FrameReader,
+    LargeFrame,
+)
 from aegis.processes.guarded.guarded_process import GuardedProcess, Launch, start_guarded
 from aegis.processes.guarded.stderr_file import StderrFile
 from aegis.processes.process_scan import ProcessScan
@@ -115,22 +120,27 @@ class LineProcess:
             await self._process.done.wait()
             await self._errors_ended.wait()
 
-    async def read(self) -> list[Frame] | None:
-        """Return the frames of the next piece of output, maybe none; None at the end.
-
-        Raises ``ProcessFailed`` for a line over the limit.
-        """
-        if self._reader.is_over_limit:
-            raise ProcessFailed(
-                f"a line of more than {MAX_FRAME_BYTES // 2**20} MiB was received, the limit of a "
-                "frame; the agent's process was ended"
-            )
+    async def read(self) -> list[Frame | LargeFrame] | None:
+        """Return the frames of the next piece of output, maybe none; None at the end."""
         with trio.CancelScope(deadline=self._read_until) as self._reading:
             data = await self._receive()
         if self._reading.cancelled_caught:
             data = self._rest()
         self.position += len(data)
         return self._reader.feed(data) if data else None
+
+    async def read_whole(self) -> list[Frame] | None:
+        """Return as ``read``. Raises ``ProcessFailed`` for a line over the limit."""
+        frames = await self.read()
+        if frames is None:
+            return None
+        whole = [each for each in frames if not isinstance(each, LargeFrame)]
+        if len(whole) < len(frames):
+            raise ProcessFailed(
+                f"a line of more than {MAX_FRAME_BYTES // 2**20} MiB was received, the limit of a "
+                "frame; the process was ended"
+            )
+        return whole
 
     def put(self, frame: Frame) -> None:
         """Queue a frame, which is written whole and in order. Dropped after the agent's end."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import trio
 
-from aegis.processes.guarded.frames import Frame, FrameReader, line_of
+from aegis.processes.guarded.frames import Frame, FrameReader, LargeFrame, line_of
 
 READ_BYTES = 65_536
 
@@ -63,8 +63,18 @@ class Link:
             data = os.read(self._taken, READ_BYTES)
             if not data:
                 os._exit(1)
-            self._frames += self._reader.feed(data)
+            self._frames += self._read(data)
         return self._frames.pop(0)
+
+    def _read(self, data: bytes) -> list[Frame]:
+        """Return the frames that ``data`` completes; end the process if one was too large."""
+        frames = self._reader.feed(data)
+        whole = [each for each in frames if not isinstance(each, LargeFrame)]
+        if len(whole) < len(frames):
+            sys.stderr.write("an answer of the daemon is too large for a workflow's process\n")
+            sys.stderr.flush()
+            os._exit(1)
+        return whole
 
     def send_blocking(self, frame: Frame) -> None:
         """Send a frame whole. Raises ``OSError``."""
@@ -85,7 +95,7 @@ class Link:
             data = await stream.receive_some(READ_BYTES)
             if not data:
                 os._exit(1)
-            self._frames += self._reader.feed(bytes(data))
+            self._frames += self._read(bytes(data))
 
     async def ask(self, frame: Frame) -> Frame:
         """Send a frame about a position, and return the daemon's next frame about it."""

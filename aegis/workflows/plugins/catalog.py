@@ -205,7 +205,7 @@ class Catalog:
 async def _answer(process: LineProcess, file: PluginFile, named: Mapping[str, Any]) -> Frame:
     process.put({"kind": "describe", "plugin": file.stem, "files": dict(named)})
     try:
-        while (frames := await process.read()) is not None:
+        while (frames := await process.read_whole()) is not None:
             for frame in frames:
                 if frame.get("kind") == "described":
                     return frame

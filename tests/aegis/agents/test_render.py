@@ -31,6 +31,7 @@ from aegis.protocol.agent_events import (
     TerminalEnded,
     TerminalOutput,
     TerminalStarted,
+    TooLarge,
     ToolProgress,
     ToolResult,
     ToolUse,
@@ -113,6 +114,10 @@ SHOWN: list[tuple[AgentEvent, str]] = [
     ),
     (RequestOpened(id="", kind="login", title="Log in"), "login asked: Log in"),
     (RequestWithdrawn(id="0", reason="interrupted"), "a request was withdrawn: interrupted"),
+    (
+        TooLarge(kind="user", size=20 * 2**20),
+        "user is too large, 20.0 MiB: only a part of it is kept",
+    ),
     (Unknown(kind="news", raw={"a": 1}), "an event of an unknown type, news"),
 ]
 

@@ -96,6 +96,10 @@ class SimulatedLine:
         self.position += len(frames)
         return frames
 
+    async def read_whole(self) -> list[Frame] | None:
+        """Return as ``read``: no simulated frame is too large."""
+        return await self.read()
+
     def put(self, frame: Frame) -> None:
         """Write a frame, unless the process has ended."""
         host = self._scan.host

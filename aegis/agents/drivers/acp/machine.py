@@ -71,6 +71,7 @@ from aegis.protocol.agent_events import (
     RequestOpened,
     RequestWithdrawn,
     Result,
+    TooLarge,
     Unknown,
 )
 
@@ -122,6 +123,21 @@ class Acp:
         else:
             outputs = self._notified(method, mapping(frame.get("params")))
         return [*outputs, *self._start_turn()]
+
+    def receive_cut(self, frame: Frame, size: int) -> list[Output]:
+        """Take what is left of a frame of ``size`` bytes, which was larger than the limit."""
+        if self._phase == "over":
+            return []
+        method, id_ = string(frame.get("method")), request_id(frame.get("id"))
+        report: Output = Emit(TooLarge(kind=method[:MAX_NAME_CHARS] or "response", size=size))
+        if method and id_ is not None and not self._requests.is_open(id_):
+            reason = (
+                f"the request has {size} bytes, more than a frame may have: send less at a time"
+            )
+            return [Write(error_response(id_, INVALID_PARAMS, reason)), report]
+        # A permission without an input of its own would show this one, and cover what is cut.
+        mapping(mapping(frame.get("params")).get("update")).pop("rawInput", None)
+        return [report, *self.receive(frame)]
 
     def _notified(self, method: str, params: dict[str, Any]) -> list[Output]:
         if method == "session/update":

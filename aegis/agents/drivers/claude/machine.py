@@ -37,6 +37,7 @@ from aegis.protocol.agent_events import (
     RequestAnswer,
     RequestWithdrawn,
     SystemInit,
+    TooLarge,
     Unknown,
     Usage,
 )
@@ -192,6 +193,17 @@ class Claude:
         if special is not None:
             return special(self, frame)
         return [*self._follow_conversation(frame), *self._happened(frame)]
+
+    def receive_cut(self, frame: Frame, size: int) -> list[Output]:
+        """Take what is left of a frame of ``size`` bytes, which was larger than the limit."""
+        if self._phase == "over":
+            return []
+        kind, key = name(frame.get("type")), name(frame.get("request_id"))
+        report: Output = Emit(TooLarge(kind=kind, size=size))
+        if kind == "control_request":
+            self._remember(key, "answered")
+            return [_respond_error(key, f"the request has {size} bytes, too many to show"), report]
+        return [report, *self.receive(frame)]
 
     def _happened(self, frame: Frame) -> list[Output]:
         outputs: list[Output] = []

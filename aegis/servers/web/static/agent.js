@@ -101,6 +101,7 @@ export class AgentView {
       case 'terminal_output': case 'terminal_ended': this.output(event); break;
       case 'plan': this.plan(event); break;
       case 'retrying': this.add(el('li.quiet.small', {}, `retrying, ${event.attempt} of ${event.attempts}`)); break;
+      case 'too_large': this.add(el('li', {}, el('span.chip.warn', {}, `${line(event.kind) || 'an item'} is too large, ${(event.size / 2 ** 20).toFixed(1)} MiB: only a part of it is kept`))); break;
       case 'rate_limit': if (event.status !== 'allowed') this.add(el('li', {}, el('span.chip.warn', {}, `usage limit: ${event.status}`))); break;
     }
   }

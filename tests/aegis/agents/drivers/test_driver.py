@@ -194,7 +194,7 @@ async def test_an_agent_that_closes_its_output_is_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-async def test_a_line_of_50_megabytes_costs_little_memory_and_ends_in_one_sentence(
+async def test_a_line_of_50_megabytes_costs_little_memory_and_the_agent_goes_on(
     tmp_path: Path,
 ) -> None:
     async with driven(plan_for(tmp_path)) as it:
@@ -202,13 +202,9 @@ async def test_a_line_of_50_megabytes_costs_little_memory_and_ends_in_one_senten
         await it.log.text("before")
         reset_peak()
         before = resident_bytes("VmRSS")
-        await it.turn(f"LINE {50 * 2**20}")
-        ended = await it.log.first(DriverEnded)
+        await it.turn(f"LINE {50 * 2**20}\nSAY after", "u2")
+        await it.log.text("after")
         assert resident_bytes("VmHWM") - before < 48 * 2**20
-    assert ended.reason == (
-        "a line of more than 16 MiB was received, the limit of a frame; the agent's process was "
-        "ended"
-    )
 
 
 async def test_noise_is_skipped(tmp_path: Path) -> None:

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegis.processes.guarded.frames import FrameReader, frame_of, line_of
+from aegis.processes.guarded.frames import (
+    KEPT_TEXT_BYTES,
+    MAX_KEPT_BYTES,
+    FrameReader,
+    LargeFrame,
+    frame_of,
+    line_of,
+)
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(),
@@ -26,7 +33,7 @@ def test_every_frame_is_read_in_order_however_the_stream_is_split(
     sent: list[dict[str, Any]], data: st.DataObject
 ) -> None:
     stream = b"".join(map(line_of, sent))
-    reader, received = FrameReader(), list[dict[str, Any]]()
+    reader, received = FrameReader(), list[Any]()
     while stream:
         size = data.draw(st.integers(1, len(stream)))
         received += reader.feed(stream[:size])
@@ -91,18 +98,60 @@ def test_a_line_has_no_character_at_which_a_reader_may_split_it() -> None:
         line_of({"a": float("nan")})
 
 
-def test_a_line_over_the_limit_ends_the_stream_and_the_frames_before_it_are_returned() -> None:
-    reader = FrameReader(limit=10)
-    assert reader.feed(b'{"a": 1}\n{"b": "12345"}\n{"c": 1}\n') == [{"a": 1}]
-    assert reader.is_over_limit
+def test_a_line_over_the_limit_is_cut_and_the_frames_around_it_are_returned() -> None:
+    reader = FrameReader(limit=3_000)
+    text = "x" * 10_000
+    large = {"id": 7, "method": "m", "params": {"short": "kept", "long": text, "last": True}}
+    line = line_of(large)
+    [before, cut, after] = reader.feed(line_of({"a": 1}) + line + line_of({"b": 2}))
+    assert (before, after) == ({"a": 1}, {"b": 2})
+    assert isinstance(cut, LargeFrame)
+    assert cut.size == len(line) - 1
+    long = cut.frame["params"].pop("long")
+    assert long == "x" * KEPT_TEXT_BYTES + "… [cut: 10000 bytes]"
+    assert cut.frame == {"id": 7, "method": "m", "params": {"short": "kept", "last": True}}
 
 
-def test_an_endless_line_costs_no_more_than_the_limit() -> None:
-    reader, piece = FrameReader(limit=2**20), b"x" * 65_536
+@settings(max_examples=50)
+@given(frames, st.data())
+def test_a_large_line_is_cut_alike_however_it_is_split(
+    frame: dict[str, Any], data: st.DataObject
+) -> None:
+    odd = "".join(
+        data.draw(st.lists(st.sampled_from(['"', "\\", "\n", "\x00", "é", "\U0001f600"])))
+    )
+    frame = {**frame, "odd": odd, "long": (odd + "y") * 1_500}
+    for ascii_only in (True, False):
+        line = json.dumps(frame, ensure_ascii=ascii_only).encode("utf-8", "replace") + b"\n"
+        found = []
+        for size in (len(line), data.draw(st.integers(1, 70))):
+            reader, read = FrameReader(limit=100), list[Any]()
+            for start in range(0, len(line), size):
+                read += reader.feed(line[start : start + size])
+            found.append(read)
+        assert found[0] == found[1]
+        [cut] = found[0]
+        assert isinstance(cut, LargeFrame)
+        assert cut.frame["odd"] == odd
+        assert (odd + "y").startswith(cut.frame["long"][: len(odd) + 1])
+
+
+def test_of_a_large_line_without_long_texts_only_the_size_is_kept() -> None:
+    reader = FrameReader(limit=1_000)
+    line = b'{"numbers": [' + b"1," * MAX_KEPT_BYTES + b"1]}\n"
+    [cut, after] = reader.feed(line + b'{"a": 1}\n')
+    assert (cut, after) == (LargeFrame({}, len(line) - 1), {"a": 1})
+
+
+@pytest.mark.parametrize("piece", [b"x" * 65_536, b'"' * 65_536, b"\\n" * 32_768, b"[" * 65_536])
+def test_an_endless_line_costs_no_more_than_the_limit(piece: bytes) -> None:
+    reader = FrameReader(limit=2**20)
+    reader.feed(b'{"a": "')
     tracemalloc.start()
-    for _ in range(1000):
+    for _ in range(300):
         reader.feed(piece)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert reader.is_over_limit
-    assert peak < 2**20
+    assert peak < 3 * 2**20
+    [after] = reader.feed(b'\n{"a": 1}\n')[-1:]
+    assert after == {"a": 1}
