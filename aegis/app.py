@@ -181,10 +181,12 @@ def daemon_tree(
     sessions: MessageRights | None = None,
     servers: tuple[SupervisorSpec | ChildSpec, ...] = (),
     telegram: tuple[ChildSpec, ...] = (),
+    earlier: tuple[str, ...] = (),
 ) -> SupervisorSpec:
     """Return the supervision tree drawn above, for the root and the files of ``state``.
 
-    ``flusher`` and ``host`` are the disk and the machine. ``servers`` are the last children
+    ``flusher`` and ``host`` are the disk and the machine; ``earlier`` are the earlier paths of the
+    root (``HeldRoot``). ``servers`` are the last children
     (``server_children``), before them those of agents (``agent_children``); a simulated daemon has
     none. Without ``nodes`` there are neither workers
     nor hosts.
@@ -218,6 +220,7 @@ def daemon_tree(
                 raw_log_bytes=raw_log_bytes,
                 host=host,
                 workers=() if nodes is None else nodes.workers,
+                earlier=earlier,
             ),
             *(() if nodes is None else nodes.hosts_and_keeper()),
             ChildSpec.of(
@@ -227,6 +230,7 @@ def daemon_tree(
                 path=state.workspaces,
                 flusher=flusher,
                 host=host,
+                earlier=earlier,
             ),
             *agents,
             *servers,
@@ -242,6 +246,7 @@ def agent_children(
     programs: Programs,
     resume: bool = False,
     workflows: WorkflowSettings | None = None,
+    earlier: tuple[str, ...] = (),
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
     """Return the desks of requests, queues and groups, and the children that run sessions.
 
@@ -261,6 +266,7 @@ def agent_children(
             programs=programs,
             resume=resume,
             board=Board(),
+            earlier=earlier,
             supervisor="root/agents",
             flusher=flusher,
         ),
@@ -373,8 +379,10 @@ async def _serve(
                 programs=programs,
                 resume=settings.resume_agents,
                 workflows=workflow_settings(settings, state, configuration),
+                earlier=held.earlier,
             ),
             sessions=programs.messages,
+            earlier=held.earlier,
             servers=server_children(
                 settings.root,
                 keyring,

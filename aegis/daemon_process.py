@@ -34,12 +34,16 @@ MIN_KERNEL = (5, 4)
 
 
 class HeldRoot(NamedTuple):
-    """The root that this process is the daemon of: its state, what signs it, its locks."""
+    """The root that this process is the daemon of: its state, what signs it, its locks.
+
+    ``earlier`` are the paths, as text, that the root had before it was moved or copied here.
+    """
 
     state: State
     seals: Seals
     lock: int
     directory: int
+    earlier: tuple[str, ...] = ()
 
     @property
     def guard(self) -> Guard:
@@ -93,7 +97,7 @@ def hold_root(
             directory = _opened(held, open_directory(str(state.directory)))
             lock = _opened(held, open_safely(str(state.lock), os.O_RDWR | os.O_CREAT))
             _take_locks(lock, directory, state)
-            seals = adopt_state(state, state_id, trust=trust, programs=programs)
+            seals, earlier = adopt_state(state, state_id, trust=trust, programs=programs)
         except (UntrustedState, RegistryError) as error:
             raise StartupError(str(error)) from None
         except UnsafeFile as error:
@@ -107,7 +111,7 @@ def hold_root(
             ) from error
         _check_version(state)
         keep_out_of_repositories(state)
-        yield HeldRoot(state, seals, lock, directory)
+        yield HeldRoot(state, seals, lock, directory, earlier)
 
 
 def _opened(held: contextlib.ExitStack, fd: int) -> int:

@@ -26,8 +26,12 @@ def find_directory(asked: str | None, base: str | Path, what: str, otherwise: st
         problem = f"cannot be looked up ({error.strerror})"
     except RuntimeError:  # from expanduser, for an unknown user
         problem = "names a home directory that is not known"
+    if problem is not None and asked is None:
+        raise InvalidRequest(
+            f"{what} {text_of_path(base)!r} {problem}; make it again, or use another directory"
+        )
     if problem is not None:
-        named = shorten(text_of_path(base) if asked is None else asked)
+        named = shorten(asked or "")
         raise InvalidRequest(f"{what} {named!r} {problem}; give a directory that exists{otherwise}")
     return text_of_path(os.path.realpath(path))
 

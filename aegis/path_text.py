@@ -73,6 +73,41 @@ def path_of_text(text: str) -> str:
     return data.decode(_ENCODING, "surrogateescape")
 
 
+def stored_path(path: str, root: str) -> str:
+    """Return ``path`` as the state of ``root`` stores it: relative to the root if it is below it.
+
+    A root may move, and another project may be at its old path then. All are texts; ``root`` ""
+    leaves every path as it is.
+    """
+    real, base = path_of_text(path), path_of_text(root).rstrip("/")
+    if not root or not f"{real}/".startswith(f"{base}/"):
+        return path
+    below = real[len(base) + 1 :].strip("/")
+    return f"./{below}" if below.startswith("$'") else text_of_path(below or ".")
+
+
+def path_of_stored(stored: str, root: str) -> str:
+    """Return the absolute path, as text, that the state of ``root`` stores as ``stored``."""
+    below = path_of_text(stored)
+    if below.startswith("/") or not root:
+        return stored
+    base = path_of_text(root).rstrip("/")
+    below = below.removeprefix("./")
+    return root if below == "." else text_of_path(f"{base}/{below}")
+
+
+def path_after_moves(path: str, root: str, earlier: tuple[str, ...]) -> str:
+    """Return the present path of an absolute one that an older version stored.
+
+    What was below one of the ``earlier`` paths of the root is below ``root`` now.
+    """
+    for each in (root, *earlier):
+        stored = stored_path(path, each)
+        if not path_of_text(stored).startswith("/"):
+            return path_of_stored(stored, root)
+    return path
+
+
 def shell_word(path: str | PurePath) -> str:
     """Return ``path`` as one word of a command line, to be pasted into a shell."""
     import shlex

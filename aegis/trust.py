@@ -24,6 +24,7 @@ from aegis.journal.ledger import (
     seal_line,
 )
 from aegis.journal.note import resealed_note
+from aegis.path_text import path_of_text, text_of_path
 from aegis.state.registration import WritableRegistry, claim_state, is_empty, register_state
 from aegis.state.registry import (
     Entry,
@@ -31,6 +32,7 @@ from aegis.state.registry import (
     RegistryError,
     find_entry,
     is_same,
+    read_state_id,
     seals_of,
 )
 from aegis.state.root import CONFIG_NAME, State, UntrustedState, check_directories
@@ -48,6 +50,7 @@ from aegis.state.state_files import (
     every_entry,
     open_safely,
     read_safely,
+    write_safely,
 )
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -63,7 +66,13 @@ LINE_FIFO = "/.zdotdir/ask"
 VERSION = 1
 """The version of all documents; other versions are refused when they are read."""
 
-_DOCUMENTS = {"keys.json": "operator", "workspace.json": "terminals", "nodes.json": "nodes"}
+_DOCUMENTS = {
+    "keys.json": "operator",
+    "nodes.json": "nodes",
+    "pages.json": "pages",
+    "place.json": "root",
+    "workspace.json": "terminals",
+}
 """The JSON documents, and the member that each must have beside a version.
 
 A file without both members is ignored.
@@ -89,6 +98,12 @@ _OF_CANVASES = dict.fromkeys(
 _PREVIOUS = ".jsonl.1"
 """The end of the name of a ledger that was rotated; it has the codes of its earlier name."""
 
+_OF_ITS_OWN = ("keys.json", "pages.json", "node.key", "node.id", "port")
+"""Files that a copy makes anew: with the keys it would be taken for the original."""
+
+MAX_PLACES = 32
+"""The earlier paths of a root that are kept."""
+
 _NEXT = ".next"
 """The suffix of a note that is not synced yet, and of the next file of a ledger."""
 
@@ -101,6 +116,26 @@ class NamedPrograms(NamedTuple):
 
 
 NO_PROGRAMS = NamedPrograms()
+
+
+class Place(NamedTuple):
+    """The place of a state: the path of its root, as text, and the inode of its directory.
+
+    ``earlier`` are the paths that the root had before, the newest first: an older version stored
+    absolute directories.
+    """
+
+    root: str
+    inode: int
+    earlier: tuple[str, ...] = ()
+
+
+UNKNOWN = "/"
+"""The earlier root of a state that is taken over from an unknown place.
+
+Every absolute directory that it stores is then below an earlier root, so that only directories
+below the present root are used.
+"""
 
 
 def examine(state: State, *, trust: bool, programs: NamedPrograms) -> str | None:
@@ -131,20 +166,21 @@ def examine(state: State, *, trust: bool, programs: NamedPrograms) -> str | None
 
 def adopt_state(
     state: State, state_id: str | None, *, trust: bool, programs: NamedPrograms
-) -> Seals:
+) -> tuple[Seals, tuple[str, ...]]:
     """Register the state for this user if it is not registered yet; check each of its files.
 
-    The caller holds the root. Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
+    Returns its seals, and the earlier paths of its root. The caller holds the root. Raises
+    ``UntrustedState``, ``RegistryError``, ``OSError``.
     """
     registry = WritableRegistry.of_user()
     digest = programs.digest if programs.sentences else None
     if trust and (state_id is None or registry.key() is None):
+        _keep_place(state, registry)
         seals = register_state(state, registry, digest)
     elif state_id is None:
         seals = claim_state(state)
     else:
         seals = seals_of(registry, state_id, str(state.directory))
-        _remember(registry, state, state_id, digest if trust else None)
     if trust:
         take_over(state, seals)
     forged = forged_files(state, seals)
@@ -152,7 +188,60 @@ def adopt_state(
         raise UntrustedState(
             str(state.directory), f"a daemon of yours did not write {shown(forged)} as it is now"
         )
-    return seals
+    # The earlier path is in the state before the registry forgets it.
+    place = _settle_place(state, seals, registry.entry(seals.state_id))
+    if state_id is not None:
+        _remember(registry, state, seals.state_id, digest if trust else None)
+    return seals, place.earlier
+
+
+def _keep_place(state: State, registry: WritableRegistry) -> None:
+    """Write down where a state was that is taken over, before it gets an id of this place.
+
+    May be repeated after a kill: an earlier note stays.
+    """
+    directory = str(state.directory)
+    if is_empty(directory) or _read_place(state) is not None:
+        return
+    known = read_state_id(directory)
+    entry = None if known is None else registry.entry(known)
+    if entry is None:
+        place = Place(UNKNOWN, state.directory.stat().st_ino)
+    else:
+        place = Place(text_of_path(entry.root), entry.inode)
+    _write_place(state, place)
+
+
+def _settle_place(state: State, seals: Seals, entry: Entry | None) -> Place:
+    """Return the place of a state that is in use here from now on, and store it if it changed."""
+    root, inode = text_of_path(state.root), state.directory.stat().st_ino
+    known = _read_place(state, seals)
+    before = known or Place(root if entry is None else text_of_path(entry.root), inode)
+    if before.root == root or is_same(path_of_text(before.root), str(state.directory)):
+        place = before._replace(inode=inode)
+    else:
+        paths = dict.fromkeys((before.root, *before.earlier))
+        place = Place(root, inode, tuple(each for each in paths if each != root)[:MAX_PLACES])
+    if place != known:
+        _write_place(state, place, seals)
+    return place
+
+
+def _read_place(state: State, seals: Seals | None = None) -> Place | None:
+    """Return the stored place; None without a valid one. ``seals``: it must be signed."""
+    document = _parsed(read_safely(str(state.place), MAX_DOCUMENT_BYTES) or b"")
+    seal = None if seals is None else seals.of(str(state.place))
+    match document:
+        case {"version": 1, "root": str(root), "inode": int(inode), "earlier": list(earlier)}:
+            if document_fits(document, seal):
+                return Place(root, inode, tuple(map(str, earlier)))
+    return None
+
+
+def _write_place(state: State, place: Place, seals: Seals | None = None) -> None:
+    seal = None if seals is None else seals.of(str(state.place))
+    document = sealed_document({"version": VERSION, **place._asdict()}, seal)
+    write_safely(str(state.place), json.dumps(document, indent=1).encode() + b"\n", durable=True)
 
 
 def _remember(registry: WritableRegistry, state: State, state_id: str, digest: str | None) -> None:
@@ -222,11 +311,19 @@ def forged_files(state: State, seals: Seals) -> list[str]:
 def take_over(state: State, seals: Seals) -> None:
     """Sign every file with these seals; remove the endpoint, which leads to another daemon.
 
-    If it is killed it can be repeated: each file is replaced atomically. Raises ``OSError``.
+    Of a copy remove too what only the original may have: its keys, its port, and the notes that
+    name the processes of its shells. If it is killed it can be repeated: each file is replaced
+    atomically. Raises ``OSError``.
     """
     disk = OsDisk()
     if os.path.lexists(state.endpoint):
         disk.unlink(state.endpoint)
+    place = _read_place(state)
+    if place is not None and place.inode != state.directory.stat().st_ino:
+        notes = [f"{path}/shell.json" for path in _entries(str(state.terminals))]
+        for path in (*(f"{state.directory}/{name}" for name in _OF_ITS_OWN), *notes):
+            if os.path.lexists(path):
+                disk.unlink(Path(path))
     for path, kind in _signed_files(state):
         seal = _seal(seals, path)
         if kind == "lines":

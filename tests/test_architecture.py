@@ -117,7 +117,7 @@ LAW: list[Rule] = [
     ("aegis.publishing", ("actors", "aegis.protocol")),
     # The directory of a root's state, and whose it is.
     ("aegis.state*", ("aegis.path_text", "aegis.state")),
-    ("aegis.trust", ("aegis.errors", "aegis.journal", "aegis.state")),
+    ("aegis.trust", ("aegis.errors", "aegis.journal", "aegis.path_text", "aegis.state")),
     ("aegis.daemon_process", ("aegis.errors", "aegis.journal.disk", "aegis.state", "aegis.trust")),
     (
         "aegis.node_key",

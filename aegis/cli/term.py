@@ -114,7 +114,8 @@ def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:
         ]
         for info in infos
     ]
-    return table(head, rows)
+    notices = [f"{each['name']}: {each['notice']}" for each in infos if each.get("notice")]
+    return "\n".join([table(head, rows), *notices])
 
 
 @verb(

@@ -110,6 +110,7 @@ def node_tree(
                 "terminal-directory",
                 TerminalDirectory,
                 root=settings.root,
+                earlier=held.earlier,
                 directory=state.terminals,
                 workspace=state.workspace,
                 restore=True,

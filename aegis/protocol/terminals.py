@@ -118,7 +118,8 @@ class TerminalInfo:
     ``typing`` is null when no line at the prompt is unfinished. ``stderr`` says whether standard
     error of commands is recorded separately. ``node`` is the name of the node it runs on;
     ``unreachable``: the connection to the node is lost, and the fields are the last known ones.
-    ``running`` is the command that runs.
+    ``running`` is the command that runs. ``notice`` says what a caller should know before the next
+    command: for example that the last directory is gone, and the shell started in another one.
     """
 
     name: str
@@ -138,6 +139,7 @@ class TerminalInfo:
     stderr: StandardError = "merged"
     typing: Typing | None = None
     running: CommandHeader | None = None
+    notice: str | None = None
 
 
 @attrs.frozen(kw_only=True)

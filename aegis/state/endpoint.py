@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from collections import namedtuple
 
-from aegis.state.registry import RegistryError
+from aegis.path_text import path_of_text, text_of_path
+from aegis.state.registry import RegistryError, is_same, state_of
 from aegis.state.root import (
     ENDPOINT,
     State,
@@ -62,7 +63,8 @@ def write_endpoint(state: State, endpoint: Endpoint, seals: Seals | None = None)
         from aegis.state.registration import claim_state  # clients never write
 
         seals = claim_state(state)
-    document = {"version": endpoint.version, **endpoint._asdict()}
+    root = text_of_path(state.root)
+    document = {"version": endpoint.version, "root": root, **endpoint._asdict()}
     seal = seals.of(str(state.endpoint))
     text = json.dumps(sealed_document(document, seal), indent=1)
     write_whole(state.endpoint, text + "\n")
@@ -80,6 +82,9 @@ def read_endpoint(state: State) -> Endpoint | None:
 
 def endpoint_of(root: str) -> Endpoint | None:
     """Read the endpoint file of ``root``; None if there is none.
+
+    None too for one that a killed daemon left before the root was moved: its socket and port may be
+    those of another project's daemon by now.
 
     Raises ``BadEndpoint`` if it cannot be read, does not contain an endpoint, is of a newer
     version, or was not written by a daemon of this user in this root: its author would get
@@ -102,7 +107,7 @@ def endpoint_of(root: str) -> Endpoint | None:
     return _parsed(root, path, text)
 
 
-def _parsed(root: str, path: str, text: str) -> Endpoint:
+def _parsed(root: str, path: str, text: str) -> Endpoint | None:
     try:
         document: Any = json.loads(text)
         endpoint = Endpoint(**{name: document[name] for name in Endpoint._fields})
@@ -118,6 +123,9 @@ def _parsed(root: str, path: str, text: str) -> Endpoint:
     if any(type(text) is not str for text in texts):
         raise _no_endpoint(path)
     _check_author(root, path, document)
+    written_at = document.get("root")
+    if isinstance(written_at, str) and path_of_text(written_at) != root:
+        return endpoint if is_same(path_of_text(written_at), state_of(root)) else None
     return endpoint
 
 

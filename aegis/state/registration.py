@@ -22,6 +22,9 @@ from aegis.state.state_files import (
 
 ENTRY_VERSION = 1
 
+MAX_MOVED = 16
+"""The entries that are kept of states that were once at a path where another one is now."""
+
 HARMLESS = frozenset({"lock", ".gitignore"})
 """Files in a state that counts as empty, beside those that end in ``.new``.
 
@@ -58,16 +61,24 @@ class WritableRegistry(Registry):
         with self.locked(), self._explained():
             write_safely(f"{self.states}/{state_id}.json", content, durable=True)
 
-    def forget_others(self, state_id: str, root: str) -> None:
-        """Remove the entries of earlier states of ``root``. Raises nothing."""
+    def forget_others(self, state_id: str, root: str, inode: int) -> None:
+        """Remove the entries of earlier states of ``root`` that are gone. Raises nothing."""
+        # A state in another directory may have been moved away with its root, before a new project
+        # was started here: the newest of these entries are kept.
+        others: list[tuple[float, str]] = []
         with contextlib.suppress(OSError, RegistryError), self.locked():
             for name in os.listdir(self.states):  # noqa: PTH208
-                other = name.removesuffix(".json")
+                other, path = name.removesuffix(".json"), f"{self.states}/{name}"
                 if other == state_id or not ID.match(other):
                     continue
                 known = self.entry(other)
                 if known is not None and known.root == root:
-                    os.unlink(f"{self.states}/{name}")  # noqa: PTH108
+                    is_gone = known.inode == inode
+                    others.append((0.0 if is_gone else os.stat(path).st_mtime, path))  # noqa: PTH116
+            kept = sorted(others)[-MAX_MOVED:]
+            for changed_at, path in others:
+                if not changed_at or (changed_at, path) not in kept:
+                    os.unlink(path)  # noqa: PTH108
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -127,7 +138,7 @@ def register_state(
     inode = os.stat(directory).st_ino  # noqa: PTH116
     registry.enter(state_id, Entry(str(state.root), inode, configuration))
     write_safely(f"{directory}/{ID_FILE}", f"{state_id}\n".encode(), durable=True)
-    registry.forget_others(state_id, str(state.root))
+    registry.forget_others(state_id, str(state.root), inode)
     return Seals(key, state_id, directory)
 
 

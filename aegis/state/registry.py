@@ -152,8 +152,11 @@ def find_entry(registry: Registry, root: str, directory: str) -> tuple[str, Entr
         )
     if entry.root == root or is_same(entry.root, directory):
         return state_id, entry
-    if os.stat(directory).st_ino == entry.inode and not _has_state(entry.root):  # noqa: PTH116
-        return state_id, entry  # the root was moved; a link to it or a copy of it is refused
+    is_at_home = _id_at(entry.root) == state_id
+    if os.stat(directory).st_ino == entry.inode and not is_at_home:  # noqa: PTH116
+        # The root was moved; another project may have been started at its old path since. A link
+        # to it or a copy of it is refused.
+        return state_id, entry
     raise ForeignState(f"it is a copy of the state of {text_of_path(entry.root)}")
 
 
@@ -181,11 +184,12 @@ def state_of(root: str) -> str:
     return os.path.join(root, ".aegis", "state")  # noqa: PTH118
 
 
-def _has_state(root: str) -> bool:
+def _id_at(root: str) -> str | None:
+    """Return the id of the state of ``root``; None if there is none that this user can read."""
     try:
-        return os.path.lexists(f"{state_of(root)}/{ID_FILE}")
-    except ValueError:
-        return False
+        return read_state_id(state_of(root))
+    except (OSError, ValueError):
+        return None
 
 
 def _entry_in(text: bytes) -> Entry | None:

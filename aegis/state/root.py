@@ -66,6 +66,11 @@ class State(namedtuple("State", ("root",))):
         return self.directory / "keys.json"
 
     @property
+    def place(self) -> Path:
+        """Where this state is, and where it was before: see ``aegis.trust``."""
+        return self.directory / "place.json"
+
+    @property
     def lock(self) -> Path:
         """The file that the running daemon of this root keeps locked."""
         return self.directory / "lock"

@@ -21,10 +21,13 @@ from aegis.terminals.settings import (
 MAX_META_BYTES = 4 * 1024 * 1024
 
 
-def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSettings | None:
+def load_settings(
+    disk: Disk, files: TerminalFiles, root: Path, earlier: tuple[str, ...] = ()
+) -> TerminalSettings | None:
     """Return the settings of the terminal; None if the file is missing or damaged.
 
-    A damaged file is quarantined. Raises ``Unavailable`` for a newer version, and ``OSError``.
+    ``earlier`` are the earlier paths of the root (``settings_from_meta``). A damaged file is
+    quarantined. Raises ``Unavailable`` for a newer version, and ``OSError``.
     """
     data = read_file(disk, files.meta, max_bytes=MAX_META_BYTES)
     if data is None:
@@ -40,7 +43,7 @@ def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSetti
             f"{shown(files.meta)} is of version {version}, made by a newer aegis-actors: upgrade "
             "this one"
         )
-    settings = settings_from_meta(fields, text_of_path(root))
+    settings = settings_from_meta(fields, text_of_path(root), earlier)
     if settings is None:
         quarantine(disk, files.meta, data, "it does not hold the settings of a terminal")
     return settings

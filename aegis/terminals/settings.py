@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from aegis.path_text import text_of_path
+from aegis.path_text import path_after_moves, path_of_stored, stored_path, text_of_path
 from aegis.protocol.terminals import StandardError
 
 META_VERSION = 1
@@ -23,6 +23,7 @@ class TerminalSettings:
     directory. ``shell``, ``cwd`` and ``root`` are paths as valid UTF-8 text (``aegis.path_text``).
     ``stderr``: whether the standard error of a submitted command is captured separately.
     ``opener`` is the tag of the caller who spawned it, as a record has the tag of a writer.
+    ``notice`` is a sentence about this start, not stored: which directory was gone.
     """
 
     name: str
@@ -36,12 +37,14 @@ class TerminalSettings:
     root: str
     stderr: StandardError = "merged"
     opener: str = "human"
+    notice: str | None = None
 
     def meta(self) -> dict[str, object]:
-        """Return the content of ``meta.json``."""
+        """Return the content of ``meta.json``, with ``cwd`` as ``place``, relative to the root."""
         fields = attrs.asdict(self)
         fields["env"] = dict(self.env)
-        del fields["root"]
+        fields["place"] = stored_path(fields.pop("cwd"), fields.pop("root"))
+        del fields["notice"]
         return {"version": META_VERSION, **fields}
 
     def cookie(self, shell: str) -> str:
@@ -52,24 +55,46 @@ class TerminalSettings:
         return f"{self.root}/{self.name}/{self.life}.{shell}"
 
 
-def settings_from_meta(fields: Mapping[str, Any], root: str) -> TerminalSettings | None:
-    """Return the settings from the content of ``meta.json``; None if it is invalid."""
+def stored_directory(
+    fields: Mapping[str, Any], root: str, earlier: tuple[str, ...] = ()
+) -> str | None:
+    """Return the directory that a terminal's file names; None if it names none.
+
+    It is ``place``, relative to the root if it is below it; of an older version the absolute
+    ``cwd``, below ``root`` or one of the ``earlier`` paths of the root.
+    """
+    match fields:
+        case {"place": str(place)}:
+            return path_of_stored(place, root)
+        case {"cwd": str(cwd)}:  # some versions kept lone surrogates
+            return path_after_moves(text_of_path(cwd), root, earlier)
+        case _:
+            return None
+
+
+def settings_from_meta(
+    fields: Mapping[str, Any], root: str, earlier: tuple[str, ...] = ()
+) -> TerminalSettings | None:
+    """Return the settings from the content of ``meta.json``; None if it is invalid.
+
+    ``earlier`` are the earlier paths of the root.
+    """
+    cwd = stored_directory(fields, root, earlier)
     match fields:
         case {
             "name": str(name),
             "life": str(life),
             "shell": str(shell),
-            "cwd": str(cwd),
             "env": dict(env),
             "cols": int(cols),
             "rows": int(rows),
             "started_at": str(started_at),
-        } if life and all(type(each) is str for each in [*env, *env.values()]):
+        } if cwd and life and all(type(each) is str for each in [*env, *env.values()]):
             return TerminalSettings(
                 name=name,
                 life=life,
                 shell=text_of_path(shell),  # an older version kept lone surrogates
-                cwd=text_of_path(cwd),
+                cwd=cwd,
                 env=env,
                 cols=cols,
                 rows=rows,

@@ -56,13 +56,22 @@ WorkspaceMessage = (
 
 
 class WorkspaceDirectory(Actor[WorkspaceMessage]):
-    """The workspaces of ``root``, kept in the file ``path``.
+    """The workspaces of ``root``, kept in the file ``path``; ``earlier`` are paths the root had.
 
     ``host`` is where what their commands leave behind is looked for.
     """
 
-    def __init__(self, *, root: Path, path: Path, flusher: Flusher, host: ProcessHost) -> None:
+    def __init__(
+        self,
+        *,
+        root: Path,
+        path: Path,
+        flusher: Flusher,
+        host: ProcessHost,
+        earlier: tuple[str, ...] = (),
+    ) -> None:
         self._root = text_of_path(root)
+        self._earlier = earlier
         self._path = path
         self._flusher = flusher
         self._scan = ProcessScan(host)
@@ -76,7 +85,7 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
         If the disk does not confirm them, each request tries that again.
         """
         self.context.register("service", "workspaces")
-        self._store = WorkspaceStore(self._path, self._flusher)
+        self._store = WorkspaceStore(self._path, self._flusher, self._root, self._earlier)
         with contextlib.suppress(StorageError):
             await self._store.confirm()
 

@@ -2,7 +2,10 @@
 
 What ``workspaces.json`` holds, as the fields of a note:
 
-    {"next": 3, "workspaces": [{"name": "demo", "directory": "/srv/demo", "shells": ["demo.1"]}]}
+    {"next": 3, "workspaces": [{"name": "demo", "place": "demo", "shells": ["demo.1"]}]}
+
+``place`` is its directory, relative to the root if it is below it; an older version wrote the
+absolute ``directory`` instead.
 
 ``next`` numbers shells that were given no name: over all workspaces, and never twice, so that a
 new shell is never taken for one that was closed.
@@ -16,7 +19,7 @@ import attrs
 
 from aegis.errors import AlreadyExists, NotFound, Unavailable
 from aegis.names import nearest
-from aegis.path_text import text_of_path
+from aegis.path_text import path_after_moves, path_of_stored, stored_path, text_of_path
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.workspaces import shell_id
 
@@ -102,34 +105,50 @@ class Workspaces:
     def _with(self, workspace: Workspace) -> Workspaces:
         return attrs.evolve(self, by_key={**self.by_key, name_key(workspace.name): workspace})
 
-    def stored(self) -> dict[str, object]:
+    def stored(self, root: str = "") -> dict[str, object]:
         """The fields of the note."""
         return {
             "next": self.next,
             "workspaces": [
-                {"name": each.name, "directory": each.directory, "shells": list(each.shells)}
+                {
+                    "name": each.name,
+                    "place": stored_path(each.directory, root),
+                    "shells": list(each.shells),
+                }
                 for each in self.by_key.values()
             ],
         }
 
 
-def restored(fields: Mapping[str, object] | None) -> tuple[Workspaces, int]:
-    """Return the workspaces in a note, and the number of its invalid entries."""
+def restored(
+    fields: Mapping[str, object] | None, root: str = "", earlier: tuple[str, ...] = ()
+) -> tuple[Workspaces, int]:
+    """Return the workspaces in a note of ``root``, and the number of its invalid entries.
+
+    ``earlier`` are the earlier paths of the root.
+    """
     if fields is None:
         return Workspaces(), 0
     number, entries = fields.get("next"), fields.get("workspaces")
     if type(number) is not int or number < 1 or not isinstance(entries, list):
         return Workspaces(), 1
-    found = [_workspace(entry) for entry in entries]
+    found = [_workspace(entry, root, earlier) for entry in entries]
     good = {name_key(each.name): each for each in found if each is not None}
     return Workspaces(next=number, by_key=good), len(entries) - len(good)
 
 
-def _workspace(entry: object) -> Workspace | None:
+def _workspace(entry: object, root: str, earlier: tuple[str, ...]) -> Workspace | None:
     match entry:
-        case {"name": str(name), "directory": str(directory), "shells": list(shells)} if is_name(
-            name
-        ) and all(isinstance(each, str) and is_name(each) for each in shells):
-            return Workspace(name=name, directory=text_of_path(directory), shells=tuple(shells))
+        case {"place": str(place)}:
+            directory = path_of_stored(place, root)
+        case {"directory": str(older)}:
+            directory = path_after_moves(text_of_path(older), root, earlier)
+        case _:
+            return None
+    match entry:
+        case {"name": str(name), "shells": list(shells)} if is_name(name) and all(
+            isinstance(each, str) and is_name(each) for each in shells
+        ):
+            return Workspace(name=name, directory=directory, shells=tuple(shells))
         case _:
             return None

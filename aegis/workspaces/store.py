@@ -21,13 +21,18 @@ T = TypeVar("T")
 class WorkspaceStore:
     """The file at ``path``. ``now`` is what it holds; for one Trio loop.
 
+    ``root`` is text, ``earlier`` are its earlier paths.
+
     Raises ``StorageError`` when it is opened and when a change cannot be written: then nothing has
     changed. Nothing of it may be shown before ``confirm`` has returned.
     """
 
-    def __init__(self, path: Path, flusher: Flusher) -> None:
+    def __init__(
+        self, path: Path, flusher: Flusher, root: str = "", earlier: tuple[str, ...] = ()
+    ) -> None:
         self._note = Note.open(path, flusher)
-        self.now, damaged = restored(self._note.load())
+        self._root = root
+        self.now, damaged = restored(self._note.load(), root, earlier)
         self._writing = trio.Lock()
         if self._note.damaged or damaged:
             log.error("workspaces damaged", path=str(path), kept=len(self.now.by_key))
@@ -43,7 +48,7 @@ class WorkspaceStore:
         """Carry out one change and give what it gives; what it raises changes nothing."""
         async with self._writing:
             new, result = change(self.now)
-            await self._note.write_synced(new.stored())
+            await self._note.write_synced(new.stored(self._root))
             self.now = new
             return result
 

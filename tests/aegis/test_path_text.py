@@ -12,7 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.path_text import MAX_PATH_CHARS, path_of_text, shell_word, text_of_path
+from aegis.path_text import (
+    MAX_PATH_CHARS,
+    path_after_moves,
+    path_of_stored,
+    path_of_text,
+    shell_word,
+    stored_path,
+    text_of_path,
+)
 
 PATHS = st.binary(max_size=60).map(lambda data: b"/" + data.replace(b"\0", b""))
 
@@ -80,6 +88,34 @@ def test_shells_read_the_notation_as_it_is_meant(shell: str) -> None:
 
 def test_half_of_a_pair_which_no_system_gives_is_text_too() -> None:
     assert text_of_path("/\ud800") == r"$'/\xed\xa0\x80'"
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "stored"),
+    [
+        ("/r", "/r", "."),
+        ("/r/a/b", "/r", "a/b"),
+        ("/ra", "/r", "/ra"),
+        ("/", "/r", "/"),
+        ("/a", "/", "a"),
+        (r"$'/r/\xff'", "/r", r"$'\xff'"),
+        (r"$'/r\xff/a'", r"$'/r\xff'", "a"),
+        (r"/r/$'x'", "/r", r"./$'x'"),
+    ],
+)
+def test_a_path_is_stored_relative_to_the_root_that_it_is_below(
+    path: str, root: str, stored: str
+) -> None:
+    assert stored_path(path, root) == stored
+    assert path_of_stored(stored, root) == path
+
+
+def test_an_absolute_path_of_an_older_version_moves_with_its_root() -> None:
+    assert path_of_stored("a/b", "/two") == "/two/a/b"
+    assert path_after_moves("/two/a", "/two", ("/one",)) == "/two/a"
+    assert path_after_moves("/one/a", "/two", ("/before", "/one")) == "/two/a"
+    assert path_after_moves("/oneself", "/two", ("/one",)) == "/oneself"
+    assert path_after_moves("/anywhere", "/two", ("/",)) == "/two/anywhere"
 
 
 def test_a_word_for_a_shell_is_quoted_once() -> None:

@@ -74,7 +74,8 @@ log = structlog.get_logger("aegis.agents")
 class AgentDirectory(Actor[DirectoryMessage]):
     """Spawns sessions below ``supervisor`` (a path); their files are below ``directory``.
 
-    ``root`` is the directory in which a session works that was given no workspace, as text.
+    ``root`` is the directory in which a session works that was given no workspace, as text;
+    ``earlier`` are its earlier paths.
     ``programs`` are the programs by profile; ``board`` has the states of the sessions. ``resume``:
     start the agents of open sessions when the daemon starts.
     """
@@ -90,8 +91,10 @@ class AgentDirectory(Actor[DirectoryMessage]):
         supervisor: str,
         flusher: Flusher,
         resume: bool = False,
+        earlier: tuple[str, ...] = (),
     ) -> None:
         self._resume = resume
+        self._earlier = earlier
         self._root = root
         self._directory = directory
         self._inboxes = inboxes
@@ -112,7 +115,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self.context.register("service", "agents")
         self.context.register("service", "sessions")
         start_soon, names = self.context.start_soon, self._programs.names
-        self._ledger = RosterLedger(self._directory, self._flusher, start_soon, names)
+        self._ledger = RosterLedger(
+            self._directory, self._flusher, start_soon, names, self._root, self._earlier
+        )
         self._spawning = Spawning(
             programs=self._programs,
             ledger=self._ledger,

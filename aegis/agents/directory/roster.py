@@ -2,8 +2,10 @@
 
 The lines of its ledger, each with its ``kind``:
 
-    opened   id, handle, profile, provider, cwd, spawned_by, parent, at, workspace, head; of a fork
-             fork_of, forked_from and the fields of set; of a terminal agent cmd
+    opened   id, handle, profile, provider, place, spawned_by, parent, at, workspace, head; of a
+             fork fork_of, forked_from and the fields of set; of a terminal agent cmd. place is its
+             directory, relative to the root if it is below it; an older version wrote the absolute
+             cwd instead
     renamed  id, handle
     set      id, model, permission, budget_usd
     closed   id
@@ -32,6 +34,7 @@ from aegis.agents.directory.taken_handles import TakenHandles
 from aegis.agents.drivers.harness import Permission
 from aegis.errors import NotFound
 from aegis.names import nearest
+from aegis.path_text import path_after_moves, path_of_stored, stored_path
 from aegis.protocol.naming import name_key
 
 SET = ("model", "permission", "budget_usd")
@@ -82,8 +85,10 @@ class Member:
 
 @attrs.define
 class Roster:
-    """The fold of the ledger."""
+    """The fold of the ledger of ``root``, whose ``earlier`` paths are known; texts."""
 
+    root: str = ""
+    earlier: tuple[str, ...] = ()
     by_id: dict[str, Member] = attrs.field(factory=dict)
     names: SessionNames = attrs.field(factory=SessionNames)
     taken: TakenHandles = attrs.field(factory=TakenHandles)
@@ -98,7 +103,8 @@ class Roster:
         match line:
             case {"kind": "opened", **fields}:
                 try:
-                    member = structure(Member, {**fields, "aliases": [], "is_closed": False})
+                    given = {**self._directory(fields), "aliases": [], "is_closed": False}
+                    member = structure(Member, given)
                 except CodecError:
                     self.skipped += 1
                 else:
@@ -121,6 +127,14 @@ class Roster:
                     self.by_id[id_] = attrs.evolve(member, is_closed=False, reopened=count)
                     self._closed.pop(id_, None)
                     self._open[id_] = None
+
+    def _directory(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        match fields:
+            case {"place": str(place), **others}:
+                return {**others, "cwd": path_of_stored(place, self.root)}
+            case {"cwd": str(cwd), **others}:
+                return {**others, "cwd": path_after_moves(cwd, self.root, self.earlier)}
+        return dict(fields)
 
     def take_over(self, read: Roster) -> None:
         """Take over all of another roster; this one and its names are known to others."""
@@ -247,13 +261,16 @@ def reopened_line(member: Member) -> dict[str, Any]:
     return {"kind": "reopened", "id": member.id}
 
 
-def opened_line(member: Member) -> dict[str, Any]:
-    """Return the line of a new session; a fork has the changes that a person made to its origin."""
+def opened_line(member: Member, root: str = "") -> dict[str, Any]:
+    """Return the line of a new session of ``root``.
+
+    A fork has the changes that a person made to its origin.
+    """
     fields = unstructure(member)
     unset = [name for name in (*SET, "cmd") if fields[name] is None]
     for name in ("aliases", "is_closed", "is_purged", "reopened", *unset):
         del fields[name]
-    return {"kind": "opened", **fields}
+    return {"kind": "opened", **fields, "place": stored_path(fields.pop("cwd"), root)}
 
 
 def set_line(member: Member) -> dict[str, Any]:

@@ -40,7 +40,10 @@ NAME = "sessions.jsonl"
 
 
 class RosterLedger:
-    """The ledger of ``roster`` in ``directory``, which keeps ``names``. The owner closes it."""
+    """The ledger of ``roster`` in ``directory``, which keeps ``names``. The owner closes it.
+
+    ``root`` and its ``earlier`` paths are those of the roster.
+    """
 
     def __init__(
         self,
@@ -48,13 +51,15 @@ class RosterLedger:
         flusher: Flusher,
         start_soon: Callable[..., object],
         names: SessionNames | None = None,
+        root: str = "",
+        earlier: tuple[str, ...] = (),
     ) -> None:
         self._directory = directory
         self.flusher = flusher
         self._start_soon = start_soon
         self._writing = trio.Lock()
         self._appender: Appender | None = None
-        self.roster = Roster(names=names or SessionNames())
+        self.roster = Roster(root, earlier, names=names or SessionNames())
 
     async def load(self) -> bool:
         """Read the roster; return whether there is one. Raises ``StorageError``."""
@@ -103,6 +108,9 @@ class RosterLedger:
         if self._appender is not None:
             self._appender.close()
 
+    def _empty(self) -> Roster:
+        return Roster(self.roster.root, self.roster.earlier)
+
     def _exists(self) -> bool:
         return NAME in stored_names(self.flusher.disk, self._directory)
 
@@ -111,7 +119,7 @@ class RosterLedger:
         appender = await Appender.open(path, self.flusher)
         try:
             found = await self.flusher.look(
-                partial(load, self.flusher.disk, path, appender.synced, Roster())
+                partial(load, self.flusher.disk, path, appender.synced, self._empty())
             )
         except BaseException:
             appender.close()

@@ -249,7 +249,7 @@ class Spawning:
                 raise AlreadyExists(f"aegis_group_spawn: session {member.id} exists; try again")
             check()
             member = attrs.evolve(member, handle=self._handle(member.handle), head=head)
-            await self.ledger.write(opened_line(member))
+            await self.ledger.write(opened_line(member, self.root))
             if spawner is not None:
                 root = root_of(self.ledger.roster, spawner)
                 self.programs.counters.note_spawn(root, time.time())

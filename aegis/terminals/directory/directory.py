@@ -88,7 +88,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     first incarnation starts them again. The shells run on ``host``. A file of raw output grows to
     ``raw_log_bytes``. ``node`` names this process; ``workers`` name the worker processes for the
     terminals (none: the terminals run in this process). ``nodes`` is the file with the terminals of
-    other hosts; without it they are not stored.
+    other hosts; without it they are not stored. ``earlier`` are the earlier paths of ``root``.
     """
 
     def __init__(
@@ -107,8 +107,10 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         node: str = LOCAL_NODE,
         workers: tuple[str, ...] = (),
         nodes: Path | None = None,
+        earlier: tuple[str, ...] = (),
     ) -> None:
         self._root = root
+        self._earlier = earlier
         self._directory = directory
         self._workspace_path = workspace
         self._restore = restore
@@ -155,6 +157,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         )
         return LifeCycle(
             root=self._root,
+            earlier=self._earlier,
             directory=self._directory,
             subtrees=PlacedSubtrees(local=subtrees, workers=self._workers),
             workspace=self._workspace,

@@ -73,6 +73,7 @@ class FailedTerminal:
             subscribers=self.subscribers,
             restarts=0,
             node=self.node,
+            notice=self.why if state == "failed" else None,
         )
 
 

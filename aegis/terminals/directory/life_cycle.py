@@ -64,11 +64,12 @@ RESTORED_AT_ONCE = 16
 class LifeCycle:
     """The open terminals, by the keys of names: ``open`` have actors, ``failed`` have none.
 
-    Their files are below ``directory``. ``start_soon`` starts a helper task of the owner;
-    ``monitor`` makes the owner monitor an actor.
+    ``earlier`` are the earlier paths of ``root``. Their files are below ``directory``.
+    ``start_soon`` starts a helper task of the owner; ``monitor`` makes the owner monitor an actor.
     """
 
     root: Path
+    earlier: tuple[str, ...]
     directory: Path
     subtrees: PlacedSubtrees
     workspace: Workspace
@@ -143,7 +144,9 @@ class LifeCycle:
     async def find_open(self) -> None:
         """Find the terminals that are still running after a crash of the directory."""
         for name in await self.subtrees.find():
-            read = partial(load_settings, self.flusher.disk, self.files(name), self.root)
+            read = partial(
+                load_settings, self.flusher.disk, self.files(name), self.root, self.earlier
+            )
             try:
                 settings = await self.flusher.call(read)
             except (AegisError, OSError) as error:
@@ -179,7 +182,7 @@ class LifeCycle:
         name, files = settings.name, None
         try:
             files = self.files(name)
-            read = partial(restored_settings, name, self.root, files, self.flusher)
+            read = partial(restored_settings, name, self.root, files, self.flusher, self.earlier)
             settings, is_known = await self.flusher.call(read), True
             check_can_start(settings)
             check_descriptors(coming=self._at_once.borrowed_tokens)
@@ -210,7 +213,7 @@ class LifeCycle:
         files = TerminalFiles(self.directory / name)
         try:
             files = self.files(name)
-            read = partial(resaved_settings, name, self.root, files, self.flusher)
+            read = partial(resaved_settings, name, self.root, files, self.flusher, self.earlier)
             failed.settings = await self.flusher.call(read)
             check_can_start(failed.settings)
             check_descriptors()

@@ -24,7 +24,7 @@ from aegis.protocol.terminals import DEFAULT_COLS, DEFAULT_ROWS, SpawnTerminal
 from aegis.terminals.hooks.choice import can_separate, is_supported
 from aegis.terminals.meta import load_settings, save_settings
 from aegis.terminals.record import writer_tag
-from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.settings import TerminalFiles, TerminalSettings, stored_directory
 from aegis.terminals.wakes.subscriptions import NO_LIFE, stored_life
 
 
@@ -142,14 +142,15 @@ log = structlog.get_logger("aegis.terminals")
 
 
 def restored_settings(
-    name: str, root: Path, files: TerminalFiles, flusher: Flusher
+    name: str, root: Path, files: TerminalFiles, flusher: Flusher, earlier: tuple[str, ...] = ()
 ) -> TerminalSettings:
     """Return the settings of ``meta.json`` with the last known directory; blocks.
 
-    ``started_at`` stays that of the spawn. If ``meta.json`` is missing or damaged, the default
-    settings are used and stored. Raises ``AegisError``, ``OSError``.
+    ``earlier`` are the earlier paths of the root. ``started_at`` stays that of the spawn. If
+    ``meta.json`` is missing or damaged, the default settings are used and stored. Raises
+    ``AegisError``, ``OSError``.
     """
-    settings = load_settings(flusher.disk, files, root)
+    settings = load_settings(flusher.disk, files, root, earlier)
     if settings is None:
         life = life_without_meta(files, flusher)
         settings = attrs.evolve(default_settings(name, root), life=life)
@@ -157,7 +158,8 @@ def restored_settings(
         save_settings(flusher.disk, files, settings)
     else:  # clients will see them: an earlier daemon may have been killed before this sync
         sync_directory(flusher.disk, files.directory)
-    return attrs.evolve(settings, name=name, cwd=_last_directory(settings, files, flusher))
+    settings = attrs.evolve(settings, name=name)
+    return in_existing_directory(settings, _noted_directory(settings, earlier, files, flusher))
 
 
 def life_without_meta(files: TerminalFiles, flusher: Flusher) -> str:
@@ -182,17 +184,17 @@ def life_without_meta(files: TerminalFiles, flusher: Flusher) -> str:
 
 
 def resaved_settings(
-    name: str, root: Path, files: TerminalFiles, flusher: Flusher
+    name: str, root: Path, files: TerminalFiles, flusher: Flusher, earlier: tuple[str, ...] = ()
 ) -> TerminalSettings:
     """Write the settings again, then return ``restored_settings``; blocks.
 
     For a terminal that the disk refused: fails early while the disk still refuses. Raises
     ``AegisError``, ``OSError``.
     """
-    settings = load_settings(flusher.disk, files, root)
+    settings = load_settings(flusher.disk, files, root, earlier)
     if settings is not None:
         save_settings(flusher.disk, files, settings)
-    return restored_settings(name, root, files, flusher)
+    return restored_settings(name, root, files, flusher, earlier)
 
 
 def check_can_start(settings: TerminalSettings) -> None:
@@ -201,18 +203,31 @@ def check_can_start(settings: TerminalSettings) -> None:
         raise Unavailable(f"its shell {settings.shell!r} is no executable program any more")
 
 
-def _last_directory(settings: TerminalSettings, files: TerminalFiles, flusher: Flusher) -> str:
-    """Return the directory of its last shell, else that of the spawn, else the root."""
-    wanted = [_noted_directory(files, flusher), settings.cwd]
-    return next(
-        (each for each in wanted if each and Path(path_of_text(each)).is_dir()), settings.root
-    )
+def in_existing_directory(settings: TerminalSettings, last: str | None) -> TerminalSettings:
+    """Return the settings with the directory of its last shell, if it is known and exists.
+
+    Else with that of the spawn, else with the root, and a notice that says what is gone: the next
+    commands run in another directory than the caller expects.
+    """
+    wanted = [last, settings.cwd, settings.root]
+    gone, found = None, settings.root
+    for each in filter(None, wanted):
+        if Path(path_of_text(each)).is_dir():
+            found = each
+            break
+        gone = gone or each
+    if gone is None:
+        return attrs.evolve(settings, cwd=found)
+    notice = f"its directory {gone!r} is gone, so it was started in {found!r}"
+    log.warning("directory of a terminal is gone", terminal=settings.name, why=notice)
+    return attrs.evolve(settings, cwd=found, notice=notice)
 
 
-def _noted_directory(files: TerminalFiles, flusher: Flusher) -> str | None:
+def _noted_directory(
+    settings: TerminalSettings, earlier: tuple[str, ...], files: TerminalFiles, flusher: Flusher
+) -> str | None:
     note = Note.open(files.note, flusher)
     try:
-        cwd = (note.load() or {}).get("cwd")
+        return stored_directory(note.load() or {}, settings.root, earlier)
     finally:
         note.close()
-    return text_of_path(cwd) if isinstance(cwd, str) else None

@@ -27,7 +27,7 @@ import structlog
 from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.journal.note import Note
-from aegis.path_text import text_of_path
+from aegis.path_text import path_of_stored, stored_path
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.front.calls import Call, Displaced, is_submission
 from aegis.terminals.messages import CommandStarted
@@ -50,7 +50,7 @@ class Flight:
     or as the last command ended. ``cwd`` is the directory of the last prompt, if it is known.
     """
 
-    def __init__(self, note: Note, next_seq: int, cwd: str | None) -> None:
+    def __init__(self, note: Note, next_seq: int, cwd: str | None, root: str = "") -> None:
         self._note = note
         self._next_seq = next_seq
         self._found: dict[int, InFlight] = {}
@@ -64,11 +64,22 @@ class Flight:
         self.shell = ""
         self.cursor = 0
         self.cwd = cwd
+        self._root = root
         self._is_removed = False
 
     @classmethod
-    def open(cls, note: Note, last: CommandRecord | None, given: int) -> Flight:
+    def open(
+        cls,
+        note: Note,
+        last: CommandRecord | None,
+        given: int,
+        cwd: str | None = None,
+        root: str = "",
+    ) -> Flight:
         """Restore the state from the note; ``last`` is the newest record.
+
+        ``cwd`` is the directory where the shell starts, for the note of an older version: its path
+        may be older than a move of ``root``.
 
         Numbers up to ``given`` are in use. Those above the newest record may have been in damaged
         lines. The noted command of such a number is recorded again.
@@ -76,14 +87,18 @@ class Flight:
         last_seq = -1 if last is None else last.seq
         fields = note.load() or {}
         noted = commands_in(fields)
-        cwd = fields.get("cwd")
+        place = fields.get("place")
+        if isinstance(place, str):
+            cwd = path_of_stored(place, root)
+        elif not isinstance(fields.get("cwd"), str):
+            cwd = None
         highest = max([given, *(command.seq for command in noted)])
         before = given_before(fields)
         if before - given > sum(each.seq > given for each in noted):
             name = note.path.parent.name
             log.warning("ledger lost records", terminal=name, ends=given, given=before)
         highest = max(highest, before)
-        flight = cls(note, highest + 1, text_of_path(cwd) if isinstance(cwd, str) else None)
+        flight = cls(note, highest + 1, cwd, root)
         lacking = sorted((each for each in noted if each.seq > last_seq), key=lambda each: each.seq)
         flight._found = {each.seq: each for each in lacking}
         flight._shown = set(flight._found)
@@ -441,7 +456,7 @@ class Flight:
         self._note.write(
             {
                 "commands": [each.note() for each in commands],
-                "cwd": self.cwd,
+                "place": None if self.cwd is None else stored_path(self.cwd, self._root),
                 "next": self._next_seq,
             }
         )

@@ -117,6 +117,7 @@ class Standing:
             stderr=self.settings.stderr,
             typing=self.typing,
             running=running,
+            notice=self.settings.notice,
         )
 
     def _directory(self) -> str | None:

@@ -99,7 +99,9 @@ class Terminal(Front):
         self._history.end = await synced_end(self._writer)
         self._last_record, given = self._history.last()
         note = open_note(self._files.note, self._flusher)
-        self._flight = Flight.open(note, self._last_record, await self._wakes.open(given))
+        given = await self._wakes.open(given)
+        cwd, root = self._settings.cwd, self._settings.root
+        self._flight = Flight.open(note, self._last_record, given, cwd, root)
         for lacking in self._flight.unrecorded()[:1]:
             self._wakes.expect(lacking.seq)
         shown, early = self._flight.is_shown, self._flight.holds_back

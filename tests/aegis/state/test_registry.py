@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 
 from aegis.daemon_process import hold_root
 from aegis.errors import StartupError
-from aegis.state.registration import claim_state
+from aegis.state.registration import MAX_MOVED, claim_state
 from aegis.state.registry import NAME, Registry, RegistryError, find_entry
 from aegis.state.root import State, UntrustedState, make_directory
 from aegis.state.root import open_seals as open_seals_of
@@ -208,6 +209,28 @@ def test_a_state_that_was_deleted_and_made_anew_leaves_one_entry(state: State, h
         claim_state(state)
         (state.directory / "state.id").unlink()
     assert len(list((home / "states").iterdir())) == 1
+
+
+def test_a_copy_at_another_path_is_refused_while_the_original_is_there(
+    state: State, tmp_path: Path
+) -> None:
+    claim_state(state)
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / ".aegis", copy / ".aegis")
+    with pytest.raises(UntrustedState, match="it is a copy of the state of"):
+        open_seals(State(copy))
+
+
+def test_states_that_were_moved_away_before_a_new_one_was_made_are_known_up_to_a_limit(
+    home: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    for number in range(MAX_MOVED + 3):
+        root.mkdir()
+        claim_state(State(root))
+        root.rename(tmp_path / f"moved{number}")
+    assert len(list((home / "states").iterdir())) == MAX_MOVED + 1
+    open_seals(State(tmp_path / f"moved{MAX_MOVED + 1}"))
 
 
 def test_a_key_that_was_lost_is_told(state: State, home: Path) -> None:

@@ -81,7 +81,8 @@ def test_the_endpoint_is_read_as_it_was_written(state: State) -> None:
     assert read_endpoint(state) == ENDPOINT
     document = json.loads(state.endpoint.read_text())
     assert document["version"] == 1
-    assert set(document) == {"version", "pid", "url", "mcp", "ws", "socket", "token", "mac"}
+    fields = {"version", "root", "pid", "url", "mcp", "ws", "socket", "token", "mac"}
+    assert set(document) == fields
 
 
 def test_only_the_owner_may_read_the_endpoint(state: State) -> None:
