@@ -9,15 +9,16 @@ from aegis.path_text import shell_word, text_of_path
 READY = """\
 aegis-actors is ready for {root}
   at            {url}
-  from a shell  aegis-actors term spawn build
-                aegis-actors term run build 'echo hello'
-                aegis-actors term attach build    (Ctrl-\\ and d leave it)
+  from a shell  {program} term spawn build
+                {program} term run build 'echo hello'
+                {program} term attach build    (Ctrl-\\ and d leave it)
   Claude Code   claude mcp add aegis -- \\
-                  aegis-actors mcp --handle NAME --root {quoted}
+                  {program} mcp --handle NAME --root {quoted}
                 or: claude mcp add --transport http aegis \\
-                  "$(aegis-actors session new --handle NAME)"
-  in a browser  aegis-actors web
-  stop it with  Ctrl-C, or aegis-actors down"""
+                  "$({program} session new --handle NAME)"
+  in a browser  {program} web
+  in a window   {program} tui
+  stop it with  {stop}{program} down"""
 
 BEYOND_LOOPBACK = """\
   WARNING       other machines can reach this address: a client with the token
@@ -32,14 +33,28 @@ NODES_BEYOND_LOOPBACK = """\
 
 
 def announcement(
-    root: Path, url: str, *, hosts: tuple[str, int] | None, is_open: bool, is_open_to_hosts: bool
+    root: Path,
+    url: str,
+    *,
+    program: str,
+    is_background: bool,
+    hosts: tuple[str, int] | None,
+    is_open: bool,
+    is_open_to_hosts: bool,
 ) -> str:
     """Return the text for a daemon of ``root`` at ``url``.
 
+    ``program`` is the word that starts this program. ``is_background``: no Ctrl-C can reach it.
     ``hosts`` is the address at which hosts may join. ``is_open``, ``is_open_to_hosts``: other
     machines can reach the address of clients, or of hosts.
     """
-    text = READY.format(url=url, root=text_of_path(root), quoted=shell_word(root))
+    text = READY.format(
+        url=url,
+        root=text_of_path(root),
+        quoted=shell_word(root),
+        program=program,
+        stop="" if is_background else "Ctrl-C, or ",
+    )
     if hosts is not None:
         text = f"{text}\n  hosts join    {hosts[0]} port {hosts[1]} (docs/nodes.md)"
     if is_open:

@@ -89,6 +89,7 @@ from aegis.processes.environment import leave_place, take_telegram_token
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
+from aegis.program import notify_service_manager, program_word, start_again
 from aegis.requests.desk import RequestDesk
 from aegis.servers.access.admission import is_loopback
 from aegis.servers.access.auth import Keys, open_keys
@@ -429,6 +430,8 @@ def _announce(
     text = announcement(
         state.root,
         address.url,
+        program=program_word(),
+        is_background=not sys.stdin.isatty(),
         hosts=None if nodes is None else nodes.address,
         is_open=not is_loopback(address.host),
         is_open_to_hosts=settings.nodes_address is not None
@@ -437,6 +440,10 @@ def _announce(
     out = ErrorIgnoringStream(sys.stdout)
     out.write(f"{text}\n")
     out.flush()
+    if settings.notify_socket:
+        notify_service_manager(settings.notify_socket)
+    if settings.opens_page:
+        start_again("--root", str(state.root), "web")
 
 
 def _remove_endpoint(held: HeldRoot) -> None:

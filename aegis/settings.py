@@ -45,7 +45,9 @@ class DaemonSettings(NamedTuple):
     hosts may join; None: nowhere. ``trust``: take over a state, and a configuration, that is not
     known to be this user's own. ``programs`` are sentences about what the configuration names to
     run, ``digest`` is that of its content. ``plugins`` are the plugin files (``PluginFile``) that
-    are trusted.
+    are trusted. ``opens_page``: open the web page in a browser once the daemon serves.
+    ``notify_socket``: where systemd waits for the notification that it serves (sd_notify); empty:
+    nowhere.
     """
 
     root: Path
@@ -61,6 +63,8 @@ class DaemonSettings(NamedTuple):
     programs: tuple[str, ...] = ()
     digest: str = ""
     plugins: tuple[Any, ...] = ()
+    opens_page: bool = False
+    notify_socket: str = ""
 
 
 class JoinSettings(NamedTuple):

@@ -109,6 +109,7 @@ LAW: list[Rule] = [
     ("aegis.settings", ()),
     ("aegis.announcement", ("aegis.path_text",)),
     ("aegis.clock", ()),
+    ("aegis.program", ("aegis.path_text",)),
     ("aegis.errors", ("actors.errors",)),
     ("aegis.faults", ("actors", "aegis.errors")),
     ("aegis.names", ("aegis.errors", "aegis.protocol.naming")),
@@ -347,7 +348,7 @@ LAW: list[Rule] = [
         (
             *("actors.errors", "actors.nodes.installed", "aegis.app", "aegis.cli"),
             *("aegis.configuration", "aegis.errors", "aegis.settings", "aegis.state.root"),
-            "aegis.workflows.plugins.found",
+            *("aegis.path_text", "aegis.processes.environment", "aegis.workflows.plugins.found"),
         ),
     ),
     (
@@ -373,7 +374,7 @@ LAW: list[Rule] = [
         "aegis.cli*",
         (
             *("aegis.cli", "aegis.client.line", "aegis.client.nonblocking_line"),
-            *("aegis.path_text", "aegis.state.root", "aegis.protocol.naming"),
+            *("aegis.path_text", "aegis.program", "aegis.state.root", "aegis.protocol.naming"),
         ),
     ),
     (
@@ -483,7 +484,6 @@ ONLY_IN = {
     "re2": ("aegis.terminals.output.patterns",),
     "tractor": ("actors.nodes.compat.loading",),
     "msgspec": ("actors.nodes.links.packets",),
-    "pyte": ("aegis.terminals.screen*",),
     "avt": ("aegis.terminals.screen*", "aegis.tui*"),
     "textual": ("aegis.tui*",),
     "httpx2": ("aegis.telegram.api", "tests.chaos.real.sessions"),
@@ -513,7 +513,6 @@ ONLY_LAZILY = {
     "tractor": ("actors.nodes*",),
     "avt": ("aegis.terminals.screen*",),
     "aegis.terminals.screen.avt_grid": ("aegis*",),
-    "aegis.terminals.screen.pyte_grid": ("aegis*",),
     "aegis.app": ("aegis.cli*",),
     "aegis.configuration": ("aegis.cli*",),
     "aegis.doctor": ("aegis.cli.doctor",),

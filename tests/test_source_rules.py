@@ -23,6 +23,8 @@ ONLY_IN = {
         "aegis/client/blocking/agent_streams.py",
         "aegis/client/blocking/request_stream.py",  # has no loop to block
         "aegis/client/blocking/session.py",  # nor has this
+        "aegis/client/line.py",  # nor has this
+        "aegis/cli/background.py",  # nor has a verb
         "aegis/daemon_process.py",  # before the loop begins
     },
     "trio._core": {"actors/simulate.py"},

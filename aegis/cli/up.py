@@ -1,8 +1,9 @@
-"""The verb ``up``: run the daemon in the foreground."""
+"""The verbs ``up``, which runs the daemon, and ``unit``, which prints a unit for systemd."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from aegis.cli.gc_pause import gc_paused
 from aegis.cli.grammar.addresses import listen_address
 from aegis.cli.grammar.click_commands import WholeRange
 from aegis.cli.grammar.click_options import DIRECTORY, here, root_before
+from aegis.cli.printing.formatting import escaped_line, print_lines, print_notice
+from aegis.path_text import text_of_path
 from aegis.settings import DEFAULT_HOST, DEFAULT_PORT, DaemonSettings
 from aegis.state.root import CONFIG_NAME, find_root
 
@@ -52,6 +55,10 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
     help="Accept joining hosts at this address; default: accept none.",
 )
 @click.option(
+    "-d", "--detach", is_flag=True, help="Start it in the background; return when it serves."
+)
+@click.option("--open", "opens_page", is_flag=True, help="Open the web page, logged in.")
+@click.option(
     "--tui",
     "has_tui",
     is_flag=True,
@@ -59,9 +66,14 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 )
 @click.option("--debug", is_flag=True, help="Log everything, and what blocks the daemon.")
 def up(
-    root: Path | None, log_level: str, workers: int | None, has_tui: bool, **options: Any
+    root: Path | None,
+    log_level: str,
+    workers: int | None,
+    detach: bool,
+    has_tui: bool,
+    **options: Any,
 ) -> int:
-    """Start the daemon in the foreground.
+    """Start the daemon, in the background with -d.
 
     It runs until you stop it with Ctrl-C or `aegis-actors down`. The terminals that were open when
     the previous daemon ended are restarted, each with a new shell.
@@ -79,7 +91,11 @@ def up(
     if has_tui:
         from aegis.cli.tui import run_both
 
-        return run_both(directory, sys.argv)
+        return run_both(directory)
+    if detach:
+        from aegis.cli.background import start_detached
+
+        return start_detached(directory, opens_page=options["opens_page"])
     level = "debug" if options["debug"] else log_level
     # Imported late: they load the whole system, which no other verb needs.
     from aegis.configuration.file import programs_of, read_configuration
@@ -106,6 +122,7 @@ def up(
         programs=programs,
         digest=parsed.digest if programs else "",
         plugins=plugins,
+        notify_socket=os.environ.pop("NOTIFY_SOCKET", ""),
         **options,
     )
     try:
@@ -121,3 +138,71 @@ def _check_nodes(settings: DaemonSettings) -> None:
         from actors.nodes.installed import check_installed
 
         check_installed()
+
+
+_UNIT = """\
+[Unit]
+Description=aegis-actors for {description}
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={program} up --root {root}
+{environment}
+# Keys, such as AEGIS_TELEGRAM_TOKEN=…: a file that only you may read.
+EnvironmentFile=-%h/.config/aegis-actors/environment
+Restart=on-failure
+# The daemon ends its terminals itself.
+KillMode=mixed
+TimeoutStopSec=15
+
+[Install]
+WantedBy=default.target
+"""
+
+_KEPT_IN_UNITS = ("PATH", "SHELL", "XDG_STATE_HOME")
+"""What the daemon needs of this shell's environment and a service manager may not have."""
+
+
+@click.command()
+@click.option("--root", type=DIRECTORY, help="The directory to serve; default: as with up.")
+def unit(root: Path | None) -> None:
+    """Print a unit for systemd that runs the daemon.
+
+    It is a unit of your user, for the directory that up would serve. The unit goes to standard
+    output, and what to do with it to standard error.
+    """
+    given = root or root_before()
+    directory = given.resolve() if given else find_root(here())
+    from aegis.processes.environment import without_launcher
+
+    program = os.path.abspath(sys.argv[0])  # noqa: PTH100 -- a link on PATH outlives what it leads to
+    environment = without_launcher(os.environ, sys.prefix)
+    name = re.sub(r"[^A-Za-z0-9]+", "-", directory.name).strip("-") or "root"
+    file = f"~/.config/systemd/user/aegis-{name}.service"
+    kept = [
+        f"Environment={_in_unit(f'{variable}={environment[variable]}')}"
+        for variable in _KEPT_IN_UNITS
+        if variable in environment
+    ]
+    text = _UNIT.format(
+        description=escaped_line(text_of_path(directory)).replace("%", "%%"),
+        program=_in_unit(program, in_command=True),
+        root=_in_unit(str(directory), in_command=True),
+        environment="\n".join(kept),
+    )
+    print_lines(text)
+    print_notice(f"save it:   aegis-actors unit > {file}")
+    print_notice(
+        f"start it:  systemctl --user daemon-reload; systemctl --user enable --now aegis-{name}"
+    )
+    print_notice("without a login, from the start of the machine:  loginctl enable-linger")
+
+
+def _in_unit(word: str, *, in_command: bool = False) -> str:
+    """Return ``word`` in quotes for a unit file (systemd.syntax(7))."""
+    quoted = "".join(
+        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\x{byte:02x}"
+        for byte in os.fsencode(word)
+    ).replace("%", "%%")
+    return f'"{quoted.replace("$", "$$") if in_command else quoted}"'

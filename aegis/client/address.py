@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeGuard
 from urllib.parse import SplitResult, urlsplit
 
-from aegis.client.errors import ClientError, NoDaemon
+from aegis.client.errors import ClientError, NoDaemon, NotServing
 from aegis.path_text import text_of_path
 from aegis.state.endpoint import BadEndpoint, Endpoint, read_endpoint
 from aegis.state.root import State, find_root, how_to_start
@@ -48,7 +48,7 @@ class Local(NamedTuple):
         except BadEndpoint as error:
             raise NoDaemon(str(error)) from None
         if found is None:
-            raise NoDaemon(
+            raise NotServing(
                 f"no daemon runs for {text_of_path(self.root)}: {how_to_start(self.root)}"
             )
         return found

@@ -2,6 +2,7 @@
 
 ClientError
 ├─ NoDaemon          no daemon serves this root or address
+│  └─ NotServing     none listens; one may be starting
 ├─ ConnectionLost    the connection ended during a call, or could not be opened in time
 ├─ ProtocolMismatch  an answer does not fit the protocol: the daemon is of another version
 └─ CommandFailed     the daemon refused or failed; ``code`` is stable
@@ -16,6 +17,10 @@ class ClientError(Exception):
 
 class NoDaemon(ClientError):
     """No daemon is running for this root or address; the sentence says how to start one."""
+
+
+class NotServing(NoDaemon):
+    """No daemon listens for this root: none runs, or one is starting."""
 
 
 class ConnectionLost(ClientError):

@@ -15,12 +15,19 @@ import json
 import select
 import socket
 import struct
+import time
 
-from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
+from aegis.client.errors import (
+    ClientError,
+    CommandFailed,
+    ConnectionLost,
+    NoDaemon,
+    NotServing,
+)
 from aegis.client.sizes import check_size
 from aegis.path_text import text_of_path
 from aegis.state.endpoint import BadEndpoint, Endpoint, endpoint_of
-from aegis.state.root import how_to_start
+from aegis.state.root import how_to_start, is_held
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -34,6 +41,12 @@ if TYPE_CHECKING:
 __all__ = ["ClientError", "CommandFailed", "ConnectionLost", "LineClient", "NoDaemon", "connect"]
 
 CONNECT_TIMEOUT_S = 5.0
+
+START_LIMIT_S = 20.0
+"""Seconds that a client waits for a daemon that is starting."""
+
+START_POLL_S = 0.05
+
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Limit of memory for a faulty peer, far above the size of any reply."""
 
@@ -145,23 +158,38 @@ def connect(root: Path | str) -> LineClient:
     return LineClient(connected, endpoint, root)
 
 
-def open_connection(root: Path | str) -> tuple[socket.socket, Endpoint]:
+def open_connection(
+    root: Path | str, *, start_limit_s: float = START_LIMIT_S
+) -> tuple[socket.socket, Endpoint]:
     """Open a connection to the daemon of ``root``; return it with the endpoint.
 
-    Raises ``NoDaemon`` if no daemon runs, ``ConnectionLost`` if it does not accept the connection.
+    Waits up to ``start_limit_s`` for a daemon that is starting. Raises ``NoDaemon`` if no daemon
+    runs, ``ConnectionLost`` if it does not accept the connection.
     """
+    deadline = time.monotonic() + start_limit_s
+    while True:
+        try:
+            return _opened(root)
+        except NotServing:
+            # A daemon that is stopping holds the lock too, for two seconds at most.
+            if time.monotonic() > deadline or not is_held(root):
+                raise
+        time.sleep(START_POLL_S)
+
+
+def _opened(root: Path | str) -> tuple[socket.socket, Endpoint]:
     try:
         endpoint = endpoint_of(str(root))
     except BadEndpoint as error:
         raise NoDaemon(str(error)) from None
     if endpoint is None:
-        raise NoDaemon(f"no daemon runs for {text_of_path(root)}: {how_to_start(root)}")
+        raise NotServing(f"no daemon runs for {text_of_path(root)}: {how_to_start(root)}")
     connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _connect(connected, endpoint.socket_path)
     except (FileNotFoundError, ConnectionRefusedError):
         connected.close()
-        raise NoDaemon(
+        raise NotServing(
             f"the daemon of {text_of_path(root)} (pid {endpoint.pid}) has crashed: "
             f"{how_to_start(root)}"
         ) from None

@@ -16,8 +16,16 @@ from trio_websocket import (
 )
 
 from aegis.client.address import WEBSOCKET_PATH, Address, Local, Remote
-from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
-from aegis.state.root import how_to_start
+from aegis.client.errors import (
+    ClientError,
+    CommandFailed,
+    ConnectionLost,
+    NoDaemon,
+    NotServing,
+)
+from aegis.client.line import START_POLL_S
+from aegis.state.endpoint import Endpoint
+from aegis.state.root import how_to_start, is_held
 
 CONNECT_LIMIT_S = 10.0
 RECEIVE_BUFFER_BYTES = 65_536
@@ -78,18 +86,29 @@ def place_of(address: Address) -> str:
 
 
 async def _dial_local(address: Local, nursery: trio.Nursery) -> Wire:
+    while True:
+        try:
+            endpoint, stream = await _stream_to(address)
+            break
+        except NotServing:
+            if not is_held(address.root):
+                raise
+        await trio.sleep(START_POLL_S)  # it is starting; ``dial`` has the limit
+    key = [(b"authorization", f"Bearer {endpoint.token}".encode())]
+    connection = await _upgrade(nursery, stream, "localhost", address, key)
+    return _WebSocketWire(connection, stream, beats=False)
+
+
+async def _stream_to(address: Local) -> tuple[Endpoint, trio.SocketStream]:
     endpoint = address.endpoint()
     try:
-        stream = await trio.open_unix_socket(endpoint.socket_path)
+        return endpoint, await trio.open_unix_socket(endpoint.socket_path)
     except (FileNotFoundError, ConnectionRefusedError):
-        raise NoDaemon(
+        raise NotServing(
             f"{place_of(address)} (pid {endpoint.pid}) has crashed: {how_to_start(address.root)}"
         ) from None
     except (OSError, ValueError) as error:
         raise ConnectionLost(f"{place_of(address)} cannot be reached: {_reason(error)}") from None
-    key = [(b"authorization", f"Bearer {endpoint.token}".encode())]
-    connection = await _upgrade(nursery, stream, "localhost", address, key)
-    return _WebSocketWire(connection, stream, beats=False)
 
 
 async def _dial_remote(address: Remote, nursery: trio.Nursery) -> Wire:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 
 from aegis.configuration.file import read_configuration
@@ -23,9 +22,6 @@ def examine_telegram(state: State) -> Iterator[Finding]:
     except BadConfiguration:
         return  # the check of the configuration reports it
     if section.chat_id is None:
-        return
-    if importlib.util.find_spec("httpx2") is None:
-        yield problem(SUBJECT, "the extra is missing", "pip install 'aegis-actors[telegram]'")
         return
     if not section.user_ids:
         remedy = "name people in telegram.user_ids of .aegis.yaml"

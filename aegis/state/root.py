@@ -172,6 +172,27 @@ def how_to_start(root: Path | str) -> str:
     return f"start one with: aegis-actors up --root {shell_word(root)}"
 
 
+def is_held(root: Path | str) -> bool:
+    """Return whether a process is the daemon of ``root``, also while it starts or stops."""
+    import fcntl
+
+    path = f"{str(root).rstrip('/')}/.aegis/state/lock"
+    try:
+        lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        # Shared, and released at once: a daemon that starts at this moment tries again.
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return False
+
+
 def make_directory(state: State) -> None:
     """Make the state's directory with mode 0700 if it is missing; raises ``OSError``.
 

@@ -8,7 +8,7 @@
 - ``texts``     what is written into the chat. Pure.
 - ``ledger``    the durable state, as lines. Pure; ``store`` writes them.
 - ``waiting``   what waits to be sent. Pure.
-- ``api``       the calls of the Bot API, on ``httpx2``: the extra ``telegram``.
+- ``api``       the calls of the Bot API, on ``httpx2``.
 - ``outbox``    the actor that sends; ``desk`` the actor that does everything else.
 
 An update is confirmed to Telegram after the ledger has it, and is known by its id, so nothing is

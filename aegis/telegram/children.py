@@ -14,8 +14,6 @@ from aegis.telegram.settings import TOKEN_VARIABLE, ChatSettings
 
 log = structlog.get_logger("aegis.telegram")
 
-MISSING = "the extra telegram is not installed: pip install 'aegis-actors[telegram]'"
-
 
 class Section(Protocol):
     """The section of the configuration."""
@@ -35,12 +33,9 @@ def telegram_children(
     if not token:
         log.warning("telegram is not started", why=f"{TOKEN_VARIABLE} is not set")
         return ()
-    try:
-        from aegis.telegram.desk import TelegramDesk
-        from aegis.telegram.outbox import Outbox
-    except ImportError:
-        log.warning("telegram is not started", why=MISSING)
-        return ()
+    from aegis.telegram.desk import TelegramDesk
+    from aegis.telegram.outbox import Outbox
+
     assert section.chat_id is not None
     settings = ChatSettings(
         chat_id=section.chat_id, user_ids=section.user_ids, token=token, api=section.api

@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,11 +42,10 @@ LIBRARIES = "import trio, attrs, cattrs, structlog"
 
 
 @contextmanager
-def daemon(*options: str, variables: Mapping[str, str] | None = None) -> Iterator[DaemonProcess]:
-    """A daemon with these options, and more variables in its environment."""
+def daemon(*options: str) -> Iterator[DaemonProcess]:
+    """A daemon with these options."""
     with tempfile.TemporaryDirectory(prefix="aegis-bench-") as directory:
         process = DaemonProcess(Path(directory))
-        process.variables.update(variables or {})
         process.start("--port", "0", "--log-level", "error", *options)
         try:
             yield process
@@ -113,14 +112,10 @@ class Flood:
 
 FULL_SCREEN = r"printf '\033[?1049h'; cat {file}; printf '\033[?1049l'"
 
-FLOODS = {
-    "pyavt": (
-        Flood("two floods", "cat {file}", 60, "the kernel's part is the larger one"),
-        Flood("two full-screen floods", FULL_SCREEN, 20, "pyavt draws them"),
-    ),
-    "pyte": (Flood("two full-screen floods, pyte", FULL_SCREEN, 2, "pyte draws them"),),
-}
-"""By what draws screens. Who has no extra has pyte."""
+FLOODS = (
+    Flood("two floods", "cat {file}", 60, "the kernel's part is the larger one"),
+    Flood("two full-screen floods", FULL_SCREEN, 20, "each is drawn"),
+)
 
 
 def floods(flood: Flood, one: DaemonProcess, two: DaemonProcess) -> list[Row]:
@@ -159,26 +154,12 @@ def runs_beside(flood: Flood, process: DaemonProcess, client: LineClient) -> lis
 
 
 def all_floods() -> list[Row]:
-    """By either library that draws screens."""
+    """Each flood, on workers and in one process."""
     rows = []
-    for library, kinds in FLOODS.items():
-        with (
-            variables_for(library) as variables,
-            daemon("--workers", "2", variables=variables) as two,
-            daemon(variables=variables) as one,
-        ):
-            for flood in kinds:
-                rows += floods(flood, one, two)
+    with daemon("--workers", "2") as two, daemon() as one:
+        for flood in FLOODS:
+            rows += floods(flood, one, two)
     return rows
-
-
-@contextmanager
-def variables_for(library: str) -> Iterator[dict[str, str]]:
-    """With which a daemon finds only this one to draw screens."""
-    with tempfile.TemporaryDirectory(prefix="aegis-bench-") as hidden:
-        if library == "pyte":
-            (Path(hidden) / "avt.py").write_text("raise ImportError\n")
-        yield {"PYTHONPATH": hidden}
 
 
 def restarts(process: DaemonProcess) -> list[Row]:

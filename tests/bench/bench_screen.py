@@ -1,7 +1,7 @@
-"""What a look at the screen costs, by each library, and what following a program costs others.
+"""What a look at the screen costs, and what following a program costs others.
 
-The looks go through a real daemon, over the Unix socket; for pyte another package hides pyavt from
-it. The rates are those of the emulator alone, fed as the daemon feeds it.
+The looks go through a real daemon, over the Unix socket. The rate is that of the emulator alone,
+fed as the daemon feeds it.
 
 python tests/bench/bench_screen.py
 """
@@ -16,10 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from aegis.client.line import LineClient
-from aegis.terminals.screen.avt_grid import AvtGrid
-from aegis.terminals.screen.emulator import NewGrid, ScreenEmulator
+from aegis.terminals.screen.choice import new_emulator
 from aegis.terminals.screen.feeding import SLICE_BYTES
-from aegis.terminals.screen.pyte_grid import PyteGrid
 from tests.bench.table import Row, print_rows
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.screens import wait_screen
@@ -31,9 +29,8 @@ LOOKS = 40
 ROUNDS = 3
 COMMANDS = 80
 TIMEOUT_S = 600.0
-GOALS_MS = {"pyavt": 50, "pyte": 300}
-GOALS_BESIDE = {"pyavt": 1.5, "pyte": 3}
-GRIDS: dict[str, NewGrid] = {"pyavt": AvtGrid, "pyte": PyteGrid}
+GOAL_MS = 50
+GOAL_BESIDE = 1.5
 
 DRAW = (
     r"printf '\e[?1049h\e[2J'; while :; do for row in {{1..24}}; do printf "
@@ -50,15 +47,10 @@ COLOURED = b"".join(
 
 
 @contextmanager
-def daemon_with(library: str) -> Iterator[DaemonProcess]:
-    """A daemon whose screens are by ``library``."""
+def running() -> Iterator[DaemonProcess]:
+    """A daemon."""
     with tempfile.TemporaryDirectory(prefix="aegis-bench-") as directory:
-        hidden = Path(directory, "hidden")
-        hidden.mkdir()
-        if library == "pyte":
-            (hidden / "avt.py").write_text("raise ImportError\n")
         daemon = DaemonProcess(Path(directory))
-        daemon.variables["PYTHONPATH"] = str(hidden)
         daemon.start("--port", "0", "--log-level", "warning")
         try:
             yield daemon
@@ -126,9 +118,9 @@ def beside_a_program(daemon: DaemonProcess, client: LineClient) -> tuple[float, 
     return followed / alone, followed / on_main
 
 
-def rate(grid: NewGrid) -> float:
+def rate() -> float:
     """Megabytes of coloured lines a second through an emulator."""
-    emulator = ScreenEmulator(24, 80, grid)
+    emulator = new_emulator(24, 80)
     begin = time.perf_counter()
     for start in range(0, len(COLOURED), SLICE_BYTES):
         emulator.feed(COLOURED[start : start + SLICE_BYTES])
@@ -140,28 +132,23 @@ def p95(costs: list[float]) -> float:
     return statistics.quantiles(costs, n=20)[-1]
 
 
-def rows_of(library: str) -> list[Row]:
-    """All that is measured with one library."""
-    goal = f"95th percentile, goal ≤ {GOALS_MS[library]}"
-    beside = f"ratio, goal ≤ {GOALS_BESIDE[library]}"
-    with daemon_with(library) as daemon, daemon.connect() as client:
+def measure() -> list[Row]:
+    """All rows; takes about half a minute."""
+    goal = f"95th percentile, goal ≤ {GOAL_MS}"
+    beside = f"ratio, goal ≤ {GOAL_BESIDE}"
+    with running() as daemon, daemon.connect() as client:
         daemon.call("term_spawn", name="shown", shell="/bin/bash")
         first, later = looks_after_output(client)
         program = looks_at_a_program(daemon, client)
         to_alone, to_main = beside_a_program(daemon, client)
     return [
-        (f"screen by {library} after 100 MB, ms", first, f"the first, goal ≤ {GOALS_MS[library]}"),
+        ("screen after 100 MB, ms", first, f"the first, goal ≤ {GOAL_MS}"),
         ("  after 100 KB more, ms", p95(later), goal),
         ("  in a full-screen program, ms", p95(program), goal),
         ("  run('true') beside a program that is followed / not", to_main, beside),
         ("  run('true') beside a program that is followed / alone", to_alone, "ratio"),
-        ("  coloured lines through the emulator, MB/s", rate(GRIDS[library]), ""),
+        ("  coloured lines through the emulator, MB/s", rate(), ""),
     ]
-
-
-def measure() -> list[Row]:
-    """Both libraries; takes about a minute."""
-    return [row for library in GRIDS for row in rows_of(library)]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import trio
 
-from aegis.announcement import BEYOND_LOOPBACK, NODES_BEYOND_LOOPBACK, READY
+from aegis.announcement import BEYOND_LOOPBACK, NODES_BEYOND_LOOPBACK, announcement
 from aegis.settings import DEFAULT_PORT
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal, Pending
@@ -78,7 +78,15 @@ def test_it_says_how_to_connect_and_tells_no_secret(own_daemon: DaemonProcess) -
 
 
 def test_what_it_says_fits_a_narrow_window() -> None:
-    said = READY.format(url="http://127.0.0.1:8420", root="/tmp/shop", quoted="/tmp/shop")
+    said = announcement(
+        Path("/tmp/shop"),
+        "http://127.0.0.1:8420",
+        program="aegis-actors",
+        is_background=False,
+        hosts=None,
+        is_open=False,
+        is_open_to_hosts=False,
+    )
     assert max(map(len, f"{said}\n{BEYOND_LOOPBACK}\n{NODES_BEYOND_LOOPBACK}".splitlines())) < 80
 
 

@@ -7,6 +7,7 @@ import sys
 VERBS = {
     "up": "aegis.cli.up:up",
     "down": "aegis.cli.daemon:down",
+    "unit": "aegis.cli.up:unit",
     "status": "aegis.cli.daemon:status",
     "tree": "aegis.cli.daemon:tree",
     "term": "aegis.cli.term:term",

@@ -10,6 +10,8 @@ import json
 import re
 import sys
 
+from aegis.program import PROGRAM, program_word
+
 # A type checker takes this for true.
 TYPE_CHECKING = False
 
@@ -116,8 +118,18 @@ def print_error(sentence: str, code: str) -> None:
 
 
 def print_notice(text: str) -> None:
-    """Print one line for people on standard error."""
-    sys.stderr.write(f"{escaped_line(text)}\n")
+    """Print one line for people on standard error; the commands in it work as they are printed."""
+    sys.stderr.write(f"{escaped_line(as_typed(text))}\n")
+
+
+def as_typed(text: str) -> str:
+    """Replace ``aegis-actors`` in hints by this program's path, where it is not on the PATH.
+
+    Text in quotes is a user's own and is kept.
+    """
+    if f"{PROGRAM} " not in text or (word := program_word()) == PROGRAM:
+        return text
+    return re.sub(rf"(?<![\w/.'\"-]){PROGRAM}(?= [a-z-])", lambda _: word, text)
 
 
 def duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""A grid on ``avt``, asciinema's emulator written in Rust (the package ``pyavt``, optional).
+"""A grid on ``avt``, asciinema's emulator written in Rust (the package ``pyavt``).
 
 It is some twenty times faster than pyte, but wrong about width: a combining mark gets a column of
 its own, and some characters another width than by ``wcwidth``. So such a character is replaced by a
@@ -22,7 +22,7 @@ MAX_STAND_INS = 4096
 
 
 class AvtGrid:
-    """A ``Grid`` of ``rows`` by ``cols``. The package must be there."""
+    """A ``Grid`` of ``rows`` by ``cols``."""
 
     def __init__(self, rows: int, cols: int) -> None:
         from avt import Vt  # type: ignore[attr-defined]
