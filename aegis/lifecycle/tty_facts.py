@@ -35,6 +35,8 @@ def tty_fact(front: Foreground | None, quiet_s: float) -> TtyFact:
     """
     if front is None:
         return TtyFact(None)
+    if front.doubt == "work":
+        return TtyFact(None)  # a thread may read while the program does what it was asked for
     need = _line_need(front) if front.is_canonical else _key_need(front, quiet_s)
     return TtyFact(need, is_busy=need is None and front.is_busy)
 

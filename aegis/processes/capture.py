@@ -131,6 +131,11 @@ class OutputCapture:
         pending = self._cleaner.pending.rstrip()
         return pending or self._text.last_line()
 
+    @property
+    def ends_within_line(self) -> bool:
+        """Whether text was printed after the last line feed, as a prompt is."""
+        return bool(self._cleaner.pending.strip())
+
     def result(self) -> CapturedOutput:
         """End the capture and return the whole output."""
         self._cleaner.finish()

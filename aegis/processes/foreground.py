@@ -12,17 +12,21 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aegis.processes.input_wait import (
+    Doubt,
     Foreground,
+    Sleep,
+    doubt_of,
     is_busy,
     is_terminal,
     may_read_terminal,
     reads_descriptor,
+    sleep_of,
 )
 from aegis.processes.line_discipline import LineDiscipline
-from aegis.processes.process_host import Program, ProgramImage, ShellProcess
+from aegis.processes.process_host import ProcessHost, Program, ProgramImage, ShellProcess
 from aegis.processes.process_scan import GroupScan
 from aegis.processes.process_table import arguments_address
 
@@ -56,15 +60,20 @@ async def _read_group(group: int, tty: LineDiscipline, groups: GroupScan) -> For
     leader = program_of(group, tty.name)
     reader = leader if leader is not None and leader.reads else None
     hidden = leader is not None and leader.reads is None
-    busy = False
+    busy, doubt = False, None if reader is None else reader.doubt
     if reader is None and not hidden:
         members = [pid for pid in await groups.members(group) if pid != group]
         shown = members[:MAX_MEMBERS]
-        programs = [found for pid in shown if (found := program_of(pid, tty.name)) is not None]
-        reader = next((each for each in programs if each.reads), None)
-        group_of_all = programs if leader is None else [leader, *programs]
+        programs = {pid: found for pid in shown if (found := program_of(pid, tty.name)) is not None}
+        readers = [pid for pid, each in programs.items() if each.reads]
+        if readers:
+            pid = min(readers, key=lambda each: programs[each].doubt is not None)
+            reader = programs[pid]
+            everyone = programs if leader is None else {group: leader, **programs}
+            doubt = reader.doubt or _doubt_beside(pid, group, everyone, groups.host)
+        group_of_all = list(programs.values()) if leader is None else [leader, *programs.values()]
         busy = len(shown) == len(members) and all(each.is_busy for each in group_of_all)
-        leader = leader or next(iter(programs), None)
+        leader = leader or next(iter(programs.values()), None)
     return Foreground(
         group=group,
         is_canonical=tty.is_canonical,
@@ -73,7 +82,25 @@ async def _read_group(group: int, tty: LineDiscipline, groups: GroupScan) -> For
         reader=None if reader is None else reader.name,
         is_hidden=hidden,
         is_busy=busy,
+        doubt=doubt,
     )
+
+
+def _doubt_beside(
+    reader: int, group: int, programs: Mapping[int, Program], host: ProcessHost
+) -> Doubt:
+    """Return the doubt about a reader that does not lead its group: an earlier part may work."""
+    above: set[int] = set()
+    pid = reader
+    while (process := host.process_of(pid)) is not None and process.parent not in (0, *above):
+        pid = process.parent
+        above.add(pid)
+    # A child of the leader that has no pipe is its own part: what runs beside it is in the
+    # background of a script.
+    if group in above and not programs[reader].is_piped:
+        return None
+    others = (each for pid, each in programs.items() if pid != reader and pid not in above)
+    return "work" if any(each.works for each in others) else None
 
 
 def program_image(pid: int) -> ProgramImage | None:
@@ -90,37 +117,46 @@ def program_image(pid: int) -> ProgramImage | None:
 def program_of(pid: int, terminal: str) -> Program | None:
     """Return the process's name and whether it reads the terminal; None if it is gone."""
     name = _read(f"/proc/{pid}/comm")
-    if name is None:
-        return None
-    reads, is_waiting = _state(pid, terminal)
-    is_free = reads is False and not is_waiting
-    return Program(name=name.decode(errors="replace").strip(), reads=reads, is_busy=is_free)
+    return None if name is None else _program(pid, terminal, name.decode(errors="replace").strip())
 
 
-def _state(pid: int, terminal: str) -> tuple[bool | None, bool]:
-    """Return whether a thread sleeps in a read of the terminal, and whether one may wait for it.
-
-    The first one is None if it is unknown.
-    """
+def _program(pid: int, terminal: str, name: str) -> Program:
     is_known = may_wait = False
+    sleeps: dict[str, Sleep] = {}
     threads = _threads(pid)
+    reading = []
     for thread in threads:
         syscall = _read(f"/proc/{pid}/task/{thread}/syscall")
         wchan = _read(f"/proc/{pid}/task/{thread}/wchan") if syscall is None else None
+        sleeps[thread] = "other"
         if syscall is not None:
             is_known = True
             text = syscall.decode(errors="replace")
             descriptor = reads_descriptor(text, _MACHINE)
-            if descriptor is not None and is_terminal(_file(pid, descriptor), terminal):
-                return True, True
+            file = "" if descriptor is None else _file(pid, descriptor)
+            if is_terminal(file, terminal):
+                reading.append(thread)
+                continue
             # A read of a pipe or a file waits for no key.
             may_wait |= descriptor is None and not is_busy(text, _MACHINE)
+            sleeps[thread] = "other" if file.startswith("socket:") else sleep_of(text, _MACHINE)
         elif wchan not in (None, b"0", b""):
             is_known = may_wait = True
             if may_read_terminal(wchan.decode(errors="replace"), _files(pid), terminal):
-                return True, True
+                reading.append(thread)
     may_wait |= len(threads) == MAX_THREADS  # there may be more, which were not looked at
-    return (False if is_known else None), may_wait
+    if reading:
+        main = None if str(pid) in reading else sleeps.get(str(pid), "other")
+        others = [sleep for thread, sleep in sleeps.items() if thread not in reading]
+        return Program(
+            name=name,
+            reads=True,
+            doubt=doubt_of(main, others),
+            is_piped=_file(pid, 0).startswith("pipe:"),
+        )
+    works = not sleeps or any(each not in ("pipe", "child") for each in sleeps.values())
+    reads = False if is_known else None
+    return Program(name=name, reads=reads, is_busy=is_known and not may_wait, works=works)
 
 
 def _threads(pid: int) -> Sequence[str]:

@@ -7,6 +7,11 @@
 | single keys (not canonical) | anything, quiet for a second, but a busy shell | input |
 | anything else | computes, sleeps, reads a pipe or a file, waits for a child | nothing |
 
+A read of the terminal proves only that a key would be read. The command waits for it if nothing
+else is done meanwhile (``is_certain``): the main thread reads, and no earlier part of a pipe works.
+Where another thread reads and the main one waits for its threads, a prompt decides: output that
+ends within a line. Otherwise the command *may* wait.
+
 Whether a thread reads the terminal is known from ``/proc/<pid>/task/<tid>/syscall`` (proc(5)): the
 number and the arguments of the system call in which it sleeps, readable if the thread may be
 traced. Otherwise, and on processors whose numbers are not known here, ``wchan`` remains: the kernel
@@ -15,7 +20,8 @@ function in which it sleeps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Literal
 
 import attrs
 
@@ -33,6 +39,10 @@ _ROUNDING_S = 0.001
 # Polled, because no event reports that a program begins to read.
 CHECK_EVERY_S = 5.0
 
+Doubt = Literal["thread", "work"] | None
+"""The reason why a program that reads the terminal may not wait for it: a thread reads and the main
+thread waits for its threads (``thread``), or something else is done meanwhile (``work``)."""
+
 _WITH_LINE_EDITOR = frozenset({"bash", "zsh", "fish"})
 
 
@@ -42,7 +52,8 @@ class Foreground:
 
     ``program`` is the name of its leader, ``reader`` that of a member that sleeps in a read of the
     terminal. ``is_hidden``: the state of the leader may not be read. ``is_busy``: every thread of
-    the group computes, sleeps or waits for a child, so no key would be read now.
+    the group computes, sleeps or waits for a child, so no key would be read now. ``doubt`` is about
+    the reader.
     """
 
     group: int
@@ -52,6 +63,7 @@ class Foreground:
     reader: str | None
     is_hidden: bool = False
     is_busy: bool = False
+    doubt: Doubt = None
 
     @property
     def edits_line(self) -> bool:
@@ -74,6 +86,16 @@ def needs_input(front: Foreground | None, quiet_s: float) -> NeedsInput | None:
     if front.reader is None and not (front.is_hidden and not front.echoes):
         return None
     return NeedsInput(kind="input" if front.echoes else "secret", program=program)
+
+
+def is_certain(front: Foreground, *, prompts: bool) -> bool:
+    """Return whether a program that ``needs_input`` does nothing else meanwhile.
+
+    ``prompts``: its output ends within a line.
+    """
+    if not front.is_canonical:
+        return front.doubt != "work"  # "thread": what is drawn is the prompt
+    return front.doubt is None or (front.doubt == "thread" and (prompts or not front.echoes))
 
 
 def is_quiet_enough(quiet_s: float) -> bool:
@@ -105,31 +127,70 @@ def next_check_after(quiet_s: float) -> float:
 
 @attrs.frozen(kw_only=True)
 class SystemCalls:
-    """The numbers of the system calls that read a descriptor, that select descriptors, and of all
-    others that sleep until a descriptor is ready."""
+    """The numbers of the system calls that read or write a descriptor, that select descriptors, and
+    of all others that sleep until a descriptor is ready; that wait for a child or for a thread."""
 
     reads: frozenset[int]
+    writes: frozenset[int]
     selects: frozenset[int]
     polls: frozenset[int]
+    children: frozenset[int]
+    threads: frozenset[int]
 
 
 _GENERIC = SystemCalls(
     reads=frozenset({63, 65}),
+    writes=frozenset({64, 66}),
     selects=frozenset({72}),
     polls=frozenset({22, 67, 69, 73, 243, 286, 426, 441}),
+    children=frozenset({95, 260}),
+    threads=frozenset({98, 449}),
 )
 SYSTEM_CALLS: Mapping[str, SystemCalls] = {
     "x86_64": SystemCalls(
         reads=frozenset({0, 19}),
+        writes=frozenset({1, 20}),
         selects=frozenset({23, 270}),
         polls=frozenset({7, 17, 232, 271, 281, 295, 299, 327, 426, 441}),
+        children=frozenset({61, 247}),
+        threads=frozenset({202, 449}),
     ),
     "aarch64": _GENERIC,
     "riscv64": _GENERIC,
 }
-"""``read`` and ``readv``; ``select`` and ``pselect6``; ``poll``, ``ppoll``, ``epoll_wait``,
-``epoll_pwait``, ``epoll_pwait2``, ``pread64``, ``preadv``, ``preadv2``, ``recvmmsg`` and
-``io_uring_enter``; by the machine of ``uname -m``."""
+"""``read`` and ``readv``; ``write`` and ``writev``; ``select`` and ``pselect6``; ``poll``,
+``ppoll``, ``epoll_wait``, ``epoll_pwait``, ``epoll_pwait2``, ``pread64``, ``preadv``, ``preadv2``,
+``recvmmsg`` and ``io_uring_enter``; ``wait4`` and ``waitid``; ``futex`` and ``futex_waitv``; by the
+machine of ``uname -m``."""
+
+Sleep = Literal["pipe", "child", "thread", "other"]
+"""For what a thread sleeps that does not read the terminal: for the other end of a pipe or file, a
+child, or another thread; ``other``: for anything else, or it computes."""
+
+
+def sleep_of(syscall: str, machine: str) -> Sleep:
+    """Return for what a thread sleeps; the arguments are those of ``reads_descriptor``."""
+    numbers, words = SYSTEM_CALLS.get(machine), syscall.split()
+    if numbers is None or not words or not words[0].isdigit():
+        return "other"
+    call = int(words[0])
+    if call in numbers.reads | numbers.writes:
+        return "pipe"
+    if call in numbers.children:
+        return "child"
+    return "thread" if call in numbers.threads else "other"
+
+
+def doubt_of(main: Sleep | None, others: Collection[Sleep]) -> Doubt:
+    """Return the doubt about a process of which a thread reads the terminal.
+
+    ``main`` is for what the main thread sleeps (None: it reads the terminal), ``others`` are the
+    sleeps of its other threads that do not read the terminal.
+    """
+    if main is None:
+        return None
+    return "thread" if main == "thread" and all(each == "thread" for each in others) else "work"
+
 
 _TTY_SLEEPS = frozenset({"n_tty_read", "wait_woken"})
 """Kernel functions that sleep in a read of a terminal; the second also in one of a socket."""

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import attrs
 
+from aegis.processes.input_wait import Doubt
 from aegis.processes.line_discipline import LineDiscipline
 from aegis.processes.process_table import OwnedProcess, ProcessInfo
 
@@ -35,12 +36,17 @@ class ProgramImage:
 class Program:
     """A process by name; ``reads``: it is reading the terminal (None: unknown).
 
-    ``is_busy``: none of its threads waits for any descriptor, as far as the system shows.
+    ``is_busy``: none of its threads waits for any descriptor, as far as the system shows. ``doubt``
+    is about a process that reads; ``is_piped``: its standard input is a pipe. ``works``: it does
+    not only wait for a child or for the other end of a pipe.
     """
 
     name: str
     reads: bool | None
     is_busy: bool = False
+    doubt: Doubt = None
+    is_piped: bool = False
+    works: bool = False
 
 
 class ShellProcess(Protocol):

@@ -56,8 +56,10 @@ class CommandRecord:
     ``stdout`` is plain text of at most 64 KiB; ``output_bytes`` is the length of the whole text in
     UTF-8, and ``truncated`` is true if ``stdout`` has only a part of it. ``raw_start`` and
     ``raw_end`` are byte offsets since the terminal's first spawn. ``needs_input`` is null unless
-    the command waits for input. ``end`` is the reason why the record ended; null: not yet. ``cmd``
-    is null for a typed command whose text is not fully known; ``cmd_reason`` says why.
+    the command waits for input, and ``may_need_input`` unless it may: a program reads the terminal,
+    but another thread, or an earlier part of the pipe, works meanwhile. ``end`` is the reason why
+    the record ended; null: not yet. ``cmd`` is null for a typed command whose text is not fully
+    known; ``cmd_reason`` says why.
     """
 
     seq: int
@@ -79,6 +81,7 @@ class CommandRecord:
     needs_input: NeedsInput | None
     end: End | None
     cmd_reason: str | None = None
+    may_need_input: NeedsInput | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -109,6 +112,7 @@ class CommandHeader:
     raw_end: int | None = None
     end: End | None = None
     needs_input: NeedsInput | None = None
+    may_need_input: NeedsInput | None = None
 
 
 @attrs.frozen(kw_only=True)

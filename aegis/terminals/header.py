@@ -30,11 +30,15 @@ def header_of_record(name: str, record: CommandRecord) -> CommandHeader:
 
 
 def header_of_unrecorded(
-    name: str, command: InFlight, needs_input: NeedsInput | None
+    name: str,
+    command: InFlight,
+    needs_input: NeedsInput | None,
+    may_need_input: NeedsInput | None = None,
 ) -> CommandHeader:
     """Return the header of a command that has no record yet.
 
-    ``needs_input`` is the input for which it waits, if it still runs.
+    ``needs_input`` is the input for which it waits, if it still runs, and ``may_need_input`` the
+    one for which it may wait.
     """
     outcome = command.outcome
     return CommandHeader(
@@ -50,6 +54,7 @@ def header_of_unrecorded(
         raw_end=None if outcome is None else outcome.raw_end,
         end=None if outcome is None else outcome.end,
         needs_input=needs_input if outcome is None else None,
+        may_need_input=may_need_input if outcome is None else None,
     )
 
 

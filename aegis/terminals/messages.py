@@ -177,10 +177,12 @@ class TypingChanged:
 class NeedsInputChanged:
     """The current command waits for input; None: it does not, as far as is known.
 
-    Output or keys end the wait until the command is quiet again.
+    ``may_need_input``: a program reads the terminal, but something else is done meanwhile. Output
+    or keys end the wait until the command is quiet again.
     """
 
     needs_input: NeedsInput | None
+    may_need_input: NeedsInput | None = None
 
 
 @attrs.frozen(kw_only=True)

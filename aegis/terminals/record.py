@@ -222,7 +222,9 @@ def behind(command: InFlight, cursor: int) -> InFlight:
 
 def record_line(record: CommandRecord) -> bytes:
     """Return the line of a record for the ledger."""
-    return encode_line(attrs.asdict(record, recurse=False))
+    fields = attrs.asdict(record, recurse=False)
+    del fields["may_need_input"]  # of a running command only
+    return encode_line(fields)
 
 
 def record_in(fields: Mapping[str, Any]) -> CommandRecord:

@@ -23,17 +23,20 @@ def not_typed(
     typing: Typing | None,
     typing_s: float = 0.0,
     needs: NeedsInput | None = None,
+    may: NeedsInput | None = None,
 ) -> AegisError:
     """Return the error for a command that was not typed in time: the terminal was busy or silent.
 
     ``typing_s`` is how long ``typing`` has lasted, in seconds. ``needs`` is the input for which the
-    running command waits.
+    running command waits, ``may`` the one for which it may wait.
     """
     within = f"within {timeout_s:g} s"
     if running is not None:
-        waits = (
-            "" if needs is None else f", and {needs.program!r} in it waits for {_WAITS[needs.kind]}"
-        )
+        waits = ""
+        if needs is not None:
+            waits = f", and {needs.program!r} in it waits for {_WAITS[needs.kind]}"
+        elif may is not None:
+            waits = f", and {may.program!r} in it may wait for {_WAITS[may.kind]}"
         remedy = "Wait for it" if needs is None else "Answer it with aegis_term_keys"
         return Busy(
             f"terminal {terminal!r} was busy: {running.writer} runs {shown(running.cmd)}"
@@ -82,14 +85,6 @@ def _number(command: InFlight) -> str:
     """Describe the number of a command, if no other command can get the same number."""
     is_certain = command.began_at is not None or command.timed_out
     return f" (seq {command.seq})" if is_certain else ""
-
-
-def typed_behind(terminal: str, timeout_s: float, cmd: str) -> Busy:
-    """Return the error for a command that is queued behind lines which were typed ahead."""
-    return Busy(
-        f"terminal {terminal!r} was busy: what was typed ahead still ran after {timeout_s:g} s; "
-        f"your command was typed and runs next, read its record later: {shown(cmd)}"
-    )
 
 
 def incomplete(cmd: str, became: str) -> IncompleteInput:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from shutil import which
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 
 from aegis.clock import utc_now
 from tests.e2e.conftest import NewTerminal, needs_zsh
-from tests.e2e.harness import GUARD_S, LiveTerminal
+from tests.e2e.harness import GUARD_S, Gate, LiveTerminal
 from tests.e2e.screens import Shown, look, wait_screen
 
 pytestmark = pytest.mark.real
@@ -261,3 +263,47 @@ def test_trap_36_in_fish_an_open_pager_is_no_empty_line(terminal: LiveTerminal) 
     wait_typing(terminal, "agent:ann")
     terminal.keys("\x03", from_handle="ann")
     assert terminal.run("echo mine")["stdout"] == "mine\n"
+
+
+@needs_zsh
+@pytest.mark.parametrize("shell", ["zsh"])
+def test_a_run_that_was_typed_behind_another_line_is_answered_with_its_number_and_runs_once(
+    new_terminal: NewTerminal, new_gate: Callable[[], Gate], shell: str, tmp_path: Path
+) -> None:
+    first, widget, ahead, ran = new_gate(), new_gate(), new_gate(), tmp_path / "ran"
+    # At the prompt behind AHEAD a widget types a line, which zsh runs before all that it reads.
+    terminal = new_terminal(
+        f"""
+        types-ahead() {{ {widget.hold}; BUFFER="{ahead.hold}; echo ahead"; zle accept-line }}
+        zle -N types-ahead
+        bindkey '^Xg' types-ahead
+        zle-line-init() {{ [[ -n $AHEAD ]] && {{ unset AHEAD; zle -U $'\x18g' }} }}
+        zle -N zle-line-init
+        """
+    )
+    one = terminal.start(f"{first.hold}; AHEAD=1").has_arrived()
+    first.wait_reached()
+    mine = terminal.start(f"echo mine; echo x >>'{ran}'", timeout=6.0).has_arrived()
+    first.open()
+    assert one.result()["exit"] == 0
+    widget.wait_reached()
+    while terminal.described()["state"] != "running":  # the run is typed
+        time.sleep(0.02)
+    terminal.keys("echo late\r", from_handle="ann")
+    wait_typing(terminal, "agent:ann")  # behind the run
+    widget.open()
+    ahead.wait_reached()
+    record = mine.result()
+    assert (record["timed_out"], record["end"], record["stdout"]) == (True, None, "")
+    assert terminal.refusal("true", timeout=0.2).code == "busy"
+    assert not ran.exists()
+    ahead.open()
+    waited = terminal.daemon.call("term_wait", name=terminal.name, seq=record["seq"])
+    final = waited["record"]
+    assert (waited["reason"], final["seq"], final["timed_out"]) == ("ended", record["seq"], True)
+    assert outcome(final) == (0, "mine\n", "exited")
+    assert final["raw_start"] == record["raw_start"]
+    terminal.run("true")
+    printed = [each["stdout"] for each in terminal.records()]
+    assert printed == ["", "ahead\n", "mine\n", "late\n", ""]
+    assert ran.read_text() == "x\n"

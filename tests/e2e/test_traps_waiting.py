@@ -51,7 +51,7 @@ def ended(terminal: LiveTerminal, seq: int) -> dict[str, Any]:
         ("read -re x; echo got $x", "input", "bash", "word\r", 0, "word\ngot word\n"),
         ("sh -c 'cat; exit 3'", "input", "cat", "\x04", 3, ""),
         ("printf one; cat", "input", "cat", "\x04", 0, "one"),
-        ("sleep 60 | cat /dev/tty", "input", "cat", "\x03", 130, None),
+        ("seq 100000 | cat /dev/tty", "input", "cat", "\x03", 130, None),
     ],
 )
 def test_trap_32_a_command_that_reads_the_terminal_is_told_before_the_timeout(
@@ -70,6 +70,55 @@ def test_trap_32_a_command_that_reads_the_terminal_is_told_before_the_timeout(
     assert (final["exit"], final["end"], final["timed_out"]) == (exit_code, "exited", False)
     assert final["needs_input"] is None
     assert stdout is None or final["stdout"] == stdout
+
+
+READS_ASIDE = (
+    "python3 -c 'import sys, threading, time; "
+    "threading.Thread(target=sys.stdin.read, daemon=True).start(); {work}'"
+)
+
+
+@pytest.mark.parametrize(
+    ("cmd", "program"),
+    [
+        (READS_ASIDE.format(work="time.sleep(60)"), "python3"),
+        (
+            READS_ASIDE.format(work='print("at work ", end="", flush=True); time.sleep(60)'),
+            "python3",
+        ),
+        ("sleep 60 | cat /dev/tty", "cat"),
+        ("(sleep 60; echo done) | cat /dev/tty", "cat"),
+        ("sleep 60 | cat </dev/tty", "cat"),
+        ("bash -c 'sleep 60 | cat /dev/tty'", "cat"),
+    ],
+)
+def test_a_read_of_the_terminal_beside_other_work_sends_no_caller_away(
+    terminal: LiveTerminal, cmd: str, program: str
+) -> None:
+    record = terminal.run(cmd, timeout=2.5)
+    assert (record["timed_out"], record["needs_input"]) == (True, None)
+    assert record["may_need_input"] == {"kind": "input", "program": program}
+    waited = terminal.daemon.call("term_wait", name=terminal.name, timeout=0.5)
+    assert waited["reason"] == "timeout"
+    running = terminal.described()["running"]
+    assert (running["needs_input"], running["may_need_input"]) == (None, record["may_need_input"])
+    busy = terminal.refusal("echo mine", timeout=0.3)
+    assert f"{program!r} in it may wait for input" in str(busy)
+    terminal.keys("\x03")
+    assert ended(terminal, record["seq"])["may_need_input"] is None
+
+
+def test_a_thread_that_reads_while_its_program_only_prompts_is_told_before_the_timeout(
+    terminal: LiveTerminal,
+) -> None:
+    asks = "import threading; threading.Thread(target=lambda: print(input('Name? '))).start()"
+    record = waiting(terminal, f'python3 -c "{asks}"')
+    assert (record["needs_input"], record["may_need_input"]) == (
+        {"kind": "input", "program": "python3"},
+        None,
+    )
+    terminal.keys("word\r")
+    assert ended(terminal, record["seq"])["stdout"] == "Name? word\nword\n"
 
 
 @pytest.mark.parametrize(

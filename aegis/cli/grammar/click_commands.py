@@ -6,10 +6,12 @@ click provides help, completion and the messages about wrong usage.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import click
+from click.exceptions import NoSuchCommand
 
 from aegis.cli.grammar import numbers
 from aegis.cli.grammar.verb import (
@@ -73,6 +75,60 @@ def _ascii(
         kind.fail(f"{value!r} is not a valid {kind.name}", param, ctx)
 
 
+_FAMILIAR: Mapping[str, tuple[str, ...]] = {
+    "cat": ("output", "read", "show"),
+    "connect": ("attach",),
+    "create": ("spawn", "open", "new"),
+    "delete": ("close", "remove", "purge"),
+    "enter": ("attach",),
+    "exec": ("run",),
+    "history": ("read",),
+    "info": ("list", "show"),
+    "input": ("keys",),
+    "interrupt": ("signal",),
+    "join": ("attach",),
+    "kill": ("signal", "close"),
+    "log": ("output", "read"),
+    "logs": ("output", "read"),
+    "ls": ("list",),
+    "new": ("spawn", "open"),
+    "open": ("spawn",),
+    "ps": ("list",),
+    "records": ("read",),
+    "remove": ("close", "purge"),
+    "rm": ("close", "remove", "purge"),
+    "send": ("keys",),
+    "show": ("screen", "read"),
+    "start": ("spawn", "launch"),
+    "stop": ("close",),
+    "tail": ("output",),
+    "type": ("keys",),
+    "view": ("screen", "attach"),
+    "watch": ("attach",),
+}
+"""Words of other programs, each with the verbs that it may mean."""
+
+_LIKENESS = 0.75
+"""How much a verb must look like a word to be suggested: ``close`` looks like ``logs`` by 0.67."""
+
+
+class _Verbs(click.Group):
+    """A group that suggests a verb for a word of another program, or for a slip."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            word = error.command_name
+            meant = [each for each in _FAMILIAR.get(word, ()) if each in self.commands]
+            meant = meant or get_close_matches(word, self.commands, cutoff=_LIKENESS)
+            hint = f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
+            sentence = f"No such command {word!r}.{hint}"
+            raise NoSuchCommand(word, sentence, ctx=ctx) from None
+
+
 _KINDS: dict[str, click.ParamType[Any]] = {
     TEXT: click.STRING,
     WHOLE: Number("integer", numbers.whole_number),
@@ -97,7 +153,7 @@ def command_of(found: Verb | Group | click.Command, name: str) -> click.Command:
             each: command_at(member, each) if isinstance(member, str) else command_of(member, each)
             for each, member in found.members.items()
         }
-        return click.Group(name, commands=members, help=found.doc)
+        return _Verbs(name, commands=members, help=found.doc)
     kind = click.Command if found.behind_dashes is None else _BehindDashes
     settings = {"allow_interspersed_args": False} if found.options_first else {}
     return kind(

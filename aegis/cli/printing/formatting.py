@@ -170,6 +170,8 @@ def status_line(record: Mapping[str, Any]) -> str:
     parts = [f"exit {record['exit']}" if known else "exit ?"]
     if record["needs_input"] is not None:
         parts = ["waits for input"]
+    elif record.get("may_need_input") is not None:
+        parts = ["may wait for input"]
     if record["duration_s"] is not None:
         parts.append(f"{record['duration_s']:.2f}s")
     if record["killed_by_restart"]:

@@ -416,13 +416,17 @@ def exit_code(name: str, record: Mapping[str, Any]) -> int:
 
 def _why_unknown(record: Mapping[str, Any]) -> str:
     command = f"the command (seq {record['seq']})"
-    needs = record["needs_input"]
+    needs, may = record["needs_input"], record.get("may_need_input")
     if record["end"] is not None:
         return f"the exit code of {command} is not known: {record['end'].replace('_', ' ')}"
     if needs is not None:
-        what = "a secret" if needs["kind"] == "secret" else "input"
-        return f"{command} is still running: {needs['program']} waits for {what}"
-    return f"{command} is still running: the time for the call ran out"
+        return f"{command} is still running: {needs['program']} waits for {_what(needs)}"
+    late = f"{command} is still running: the time for the call ran out"
+    return late if may is None else f"{late}, and {may['program']} may wait for {_what(may)}"
+
+
+def _what(needs: Mapping[str, Any]) -> str:
+    return "a secret" if needs["kind"] == "secret" else "input"
 
 
 def _what_to_do(name: str, record: Mapping[str, Any]) -> str:

@@ -21,8 +21,9 @@ class Call:
 
     ``number`` is unique within one incarnation of the front. ``is_late``: the time was up while the
     command was with the shell. ``needs_input``: the command waits for input, and the caller is
-    about to be answered. ``until``: the condition that ends the call. ``refusal`` is answered
-    instead of the record, once the record is in the ledger.
+    about to be answered; ``may_need_input``: it may wait, and the caller waits on. ``until``: the
+    condition that ends the call. ``refusal`` is answered instead of the record, once the record is
+    in the ledger.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Call:
     until: Until = "ended"
     is_late: bool = False
     needs_input: NeedsInput | None = None
+    may_need_input: NeedsInput | None = None
     refusal: AegisError | None = None
 
     def settle(self, outcome: CommandRecord | Exception) -> None:

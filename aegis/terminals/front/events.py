@@ -70,6 +70,7 @@ class TerminalEvents:
             standing.shells,
             standing.typing,
             standing.needs_input,
+            standing.may_need_input,
             self._wakes.subscribers,
         )
         if seen != self._seen:
@@ -114,4 +115,6 @@ class TerminalEvents:
 
     def _header(self, command: InFlight) -> CommandHeader:
         standing = self._standing
-        return header_of_unrecorded(standing.settings.name, command, standing.needs_input)
+        return header_of_unrecorded(
+            standing.settings.name, command, standing.needs_input, standing.may_need_input
+        )

@@ -293,6 +293,20 @@ class Flight:
         self._write(self.command)
         return self.command
 
+    def leave_displaced(self, cursor: int) -> InFlight:
+        """Remove the caller, whose time is up, from the displaced submission; fix its number.
+
+        The output so far, up to ``cursor``, belongs to the lines that were typed ahead of it.
+        Raises ``StorageError``.
+        """
+        assert self._displaced is not None
+        command = attrs.evolve(self._numbered(self._displaced), timed_out=True, raw_start=cursor)
+        self._next_seq = max(self._next_seq, command.seq + 1)
+        self._displaced = Displaced(command, None)
+        self._shown.add(command.seq)
+        self._write(self.command)
+        return command
+
     def finished(self, seq: int, outcome: Outcome) -> None:
         """Note the outcome of the command ``seq``, for a crash before its record is written."""
         self._ended[seq] = attrs.evolve(self._ended[seq], outcome=outcome)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
 import trio
 
 from actors import Ref, Reply, Timer
@@ -24,7 +25,6 @@ from aegis.terminals.sentences import (
     incomplete,
     not_typed,
     swallowed,
-    typed_behind,
     unread,
     unwritten,
 )
@@ -140,25 +140,30 @@ class Runs:
         if call is not None and call.until == "started" and not call.is_late:
             self._shell.tell(msg.ReportOutput(call=call.number))
 
-    def needs_input(self, needs: api.NeedsInput | None) -> None:
-        """Request the output so far for the caller of a command that waits for input."""
-        self._standing.needs_input = needs
+    def needs_input(self, needs: api.NeedsInput | None, may: api.NeedsInput | None = None) -> None:
+        """Request the output so far for the caller of a command that waits for input.
+
+        The caller of one that only may wait (``may``) is not answered early.
+        """
+        self._standing.needs_input, self._standing.may_need_input = needs, may
         call = self._flight.call
         if call is not None and not call.is_late:
             if needs is not None and call.needs_input is None:
                 self._shell.tell(msg.ReportOutput(call=call.number))
-            call.needs_input = needs
+            call.needs_input, call.may_need_input = needs, may
 
     def output_so_far(self, news: msg.OutputSoFar) -> None:
         """Answer a call before the end of its command, with the output so far."""
         call = self._flight.submitted
         if call is None or call.number != news.call:
             return
-        if call is not self._flight.call:
-            call.settle(typed_behind(self._name, call.timeout_s, call.cmd))
-            return
+        output = news.output
         try:
-            if call.is_late:
+            if call is not self._flight.call:
+                # "Busy" would make the caller try again, and the command run twice: it is typed,
+                # behind a line that was typed ahead. The output so far is of that line.
+                command, output = self._flight.leave_displaced(news.raw_end), msg.NO_OUTPUT
+            elif call.is_late:
                 command = self._flight.mark_timed_out()
             elif call.needs_input is not None or call.until == "started":
                 command = self._flight.leave_running()
@@ -167,7 +172,8 @@ class Runs:
         except StorageError as error:
             call.settle(error)
         else:
-            record = unfinished_record(command, news.output, news.raw_end, call.needs_input)
+            record = unfinished_record(command, output, news.raw_end, call.needs_input)
+            record = attrs.evolve(record, may_need_input=call.may_need_input)
             self._start_soon(self._answer_synced, call, record)
 
     def _refuse(self, call: Call, error: AegisError) -> None:
@@ -196,6 +202,7 @@ class Runs:
             standing.typing,
             trio.current_time() - standing.typing_began,
             standing.needs_input,
+            standing.may_need_input,
         )
 
     async def _answer_synced(self, call: Call, record: api.CommandRecord) -> None:

@@ -23,8 +23,8 @@ class Standing:
     ``cwd`` is the directory of the last prompt, ``reported`` one that a program has reported since.
     ``shells`` counts the shells so far. ``typing`` names the writer of an unfinished line, which
     began at ``typing_began`` (monotonic seconds). ``needs_input`` is the input for which the
-    current command waits. ``ending`` is the reason why no further shell follows. ``node`` is the
-    node on which the terminal runs.
+    current command waits, ``may_need_input`` the one for which it may wait. ``ending`` is the
+    reason why no further shell follows. ``node`` is the node on which the terminal runs.
     """
 
     settings: TerminalSettings
@@ -38,6 +38,7 @@ class Standing:
     typing: api.Typing | None = None
     typing_began: float = 0.0
     needs_input: api.NeedsInput | None = None
+    may_need_input: api.NeedsInput | None = None
     failure: str = ""
     ending: msg.WhyEnded | None = None
     node: str = LOCAL_NODE
@@ -63,7 +64,8 @@ class Standing:
         """Note that a fresh shell runs."""
         self.shells += 1
         self.pid, self.integration = news.pid, news.integration
-        self.state, self.typing, self.needs_input = "starting", None, None
+        self.state, self.typing = "starting", None
+        self.needs_input = self.may_need_input = None
 
     def prompted(self, news: msg.Prompted) -> None:
         """Note that the shell is at its prompt."""
@@ -82,7 +84,8 @@ class Standing:
 
     def ended(self, news: msg.ShellEnded) -> None:
         """Note the end of the shell."""
-        self.pid, self.typing, self.reported, self.needs_input = None, None, None, None
+        self.pid, self.typing, self.reported = None, None, None
+        self.needs_input = self.may_need_input = None
         self.state = "starting" if news.end is None else "closed"
 
     def info(

@@ -206,9 +206,9 @@ class Terminal(Front):
                     self._flight.moved(message.cwd)
             case msg.TypingChanged(typing=typing):
                 self._standing.types(typing)
-            case msg.NeedsInputChanged(needs_input=needs):
-                self._runs.needs_input(needs)
-                self._waits.needs_input(needs)
+            case msg.NeedsInputChanged(needs_input=needs, may_need_input=may):
+                self._runs.needs_input(needs, may)
+                self._waits.needs_input(needs, may)
                 self._events.changed(self._flight.command)
             case msg.IntegrationChanged(integration=integration):
                 self._standing.integration = integration

@@ -114,8 +114,11 @@ class Waits:
             self._waits[wait] = None
             self._start_soon(self._answer, wait)
 
-    def needs_input(self, needs: NeedsInput | None) -> None:
-        """Note that the current command waits for input, or (None) no longer does."""
+    def needs_input(self, needs: NeedsInput | None, may: NeedsInput | None = None) -> None:
+        """Note that the current command waits for input, or (None) no longer does.
+
+        ``may``: it may wait, which ends no call.
+        """
         self._needs_input = needs
         command = self._flight.command
         if needs is not None and command is not None:

@@ -120,5 +120,11 @@ class CommandOutput:
         capture = self._current()
         return "" if capture is None else capture.newest_line()
 
+    @property
+    def ends_within_line(self) -> bool:
+        """Whether the output ends within a line, as a prompt does."""
+        capture = self._current()
+        return capture is not None and capture.ends_within_line
+
     def _current(self) -> OutputCapture | None:
         return self._suspended if self._capture is None else self._capture

@@ -13,7 +13,7 @@ import trio
 
 from actors import Context
 from aegis.processes.foreground import read_foreground
-from aegis.processes.input_wait import needs_input, next_check_after
+from aegis.processes.input_wait import is_certain, needs_input, next_check_after
 from aegis.processes.process_host import ShellProcess
 from aegis.processes.process_scan import GroupScan
 from aegis.protocol.terminals import NeedsInput
@@ -56,12 +56,12 @@ class TtyWatch:
         self._quiet_s = 0.0
         self._next_s = 0.0
         self.needs_input: NeedsInput | None = None
+        self._may_need_input: NeedsInput | None = None
 
     def on_activity(self) -> None:
         """Note output or keys: no command waits for input now, and the quiet begins again."""
         self._was_active = True
-        if self.needs_input is not None:
-            self._set_needs_input(None)
+        self._set_needs_input(None)
         self.check_again()
 
     def on_keys(self, keys: bytes) -> None:
@@ -109,10 +109,13 @@ class TtyWatch:
             self._was_active = True
         else:
             self._program.checked(front, self._quiet_s)
-            self._set_needs_input(needs_input(front, self._quiet_s))
+            needs = needs_input(front, self._quiet_s)
+            prompts = self._tracker.printed.ends_within_line
+            is_sure = front is not None and is_certain(front, prompts=prompts)
+            self._set_needs_input(needs if is_sure else None, None if is_sure else needs)
         self._continue()
 
-    def _set_needs_input(self, needs: NeedsInput | None) -> None:
-        if needs != self.needs_input:
-            self.needs_input = needs
-            self._notify(msg.NeedsInputChanged(needs_input=needs))
+    def _set_needs_input(self, needs: NeedsInput | None, may: NeedsInput | None = None) -> None:
+        if (needs, may) != (self.needs_input, self._may_need_input):
+            self.needs_input, self._may_need_input = needs, may
+            self._notify(msg.NeedsInputChanged(needs_input=needs, may_need_input=may))

@@ -91,6 +91,20 @@ def test_without_a_verb_the_help_is_shown_and_it_is_a_usage_error(invoke: Invoke
     [
         (["bogus"], "No such command 'bogus'; see: aegis-actors --help"),
         (["term", "bogus"], "No such command 'bogus'; see: aegis-actors term --help"),
+        (
+            ["term", "logs", "build"],
+            "No such command 'logs'. Did you mean 'output' or 'read'?; see: aegis-actors term "
+            "--help",
+        ),
+        (
+            ["term", "kill", "build"],
+            "No such command 'kill'. Did you mean 'signal' or 'close'?; see: aegis-actors term "
+            "--help",
+        ),
+        (
+            ["term", "clsoe", "build"],
+            "No such command 'clsoe'. Did you mean 'close'?; see: aegis-actors term --help",
+        ),
         (["sesion"], "No such command 'sesion'. Did you mean 'session'?; see: aegis-actors --help"),
         (
             ["run"],
