@@ -20,7 +20,8 @@ import structlog
 
 from aegis.errors import StartupError
 from aegis.journal.disk import OsDisk
-from aegis.state.registry import RegistryError
+from aegis.state.registration import WritableRegistry, is_empty
+from aegis.state.registry import RegistryError, read_state_id
 from aegis.state.root import State, UntrustedState, make_directory, write_whole
 from aegis.state.sealing import Seals
 from aegis.state.state_files import Guard, UnsafeFile, open_directory, open_safely, read_safely
@@ -87,16 +88,18 @@ def hold_root(
     This user's daemons must have made the state in this root, and each of its files; ``trust``
     takes over the existing files. A configuration that names ``programs`` must have been trusted
     in its current form. The locks are flock(2) locks, so a crash cannot leave them behind.
-    Raises ``StartupError``; then nothing was changed.
+    Raises ``StartupError``; then nothing was changed. If the block raises it, the start was
+    refused: the files of a state that was made for it are removed.
     """
     check_platform()
     with contextlib.ExitStack() as held:
         try:
             state_id = examine(state, trust=trust, programs=programs)
-            make_directory(state)
+            held.enter_context(_directories(state))
             directory = _opened(held, open_directory(str(state.directory)))
             lock = _opened(held, open_safely(str(state.lock), os.O_RDWR | os.O_CREAT))
             _take_locks(lock, directory, state)
+            held.enter_context(_removed_if_refused(state, is_empty(str(state.directory))))
             seals, earlier = adopt_state(state, state_id, trust=trust, programs=programs)
         except (UntrustedState, RegistryError) as error:
             raise StartupError(str(error)) from None
@@ -112,6 +115,47 @@ def hold_root(
         _check_version(state)
         keep_out_of_repositories(state)
         yield HeldRoot(state, seals, lock, directory, earlier)
+
+
+_OF_A_START = frozenset(
+    ("lock", "version", "state.id", "place.json", "keys.json", "node.key", "node.id", ".gitignore")
+)
+"""The files that a start makes before the daemon serves."""
+
+
+@contextlib.contextmanager
+def _directories(state: State) -> Iterator[None]:
+    """Make the directories of the state; remove the ones that are empty if the block fails.
+
+    Otherwise a refused start with ``sudo`` in a user's project would leave a directory of root
+    there, and the user would be refused next.
+    """
+    made = [each for each in (state.directory, state.directory.parent) if not each.exists()]
+    try:
+        make_directory(state)
+        yield
+    except StartupError:
+        for each in made:
+            with contextlib.suppress(OSError):
+                each.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def _removed_if_refused(state: State, is_new: bool) -> Iterator[None]:
+    """Remove the files of a new state if the start is refused. The root is locked."""
+    try:
+        yield
+    except StartupError:
+        with contextlib.suppress(OSError, RegistryError):
+            names = {each.name for each in state.directory.iterdir()}
+            if is_new and names <= _OF_A_START:  # else it has served
+                state_id = read_state_id(str(state.directory))
+                for name in names:
+                    (state.directory / name).unlink()
+                if state_id is not None:
+                    WritableRegistry.of_user().forget(state_id)
+        raise
 
 
 def _opened(held: contextlib.ExitStack, fd: int) -> int:

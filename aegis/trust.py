@@ -144,15 +144,16 @@ def examine(state: State, *, trust: bool, programs: NamedPrograms) -> str | None
     Nothing is written. Raises ``UntrustedState``, ``RegistryError``, ``StartupError`` for programs
     that were not trusted, ``OSError``.
     """
-    directory = str(state.directory)
+    directory, registry = str(state.directory), WritableRegistry.of_user()
     try:
         check_directories(str(state.root))
         check_owners(state)
-        state_id, entry = find_entry(WritableRegistry.of_user(), str(state.root), directory)
+        state_id, entry = find_entry(registry, str(state.root), directory)
     except ForeignState as foreign:
         if not trust and not is_empty(directory):
             raise UntrustedState(directory, str(foreign)) from None
         state_id, entry = None, None
+        registry.check_usable()
     known = None if entry is None else entry.configuration
     if programs.sentences and not trust and programs.digest != known:
         raise StartupError(

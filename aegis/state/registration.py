@@ -43,6 +43,12 @@ class WritableRegistry(Registry):
     def of_user(cls) -> WritableRegistry:
         return cls(Registry.of_user().directory)
 
+    def check_usable(self) -> None:
+        """Raise ``RegistryError`` unless this user may have a registry here. Nothing is written."""
+        with self._explained():
+            _check_parent(self.states)
+            self.exists()
+
     def make_key(self) -> bytes:
         """Return the key, created and synced if there is none yet. Raises ``RegistryError``."""
         with self.locked(), self._explained():
@@ -60,6 +66,11 @@ class WritableRegistry(Registry):
         content = json.dumps(document, indent=1).encode() + b"\n"
         with self.locked(), self._explained():
             write_safely(f"{self.states}/{state_id}.json", content, durable=True)
+
+    def forget(self, state_id: str) -> None:
+        """Remove the entry of a state that is deleted. Raises nothing."""
+        with contextlib.suppress(OSError, RegistryError), self.locked():
+            os.unlink(f"{self.states}/{state_id}.json")  # noqa: PTH108
 
     def forget_others(self, state_id: str, root: str, inode: int) -> None:
         """Remove the entries of earlier states of ``root`` that are gone. Raises nothing."""
@@ -118,8 +129,8 @@ def claim_state(state: State) -> Seals:
     check_directories(str(state.root))
     registry = WritableRegistry.of_user()
     if is_empty(str(state.directory)):
-        make_directory(state)
-        with registry.locked():
+        with registry.locked():  # refused before anything is made
+            make_directory(state)
             if is_empty(str(state.directory)):  # else another process was faster
                 return register_state(state, registry)
     return open_seals(str(state.root))
