@@ -153,7 +153,8 @@ class Usage:
     """The agent's own accounting; None: not reported.
 
     ``input_tokens`` (with cached ones), ``cached_tokens`` and ``output_tokens`` are of one turn:
-    they and ``turn_cost_usd`` are reported once, at its end.
+    they and ``turn_cost_usd`` are reported once, at its end. With ``request`` they are those of one
+    request to the model, by its id, so far: the figures of its turn replace them.
     ``context_tokens`` is the size of the last request's prompt, ``context_limit`` the model's
     limit. ``process_cost_usd`` is the cost of the agent's process so far; ``turn_cost_usd`` is the
     part of it since the last result.
@@ -167,6 +168,7 @@ class Usage:
     context_limit: int | None = None
     process_cost_usd: float | None = None
     turn_cost_usd: float | None = None
+    request: str = ""
 
 
 @attrs.frozen(kw_only=True)

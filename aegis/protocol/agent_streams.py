@@ -73,9 +73,9 @@ class StreamAgentCommand(Command[Any]):
 
     It begins with the output that is kept. Text is without escape sequences, and of a line that is
     redrawn only the last state counts; text that is no longer kept is a gap, in bytes. The stream
-    ends with ``closed`` when the agent releases the command. It can lack what was printed just
-    before; ``agent_output`` has it. ``aegis_term_list`` has the ids. A session may follow its own
-    commands, and those of sessions that it spawned.
+    ends with ``closed`` when the agent has released the command and its end was sent.
+    ``aegis_term_list`` has the ids of open commands. A session may follow its own commands, and
+    those of sessions that it spawned.
     """
 
     handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)

@@ -95,6 +95,24 @@ def test_the_output_of_a_running_command_is_read_and_followed(team: Team) -> Non
     assert follower.returncode == 0
 
 
+def test_a_follower_that_lags_behind_the_release_still_gets_the_end(team: Team) -> None:
+    end = "seq -f 'line %g of a long output' 60000; echo; echo THE END; exit 3"
+    handle = team.spawn(f"TERM while [ ! -e go ]; do sleep 0.02; done; {end}", profile="acp-full")
+    until(lambda: team.info(handle)["terminals"], "the command runs")
+    with aegis.connect_sync(team.daemon.root) as client:
+        watching = client.agents.command_output(handle, "term_1_1")
+        first = next(watching)
+        (Path(team.daemon.root) / "go").touch()
+        team.has_outcomes(handle, "completed")  # nothing is read meanwhile
+        items = [first, *watching]
+    outputs = [each for each in items if isinstance(each, CommandOutputItem)]
+    assert (outputs[-1].has_ended, outputs[-1].exit_code) == (True, 3)
+    assert "".join(each.text for each in outputs).endswith("of a long output\n\nTHE END\n")
+    words = [*team.daemon.program, "agent", "output", "--follow", handle, "term_1_1"]
+    again = subprocess.run(words, cwd=team.daemon.root, capture_output=True, text=True, check=True)
+    assert again.stdout.endswith("\nTHE END\n")
+
+
 def test_a_command_that_is_not_kept_is_refused_in_one_sentence(team: Team) -> None:
     handle = team.spawn("SAY x", profile="acp-full")
     refusal = team.daemon.refusal("agent_output", handle=handle, command="term_1_1")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.e2e.harness import DaemonProcess
-from tests.e2e.test_agents import Team
+from tests.e2e.test_agents import Team, raw_frames
+from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -65,6 +68,31 @@ def test_each_session_and_its_tree_is_counted_also_after_its_close_and_a_kill(te
         assert closed["usage"]["turns_s"] == pytest.approx(before["turns_s"], abs=0.1)
         team.daemon.kill()
         team.daemon.start("--port", "0", "--trust")
+
+
+@pytest.mark.parametrize("victim", ["agent", "daemon"])
+def test_the_finished_requests_of_a_killed_turn_are_counted(team: Team, victim: str) -> None:
+    usage = {"input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 60}
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    messages = [
+        {"id": f"m{number}", "model": "x", "content": [call], "usage": usage}
+        for number in (1, 1, 2)
+    ]
+    frames = [{"type": "assistant", "message": each} for each in messages]
+    handle = team.spawn(f"{raw_frames(team, *frames)}\nSAY sent\nHANG")
+    until(lambda: team.texts(handle) == ["sent"], "two requests are finished")
+    if victim == "agent":
+        os.kill(team.agent(), signal.SIGKILL)
+    else:
+        team.daemon.kill()
+        team.daemon.start("--port", "0", "--trust")
+    team.has_outcomes(handle, "interrupted")
+    found = team.info(handle)["usage"]
+    tokens = found["input_tokens"], found["cached_tokens"], found["output_tokens"]
+    assert tokens == (2000, 1800, 120)
+    team.send(handle, "SAY next")
+    team.has_turns(handle, 2)
+    assert team.info(handle)["usage"]["input_tokens"] == 2010
 
 
 def test_the_verb_prints_a_row_for_each_and_the_total(team: Team) -> None:

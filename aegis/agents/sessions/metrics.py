@@ -6,7 +6,7 @@ can be restored from a transcript.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import attrs
 
@@ -56,9 +56,14 @@ class Meter:
     """Collects the metrics of one session."""
 
     def __init__(self) -> None:
-        # The totals that were shown last, and the metrics made of them: they are read much more
+        self._totals = Metrics()
+        # The metrics that were shown last, and what they were made of: they are read much more
         # often than they change.
-        self._basis = self._shown = self._totals = Metrics()
+        self._basis: tuple[object, ...] = ()
+        self._shown = self._totals
+        # The requests of the current turn, and the last of them: its figures may still grow. A
+        # process that is killed reports no others.
+        self._requests, self._request = Usage(), Usage()
         self._began: float | None = None
         self._conversation = ""
         # The process's cost as it was last reported, and the part of it that is in the totals. The
@@ -76,10 +81,12 @@ class Meter:
 
     @property
     def metrics(self) -> Metrics:
-        """The metrics so far, with the cost of the current turn as far as it was reported."""
-        cost_usd = self.cost_usd
-        if self._basis is not self._totals or self._shown.cost_usd != cost_usd:
-            self._basis, self._shown = self._totals, attrs.evolve(self._totals, cost_usd=cost_usd)
+        """The metrics so far, with those of the current turn as far as they were reported."""
+        basis = (self._totals, self.cost_usd, self._requests, self._request)
+        if self._basis != basis:
+            self._basis = basis
+            shown = attrs.evolve(self._totals, cost_usd=self.cost_usd)
+            self._shown = _with(_with(shown, self._requests), self._request)
         return self._shown
 
     def fields(self) -> dict[str, Any]:
@@ -90,7 +97,14 @@ class Meter:
             "conversation": self._conversation,
             "reported_usd": self._reported_usd,
             "counted_usd": self._counted_usd,
+            **({"requests": opened} if (opened := self._opened()) else {}),
         }
+
+    def _opened(self) -> list[dict[str, Any]]:
+        """Return the requests of the current turn as JSON values, none if there was none."""
+        opened = [self._requests, self._request]
+        known = [attrs.asdict(each, filter=lambda _, value: bool(value)) for each in opened]
+        return known if any(known) else []
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Meter:
@@ -104,6 +118,8 @@ class Meter:
         meter._conversation = fields["conversation"]
         meter._reported_usd = fields["reported_usd"]
         meter._counted_usd = fields["counted_usd"]
+        if "requests" in fields:
+            meter._requests, meter._request = (Usage(**each) for each in fields["requests"])
         return meter
 
     def begin_turn(self, now: float) -> None:
@@ -139,6 +155,8 @@ class Meter:
     def end_process(self, now: float) -> None:
         """Note the end of the agent's process, by itself or by a kill. Idempotent."""
         self._settle(self._open_usd)
+        self._totals = _with(_with(self._totals, self._requests), self._request)
+        self._requests = self._request = Usage()
         self.end_turn(now)
 
     @property
@@ -147,15 +165,16 @@ class Meter:
         return 0.0 if reported is None else max(0.0, reported - self._counted_usd)
 
     def _take_usage(self, usage: Usage) -> None:
-        totals = self._totals
         self._totals = attrs.evolve(
-            totals,
-            input_tokens=_sum(totals.input_tokens, usage.input_tokens),
-            cached_tokens=_sum(totals.cached_tokens, usage.cached_tokens),
-            output_tokens=_sum(totals.output_tokens, usage.output_tokens),
-            context_tokens=_latest(totals.context_tokens, usage.context_tokens),
-            context_limit=_latest(totals.context_limit, usage.context_limit),
+            self._totals,
+            context_tokens=_latest(self._totals.context_tokens, usage.context_tokens),
+            context_limit=_latest(self._totals.context_limit, usage.context_limit),
         )
+        if usage.request:
+            self._take_request(usage)
+        elif usage.input_tokens is not None or usage.output_tokens is not None:
+            self._requests = self._request = Usage()  # all of them are in those of the turn
+            self._totals = _with(self._totals, usage)
         process, turn = _amount(usage.process_cost_usd), _amount(usage.turn_cost_usd)
         if process is not None:
             if process < self._counted_usd:
@@ -164,6 +183,16 @@ class Meter:
             self._reported_usd = process
         if turn is not None:
             self._settle(turn)
+
+    def _take_request(self, usage: Usage) -> None:
+        if usage.request != self._request.request:
+            self._requests, self._request = _with(self._requests, self._request), Usage()
+        self._request = Usage(
+            request=usage.request,
+            input_tokens=_latest(self._request.input_tokens, usage.input_tokens),
+            cached_tokens=_latest(self._request.cached_tokens, usage.cached_tokens),
+            output_tokens=_latest(self._request.output_tokens, usage.output_tokens),
+        )
 
     def _settle(self, usd: float) -> None:
         """Add a cost to the totals; what the process reported so far is covered by it."""
@@ -199,6 +228,19 @@ def budget_crossed(
 def budget_left(cost: float | None, budget: float) -> float:
     """Return the rest of a budget in US dollars, at least 0."""
     return max(0.0, budget - (cost or 0.0))
+
+
+Counted = TypeVar("Counted", Metrics, Usage)
+
+
+def _with(total: Counted, more: Usage) -> Counted:
+    """Return a total with the tokens of a request or a turn added."""
+    return attrs.evolve(
+        total,
+        input_tokens=_sum(total.input_tokens, more.input_tokens),
+        cached_tokens=_sum(total.cached_tokens, more.cached_tokens),
+        output_tokens=_sum(total.output_tokens, more.output_tokens),
+    )
 
 
 def _sum(total: int | None, more: int | None) -> int | None:

@@ -12,6 +12,7 @@ import trio
 
 from actors import ActorCrashed, ActorStopped, MailboxFull, Request, System
 from aegis.errors import NotFound, Unavailable
+from aegis.protocol.agent_commands import AgentOutput, ReadAgentOutput
 from aegis.protocol.agent_streams import (
     AgentItem,
     AgentsItem,
@@ -37,6 +38,12 @@ AGENTS_S = 0.05
 
 COMMAND_S = 0.05
 """The interval, in seconds, between two pieces of a command's output."""
+
+PIECE_CHARS = 64 * 1024
+"""The longest text of one item."""
+
+STORED_S = 3.0
+"""Seconds in which the output of a command is stored after its release."""
 
 AGAIN_S = 0.05
 """Seconds before a retry where a session has just ended, or its mailbox is full."""
@@ -127,26 +134,64 @@ async def follow_command(system: System, command: StreamAgentCommand, out: Strea
         try:
             news: AgentCommandNews = await _ask(system, request)
         except NotFound:
-            if not is_open:
-                raise
-            return f"command {command.command!r} of {command.handle!r} was released"
+            rest = await _released(system, command, cursor, was_open=is_open)
+            break
         if not is_open:
             is_open = True
             await out.opened(None)
-        await out.room()
-        if news.begin > cursor:
-            await out.gap(news.begin - cursor)
-            await out.room()
         cursor, seen = news.cursor, attrs.evolve(news, text="")
-        item = CommandOutputItem(
-            text=news.text,
-            line=news.line,
-            has_ended=news.has_ended,
-            exit_code=news.exit_code,
-            signal=news.signal,
-        )
-        await out.item(item)
+        await _send_output(out, news, request.cursor)
         await trio.sleep(COMMAND_S)
+    if not is_open:
+        await out.opened(None)
+    # An agent often releases a command at its end: a reader that lags behind has not seen that.
+    if rest.output or seen is None or not seen.has_ended:
+        await _send_output(out, rest, cursor)
+    return f"command {command.command!r} of {command.handle!r} was released"
+
+
+async def _released(
+    system: System, command: StreamAgentCommand, cursor: int, *, was_open: bool
+) -> AgentOutput:
+    """Return the rest of a released command, which is stored just after its release.
+
+    Raises ``AegisError`` or ``AskError``.
+    """
+    read = ReadAgentOutput(
+        handle=command.handle,
+        command=command.command,
+        from_handle=command.from_handle,
+        cursor=cursor,
+    )
+    until = trio.current_time() + (STORED_S if was_open else 0.0)
+    while True:
+        try:
+            return await _ask(system, read)
+        except NotFound:
+            if trio.current_time() >= until:
+                raise
+        await trio.sleep(AGAIN_S)
+
+
+async def _send_output(out: StreamOut, news: AgentCommandNews | AgentOutput, cursor: int) -> None:
+    """Send the output after ``cursor`` in pieces, with the command's end behind the last one."""
+    if news.begin > cursor:
+        await out.room()
+        await out.gap(news.begin - cursor)
+    text = news.text if isinstance(news, AgentCommandNews) else news.output
+    while len(text) > PIECE_CHARS:
+        await out.room()
+        await out.item(CommandOutputItem(text=text[:PIECE_CHARS]))
+        text = text[PIECE_CHARS:]
+    item = CommandOutputItem(
+        text=text,
+        line=news.line,
+        has_ended=news.has_ended,
+        exit_code=news.exit_code,
+        signal=news.signal,
+    )
+    await out.room()
+    await out.item(item)
 
 
 async def _ask(system: System, request: Request[T]) -> T:

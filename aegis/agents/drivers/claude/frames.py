@@ -210,14 +210,22 @@ def _origin(frame: Frame) -> str:
 # Usage.
 
 
-def prompt_tokens(frame: Frame) -> int | None:
-    """Return the size of the prompt that a frame of the main conversation answers, or None."""
+def request_usage(frame: Frame) -> Usage | None:
+    """Return the usage of the request that a frame of the main conversation answers, or None."""
     message = mapping(frame.get("message"))
     if frame.get("type") != "assistant" or frame.get("parent_tool_use_id") is not None:
         return None
-    if message.get("model") == SYNTHETIC:
+    usage = mapping(message.get("usage"))
+    tokens = _input_tokens(usage)
+    if message.get("model") == SYNTHETIC or tokens is None:
         return None
-    return _input_tokens(mapping(message.get("usage")))
+    return Usage(
+        request=name(message.get("id")),
+        input_tokens=tokens,
+        cached_tokens=count(usage.get("cache_read_input_tokens")),
+        output_tokens=count(usage.get("output_tokens")),
+        context_tokens=tokens,
+    )
 
 
 def turn_usage(frame: Frame, model: str) -> Usage:

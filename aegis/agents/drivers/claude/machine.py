@@ -12,7 +12,7 @@ from aegis.agents.drivers.claude.frames import (
     answered_messages,
     error_text,
     events,
-    prompt_tokens,
+    request_usage,
     turn_usage,
     unknown,
 )
@@ -91,7 +91,7 @@ class Claude:
         self._unanswered: dict[str, str] = {}  # id of a control request of ours → its subtype
         self._open: dict[str, Asked] = {}
         self._closed: dict[str, str] = {}  # id → how it ended
-        self._context: int | None = None
+        self._last_usage: Usage | None = None  # the last one to the model, for the conversation
         self._model = ""
         self._cost: float | None = None
 
@@ -411,20 +411,20 @@ class Claude:
     def _measured(self, frame: Frame) -> list[AgentEvent]:
         match frame.get("type"):
             case "assistant":
-                return self._measured_context(frame)
+                return self._measured_request(frame)
             case "result":
                 return [self._measured_turn(frame)]
             case "conversation_reset":
-                self._context, self._cost = None, None
+                self._last_usage, self._cost = None, None
         return []
 
-    def _measured_context(self, frame: Frame) -> list[AgentEvent]:
-        tokens = prompt_tokens(frame)
-        if tokens is None or tokens == self._context:
+    def _measured_request(self, frame: Frame) -> list[AgentEvent]:
+        usage = request_usage(frame)
+        if usage is None or usage == self._last_usage:  # each block of a message is a frame
             return []
-        self._context = tokens
+        self._last_usage = usage
         self._model = name(mapping(frame["message"]).get("model")) or self._model
-        return [Usage(context_tokens=tokens)]
+        return [usage]
 
     def _measured_turn(self, frame: Frame) -> Usage:
         usage = turn_usage(frame, self._model)
@@ -433,7 +433,8 @@ class Claude:
             # A total below the last one is a total that began again.
             turn = total - self._cost if self._cost is not None and total >= self._cost else total
         self._cost = total if total is not None else self._cost
-        return attrs.evolve(usage, context_tokens=self._context, turn_cost_usd=turn)
+        context = None if self._last_usage is None else self._last_usage.context_tokens
+        return attrs.evolve(usage, context_tokens=context, turn_cost_usd=turn)
 
     _special: Mapping[str, Callable[[Claude, Frame], list[Output]]] = {
         "control_request": _control_request,

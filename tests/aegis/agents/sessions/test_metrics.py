@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,6 +64,34 @@ def test_the_context_is_the_size_of_the_last_request_and_no_sum() -> None:
         END,
     )
     assert (found.context_tokens, found.context_percent) == (3690, 36.9)
+
+
+def test_the_requests_of_a_turn_count_until_the_turn_reports_itself() -> None:
+    first = Usage(request="m1", input_tokens=1000, cached_tokens=900, output_tokens=1)
+    longer, second = attrs.evolve(first, output_tokens=40), attrs.evolve(first, request="m2")
+    turn = Usage(input_tokens=2000, cached_tokens=1800, output_tokens=80)
+
+    def tokens(*events: AgentEvent | str) -> tuple[int | None, ...]:
+        found = measured(*events)
+        return found.input_tokens, found.cached_tokens, found.output_tokens
+
+    assert tokens("begin", first, longer) == (1000, 900, 40)
+    assert tokens("begin", first, longer, second) == (2000, 1800, 41)
+    assert tokens("begin", first, longer, second, turn, END) == (2000, 1800, 80)
+    assert tokens("begin", first, longer, second, "kill", "kill") == (2000, 1800, 41)
+    assert tokens("begin", first, "kill", "begin", second, turn, END) == (3000, 2700, 81)
+
+
+def test_a_meter_with_an_open_request_continues_as_the_other_would() -> None:
+    meter = Meter()
+    for number in ("m1", "m2"):
+        meter.take(Usage(request=number, input_tokens=10, output_tokens=2), 0.0)
+    again = Meter.of(json.loads(json.dumps(meter.fields())))
+    for each in (meter, again):
+        each.end_process(1.0)
+        assert (each.metrics.input_tokens, each.metrics.output_tokens) == (20, 4)
+    older = {name: value for name, value in meter.fields().items() if name != "requests"}
+    assert Meter.of(older).metrics.input_tokens == 20
 
 
 def test_another_conversation_has_no_context_yet() -> None:
