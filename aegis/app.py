@@ -85,7 +85,7 @@ from aegis.lifetime import (
 from aegis.path_text import text_of_path
 from aegis.peers import Peers
 from aegis.processes.children import ChildCookies
-from aegis.processes.environment import leave_place, take_telegram_token
+from aegis.processes.environment import Withhold, leave_place, take_telegram_token, withhold_keys
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
@@ -180,6 +180,7 @@ def daemon_tree(
     nodes: Nodes | None = None,
     agents: tuple[SupervisorSpec | ChildSpec, ...] = (),
     sessions: MessageRights | None = None,
+    withhold: Withhold = withhold_keys,
     servers: tuple[SupervisorSpec | ChildSpec, ...] = (),
     telegram: tuple[ChildSpec, ...] = (),
     earlier: tuple[str, ...] = (),
@@ -190,7 +191,7 @@ def daemon_tree(
     root (``HeldRoot``). ``servers`` are the last children
     (``server_children``), before them those of agents (``agent_children``); a simulated daemon has
     none. Without ``nodes`` there are neither workers
-    nor hosts.
+    nor hosts. ``withhold`` knows the keys of the provider of each agent.
     """
     return SupervisorSpec(
         name="root",
@@ -222,6 +223,7 @@ def daemon_tree(
                 host=host,
                 workers=() if nodes is None else nodes.workers,
                 earlier=earlier,
+                withhold=withhold,
             ),
             *(() if nodes is None else nodes.hosts_and_keeper()),
             ChildSpec.of(
@@ -232,6 +234,7 @@ def daemon_tree(
                 flusher=flusher,
                 host=host,
                 earlier=earlier,
+                withhold=withhold,
             ),
             *agents,
             *servers,
@@ -384,6 +387,7 @@ async def _serve(
             ),
             sessions=programs.messages,
             earlier=held.earlier,
+            withhold=programs.withheld_from,
             servers=server_children(
                 settings.root,
                 keyring,

@@ -101,6 +101,7 @@ def coordination_children(
             scan=programs.scan,
             messages=programs.messages,
             refuse=programs.rights.refuse,
+            withhold=programs.withheld_from,
         ),
     )
 

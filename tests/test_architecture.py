@@ -233,7 +233,7 @@ LAW: list[Rule] = [
     ),
     *packages(
         "aegis.agents",
-        (*COMMON, "aegis.agents.drivers", "aegis.configuration"),
+        (*COMMON, "aegis.agents.drivers", "aegis.configuration", "aegis.processes.environment"),
         {"profiles": ""},
     ),
     (

@@ -109,7 +109,8 @@ default_agent: builder
 ```
 
 A key or a password does not belong in this file. Set it in the daemon's environment, and name the
-variable here: `$REVIEW_KEY` above. A session of `reviewer` is refused if the variable is not set.
+variable here: `$REVIEW_KEY` above. A session of `reviewer` is refused if the variable is not set. A
+session gets the keys of its own provider and those that its profile names so, and no others.
 """,
 }
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aegis.agents.drivers.providers import PROVIDERS, Provider
-from aegis.agents.profiles.profile import Profile, profile_of, refuse_start
+from aegis.agents.profiles.profile import Profile, own_keys, profile_of, refuse_start
 from aegis.configuration.file import read_configuration
 from aegis.configuration.problems import BadConfiguration
 from aegis.doctor.agent_rules import (
@@ -28,8 +28,8 @@ from aegis.doctor.agent_rules import (
     key_files_of,
     login_of,
 )
-from aegis.doctor.finding import Finding, warning
-from aegis.processes.environment import without_place
+from aegis.doctor.finding import Finding, ok, warning
+from aegis.processes.environment import KEY_VARIABLES, without_place
 from aegis.state.root import CONFIG_NAME, State
 
 VERSION_LIMIT_S = 15.0
@@ -135,6 +135,10 @@ def _profiles(state: State) -> list[Profile]:
 
 def _judge_profile(profile: Profile, variables: Mapping[str, str]) -> Iterator[Finding]:
     subject = f"profile {profile.name}"
+    keys = sorted(KEY_VARIABLES & variables.keys())
+    if keys and not own_keys(profile):
+        sentence = f"its provider is not known, so it gets none of the keys {', '.join(keys)}"
+        yield ok(subject, f"{sentence}: name the one it needs in agents.{profile.name}.env")
     refusal = refuse_start(profile, variables)
     if refusal is not None:
         yield warning(subject, refusal, f"correct the profile in {CONFIG_NAME}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 
@@ -23,6 +23,23 @@ TERM = "xterm-256color"
 
 OURS = "AEGIS_"
 """The beginning of the names of our own variables, which agents and workflows do not get."""
+
+KEY_VARIABLES = frozenset(
+    {
+        *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        *("OPENAI_API_KEY", "CODEX_API_KEY", "AZURE_OPENAI_API_KEY"),
+        *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+        *("KIMI_API_KEY", "MOONSHOT_API_KEY", "OPENCODE_API_KEY", "OPENROUTER_API_KEY"),
+        *("CEREBRAS_API_KEY", "COHERE_API_KEY", "CURSOR_API_KEY", "DASHSCOPE_API_KEY"),
+        *("DEEPSEEK_API_KEY", "FIREWORKS_API_KEY", "GROQ_API_KEY", "MINIMAX_API_KEY"),
+        *("MISTRAL_API_KEY", "PERPLEXITY_API_KEY", "TOGETHER_API_KEY", "XAI_API_KEY"),
+        *("ZAI_API_KEY", "ZHIPU_API_KEY"),
+    }
+)
+"""The keys of providers of models. A person's terminals have them; an agent has its provider's."""
+
+Withhold = Callable[[str | None], frozenset[str]]
+"""Return the variables that nothing gets which the caller with this handle has started."""
 
 TELEGRAM_TOKEN = "AEGIS_TELEGRAM_TOKEN"  # noqa: S105 -- the name of a variable
 
@@ -205,22 +222,45 @@ def take_telegram_token() -> str:
     return os.environ.pop(TELEGRAM_TOKEN, "").strip()
 
 
+def withhold_keys(handle: str | None) -> frozenset[str]:
+    """Return ``KEY_VARIABLES`` for any handle: an agent whose provider is not known. Pure.
+
+    None is a person, from whom nothing is withheld.
+    """
+    is_person = handle is None or handle.lower() == "human"
+    return frozenset() if is_person else KEY_VARIABLES
+
+
 def shell_environment(
-    inherited: Mapping[str, str], given: Mapping[str, str], cookie: str
+    inherited: Mapping[str, str],
+    given: Mapping[str, str],
+    cookie: str,
+    withheld: Collection[str] = (),
 ) -> dict[str, str]:
     """Return the daemon's environment with ``given`` merged over it, and the terminal's cookie.
 
-    The cookie marks every process of the terminal; it is no secret.
+    The names ``withheld`` are not inherited. The cookie marks every process of the terminal; it is
+    no secret.
     """
-    return {**inherited, "TERM": TERM, **given, COOKIE_VARIABLE: cookie}
+    kept = {name: text for name, text in inherited.items() if name not in withheld}
+    return {**kept, "TERM": TERM, **given, COOKIE_VARIABLE: cookie}
 
 
 def process_environment(
-    inherited: Mapping[str, str], given: Mapping[str, str], *, cwd: str, cookie: str
+    inherited: Mapping[str, str],
+    given: Mapping[str, str],
+    *,
+    cwd: str,
+    cookie: str,
+    withheld: Collection[str] = (),
 ) -> dict[str, str]:
     """Return the same for a process without a terminal, in ``cwd``: an agent, a workflow.
 
     The daemon's own variables (``AEGIS_*``) are removed.
     """
-    kept = {name: text for name, text in inherited.items() if not name.startswith(OURS)}
+    kept = {
+        name: text
+        for name, text in inherited.items()
+        if not name.startswith(OURS) and name not in withheld
+    }
     return {**kept, **given, "PWD": cwd, COOKIE_VARIABLE: cookie}

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from aegis.path_text import path_after_moves, path_of_stored, stored_path, text_of_path
+from aegis.processes.environment import withhold_keys
 from aegis.protocol.terminals import StandardError
 
 META_VERSION = 1
@@ -24,6 +25,7 @@ class TerminalSettings:
     ``stderr``: whether the standard error of a submitted command is captured separately.
     ``opener`` is the tag of the caller who spawned it, as a record has the tag of a writer.
     ``notice`` is a sentence about this start, not stored: which directory was gone.
+    ``withheld`` are the variables of the daemon's environment that its shells do not get.
     """
 
     name: str
@@ -38,6 +40,7 @@ class TerminalSettings:
     stderr: StandardError = "merged"
     opener: str = "human"
     notice: str | None = None
+    withheld: tuple[str, ...] = ()
 
     def meta(self) -> dict[str, object]:
         """Return the content of ``meta.json``, with ``cwd`` as ``place``, relative to the root."""
@@ -102,9 +105,18 @@ def settings_from_meta(
                 root=root,
                 stderr="separate" if fields.get("stderr") == "separate" else "merged",
                 opener=str(fields.get("opener", "human")),
+                withheld=_withheld(fields),
             )
         case _:
             return None
+
+
+def _withheld(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    match fields.get("withheld"):
+        case [*names] if all(type(each) is str for each in names):
+            return tuple(names)
+    # An older version wrote none: an agent's terminal had every key.
+    return tuple(sorted(withhold_keys(str(fields.get("opener", "human")))))
 
 
 @attrs.frozen

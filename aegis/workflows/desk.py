@@ -20,6 +20,7 @@ from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Restart
 from aegis.errors import AegisError, StorageError
 from aegis.following import Followers
 from aegis.journal.flusher import Flusher
+from aegis.processes.environment import Withhold, withhold_keys
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.reaper import end_processes
 from aegis.protocol.agent_events import QuestionAnswer
@@ -109,12 +110,14 @@ class WorkflowDesk(Actor[DeskMessage]):
         scan: ProcessScan,
         messages: MessageRights,
         refuse: Refuse,
+        withhold: Withhold = withhold_keys,
     ) -> None:
         self._directory = directory
         self._settings = settings
         self._supervisor = supervisor
         self._scan = scan
         self._messages, self._refuse = messages, refuse
+        self._withhold = withhold
         self._flusher = flusher
         self._rules = Workflows()
         self._followers = Followers("the workflows", self._news)
@@ -322,7 +325,7 @@ class WorkflowDesk(Actor[DeskMessage]):
             WorkflowProcess,
             workflow=workflow.id,
             run=workflow.runs,
-            launch=launch_of(root, cookie),
+            launch=launch_of(root, cookie, self._withhold(workflow.starter)),
             log=self._files.log_path(workflow.id),
             desk=self.context.ref,
             scan=self._scan,

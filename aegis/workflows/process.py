@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,15 @@ TERM_S = 0.5
 WHAT = "the process"
 
 
-def launch_of(root: str, cookie: str, variables: Mapping[str, str] | None = None) -> Launch:
+def launch_of(root: str, cookie: str, withheld: Collection[str] = ()) -> Launch:
     """Return how a process that runs plugins is started in ``root``."""
-    inherited = os.environ if variables is None else variables
     return Launch(
         # Isolated: neither the root nor the user's variables choose what is imported.
         argv=[sys.executable, "-I", "-m", "aegis.workflows.child"],
         cwd=root,
-        environment=process_environment(inherited, {"TERM": "dumb"}, cwd=root, cookie=cookie),
+        environment=process_environment(
+            os.environ, {"TERM": "dumb"}, cwd=root, cookie=cookie, withheld=withheld
+        ),
         term_s=TERM_S,
     )
 

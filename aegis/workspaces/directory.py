@@ -21,6 +21,7 @@ from aegis.directories import find_directory
 from aegis.errors import AegisError, Busy, InvalidRequest, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.path_text import text_of_path
+from aegis.processes.environment import Withhold, withhold_keys
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol import terminals
@@ -58,7 +59,8 @@ WorkspaceMessage = (
 class WorkspaceDirectory(Actor[WorkspaceMessage]):
     """The workspaces of ``root``, kept in the file ``path``; ``earlier`` are paths the root had.
 
-    ``host`` is where what their commands leave behind is looked for.
+    ``host`` is where what their commands leave behind is looked for. ``withhold`` is asked for each
+    command.
     """
 
     def __init__(
@@ -69,12 +71,14 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
         flusher: Flusher,
         host: ProcessHost,
         earlier: tuple[str, ...] = (),
+        withhold: Withhold = withhold_keys,
     ) -> None:
         self._root = text_of_path(root)
         self._earlier = earlier
         self._path = path
         self._flusher = flusher
         self._scan = ProcessScan(host)
+        self._withhold = withhold
         self._executions = 0
         self._executing: set[trio.CancelScope] = set()
         self._idle = trio.Event()
@@ -224,6 +228,7 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
             command=request.command,
             cwd=find_directory(None, workspace.directory, "workspace_exec: directory"),
             cookie=cookie_of_execution(self._root, workspace.name, _caller(request), number),
+            withheld=self._withhold(_caller(request)),
             timeout_s=request.timeout,
             scan=self._scan,
         )

@@ -28,12 +28,14 @@ READ_BYTES = 65_536
 class Execution:
     """A command to be run in ``cwd`` (text as ``aegis.path_text`` makes it).
 
-    ``cookie`` marks all its processes, so that a later life of the daemon finds them.
+    ``cookie`` marks all its processes, so that a later life of the daemon finds them. It does not
+    get the variables ``withheld``.
     """
 
     command: str
     cwd: str
     cookie: str
+    withheld: frozenset[str]
     timeout_s: float
     scan: ProcessScan
 
@@ -66,7 +68,7 @@ class Execution:
         bash = shutil.which("bash")
         if bash is None:
             raise Unavailable("workspace_exec: bash was not found in PATH")
-        environment = shell_environment(os.environ, {"TERM": "dumb"}, self.cookie)
+        environment = shell_environment(os.environ, {"TERM": "dumb"}, self.cookie, self.withheld)
         start = partial(
             trio.lowlevel.open_process,
             [bash, "-c", self.command],

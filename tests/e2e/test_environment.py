@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from aegis.journal.ledger import decode_line, encode_line, seal_line
+from aegis.state.root import open_seals
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team, agents_of
 from tests.resources.waiting import until
@@ -84,8 +86,8 @@ def variables(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def of_workflow(team: Team) -> dict[str, str]:
-    id_ = team.call("run_workflow", name="shown")["workflow_id"]
+def of_workflow(team: Team, caller: str | None = None) -> dict[str, str]:
+    id_ = team.call("run_workflow", name="shown", from_handle=caller)["workflow_id"]
 
     def status() -> dict[str, Any]:
         return team.call("workflow_status", workflow_id=id_)
@@ -94,22 +96,26 @@ def of_workflow(team: Team) -> dict[str, str]:
     return variables(json.loads(status()["result"]))
 
 
-def of_agent(team: Team) -> dict[str, str]:
-    handle = team.spawn("ENVIRON")
+def of_agent(team: Team, profile: str = "asks") -> dict[str, str]:
+    handle = team.spawn("ENVIRON", profile=profile)
     until(lambda: any("environ" in each for each in team.texts(handle)), "the agent answers")
-    found: dict[str, str] = json.loads(team.texts(handle)[0])["environ"]
+    [text] = [each for each in team.texts(handle) if "environ" in each]
+    found: dict[str, str] = json.loads(text)["environ"]
     return found
 
 
-def of_command_of_agent(team: Team) -> dict[str, str]:
-    handle = team.spawn("TERM env > acp.env; echo written", profile="acp")
+def of_command_of_agent(team: Team, profile: str = "acp") -> dict[str, str]:
+    handle = team.spawn("TERM env > acp.env; echo written", profile=profile)
     until(lambda: "written" in "\n".join(team.texts(handle)), "the command has ended")
     return variables((team.daemon.root / "acp.env").read_text())
 
 
-def of_terminal_agent(team: Team) -> dict[str, str]:
-    team.call("agent_launch", cmd="env > t.env; mv t.env terminal.env; sleep 600")
+def of_terminal_agent(team: Team, cmd: str = "", **arguments: object) -> dict[str, str]:
     path = team.daemon.root / "terminal.env"
+    path.unlink(missing_ok=True)
+    team.call(
+        "agent_launch", cmd=cmd or "env > t.env; mv t.env terminal.env; sleep 600", **arguments
+    )
     until(path.exists, "the program runs")
     return variables(path.read_text())
 
@@ -156,3 +162,107 @@ def test_a_worker_and_its_terminals_get_none_of_them_either(own_daemon: DaemonPr
     found = variables(terminal.run("env; tr '\\0' '\\n' < /proc/$PPID/environ")["stdout"])
     assert not OF_PLACE.keys() & found.keys()
     assert KEPT.items() <= found.items()
+
+
+KEYS = {
+    "ANTHROPIC_API_KEY": "a",
+    "OPENAI_API_KEY": "o",
+    "KIMI_API_KEY": "k",
+    "MISTRAL_API_KEY": "m",
+    "WORK_API_KEY": "w",
+}
+"""Keys in the environment of the daemon. The last one is a profile's."""
+
+
+@pytest.fixture
+def with_keys(own_daemon: DaemonProcess) -> Iterator[Team]:
+    own_daemon.variables = {**own_daemon.variables, **KEYS, "GH_TOKEN": "g"}
+    plugins = own_daemon.root / ".aegis" / "plugins"
+    plugins.mkdir(parents=True)
+    (plugins / "shown.py").write_text(PLUGIN)
+    more: dict[str, dict[str, Any]] = {
+        "kimi": {"provider": "kimi"},
+        "other": {"provider": "acp", "asking_mode": "default"},
+        "work": {"provider": "acp", "asking_mode": "default"},
+    }
+    for each in more.values():
+        each |= {"permission": "full", "command": [sys.executable, str(STAND_IN), "acp"]}
+    more["work"]["env"] = {"OPENAI_API_KEY": "$WORK_API_KEY"}
+    yield Team(own_daemon, more=more)
+    own_daemon.stop()
+    assert agents_of(own_daemon) == []
+
+
+def keys_in(found: dict[str, str]) -> dict[str, str]:
+    assert found["GH_TOKEN"] == "g"  # no key of a provider
+    return {name: text for name, text in found.items() if name in KEYS}
+
+
+def keys_of_terminal(daemon: DaemonProcess, name: str) -> dict[str, str]:
+    return keys_in(variables(daemon.terminal(name).run("env")["stdout"]))
+
+
+def written_by_an_older_version(daemon: DaemonProcess, name: str) -> None:
+    path = daemon.state.terminals / name / "meta.json"
+    seal = open_seals(str(daemon.root)).of(str(path))
+    fields = decode_line(path.read_bytes(), seal)
+    del fields["withheld"]
+    path.write_bytes(seal_line(encode_line(fields), seal))
+
+
+def test_an_agent_and_its_commands_get_only_the_keys_of_its_own_provider(with_keys: Team) -> None:
+    team = with_keys
+    assert keys_in(of_agent(team)) == {"ANTHROPIC_API_KEY": "a"}
+    assert keys_in(of_agent(team, "kimi")) == {"KIMI_API_KEY": "k"}
+    assert keys_in(of_agent(team, "other")) == {}
+    assert keys_in(of_agent(team, "work")) == {"OPENAI_API_KEY": "w", "WORK_API_KEY": "w"}
+    assert keys_in(of_command_of_agent(team, "kimi")) == {}
+
+
+def test_what_a_person_opens_has_all_keys_and_what_an_agent_opens_those_of_its_provider(
+    with_keys: Team,
+) -> None:
+    team, daemon = with_keys, with_keys.daemon
+    anthropic = {"ANTHROPIC_API_KEY": "a"}
+    ann = team.spawn(handle="ann")
+    daemon.call("workspace_create", workspace="w", directory=str(daemon.root))
+    for caller, keys in ((None, KEYS), (ann, anthropic), ("stranger", {})):
+        daemon.call("term_spawn", name=f"t-{caller}", from_handle=caller)
+        assert keys_of_terminal(daemon, f"t-{caller}") == keys
+        done = team.call("workspace_exec", workspace="w", command="env", from_handle=caller)
+        assert keys_in(variables(done["stdout"])) == keys
+        assert keys_in(of_workflow(team, caller)) == keys
+    # A fresh shell, another life of the daemon, an agent that is gone: as it was opened.
+    daemon.terminal(f"t-{ann}").run("exit")
+    assert keys_of_terminal(daemon, f"t-{ann}") == anthropic
+    team.call("agent_purge", handle=ann)
+    daemon.stop()
+    for name in ("t-None", "t-stranger"):
+        written_by_an_older_version(daemon, name)
+    daemon.start("--port", "0", "--trust")
+    assert keys_of_terminal(daemon, f"t-{ann}") == anthropic
+    assert keys_of_terminal(daemon, "t-None") == KEYS
+    assert keys_of_terminal(daemon, "t-stranger") == {"WORK_API_KEY": "w"}
+
+
+def test_a_terminal_agent_gets_the_keys_of_its_program_and_of_its_launcher_if_that_is_unknown(
+    with_keys: Team,
+) -> None:
+    team, root = with_keys, with_keys.daemon.root
+    (root / "claude").write_text("#!/bin/sh\nenv > t.env; mv t.env terminal.env; sleep 600\n")
+    (root / "claude").chmod(0o755)
+    assert keys_in(of_terminal_agent(team, "FOO=1 ./claude")) == {"ANTHROPIC_API_KEY": "a"}
+    assert keys_in(of_terminal_agent(team)) == KEYS
+    kimi = team.spawn(profile="kimi")
+    assert keys_in(of_terminal_agent(team, from_handle=kimi)) == {"KIMI_API_KEY": "k"}
+
+
+@pytest.mark.long
+def test_a_terminal_on_a_worker_gets_the_keys_of_who_opened_it(own_daemon: DaemonProcess) -> None:
+    own_daemon.variables = {**own_daemon.variables, **KEYS, "GH_TOKEN": "g"}
+    own_daemon.start("--port", "0", "--workers", "1")
+    for name, caller in (("mine", None), ("its", "stranger")):
+        info = own_daemon.call("term_spawn", name=name, from_handle=caller)
+        assert info["node"] == "w1"
+    assert keys_of_terminal(own_daemon, "mine") == KEYS
+    assert keys_of_terminal(own_daemon, "its") == {"WORK_API_KEY": "w"}  # no profile names it

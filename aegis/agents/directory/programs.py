@@ -21,12 +21,16 @@ from aegis.agents.drivers.client.services import ClientServices
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.driver import Driver
 from aegis.agents.drivers.harness import Beginning
+from aegis.agents.drivers.providers import provider_of_command
 from aegis.agents.drivers.terminals.service import AgentTerminals, TerminalPlan
 from aegis.agents.profiles.families import start_of
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import (
     Profile,
+    every_key,
+    every_profile,
     find_profile,
+    own_keys,
     process_variables,
     refuse_start,
     secret_names,
@@ -38,6 +42,7 @@ from aegis.configuration.sections import Configuration
 from aegis.errors import NotFound, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.path_text import path_of_text
+from aegis.processes.environment import withhold_keys
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.tool_sets import Offer
 
@@ -90,6 +95,11 @@ class Programs:
     )
     names: SessionNames = attrs.field(factory=SessionNames)
     variables: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
+    _keys: frozenset[str] = attrs.field(init=False, repr=False)
+
+    @_keys.default
+    def _every_key(self) -> frozenset[str]:
+        return every_key(every_profile(self.configuration.agents).values())
 
     def profile(self, name: str | None) -> Profile:
         """Return the profile ``name``, or the default one. Raises ``NotFound``."""
@@ -114,6 +124,29 @@ class Programs:
         if handle is None:
             return Offer()
         return self.rights.offer(handle) or Offer(self.keys.tools(handle))
+
+    def withheld_from(self, handle: str | None) -> frozenset[str]:
+        """Return the variables that are withheld from what a caller starts: keys of others.
+
+        A person has all.
+        """
+        if not withhold_keys(handle):
+            return frozenset()
+        assert handle is not None
+        keys = self.rights.keys_of(self.names.address_of(handle))
+        return frozenset() if keys is None else self._keys - keys
+
+    def keys_of_program(self, member: Member) -> frozenset[str] | None:
+        """Return the variables with keys that the program of a terminal agent gets; None: all.
+
+        A program that is not known has those of its spawner.
+        """
+        provider = provider_of_command(member.cmd or "")
+        if provider is not None:
+            return frozenset(provider.key_variables)
+        if not withhold_keys(member.spawned_by):
+            return None
+        return self.rights.keys_of(self.names.address_of(member.spawned_by))
 
     def check(self, profile: Profile) -> None:
         """Raise ``Unavailable`` if no session can be started from the profile."""
@@ -150,11 +183,12 @@ class Programs:
             call_limit_s=profile.call_limit_s,
         )
         how = start_of(profile, beginning, self.variables, directory)
+        withheld = self._keys - own_keys(profile)
         plan = how.plan(
             process_variables(profile, self.variables, token_hex),
             agent=profile.provider.name,
             beginning=beginning,
-            inherited=self.variables,
+            inherited={key: self.variables[key] for key in self.variables.keys() - withheld},
             launch=launch,
             cookie=cookie_of_driver(self.root, member.id, launch),
             directory=directory,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aegis.agents.profiles.profile import Profile
+from aegis.agents.profiles.profile import Profile, own_keys
 from aegis.agents.profiles.rights import refuse_call, refuse_program, refuse_terminals, verdict
 from aegis.protocol.naming import name_key
 from aegis.protocol.tool_sets import Offer
@@ -16,16 +16,19 @@ class SessionRights:
     def __init__(self) -> None:
         self._profiles: dict[str, Profile] = {}
         self._sessions: dict[str, tuple[str, Profile]] = {}
-        self._programs: set[str] = set()
+        self._programs: dict[str, frozenset[str] | None] = {}
 
     def open(self, session: str, handle: str, profile: Profile) -> None:
         """Note the handle and the profile of the session with the id ``session``."""
         self._sessions[session] = handle, profile
         self._profiles[name_key(handle)] = profile
 
-    def note_program(self, terminal: str) -> None:
-        """Note the terminal of a terminal agent: other sessions may only read it."""
-        self._programs.add(name_key(terminal))
+    def note_program(self, terminal: str, keys: frozenset[str] | None) -> None:
+        """Note the terminal of a terminal agent: other sessions may only read it.
+
+        ``keys`` are the variables with keys that its program gets; None: all.
+        """
+        self._programs[name_key(terminal)] = keys
 
     def handle_of(self, session: str) -> str | None:
         """Return the handle of the session with this id; None if it is not known."""
@@ -36,6 +39,16 @@ class SessionRights:
         """Return the profile of the session with this id; None if it is not known."""
         found = self._sessions.get(session)
         return None if found is None else found[1]
+
+    def keys_of(self, handle: str) -> frozenset[str] | None:
+        """Return the variables with keys that the agent ``handle`` gets; None: all.
+
+        A closed session keeps its own; a handle that is no session has none.
+        """
+        profile = self._profiles.get(name_key(handle))
+        if profile is not None:
+            return own_keys(profile)
+        return self._programs.get(name_key(handle), frozenset())
 
     def offer(self, handle: str) -> Offer | None:
         """Return the tools of the session ``handle``; None for a handle that is no session."""

@@ -45,7 +45,7 @@ def session_subtree(
         spawned_by=member.spawned_by,
     )
     if member.cmd is not None:
-        programs.rights.note_program(member.address)
+        programs.rights.note_program(member.address, programs.keys_of_program(member))
         session = ChildSpec.of(
             "session",
             TerminalAgent,

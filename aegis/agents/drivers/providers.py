@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Literal
 
 import attrs
+
+from aegis.processes.environment import KEY_VARIABLES
 
 Family = Literal["claude", "acp"]
 
@@ -267,7 +270,8 @@ PROVIDERS: tuple[Provider, ...] = (
         install="npm install -g opencode-ai",
         login="opencode auth login, or the key of its model in the daemon's environment",
         login_command=("opencode", "auth", "login"),
-        key_variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY"),
+        # Its models are of any provider.
+        key_variables=tuple(sorted(KEY_VARIABLES)),
         key_files=(".local/share/opencode/auth.json",),
         home_variables={"XDG_DATA_HOME": ".local/share"},
         traps=(
@@ -295,7 +299,7 @@ PROVIDERS: tuple[Provider, ...] = (
         install="uv tool install --python 3.13 kimi-cli==1.44.0",
         login="kimi login",
         login_command=("kimi", "login"),
-        key_variables=("KIMI_API_KEY",),
+        key_variables=("KIMI_API_KEY", "MOONSHOT_API_KEY"),
         key_files=(".kimi/credentials/kimi-code.json",),
         home_variables={"KIMI_SHARE_DIR": ".kimi"},
         traps=(
@@ -323,6 +327,18 @@ PROVIDERS: tuple[Provider, ...] = (
 BY_NAME: Mapping[str, Provider] = {provider.name: provider for provider in PROVIDERS}
 
 NAMES = tuple(BY_NAME)
+
+_BEFORE_PROGRAM = frozenset({"command", "env", "exec", "nice", "nohup"})
+
+
+def provider_of_command(cmd: str) -> Provider | None:
+    """Return the provider whose program a command of a shell starts; None if it is none of them."""
+    words = (each for each in cmd.split() if "=" not in each and each not in _BEFORE_PROGRAM)
+    program = PurePath(next(words, "")).name
+    return next(
+        (each for each in PROVIDERS if program in (*each.start[:1], *each.login_command[:1])), None
+    )
+
 
 BUILT_IN = tuple(provider.name for provider in PROVIDERS if provider.start)
 """The providers that need no configuration: their names are profiles."""

@@ -6,15 +6,16 @@ The name of a provider is a profile too: of that provider, with all defaults.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
 from aegis.agents.drivers.harness import Permission
 from aegis.agents.drivers.providers import BUILT_IN, BY_NAME, Provider
 from aegis.configuration.agents import AgentSection
-from aegis.configuration.profile_rules import FROM_DAEMON
+from aegis.configuration.profile_rules import FROM_DAEMON, SECRET_NAME
 from aegis.names import nearest, shorten
+from aegis.processes.environment import KEY_VARIABLES
 
 
 @attrs.frozen(kw_only=True)
@@ -198,6 +199,24 @@ def secret_names(profile: Profile) -> frozenset[str]:
     provider = profile.provider
     names = (*taken, *taken.values(), *provider.password_variables, *provider.key_variables)
     return frozenset(names) - NO_SECRETS
+
+
+def own_keys(profile: Profile) -> frozenset[str]:
+    """Return the variables of the daemon's environment that hold keys of the profile's agent."""
+    taken = references(profile.environment)
+    return frozenset((*taken, *taken.values(), *profile.provider.key_variables))
+
+
+def every_key(profiles: Iterable[Profile]) -> frozenset[str]:
+    """Return the variables that hold the keys of any agent: known ones, and those of profiles."""
+    named = frozenset(
+        name
+        for profile in profiles
+        for pair in references(profile.environment).items()
+        for name in pair
+        if SECRET_NAME.search(name)
+    )
+    return KEY_VARIABLES | named
 
 
 def references(environment: Mapping[str, str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from aegis.journal import purging
 from aegis.journal.flusher import Flusher
 from aegis.journal.opening import sync_ledger
 from aegis.journal.raw_log import LIMIT_BYTES
+from aegis.processes.environment import Withhold, withhold_keys
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import GroupScan, ProcessScan
 from aegis.protocol import nodes as node_api
@@ -89,6 +90,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     ``raw_log_bytes``. ``node`` names this process; ``workers`` name the worker processes for the
     terminals (none: the terminals run in this process). ``nodes`` is the file with the terminals of
     other hosts; without it they are not stored. ``earlier`` are the earlier paths of ``root``.
+    ``withhold`` returns the variables that the terminals of a caller do not get.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         workers: tuple[str, ...] = (),
         nodes: Path | None = None,
         earlier: tuple[str, ...] = (),
+        withhold: Withhold = withhold_keys,
     ) -> None:
         self._root = root
         self._earlier = earlier
@@ -123,6 +126,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._node = node
         self._workers = workers
         self._nodes_path = nodes
+        self._withhold = withhold
         self._busy: dict[str, str] = {}
         self._scan = ProcessScan(host)
         self._groups = GroupScan(host)
@@ -165,6 +169,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             scan=self._scan,
             start_soon=self.context.start_soon,
             monitor=self.context.monitor,
+            withhold=self._withhold,
         )
 
     async def _new_remote(self) -> RemoteHosts:

@@ -22,6 +22,7 @@ from aegis.journal import purging
 from aegis.journal.disk import is_there, shown, storage_error
 from aegis.journal.flusher import Flusher
 from aegis.path_text import text_of_path
+from aegis.processes.environment import Withhold, withhold_keys
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.terminals import SpawnTerminal
@@ -66,6 +67,7 @@ class LifeCycle:
 
     ``earlier`` are the earlier paths of ``root``. Their files are below ``directory``.
     ``start_soon`` starts a helper task of the owner; ``monitor`` makes the owner monitor an actor.
+    ``withhold`` is asked once for each spawn.
     """
 
     root: Path
@@ -77,6 +79,7 @@ class LifeCycle:
     scan: ProcessScan
     start_soon: Callable[..., object]
     monitor: Callable[[Ref[Any]], None]
+    withhold: Withhold = withhold_keys
     open: dict[str, TerminalSettings] = attrs.field(factory=dict)
     failed: dict[str, FailedTerminal] = attrs.field(factory=dict)
     mover: Mover = attrs.field(init=False)
@@ -243,7 +246,7 @@ class LifeCycle:
 
     def _new_settings(self, request: SpawnTerminal, files: TerminalFiles) -> TerminalSettings:
         before = load_settings(self.flusher.disk, files, self.root)
-        settings = make_settings(request, self.root, before)
+        settings = make_settings(request, self.root, before, self.withhold)
         if before is None and self.flusher.disk.is_directory(files.directory):
             life = life_without_meta(files, self.flusher)
             settings = attrs.evolve(settings, life=life)

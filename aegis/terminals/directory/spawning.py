@@ -20,6 +20,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.names import shorten
 from aegis.path_text import path_of_text, text_of_path
+from aegis.processes.environment import Withhold
 from aegis.protocol.terminals import DEFAULT_COLS, DEFAULT_ROWS, SpawnTerminal
 from aegis.terminals.hooks.choice import can_separate, is_supported
 from aegis.terminals.meta import load_settings, save_settings
@@ -83,7 +84,7 @@ def _open_files() -> int:
 
 
 def make_settings(
-    request: SpawnTerminal, root: Path, before: TerminalSettings | None
+    request: SpawnTerminal, root: Path, before: TerminalSettings | None, withhold: Withhold
 ) -> TerminalSettings:
     """Return the settings of a new terminal; a closed one (``before``) keeps its life id."""
     shell = find_shell(request.shell)
@@ -103,6 +104,7 @@ def make_settings(
         started_at=utc_now(),
         root=text_of_path(root),
         opener=writer_tag(request.from_handle),
+        withheld=tuple(sorted(withhold(request.from_handle))),
     )
 
 

@@ -73,7 +73,9 @@ class Starter:
     ) -> RunningShell:
         adapter = self._prepare(cookie, None if errors is None else errors.path)
         await faults.SHELL_START_BEFORE.reach(self.settings.name)
-        environment = shell_environment(os.environ, self.settings.env, cookie)
+        environment = shell_environment(
+            os.environ, self.settings.env, cookie, self.settings.withheld
+        )
         process = await self.host.open_pty_process(
             adapter.argv,
             cwd=cwd,

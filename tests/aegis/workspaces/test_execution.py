@@ -25,6 +25,7 @@ def execution(command: str, cwd: Path, timeout_s: float = GUARD_S) -> Execution:
         command=command,
         cwd=str(cwd),
         cookie=cookie_of_execution(str(cwd), "demo", None, 1),
+        withheld=frozenset(),
         timeout_s=timeout_s,
         scan=ProcessScan(OsProcessHost()),
     )

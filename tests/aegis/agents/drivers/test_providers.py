@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from aegis.agents.drivers.page import providers_page
-from aegis.agents.drivers.providers import BY_NAME, PROVIDERS, Provider
+from aegis.agents.drivers.providers import BY_NAME, PROVIDERS, Provider, provider_of_command
+from aegis.processes.environment import KEY_VARIABLES
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "providers.md"
 
@@ -30,9 +31,27 @@ def test_a_provider_can_be_started_installed_and_logged_in(provider: Provider) -
     assert provider.asking_modes
     assert provider.version
     assert provider.key_variables or provider.key_files
+    assert set(provider.key_variables) <= KEY_VARIABLES
     assert all(not path.startswith("/") and ".." not in path for path in provider.key_files)
     for home in provider.home_variables.values():
         assert any(path.startswith(f"{home}/") for path in provider.key_files)
+
+
+@pytest.mark.parametrize(
+    ("cmd", "name"),
+    [
+        ("claude", "claude"),
+        ("env A=1 B=2 /opt/bin/claude --model x", "claude"),
+        ("codex resume", "codex"),
+        ("exec gemini", "gemini"),
+        ("make claude", None),
+        ("A=1", None),
+        ("", None),
+    ],
+)
+def test_the_provider_of_a_command_is_that_of_its_program(cmd: str, name: str | None) -> None:
+    found = provider_of_command(cmd)
+    assert (None if found is None else found.name) == name
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda each: each.name)
