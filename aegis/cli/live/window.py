@@ -19,16 +19,22 @@ _MODES_OFF = (
 )
 
 
+_KEYBOARD = re.compile(rb"\x1b\[[>=][0-9;]*[um]")
+_KEYBOARD_OFF = b"\x1b[>m\x1b[=0u\x1b[<99u"  # XTMODKEYS, and the stack of kitty's protocol
+
+
 class Window:
     """A window, followed by the whole sequences that are written to it."""
 
     def __init__(self) -> None:
         self.is_alternate = False
+        self._has_keyboard = False
 
     def feed(self, data: bytes) -> None:
         """Follow the output ``data``."""
         if b"\x1b" not in data:
             return
+        self._has_keyboard = self._has_keyboard or _KEYBOARD.search(data) is not None
         for modes, letter in _SCREEN.findall(data):
             if not letter:
                 self.is_alternate = False
@@ -38,8 +44,11 @@ class Window:
     def leaving(self) -> bytes:
         """Return the output that resets all modes and moves the cursor to a new last line."""
         back = "\x1b[?1049l\r\n" if self.is_alternate else "\x1b[999;1H\r\n"
-        self.is_alternate = False
-        return f"{_MODES_OFF}{back}".encode()
+        # Only where it was switched: an old terminal would print what it does not know. Each screen
+        # has a keyboard of its own.
+        keyboard = _KEYBOARD_OFF if self._has_keyboard else b""
+        self.is_alternate = self._has_keyboard = False
+        return keyboard + f"{_MODES_OFF}{back}".encode() + keyboard
 
     def cleared(self, rows: int) -> bytes:
         """Return the output that scrolls all lines out of the window."""

@@ -36,8 +36,9 @@ __aegis_err=('') __aegis_parted=('') __aegis_joined=(1) __aegis_deaf=('') __aegi
 __aegis_fd=(2) __aegis_traced=('') __aegis_status=(0) __aegis_calls=() __aegis_line=('')
 
 # The marks as the prompts hold them. The D in PS1 is printed only if the end was not reported before
-# (PROMPT_COMMAND was unset, overwritten, or is readonly). It changes no variable: between the lines
-# of a script bash expands PS1 without showing it. The next C skips the number that D may have used.
+# (PROMPT_COMMAND was unset, overwritten, or is readonly), with p=1: the line editor has begun. It
+# changes no variable: between the lines of a script bash expands PS1 without showing it. The next C
+# skips the number that D may have used.
 # The second one of PS0 marks, between the lines of a script, the user's PS0 as no output. With split
 # standard error it comes on the other PTY, where its begin could not be marked.
 __aegis_ps0=(
@@ -45,7 +46,7 @@ __aegis_ps0=(
   '${__aegis_owed:+${__aegis_joined:+\e]133;P;k=e;n=${__aegis_n-};q=${__aegis_q-}\a}}'
 )
 __aegis_ps1=(
-  '\[${__aegis_owed:+\e]133;D;$?;n=${__aegis_n-};q=$((__aegis_q+1));s=${__aegis_s-}\a}\e]133;A;n=${__aegis_n-};q=${__aegis_q-}\a\]'
+  '\[${__aegis_owed:+\e]133;D;$?;n=${__aegis_n-};q=$((__aegis_q+1));s=${__aegis_s-};p=1\a}\e]133;A;n=${__aegis_n-};q=${__aegis_q-}\a\]'
   '\[\e]133;B;n=${__aegis_n-};q=${__aegis_q-}\a\]'
 )
 __aegis_ps2=('\[\e]133;P;k=s;n=${__aegis_n-};q=${__aegis_q-};s=${__aegis_s-}\a\]')

@@ -69,12 +69,15 @@ class LiveScreen:
         self._is_closed = False
         self.reset()
 
-    def reset(self) -> None:
-        """Start with an empty screen, for a new shell."""
+    def reset(self, modes: ModeWatch | None = None) -> None:
+        """Start with an empty screen, for a new shell.
+
+        ``modes`` is fed by its owner; without it the screen follows the modes itself.
+        """
         self._feeding = Feeding(self._raw_log.position)
         self._stretches = MainStretches(self._raw_log.position)
         self._watch = AlternateWatch()
-        self._modes = ModeWatch()
+        self._modes, self._feeds_modes = modes or ModeWatch(), modes is None
         self._emulator: Emulator | None = None
         self._first_size = (self._rows, self._cols)
         if self._requests:
@@ -87,7 +90,8 @@ class LiveScreen:
 
     def output(self, data: bytes, cursor: int) -> None:
         """Take ``data``, whose first byte has the offset ``cursor`` in the raw log."""
-        self._modes.feed(data)
+        if self._feeds_modes:
+            self._modes.feed(data)
         for offset, alternate in self._watch.feed(data, cursor):
             self._feeding.switched(offset, alternate=alternate)
             self._stretches.switched(offset, alternate=alternate)

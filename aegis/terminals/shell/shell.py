@@ -29,6 +29,7 @@ from aegis.terminals.output.observers import OutputObservers
 from aegis.terminals.output.reading import open_raw_log
 from aegis.terminals.output.window import Window
 from aegis.terminals.screen.live import LiveScreen
+from aegis.terminals.screen.modes import ModeWatch
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import messages as timers
@@ -334,6 +335,7 @@ class Shell(Actor[ShellMessage]):
             self._cleaning = None
             self._notify_ended(status, leftover, ended)
             if self._ending is None:
+                ended.tracker.switch_modes_back()
                 self._running = await self._start_fresh(ended)
                 self._notify_started()
 
@@ -352,11 +354,12 @@ class Shell(Actor[ShellMessage]):
     ) -> tuple[Tracker, TtyWatch]:
         assert self._raw_log is not None
         assert self._screen is not None
-        self._screen.reset()
+        modes = ModeWatch()
+        self._screen.reset(modes)
         assert self._observers is not None
         # The screen comes first: the responder asks it where the cursor was.
         observers = (*self._observers.observers, self._responder())
-        tracker = Tracker(name, adapter, self._raw_log, self, self._notify, observers)
+        tracker = Tracker(name, adapter, self._raw_log, self, self._notify, observers, modes)
         directory = self._host.startup_directory(self._files.directory)
         rearming = Rearming(self._host, process, tracker, directory)
         program = self._observers.program

@@ -26,6 +26,7 @@ from aegis.terminals.parse import boundaries as bd
 from aegis.terminals.parse.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.parse.reported_directory import DirectoryReports
 from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S, ErrorText, ShellStreams
+from aegis.terminals.screen.modes import RESET, Modes, ModeWatch
 from aegis.terminals.shell.input_queue import InputQueue
 from aegis.terminals.shell.notifications import command_ended, command_started, nothing_ran
 from aegis.terminals.shell.port import ShellPort
@@ -38,7 +39,7 @@ class Tracker:
     """Follows the shell called ``name``; ``notify`` is called with each notification, in order.
 
     ``observers`` get every byte once it is in the raw log; one of them may put the directories that
-    programs report into ``reports``.
+    programs report into ``reports``. ``modes`` is fed here, for all.
     """
 
     def __init__(
@@ -49,8 +50,11 @@ class Tracker:
         shell: ShellPort,
         notify: Callable[[Any], None],
         observers: Sequence[OutputObserver] = (),
+        modes: ModeWatch | None = None,
     ) -> None:
         self._name = name
+        self._modes = modes or ModeWatch()
+        self._modes_before: Modes | None = None
         self.adapter = adapter
         self._streams = ShellStreams(adapter.secret, split=adapter.error_tty is not None)
         self._visible = VisibleOutput(raw_log, observers)
@@ -95,6 +99,7 @@ class Tracker:
                         self._print_error(text)
                     case PasteMode(on=on, data=sequence):
                         self._visible.write(sequence)
+                        self._modes.feed(sequence)
                         self.is_pasting = on
                         self._happened(self._boundaries.paste_mode(on))
                     case Mark():
@@ -266,13 +271,28 @@ class Tracker:
         self._take(self._streams.close())
         self._visible.flush()
 
+    def switch_modes_back(self, *, prompted: bool = False) -> None:
+        """Switch the modes back that a program has left on, for all viewers.
+
+        ``prompted``: the prompt was drawn before the end of the command was reported.
+        """
+        # Written to the raw log behind the end mark: so the bytes are in no record, and each
+        # cursor is the same for everybody. What the prompt switches on comes after them.
+        before = self._modes_before or RESET
+        sequences = self._modes.now.restored(before, prompted=prompted)
+        if sequences:
+            self._visible.write(sequences)
+            self._modes.feed(sequences)
+
     def _print(self, text: bytes) -> None:
         self._visible.write(text)
+        self._modes.feed(text)
         self.printed.feed(text)
         self._line_query.printed(text)
 
     def _print_error(self, text: bytes) -> None:
         self._visible.write(text)
+        self._modes.feed(text)
         self.printed.feed_errors(text)
 
     def _send(self, submission: msg.Submit) -> None:
@@ -301,6 +321,12 @@ class Tracker:
         if mark.kind == "D":
             self._keyed.ended()
         before = self._visible.write(mark.visible)
+        if mark.kind in ("C", "D"):
+            is_prompted = "r" in mark.params or "p" in mark.params
+            if self._modes_before is None and not is_prompted:
+                self._modes_before = self._modes.now  # what the user's start-up files have switched
+            if mark.kind == "D":
+                self.switch_modes_back(prompted=is_prompted)
         if mark.kind == "B":
             self._line_query.drawn()
         self._happened(self._boundaries.mark(mark), mark_begins=before)

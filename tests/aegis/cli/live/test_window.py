@@ -54,3 +54,13 @@ def test_a_notice_over_a_full_screen_program_leaves_the_cursor_alone() -> None:
     assert notice.startswith(b"\x18\x1b7")
     assert notice.endswith(b"\x1b8")
     assert window.cleared(24) == b""
+
+
+def test_the_keyboard_is_reset_only_where_a_program_has_switched_it() -> None:
+    window = Window()
+    assert b"u" not in window.leaving()
+    window.feed(b"\x1b[?1049h\x1b[>1u")
+    left = window.leaving()
+    first, _, second = left.partition(b"\x1b[?1049l")
+    assert b"\x1b[=0u" in first
+    assert b"\x1b[=0u" in second

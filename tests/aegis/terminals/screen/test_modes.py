@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.terminals.screen.modes import KEPT, ModeWatch
+from aegis.terminals.screen.modes import KEPT, RESET, ModeWatch
 
 PIECES = [b"text", b"\x1b[?", b"1", b"2004", b"1000", b";", b"h", b"l", b"\x1b", b"=", b">", b"c"]
 PIECES += [b"[!p", b"\n", b"[", b"0" * 80]
@@ -58,3 +58,42 @@ def test_fed_byte_by_byte_it_is_the_same(data: bytes) -> None:
 @pytest.mark.parametrize("mode", sorted(KEPT))
 def test_every_mode_that_is_kept_is_told(mode: int) -> None:
     assert on(b"\x1b[?%dh" % mode) == f"\x1b[?{mode}h"
+
+
+SWITCHES = [
+    b"\x1b[?%d%s" % (mode, how) for mode in (1, 25, 7, 1000, 2004, 1049) for how in (b"h", b"l")
+]
+SWITCHES += [b"\x1b=", b"\x1b>", b"\x1b[>1u", b"\x1b[<u", b"\x1b[=5u", b"\x1b[=1;3u", b"\x1b[>4;2m"]
+SWITCHES += [
+    b"\x1b[>4m",
+    b"\x1b[2;9r",
+    b"\x1b[r",
+    b"\x1b[4h",
+    b"\x1b(0",
+    b"\x1b(B",
+    b"\x1bc",
+    b"\x1b[!p",
+]
+switches = st.lists(st.sampled_from(SWITCHES), max_size=12).map(b"".join)
+
+
+@given(switches, switches)
+def test_what_was_switched_since_is_switched_back(before: bytes, since: bytes) -> None:
+    watch = ModeWatch()
+    watch.feed(before)
+    known = watch.now
+    watch.feed(since)
+    watch.feed(watch.now.restored(known))
+    now = watch.now
+    # What a program has switched off, beyond what it found, stays off.
+    assert now.private == known.private
+    assert now.keyboard == known.keyboard
+    assert now.keyboards <= known.keyboards
+    assert now.keys <= known.keys
+    assert (now.scrolls, now.inserts, now.draws) <= (known.scrolls, known.inserts, known.draws)
+
+
+def test_nothing_is_written_where_nothing_was_left_on() -> None:
+    watch = ModeWatch()
+    watch.feed(b"\x1b[?1049h\x1b[?25l\x1b[3;9r\x1b[mtext\x1b[r\x1b[?25h\x1b[?1049l")
+    assert watch.now.restored(RESET) == b""
