@@ -16,7 +16,7 @@ class LimitsSection:
     sessions: int = setting(
         WholeNumber(1, 1000),
         default=16,
-        doc="Most sessions that are open at once.",
+        doc="Most sessions that are open at once, without those that have exited.",
     )
     spawn_depth: int = setting(
         WholeNumber(0, 100),

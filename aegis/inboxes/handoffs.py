@@ -30,6 +30,10 @@ class Sessions(Protocol):
         """Return the id of the open session with this handle; None if there is none."""
         ...
 
+    def refuse_closed(self, handle: str) -> AegisError | None:
+        """Return why the session with this handle reads no messages; None if it does."""
+        ...
+
     def has(self, handle: str) -> bool:
         """Return whether a session has or had this handle."""
         ...
@@ -49,6 +53,10 @@ class NoSessions:
     """The answers where no session is driven."""
 
     def session_of(self, handle: str) -> str | None:
+        """Return None."""
+        return None
+
+    def refuse_closed(self, handle: str) -> AegisError | None:
         """Return None."""
         return None
 

@@ -141,6 +141,9 @@ class InboxRouter(Actor[RouterMessage]):
         target = self._see(HUMAN) if key == HUMAN else self._handles.get(key)
         if target is None:
             raise NotFound(self._unknown(handoff.target_handle))
+        refusal = self._sessions.refuse_closed(handoff.target_handle)
+        if refusal is not None:
+            raise refusal
         session = self._session(target)
         if handoff.interrupt and session is None:
             raise InvalidRequest(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import select
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -102,6 +103,11 @@ class OsProcessHost:
 
     def directory_of(self, pid: int) -> str | None:
         return working_directory.directory_of(pid)
+
+    def is_installed(self, program: str, cwd: str, path: str | None) -> bool:
+        """Return whether there is such a program, as ``ProcessHost`` documents it."""
+        name = str(Path(cwd, program)) if "/" in program else program
+        return shutil.which(name, path=os.defpath if path is None else path) is not None
 
     def current_boot(self) -> str:
         # The kernel's id of the current boot: random(4).

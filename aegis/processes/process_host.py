@@ -178,5 +178,12 @@ class ProcessHost(Protocol):
     def directory_of(self, pid: int) -> str | None:
         """Return the working directory, as ``working_directory.directory_of`` does."""
 
+    def is_installed(self, program: str, cwd: str, path: str | None) -> bool:
+        """Return whether there is such a program: in ``path`` (a PATH), or a file from ``cwd`` on.
+
+        Blocking.
+        """
+        ...
+
     def current_boot(self) -> str:
         """Return the id of this boot of the machine."""

@@ -368,17 +368,56 @@ def test_an_item_that_is_too_large_is_reported_and_the_session_goes_on(
     assert "too large, 17.0 MiB" in own_daemon.cli("agent", "read", handle).stdout
 
 
-@pytest.mark.long
-def test_a_program_that_is_not_there_is_an_error_with_the_reason(team: Team) -> None:
-    path = team.daemon.root / ".aegis.yaml"
-    path.write_text(path.read_text().replace(sys.executable, "/nonexistent/agent"))
-    team.daemon.stop()
-    team.daemon.start("--port", "0", "--trust")
-    handle = team.spawn("SAY hello")
-    team.is_in(handle, "error")
-    assert "/nonexistent/agent" in team.info(handle)["reason"]
-    assert len(team.entries(handle, "turn_opened")) == 0
-    assert len(team.inbox(handle)) == 1
+@pytest.mark.parametrize("family", ["claude", "acp"])
+@pytest.mark.parametrize("program", ["no-such-agent", "/nonexistent/agent", "./no-such-agent"])
+def test_a_program_that_is_not_installed_is_refused_with_the_remedy(
+    own_daemon: DaemonProcess, family: str, program: str
+) -> None:
+    mode = {"asking_mode": "default"} if family == "acp" else {}
+    profile = {"provider": family, "command": [program], **mode}
+    team = Team(own_daemon, more={"missing": profile})
+    for prompt in ({}, {"prompt": "SAY hello"}):
+        error = own_daemon.refusal("spawn", profile="missing", **prompt)
+        assert (error.code, f"{program!r} of the profile 'missing'" in str(error)) == (
+            "not_found",
+            True,
+        )
+        assert "install it" in str(error)
+    done = own_daemon.cli("agent", "launch", "missing", "SAY hello")
+    assert (done.returncode != 0, done.stdout) == (True, "")
+    assert "install it" in done.stderr
+    assert team.call("list_sessions", closed=True)["result"] == []
+    problems = {each["profile"]: each["problem"] for each in team.call("list_agents")["result"]}
+    assert "install it" in problems["missing"]
+    assert problems["asks"] == ""
+
+
+def test_a_closed_session_takes_no_message_until_it_is_resumed(team: Team) -> None:
+    closed = team.spawn("SAY hello", handle="bob")
+    team.has_outcomes(closed, "completed")
+    team.call("rename", old_handle="bob", new_handle="rob")
+    team.call("close", handle="rob")
+    for handle, by in (("bob", None), ("rob", None), ("rob", "pm")):
+        error = team.daemon.refusal(
+            "handoff", target_handle=handle, context="SAY x", from_handle=by
+        )
+        assert (error.code, "'rob' is closed and reads no messages" in str(error)) == (
+            "unavailable",
+            True,
+        )
+        assert "agent launch --resume rob" in str(error)
+    for words in (("agent", "send", "rob", "SAY x"), ("inbox", "send", "rob", "SAY x")):
+        done = team.daemon.cli(*words)
+        assert (done.returncode != 0, "is closed and reads no messages" in done.stderr) == (
+            True,
+            True,
+        ), words
+    assert team.daemon.cli("agent", "launch", "--resume", "rob").returncode == 0
+    team.send("rob", "SAY again")
+    team.has_outcomes("rob", "completed", "completed")
+    team.call("close", handle="rob")
+    team.call("agent_purge", handle="rob")
+    assert team.daemon.refusal("handoff", target_handle="rob", context="x").code == "not_found"
 
 
 @pytest.mark.long

@@ -9,6 +9,7 @@ import shlex
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -245,10 +246,78 @@ def test_a_workspace_has_one_and_takes_it_along(launcher: Launcher) -> None:
     assert launcher.processes(handle) == []
 
 
-def test_a_program_that_does_not_exist_is_an_exit_and_not_an_error(launcher: Launcher) -> None:
-    info = launcher.daemon.call("agent_launch", cmd="no-such-program-here")
-    ended = launcher.is_in(info["handle"], "exited")
-    assert ended["program"]["exit_code"] == 127
+@pytest.mark.parametrize("cmd", ["no-such-program here", "X=1 ./no-such-program", "/etc/passwd"])
+def test_a_program_that_cannot_be_started_is_refused_with_the_remedy(
+    launcher: Launcher, cmd: str
+) -> None:
+    refusal = launcher.daemon.refusal("agent_launch", cmd=cmd)
+    assert (refusal.code, "install the program" in str(refusal)) == ("unavailable", True)
+    assert launcher.daemon.call("list_sessions")["result"] == []
+    assert launcher.daemon.call("term_list")["result"] == []
+    done = launcher.daemon.cli("agent", "launch", "--terminal", "--", *cmd.split())
+    assert (done.returncode != 0, "install the program" in done.stderr) == (True, True)
+
+
+def test_a_function_of_the_shell_and_a_quick_program_are_launched(launcher: Launcher) -> None:
+    bashrc = launcher.daemon.environment["HOME"] + "/.bashrc"
+    with Path(bashrc).open("a") as file:
+        file.write("\nagent-by-function() { echo started; read -r line; }\n")
+    handle = launcher.daemon.call("agent_launch", cmd="agent-by-function")["handle"]
+    until(lambda: "started" in launcher.screen(handle), "it runs")
+    ended = launcher.daemon.call("agent_launch", cmd="sh -c 'exit 127'")["handle"]
+    assert launcher.is_in(ended, "exited")["program"]["exit_code"] == 127
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_its_exit_code_is_known_after_a_restart_of_the_daemon(launcher: Launcher, how: str) -> None:
+    for handle, cmd in (("good", "true"), ("bad", "sh -c 'exit 7'"), ("runs", "cat")):
+        launcher.daemon.call("agent_launch", cmd=cmd, handle=handle)
+    before = {each: launcher.is_in(each, "exited") for each in ("good", "bad")}
+    launcher.daemon.call("term_run", name="good", cmd="false")
+    getattr(launcher.daemon, how)()
+    launcher.daemon.start("--port", "0", "--trust")
+
+    def codes() -> list[int | None]:
+        infos = [launcher.info(each) for each in ("good", "bad", "runs")]
+        assert [each["state"] for each in infos] == ["exited"] * 3
+        return [each["program"]["exit_code"] for each in infos]
+
+    until(lambda: codes() == [0, 7, None], "the codes are known")
+    assert launcher.info("bad")["since"][:19] <= before["bad"]["since"][:19]
+    until(lambda: launcher.info("runs")["reason"] != "", "the reason is known")
+    listed = launcher.daemon.cli("agent", "list").stdout.splitlines()
+    assert "✅ exited (0)" in next(each for each in listed if each.startswith("good"))
+    assert "🔴 exited (7)" in next(each for each in listed if each.startswith("bad"))
+
+
+async def test_the_stream_of_agents_never_shows_a_launched_one_as_exited(
+    launcher: Launcher,
+) -> None:
+    async with aegis.connect(launcher.daemon.root) as client, client.agents.follow() as news:
+        await anext(news)
+        launched = partial(launcher.daemon.call, "agent_launch", cmd="cat", handle="pm")
+        await trio.to_thread.run_sync(launched)
+        seen: list[str] = []
+        while "running" not in seen and "needs_input" not in seen:
+            value = await anext(news)
+            agents = [value.agent] if hasattr(value, "agent") else getattr(value, "agents", [])
+            seen += [each.state for each in agents if each.handle == "pm"]
+    assert "exited" not in seen
+
+
+def test_one_that_has_exited_leaves_its_place_to_another(own_daemon: DaemonProcess) -> None:
+    (own_daemon.root / ".aegis.yaml").write_text("limits: {sessions: 2}\n")
+    own_daemon.start("--port", "0", "--trust")
+    launch = partial(own_daemon.call, "agent_launch")
+    ended, running = launch(cmd="true")["handle"], launch(cmd="cat")["handle"]
+    until(lambda: own_daemon.call("agent_show", handle=ended)["state"] == "exited", "it ends")
+    launch(cmd="cat")
+    assert "2 sessions are open" in str(own_daemon.refusal("agent_launch", cmd="cat"))
+    for command in ("agent_restart", "agent_resume"):
+        refusal = own_daemon.refusal(command, handle=ended)
+        assert (refusal.code, "2 sessions are open" in str(refusal)) == ("unavailable", True)
+    own_daemon.call("close", handle=running)
+    own_daemon.call("agent_restart", handle=ended)
 
 
 def test_a_launch_that_fails_leaves_nothing_behind(launcher: Launcher) -> None:

@@ -18,13 +18,14 @@ def check_spawn(
     by: tuple[Member, Profile] | None,
     roster: Roster,
     counters: Counters,
+    sessions: int,
     now: float,
 ) -> None:
     """Raise ``Forbidden`` or ``Unavailable`` if a session of the profile may not be spawned.
 
-    ``by`` is the spawning session with its profile; None: a person or another client.
+    ``sessions`` is the number of those that are open and have not exited. ``by`` is the spawning
+    session with its profile; None: a person or another client.
     """
-    sessions = len(roster.open)
     if by is None:
         refusal = counters.refuse_session(sessions)
     else:
@@ -42,10 +43,10 @@ def check_spawn(
         raise Unavailable(f"aegis_spawn: {refusal}")
 
 
-def check_launch(workspace: str | None, roster: Roster, counters: Counters) -> None:
+def check_launch(workspace: str | None, roster: Roster, counters: Counters, sessions: int) -> None:
     """Raise ``AlreadyExists`` or ``Unavailable`` if no terminal agent may be launched.
 
-    A workspace has one.
+    A workspace has one. ``sessions`` is the number of those that are open and have not exited.
     """
     agent = None if workspace is None else roster.workspace_agents.get(name_key(workspace))
     if agent is not None:
@@ -53,9 +54,14 @@ def check_launch(workspace: str | None, roster: Roster, counters: Counters) -> N
             f"workspace {workspace!r} has the agent {agent!r} already: restart it with agent "
             "restart, or end it first with agent stop"
         )
-    refusal = counters.refuse_session(len(roster.open))
+    check_room("agent launch", counters, sessions)
+
+
+def check_room(verb: str, counters: Counters, sessions: int) -> None:
+    """Raise ``Unavailable`` if no further session may have a process beside ``sessions``."""
+    refusal = counters.refuse_session(sessions)
     if refusal is not None:
-        raise Unavailable(f"agent launch: {refusal}")
+        raise Unavailable(f"{verb}: {refusal}")
 
 
 def check_terminal(handle: str | None, terminals: Iterable[str]) -> None:

@@ -61,6 +61,15 @@ class Board:
             self._drop_closed()
         self._waiting = [each for each in self._waiting if not self._is_answered(each)]
 
+    def has_closed(self, id_: str) -> bool:
+        """Return whether this session has reported that it is closed."""
+        return id_ in self._closed
+
+    def has_exited(self, id_: str) -> bool:
+        """Return whether the program of this session, a terminal agent, has ended."""
+        known = self._infos.get(id_)
+        return known is not None and known[1].state == "exited"
+
     @property
     def commands(self) -> list[AgentCommand]:
         """The commands that agents have their sessions run, by agent."""

@@ -17,6 +17,7 @@ import structlog
 from actors import Actor, ActorError, Down, Ref, Reply, Request
 from actors.errors import root_cause
 from aegis.agents.directory.accounting import accounting, counted
+from aegis.agents.directory.admission import check_room
 from aegis.agents.directory.all_sessions import (
     close_all,
     delete_left,
@@ -124,7 +125,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
             system=self.context.system,
             inboxes=self._inboxes,
             root=self._root,
-            start=self._start,
+            start=partial(self._start, is_new=True),
+            sessions=self._count_sessions,
         )
         with contextlib.suppress(StorageError):
             await self._load()
@@ -194,11 +196,27 @@ class AgentDirectory(Actor[DirectoryMessage]):
             count_spawns(self._ledger.roster, self._counters, time.time())
             await delete_left(self._ledger.roster, self._directory, self._flusher)
         self._programs.messages.roster = self._ledger.roster
+        self._programs.messages.has_closed = self._board.has_closed
         self._is_loaded = True
         for member in self._ledger.roster.open:
             await self._restore(member)
         if self._resume and self.context.incarnation == 1:
-            self.context.start_soon(resume_all, list(self._refs.values()))
+            self.context.start_soon(resume_all, self._to_resume())
+
+    def _count_sessions(self) -> int:
+        """Return the number of sessions that are open and have not exited."""
+        return sum(not self._board.has_exited(each.id) for each in self._ledger.roster.open)
+
+    def _to_resume(self) -> list[Ref[Any]]:
+        """Return the sessions to resume with the daemon: all have exited, and the limit holds."""
+        members = sorted(self._ledger.roster.open, key=lambda each: each.cmd is not None)
+        most = self._programs.configuration.limits.sessions
+        return [self._refs[each.id] for each in members[:most] if each.id in self._refs]
+
+    def _check_room(self, verb: str, member: Member) -> None:
+        """Raise ``Unavailable`` if an agent that has exited may not be started again."""
+        if self._board.has_exited(member.id):
+            check_room(verb, self._programs.counters, self._count_sessions())
 
     # Spawning.
 
@@ -237,6 +255,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
             return await self._spawning.fork(request, member, await self._session(member))
         if member.is_closed:
             member = await self._spawning.reopen(member)
+        else:
+            self._check_room("agent resume", member)
         return await self._spawning.wake(member, await self._session(member), request.prompt)
 
     async def _session(self, member: Member) -> Ref[Any]:
@@ -250,7 +270,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         handle = request.from_handle
         return None if handle is None else self._ledger.roster.find(handle)
 
-    async def _start(self, member: Member) -> Ref[Any]:
+    async def _start(self, member: Member, *, is_new: bool = False) -> Ref[Any]:
         """Start the actors of a session. Raises ``ActorError``, ``NotFound``."""
         subtree = session_subtree(
             member,
@@ -260,6 +280,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             above=self._supervisor,
             flusher=self._flusher,
             on_change=self._board.put,
+            is_new=is_new,
         )
         await self.context.system.supervisor(self._supervisor).start_child(subtree)
         path = f"{self._supervisor}/{member.id}/session"
@@ -297,6 +318,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
     def _pass_on(self, message: OnSession) -> None:
         member = self._ledger.roster.get(message.handle)
         self._check_reach(message, member)
+        if isinstance(message, api.RestartAgent):
+            self._check_room("agent restart", member)
         ref = self._refs.get(member.id)
         if ref is not None:
             self.pass_on(cast("Request[Any]", message), ref)

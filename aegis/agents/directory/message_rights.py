@@ -16,6 +16,9 @@ from aegis.protocol.naming import name_key
 class MessageRights:
     """The sessions of a root as senders and receivers; the directory sets ``roster``.
 
+    It sets ``has_closed`` too: whether the session with this id has reported its close, of which
+    the roster learns later.
+
     ``profile_of`` returns the profile of a session, ``profile_named`` that of a name; they raise
     ``NotFound``. Messages of an agent
     that is no session are not counted, like those of a person: it belongs to no tree.
@@ -28,6 +31,7 @@ class MessageRights:
         counters: Counters,
     ) -> None:
         self.roster: Roster | None = None
+        self.has_closed: Callable[[str], bool] = lambda id_: False
         self._profile_named = profile_named
         self._profile_of = profile_of
         self._counters = counters
@@ -39,6 +43,19 @@ class MessageRights:
         """
         member = self._member(handle)
         return None if member is None or member.cmd is not None else member.id
+
+    def refuse_closed(self, handle: str) -> AegisError | None:
+        """Return why the session with this handle reads no messages; None if it does."""
+        member = None if self.roster is None else self.roster.find(handle)
+        is_gone = self.was_dropped(handle) or (member is not None and member.is_purged)
+        if is_gone:
+            return NotFound(f"the session {handle!r} is gone: send to another one")
+        if member is None or not (member.is_closed or self.has_closed(member.id)):
+            return None
+        return Unavailable(
+            f"the session {member.handle!r} is closed and reads no messages: send to another one, "
+            f"or resume it first, as a person, with agent launch --resume {member.handle}"
+        )
 
     def has(self, handle: str) -> bool:
         """Return whether a session has or had this handle."""

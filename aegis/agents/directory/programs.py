@@ -10,6 +10,7 @@ from secrets import token_hex
 from typing import Any, Protocol
 
 import attrs
+import trio
 
 from actors import ChildSpec, Ref, Restart
 from aegis.agents.directory.message_rights import MessageRights
@@ -34,6 +35,7 @@ from aegis.agents.profiles.profile import (
     process_variables,
     refuse_start,
     secret_names,
+    variables_of,
 )
 from aegis.agents.sessions.command_outputs import CommandOutputs
 from aegis.agents.sessions.session import DRIVER, MakeDriver
@@ -153,6 +155,30 @@ class Programs:
         refusal = refuse_start(profile, self.variables)
         if refusal is not None:
             raise Unavailable(refusal)
+
+    def is_installed(self, program: str, cwd: str) -> bool:
+        """Return whether the daemon finds a program, from ``cwd`` on if it is a path. Blocking."""
+        return self.scan.host.is_installed(program, cwd, self.variables.get("PATH"))
+
+    def refuse_program(self, profile: Profile, cwd: str) -> str | None:
+        """Return why the program of a profile cannot be started in ``cwd``; None if it can.
+
+        Blocking.
+        """
+        name, provider = profile.command[0], profile.provider
+        known = {**self.variables, **variables_of(profile, self.variables)}
+        if self.scan.host.is_installed(name, cwd, known.get("PATH")):
+            return None
+        is_own = bool(provider.install) and profile.command[:1] == provider.start[:1]
+        how = f"install it: {provider.install}" if is_own else "install it, or change its command"
+        where = "was not found" if "/" in name else "is not in the PATH of the daemon"
+        return f"the program {name!r} of the profile {profile.name!r} {where}: {how}"
+
+    async def check_program(self, profile: Profile, cwd: str) -> None:
+        """Raise ``NotFound`` if the program of a profile is not installed; ``cwd`` is text."""
+        refusal = await trio.to_thread.run_sync(self.refuse_program, profile, path_of_text(cwd))
+        if refusal is not None:
+            raise NotFound(refusal)
 
     def driver_of(self, member: Member, directory: Path, flusher: Flusher) -> MakeDriver:
         """Return the maker of the drivers of a session, with files in ``directory``."""

@@ -19,6 +19,7 @@ from aegis.agents.profiles.rights import LOGIN_PREFIX, refuse_reach
 from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.steps import LogIn
 from aegis.errors import Forbidden, NotFound
+from aegis.path_text import path_of_text
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
 from aegis.protocol.feeds import FollowAgentCommand, FollowSession
@@ -59,11 +60,16 @@ def profile_list(programs: Programs) -> api.ProfileList:
                 permission=profile.permission,
                 model=profile.model or "",
                 is_default=name == configuration.default_agent,
-                problem=refuse_start(profile, programs.variables) or "",
+                problem=_problem(profile, programs),
             )
             for name, profile in sorted(every_profile(configuration.agents).items())
         ]
     )
+
+
+def _problem(profile: Profile, programs: Programs) -> str:
+    refusal = refuse_start(profile, programs.variables)
+    return refusal or programs.refuse_program(profile, path_of_text(programs.root)) or ""
 
 
 def policy_of(profile: Profile, request: RequestOpened) -> tuple[RequestAnswer, str] | None:

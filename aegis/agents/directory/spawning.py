@@ -15,7 +15,12 @@ import attrs
 import trio
 
 from actors import ActorCrashed, ActorError, Ref, System
-from aegis.agents.directory.admission import check_launch, check_spawn, check_terminal
+from aegis.agents.directory.admission import (
+    check_launch,
+    check_room,
+    check_spawn,
+    check_terminal,
+)
 from aegis.agents.directory.all_sessions import delete_files
 from aegis.agents.directory.checkout import head_of
 from aegis.agents.directory.handles import check_handle, new_handle
@@ -61,7 +66,8 @@ Start = Callable[[Member], Awaitable[Ref[Any]]]
 class Spawning:
     """Opens sessions in ``ledger``; ``root`` is the directory of one without a workspace.
 
-    ``inboxes`` is the directory of their files. ``lock`` is held while a handle is chosen and
+    ``inboxes`` is the directory of their files. ``sessions`` returns the number of those that are
+    open and have not exited. ``lock`` is held while a handle is chosen and
     written, so that no other session takes it meanwhile.
     """
 
@@ -71,6 +77,7 @@ class Spawning:
     inboxes: Path
     root: str
     start: Start
+    sessions: Callable[[], int]
     lock: trio.Lock = attrs.field(factory=trio.Lock)
     _starting: dict[str, trio.Event] = attrs.field(factory=dict, init=False)
 
@@ -134,8 +141,11 @@ class Spawning:
             at=utc_now(),
             cmd=request.cmd,
         )
-        roster, counters = self.ledger.roster, self.programs.counters
-        check = partial(check_launch, request.workspace, roster, counters)
+
+        def check() -> None:
+            roster, counters = self.ledger.roster, self.programs.counters
+            check_launch(request.workspace, roster, counters, self.sessions())
+
         member = await self._added(member, spawner, check)
         session = await self._started(member)
         try:
@@ -176,13 +186,13 @@ class Spawning:
     async def reopen(self, member: Member) -> Member:
         """Open a closed session again, durably. Raises ``AegisError``."""
         if member.cmd is None:
-            self.programs.check(self.programs.profile_of(member))
+            profile = self.programs.profile_of(member)
+            self.programs.check(profile)
+            await self.programs.check_program(profile, member.cwd)
         roster = self.ledger.roster
         async with self.lock:
             if roster.get(member.id).is_closed:  # and not purged, or opened by another, meanwhile
-                refusal = self.programs.counters.refuse_session(len(roster.open))
-                if refusal is not None:
-                    raise Unavailable(f"agent resume: {refusal}")
+                check_room("agent resume", self.programs.counters, self.sessions())
                 await self.ledger.write(reopened_line(member))
         return roster.by_id[member.id]
 
@@ -231,6 +241,7 @@ class Spawning:
         task: str | None = None,
     ) -> api.AgentInfo:
         self.programs.check(profile)
+        await self.programs.check_program(profile, member.cwd)
         member = await self._added(member, spawner, partial(self._check, profile, spawner))
         session = await self._started(member)
         if prompt is not None:
@@ -274,7 +285,8 @@ class Spawning:
         """Raise ``Forbidden`` or ``Unavailable`` if the profile may not be spawned."""
         is_session = spawner is not None and spawner.cmd is None
         by = (spawner, self.programs.profile_of(spawner)) if spawner and is_session else None
-        check_spawn(profile, by, self.ledger.roster, self.programs.counters, time.time())
+        roster, counters = self.ledger.roster, self.programs.counters
+        check_spawn(profile, by, roster, counters, self.sessions(), time.time())
 
     def _handle(self, wanted: str) -> str:
         """Return the handle of a new session. Raises ``AlreadyExists``, ``InvalidRequest``."""

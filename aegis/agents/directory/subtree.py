@@ -27,12 +27,13 @@ def session_subtree(
     above: str,
     flusher: Flusher,
     on_change: Callable[[AgentInfo], None],
+    is_new: bool = False,
 ) -> SupervisorSpec:
     """Return the subtree of a session; its supervisor is a child of ``above``, a path.
 
     ``directory`` is the session's own. The subtree ends with the session; one that gave up is
-    started again by the next command. The session's actor is at ``above/ID/session``. Raises
-    ``NotFound`` if its profile is no longer configured.
+    started again by the next command. The session's actor is at ``above/ID/session``. ``is_new``:
+    the session has just been opened. Raises ``NotFound`` if its profile is no longer configured.
     """
     identity = Identity(
         id=member.id,
@@ -55,6 +56,8 @@ def session_subtree(
             directory=directory,
             lifecycle=programs.configuration.lifecycle,
             on_change=on_change,
+            is_installed=programs.is_installed,
+            is_new=is_new,
         )
         return _ending_with(session, member)
     profile = programs.profile_of(member)

@@ -7,8 +7,10 @@ close) are carried out one at a time, each by a helper task of its own.
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 
 import structlog
@@ -31,8 +33,10 @@ from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
 from aegis.agents.sessions.state_reports import SessionClosed
 from aegis.agents.sessions.status import Identity, moment_text
 from aegis.configuration.lifecycle import LifecycleSection
-from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.lifecycle.states import State
+from aegis.names import shorten
+from aegis.path_text import path_of_text
 from aegis.protocol import agents as api
 from aegis.protocol.feeds import FollowSession
 from aegis.protocol.terminals import CommandRecord
@@ -54,6 +58,12 @@ AGAIN_S = 0.5
 TRIES = 20
 """The most tries in a row to read the record of a process that has ended."""
 
+MISSING_S = 5.0
+"""Seconds in which a shell reports that there is no program of a name."""
+
+NOT_FOUND = (126, 127)
+"""The exit codes by which a shell reports a program that it cannot start."""
+
 TerminalAgentMessage = (
     api.ShowAgent
     | api.CloseAgent
@@ -71,7 +81,8 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
     """The agent ``identity``, whose program is ``cmd`` in ``terminal``.
 
     ``directory`` is its own, for the files of hooks. ``on_change`` is called with each change of
-    its state. ``is_new``: it has never run.
+    its state. ``is_installed`` returns whether there is a program of a name, or of a path from a
+    directory on (blocking). ``is_new``: it has never run, and its launch follows.
     """
 
     def __init__(
@@ -83,6 +94,8 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         directory: Path,
         lifecycle: LifecycleSection,
         on_change: Callable[[api.AgentInfo], None],
+        is_installed: Callable[[str, str], bool],
+        is_new: bool = False,
     ) -> None:
         self._identity = identity
         self._cmd = cmd
@@ -90,6 +103,8 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         self._directory = directory
         self._lifecycle = lifecycle
         self._on_change = on_change
+        self._is_installed = is_installed
+        self._is_new = is_new
         self._is_closed = False
 
     async def setup(self) -> None:
@@ -109,12 +124,17 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             self.context.system, self._identity.address, lambda: self._on_change(self._info())
         )
         self.context.register("session", self._identity.id)
+        is_first = self.context.incarnation == 1
+        if is_first and self._is_new:
+            self._standing.state = "starting"
         self._on_change(self._info())
         self.context.start_soon(self._unread.follow)
         if takes_hooks(self._cmd, self._directory):
             self.context.start_soon(self._take_hooks)
-        if self.context.incarnation > 1:
+        if not is_first:
             self.context.start_soon(self._continue)
+        elif not self._is_new:
+            self.context.start_soon(self._remember)
 
     async def receive(self, message: TerminalAgentMessage) -> None:
         match message:
@@ -214,6 +234,23 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             self._take(st.NotLaunched(f"it could not be started: {describe(error)}"))
             raise
         self._launched(record)
+        word, cwd = _WORD.match(self._cmd), path_of_text(self._identity.cwd)
+        # In any other command only the shell knows what the first word is.
+        if word and not await trio.to_thread.run_sync(self._is_installed, word[1], cwd):
+            await self._check_found()
+
+    async def _check_found(self) -> None:
+        """Raise ``Unavailable`` if the shell has not found the program.
+
+        It may be a function or an alias, or be in a PATH that the shell has set itself.
+        """
+        with trio.move_on_after(MISSING_S):
+            await self._ended.wait()
+        if not self._standing.runs and self._standing.exit_code in NOT_FOUND:
+            raise Unavailable(
+                f"agent launch: the shell cannot start {shorten(self._cmd)!r}: install the "
+                "program, or give its path"
+            )
 
     async def _run(self, exit_code: int | None, *, is_first: bool) -> CommandRecord:
         is_new = await self._terminal.open()
@@ -290,6 +327,21 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
                 self._take(st.Launching())
                 self._launched(record)
 
+    async def _remember(self) -> None:
+        """Find how the last process of an earlier daemon ended."""
+        record = None
+        for _ in range(TRIES):
+            try:
+                record = await self._terminal.last_record(with_hooks(self._cmd, self._directory))
+                break
+            except NotFound:  # it was never launched
+                return
+            except FAILURES:  # terminals are being started
+                await trio.sleep(AGAIN_S)
+        if record is not None:
+            at = datetime.fromisoformat(record.finished_at or record.started_at).timestamp()
+            self._take(st.Remembered(exit_code=record.exit, end=record.end, at=at))
+
     async def _follow(self, seq: int, raw_start: int) -> None:
         """Take the verdicts about a process, and then its record."""
         failed = 0
@@ -335,6 +387,10 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
                         await self._terminal.take_hook(hook)
         except OSError as error:
             log.warning("no hooks", agent=self._identity.handle, why=describe(error))
+
+
+_WORD = re.compile(r"\s*(?:[A-Za-z_]\w*=[\w./:,@%+-]*\s+)*([\w./@%+-]+)(?=\s|\Z)")
+"""The program of a command, if it is a plain word."""
 
 
 def _program(now: st.Standing, cmd: str) -> api.AgentProgram:

@@ -72,6 +72,15 @@ class Ended:
     end: End | None
 
 
+@attrs.frozen(kw_only=True)
+class Remembered:
+    """The last process before the daemon's start ended so, at the moment ``at``."""
+
+    exit_code: int | None
+    end: End | None
+    at: float
+
+
 @attrs.frozen
 class Stopping:
     """The process is being ended."""
@@ -82,7 +91,7 @@ class Closed:
     """The agent is closed; no launch follows."""
 
 
-Event = Launching | Launched | NotLaunched | Judged | Ended | Stopping | Closed
+Event = Launching | Launched | NotLaunched | Judged | Ended | Remembered | Stopping | Closed
 
 
 # Actions.
@@ -145,7 +154,10 @@ class Standing:
         return [Report(), *actions] if self._shown() != before else actions
 
     def _shown(self) -> tuple[object, ...]:
-        return self.state, self.since, self.reason, self.seq, self.verdict, self.launches
+        return (
+            *(self.state, self.since, self.reason, self.seq, self.verdict, self.launches),
+            self.exit_code,
+        )
 
     def _take(self, event: Event, now: float) -> list[Action]:
         match event:
@@ -164,6 +176,9 @@ class Standing:
                 return self._judge(event, now)
             case Ended(seq=seq) if seq == self.seq:
                 self._end(event, now)
+            case Remembered() if self.launches == 0 and self.state == "exited":
+                self._become("exited", event.at, _ENDS.get(event.end, ""))
+                self.exit_code = event.exit_code
             case Stopping() if self.runs:
                 self.reason = "it is being stopped"
             case Closed():

@@ -41,6 +41,9 @@ ASK_S = 30.0
 WAIT_S = 1.0
 """Seconds of one wait for the record of a command that has ended."""
 
+MAX_LOOKED_AT = 100
+"""Records in which that of the last launch is looked for: people can use the shell behind it."""
+
 SEPARATOR = "printf '%s\\n' '──── launched again ────'"
 """The command between two launches."""
 
@@ -148,6 +151,12 @@ class ProgramTerminal:
             ReadRecords(name=self.name, since_seq=seq - 1), timeout=ASK_S
         )
         return next((each for each in found.result if each.seq == seq), None)
+
+    async def last_record(self, cmd: str) -> CommandRecord | None:
+        """Return the newest record of a command that has ended; None if there is none."""
+        read = ReadRecords(name=self.name, last_n=MAX_LOOKED_AT)
+        found = await self._owner().ask(read, timeout=ASK_S)
+        return next((each for each in reversed(found.result) if each.cmd == cmd), None)
 
     async def signal(self, signal: str, seq: int) -> None:
         """Signal the program, if it is in the foreground."""

@@ -274,10 +274,10 @@ class AgentSession(Actor[own.SessionMessage]):
         self._timers[timer] = self._timer_number, self.context.after(after_s, due)
 
     def _finished(self) -> None:
+        self._report_change()  # first: no message is taken once the close is answered
         for reply in self._closers:
             reply.send(self._info())
         self._closers.clear()
-        self._report_change()
         self._followers.close()
         # Its monitor can be too late: a session that was closed before may end in its start.
         directory = self.context.system.registry.find("service", "agents")

@@ -300,6 +300,10 @@ class SimulatedHost:
         process = self.machine.find(pid)
         return process.cwd if process is not None and process.is_alive else None
 
+    def is_installed(self, program: str, cwd: str, path: str | None) -> bool:
+        """Return whether there is such a program: every one is simulated."""
+        return True
+
     def current_boot(self) -> str:
         """Return an identifier of this machine."""
         return self.machine.boot

@@ -53,26 +53,27 @@ def test_a_session_spawns_no_higher_profile_unless_it_is_listed(
     known, counters = roster(by[0]), Counters(LimitsSection())
     spawned = profile("wanted", permission=wanted)
     if error is None:
-        check_spawn(spawned, by, known, counters, 0.0)
+        check_spawn(spawned, by, known, counters, len(known.open), 0.0)
     else:
         with pytest.raises(error, match="is higher than"):
-            check_spawn(spawned, by, known, counters, 0.0)
+            check_spawn(spawned, by, known, counters, len(known.open), 0.0)
 
 
 def test_a_person_spawns_any_profile_up_to_the_number_of_sessions() -> None:
     counters = Counters(LimitsSection(sessions=2))
-    check_spawn(profile("p", permission="full"), None, roster(member("a")), counters, 0.0)
+    known = roster(member("a"), member("b"))
+    check_spawn(profile("p", permission="full"), None, known, counters, 1, 0.0)
     with pytest.raises(Unavailable, match="2 sessions are open"):
-        check_spawn(profile("p"), None, roster(member("a"), member("b")), counters, 0.0)
+        check_spawn(profile("p"), None, known, counters, 2, 0.0)
 
 
 def test_a_tree_of_sessions_is_as_deep_as_the_limit() -> None:
     first, second = member("a"), member("b", "a")
     counters = Counters(LimitsSection(spawn_depth=1))
     known = roster(first, second)
-    check_spawn(profile("p"), (first, profile("p")), known, counters, 0.0)
+    check_spawn(profile("p"), (first, profile("p")), known, counters, len(known.open), 0.0)
     with pytest.raises(Unavailable, match="spawn_depth is 1"):
-        check_spawn(profile("p"), (second, profile("p")), known, counters, 0.0)
+        check_spawn(profile("p"), (second, profile("p")), known, counters, len(known.open), 0.0)
 
 
 def test_a_purged_session_is_never_open_again() -> None:
