@@ -30,6 +30,7 @@ import contextlib
 import sys
 import uuid
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -98,7 +99,7 @@ from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.gateway.sockets import socket_path
 from aegis.servers.serving import Address, Gateway, IdentifyPeer, limits_of_system, operator_only
 from aegis.settings import DEFAULT_PORT, DaemonSettings
-from aegis.state.endpoint import remove_endpoint, write_endpoint
+from aegis.state.endpoint import remove_endpoint
 from aegis.state.root import State
 from aegis.terminals.directory.directory import TerminalDirectory
 from aegis.trust import NamedPrograms
@@ -165,6 +166,7 @@ def choose_address(settings: DaemonSettings, state: State) -> Address:
         host=settings.host,
         port=port,
         socket=socket_path(state.directory),
+        find_socket=partial(socket_path, state.directory),
         fall_back=settings.port is None,
     )
 
@@ -409,7 +411,7 @@ async def _serve(
         ) as system:
             _announce(settings, state, keyring, nodes)
             try:
-                await wait_for_stop(held, stop)
+                await wait_for_stop(held, stop, keyring.keep_endpoint)
             finally:
                 _remove_endpoint(held)
             freeze_imports()  # the process will exit soon: collections only cost time
@@ -427,7 +429,7 @@ def _announce(
     """
     address = keyring.address
     try:
-        write_endpoint(state, keyring.endpoint(), keyring.seals)
+        keyring.write_endpoint()
     except OSError as error:
         raise cannot_start("write", state.endpoint, error) from error
     remember_port(state, address.port)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
 import attrs
+import structlog
 import trio
 
 from aegis.errors import InvalidRequest
-from aegis.journal.disk import storage_error
+from aegis.journal.disk import shown, storage_error
 from aegis.protocol.daemon import Voided
 from aegis.protocol.pages import Page, PageAddress, PageList, PagesRevoked
 from aegis.servers.access.auth import Keys
@@ -23,11 +25,13 @@ from aegis.state.endpoint import Endpoint, write_endpoint
 from aegis.state.root import State
 from aegis.state.sealing import Seals
 
+log = structlog.get_logger("aegis")
+
 T = TypeVar("T")
 A = TypeVarTuple("A")
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class Keyring:
     """The keys of a root, the address they are for, and the connections that used them.
 
@@ -46,6 +50,8 @@ class Keyring:
             lambda self: open_pages(self.state.directory, self.seals), takes_self=True
         )
     )
+    _written: tuple[tuple[int, int] | None, Path] | None = attrs.field(default=None, init=False)
+    _is_refused: bool = attrs.field(default=False, init=False)
 
     @property
     def url(self) -> str:
@@ -144,13 +150,44 @@ class Keyring:
             connections=self.open_connections.revoke(identities),
         )
 
+    def write_endpoint(self) -> None:
+        """Write the endpoint file. Raises ``OSError``."""
+        write_endpoint(self.state, self.endpoint(), self.seals)
+        self._written = _identity_of(self.state.endpoint), self.address.socket
+
+    def keep_endpoint(self) -> None:
+        """Write the endpoint file again if it was removed or replaced, or the socket is another.
+
+        Until then clients would take the daemon for one that has ended.
+        """
+        if (_identity_of(self.state.endpoint), self.address.socket) == self._written:
+            return
+        try:
+            self.write_endpoint()
+        except OSError as error:
+            if not self._is_refused:  # a full disk must not fill the log
+                log.warning("endpoint not written again", why=error.strerror)
+            self._is_refused = True
+        else:
+            log.warning("endpoint written again", file=shown(self.state.endpoint))
+            self._is_refused = False
+
     def _write_new_token(self) -> None:
         if self.stop.is_set():
             return  # the endpoint file was removed for the stop
         try:
-            write_endpoint(self.state, self.endpoint(), self.seals)
+            self.write_endpoint()
         except OSError as error:
             raise storage_error("put the new token into", self.state.endpoint, error) from error
+
+
+def _identity_of(path: Path) -> tuple[int, int] | None:
+    """Return inode and time of the last change of a file; None if it is gone."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _shown(page: StoredPage) -> Page:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import structlog
 import trio
@@ -82,8 +82,12 @@ def faults_armed() -> Iterator[None]:
         raise StartupError(f"{VARIABLE}: {error}") from error
 
 
-async def wait_for_stop(held: HeldRoot, stop: trio.Event) -> None:
+async def wait_for_stop(
+    held: HeldRoot, stop: trio.Event, keep: Callable[[], None] = lambda: None
+) -> None:
     """Return when ``stop`` is set; set it when the lock or the state directory is lost.
+
+    ``keep`` is called every second: it makes again what clients need to find the daemon.
 
     Another daemon could start in this root then, and both would write the same files. PostgreSQL
     checks ``postmaster.pid`` for the same reason.
@@ -93,6 +97,8 @@ async def wait_for_stop(held: HeldRoot, stop: trio.Event) -> None:
         if why is not None:
             log.error("stopping: another daemon may start in this root", why=why)
             stop.set()
+        else:
+            keep()
         with trio.move_on_after(ROOT_CHECK_S):
             await stop.wait()
 

@@ -27,7 +27,7 @@ from aegis.client.errors import (
 from aegis.client.sizes import check_size
 from aegis.path_text import text_of_path
 from aegis.state.endpoint import BadEndpoint, Endpoint, endpoint_of
-from aegis.state.root import how_to_start, is_held
+from aegis.state.root import holder_of, how_to_start
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -172,9 +172,24 @@ def open_connection(
             return _opened(root)
         except NotServing:
             # A daemon that is stopping holds the lock too, for two seconds at most.
-            if time.monotonic() > deadline or not is_held(root):
+            pid = holder_of(root)
+            if pid is None:
                 raise
+            if time.monotonic() > deadline:
+                raise not_served(root, pid, start_limit_s) from None
         time.sleep(START_POLL_S)
+
+
+def not_served(root: Path | str, pid: str, limit_s: float) -> ConnectionLost:
+    """Return the error for a daemon that holds ``root`` and does not serve: it starts, or hangs.
+
+    It has not crashed, and no other one can be started.
+    """
+    return ConnectionLost(
+        f"the daemon of {text_of_path(root)} (pid {pid or 'unknown'}) runs, but did not serve "
+        f"within {limit_s:g} s; try again, look at its log, or end it with: kill {pid or 'PID'}",
+        maybe_done=False,
+    )
 
 
 def _opened(root: Path | str) -> tuple[socket.socket, Endpoint]:

@@ -23,9 +23,9 @@ from aegis.client.errors import (
     NoDaemon,
     NotServing,
 )
-from aegis.client.line import START_POLL_S
+from aegis.client.line import START_POLL_S, not_served
 from aegis.state.endpoint import Endpoint
-from aegis.state.root import how_to_start, is_held
+from aegis.state.root import holder_of, how_to_start, is_held
 
 CONNECT_LIMIT_S = 10.0
 RECEIVE_BUFFER_BYTES = 65_536
@@ -75,6 +75,8 @@ async def dial(address: Address, nursery: trio.Nursery) -> Wire:
         if isinstance(address, Local):
             return await _dial_local(address, nursery)
         return await _dial_remote(address, nursery)
+    if isinstance(address, Local) and (pid := holder_of(address.root)) is not None:
+        raise not_served(address.root, pid, CONNECT_LIMIT_S)
     raise ConnectionLost(f"{place_of(address)} did not answer within {CONNECT_LIMIT_S:g} s")
 
 

@@ -57,7 +57,8 @@ async def operator_only(system: System, pid: int) -> Identity:
 class Address:
     """The address of the daemon. ``port`` is the bound port once ``is_bound``.
 
-    ``fall_back``: if the port is taken, choose another one.
+    ``fall_back``: if the port is taken, choose another one. ``find_socket`` chooses the path of the
+    socket anew, when its directory is gone; it raises ``StartupError`` if there is none.
     """
 
     host: str
@@ -65,6 +66,7 @@ class Address:
     socket: Path
     fall_back: bool = False
     is_bound: bool = False
+    find_socket: Callable[[], Path] | None = None
 
     @property
     def url(self) -> str:
@@ -213,6 +215,13 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         address.is_bound = True
         return listeners
 
+    def _listen_again(self) -> trio.SocketListener:
+        address = self._address
+        found = address.socket if address.find_socket is None else address.find_socket()
+        listener = unix_listener(found)
+        address.socket = found
+        return listener
+
     async def _serve(
         self,
         listeners: list[trio.SocketListener],
@@ -225,6 +234,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
                 listeners,
                 routes,
                 stop=self._stop,
+                listen_again=self._listen_again,
                 open_connections=self._open_connections,
                 task_status=task_status,
             )

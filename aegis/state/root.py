@@ -174,23 +174,29 @@ def how_to_start(root: Path | str) -> str:
 
 def is_held(root: Path | str) -> bool:
     """Return whether a process is the daemon of ``root``, also while it starts or stops."""
+    return holder_of(root) is not None
+
+
+def holder_of(root: Path | str) -> str | None:
+    """Return the pid of the daemon of ``root``, "" if it is unknown; None without a daemon."""
     import fcntl
 
     path = f"{str(root).rstrip('/')}/.aegis/state/lock"
     try:
         lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return False
+        return None
     try:
         # Shared, and released at once: a daemon that starts at this moment tries again.
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
+        pid = os.read(lock, 32).decode("ascii", "replace").strip()
+        return pid if pid.isdecimal() else ""
     except OSError:
-        return False
+        return None
     finally:
         os.close(lock)
-    return False
+    return None
 
 
 def make_directory(state: State) -> None:

@@ -70,7 +70,7 @@ def noted_directory(terminal: LiveTerminal) -> str | None:
     """The directory in which a next daemon would start the shell."""
     note = Note.open(terminal.directory / "in_flight.json", Flusher())
     note.close()
-    return (note.load() or {}).get("cwd")
+    return (note.load() or {}).get("place")
 
 
 def test_a_terminal_comes_back_in_the_directory_that_a_key_at_its_prompt_led_to(

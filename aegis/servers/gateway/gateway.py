@@ -6,9 +6,9 @@ the gateway, and no client can delay its stop.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import attrs
 import structlog
@@ -29,7 +29,14 @@ from aegis.servers.gateway.http1 import (
 )
 from aegis.servers.gateway.http_server import Asgi, serve_http
 from aegis.servers.gateway.open_connections import OpenConnections
-from aegis.servers.gateway.sockets import RetryingListener, name_of, notice_loss, path_of, peer_of
+from aegis.servers.gateway.sockets import (
+    RetryingListener,
+    keep_named,
+    notice_loss,
+    path_of,
+    peer_of,
+    unix_listener,
+)
 from aegis.servers.requests import error_frame
 
 HEAD_LIMIT_S = 10.0
@@ -83,6 +90,7 @@ async def serve_gateway(
     routes: Routes,
     *,
     stop: trio.Event,
+    listen_again: Callable[[], trio.SocketListener] | None = None,
     grace_s: float = DEFAULT_GRACE_S,
     open_connections: OpenConnections | None = None,
     send_limit_s: float = SEND_LIMIT_S,
@@ -90,6 +98,7 @@ async def serve_gateway(
 ) -> None:
     """Serve connections until ``stop``, then give the open ones ``grace_s`` seconds to finish.
 
+    ``listen_again`` makes a new Unix socket when the name of the socket was removed.
     ``open_connections`` has the limits. A client that does not read what is sent within
     ``send_limit_s`` seconds is disconnected. The listeners are closed at the end, and the name of
     the Unix socket is removed. Cancellation ends all at once. No connection outlives this call.
@@ -100,7 +109,7 @@ async def serve_gateway(
             nursery.start_soon(gateway.abort_when_cancelled)
             nursery.start_soon(gateway.close_revoked)
             async with trio.open_nursery() as accepting:
-                await accepting.start(_accept, listeners, gateway, nursery)
+                await accepting.start(_accept, listeners, gateway, nursery, listen_again)
                 task_status.started()
                 await stop.wait()
                 accepting.cancel_scope.cancel()
@@ -115,22 +124,20 @@ async def _accept(
     listeners: list[trio.SocketListener],
     gateway: _Gateway,
     connections: trio.Nursery,
+    listen_again: Callable[[], trio.SocketListener] | None,
     *,
     task_status: trio.TaskStatus[list[RetryingListener]],
 ) -> None:
-    named = [(path, name_of(path)) for path in map(path_of, listeners) if path is not None]
-    try:
+    accepting = [RetryingListener(listener) for listener in listeners]
+    async with trio.open_nursery() as keepers:
+        for listener, each in zip(listeners, accepting, strict=True):
+            path = path_of(listener)
+            if path is not None:
+                again = listen_again or partial(unix_listener, path)
+                keepers.start_soon(keep_named, listener, each, again)
         await trio.serve_listeners(
-            gateway.take,
-            [RetryingListener(listener) for listener in listeners],
-            handler_nursery=connections,
-            task_status=task_status,
+            gateway.take, accepting, handler_nursery=connections, task_status=task_status
         )
-    finally:
-        for path, name in named:
-            with contextlib.suppress(OSError):  # the next daemon replaces the socket anyway
-                if name_of(path) == name:  # otherwise another daemon has bound this path
-                    path.unlink()
 
 
 class _Gateway:

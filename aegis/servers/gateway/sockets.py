@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import math
@@ -9,6 +10,7 @@ import os
 import socket
 import stat
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -101,6 +103,53 @@ def unix_listener(path: Path) -> trio.SocketListener:
         raise StartupError(f"cannot listen on {path}: {_reason(error)}") from error
     listening.setblocking(False)
     return trio.SocketListener(trio.socket.from_stdlib_socket(listening))
+
+
+SOCKET_CHECK_S = 1.0
+"""Seconds between two looks at the name of the Unix socket."""
+
+
+async def keep_named(
+    listener: trio.SocketListener,
+    accepting: RetryingListener,
+    listen_again: Callable[[], trio.SocketListener],
+) -> None:
+    """Make the Unix socket of ``accepting`` again when its name is removed or replaced.
+
+    A logout empties the runtime directory, and cleaners empty /tmp: no client could connect any
+    more. ``listen_again`` binds a new socket, also elsewhere; while it fails it is tried again.
+    Runs until cancelled, which removes the name of the socket.
+    """
+    path, is_logged = path_of(listener), False
+    assert path is not None
+    name = name_of(path)
+    try:
+        while True:
+            await trio.sleep(SOCKET_CHECK_S)
+            if _is_named(path, name):
+                continue
+            try:
+                new = listen_again()
+            except (StartupError, OSError) as error:
+                if not is_logged:
+                    log.warning("socket lost", socket=str(path), why=str(error))
+                is_logged = True
+                continue
+            accepting.replace(listener, new)
+            listener, path, is_logged = new, path_of(new) or path, False
+            name = name_of(path)
+            log.warning("socket made again", socket=str(path))
+    finally:
+        if _is_named(path, name):  # otherwise another daemon has bound this path
+            with contextlib.suppress(OSError):  # the next daemon replaces the socket anyway
+                path.unlink()
+
+
+def _is_named(path: Path, name: tuple[int, int]) -> bool:
+    try:
+        return name_of(path) == name
+    except OSError:
+        return False
 
 
 def path_of(listener: trio.SocketListener) -> Path | None:
@@ -208,11 +257,21 @@ class RetryingListener(trio.abc.Listener[trio.SocketStream]):
         self._inner = inner
         self._logged_at = -math.inf
 
+    def replace(self, old: trio.SocketListener, new: trio.SocketListener) -> None:
+        """Accept from ``new`` in place of ``old``, which is closed."""
+        self._inner = new
+        old.socket.close()  # wakes ``accept``
+
     async def accept(self) -> trio.SocketStream:
         """Return the next connection. Raises as ``inner`` does, except for a lack of resources."""
         while True:
+            inner = self._inner
             try:
-                return await self._inner.accept()
+                return await inner.accept()
+            except trio.ClosedResourceError:
+                if inner is self._inner:
+                    raise
+                continue
             except OSError as error:
                 if error.errno not in _NO_ROOM:
                     raise
