@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from aegis.cli.grammar.verb import DECIMAL, WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.verb import (
+    DECIMAL,
+    WHOLE,
+    Daemon,
+    Group,
+    argument,
+    flag,
+    option,
+    text_or_input,
+    verb,
+)
 from aegis.cli.grammar.words import command_text
 from aegis.cli.inbox import INTERRUPT, KEY, hand_off
 from aegis.cli.printing.agents import meta_lines, profile_table, session_details, session_table
@@ -11,7 +21,6 @@ from aegis.cli.printing.formatting import (
     duration,
     escaped,
     escaped_line,
-    fitted,
     print_lines,
     print_notice,
     table,
@@ -49,6 +58,7 @@ def launch(
 ) -> None:
     """Start an agent session from PROFILE (default: the default one), with the text PROMPT.
 
+    A PROMPT of `-` is read from the standard input.
     It runs in the background; its handle is printed. `agent profiles` lists the profiles. With
     --resume the only argument is the PROMPT, and AGENT is a handle or the id of a session.
 
@@ -60,7 +70,7 @@ def launch(
         return
     if len(words) > 2:
         raise UsageError("agent launch takes a PROFILE and a PROMPT: put the prompt into quotes")
-    profile, prompt = (*words, None, None)[:2]
+    profile, prompt = (*words[:-1], *map(text_or_input, words[-1:]), None, None)[:2]
     if resume is not None:
         if prompt or new_handle or workspace:
             raise UsageError("--resume takes one PROMPT, and no profile, --handle or --workspace")
@@ -104,7 +114,8 @@ def _show_launched(handle: str) -> None:
 )
 def fork(daemon: Daemon, agent: str, prompt: str | None, new_handle: str | None) -> None:
     """Start a session with a copy of the conversation of AGENT, and with the text PROMPT."""
-    reply = daemon.call("agent_fork", handle=agent, prompt=prompt, new_handle=new_handle)
+    given = None if prompt is None else text_or_input(prompt)
+    reply = daemon.call("agent_fork", handle=agent, prompt=given, new_handle=new_handle)
     daemon.show(reply, lambda: _show_launched(reply["handle"]))
 
 
@@ -145,7 +156,10 @@ def show(daemon: Daemon, agent: str) -> None:
 
 @verb(INTERRUPT, KEY, argument("agent"), argument("text", many=True), options_first=True)
 def send(daemon: Daemon, agent: str, text: Sequence[str], interrupt: bool, key: str | None) -> None:
-    """Send TEXT to AGENT: it becomes a turn, at once or after the current one."""
+    """Send TEXT to AGENT: it becomes a turn, at once or after the current one.
+
+    `-` reads TEXT from the standard input.
+    """
     hand_off(daemon, agent, text, interrupt, key)
 
 
@@ -248,7 +262,7 @@ def _accounts(reply: Mapping[str, Any]) -> str:
             rows.append([label, tree["root"], *_account(tree["usage"])])
     if len(reply["trees"]) > 1:
         rows.append(["total", None, *_account(reply["total"])])
-    return fitted(table(_USAGE_HEAD, rows))
+    return table(_USAGE_HEAD, rows)
 
 
 def _account(usage: Mapping[str, Any]) -> list[object]:

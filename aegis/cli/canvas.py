@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
-from aegis.cli.grammar.verb import WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.verb import WHOLE, Daemon, Group, argument, flag, option, text_or_input, verb
 from aegis.cli.printing.formatting import (
     escaped,
     escaped_line,
-    fitted,
     print_lines,
     print_notice,
     table,
@@ -67,7 +64,7 @@ def write(
         "canvas_write_section",
         name=canvas,
         section=section,
-        content=_given(text),
+        content=text_or_input(text, is_file=True),
         if_rev=if_rev,
         force=True if force else None,
     )
@@ -77,7 +74,12 @@ def write(
 @verb(argument("canvas"), argument("section"), argument("text"))
 def append(daemon: Daemon, canvas: str, section: str, text: str) -> None:
     """Append TEXT to SECTION of CANVAS; `-` reads it from the standard input."""
-    reply = daemon.call("canvas_append_to_section", name=canvas, section=section, text=_given(text))
+    reply = daemon.call(
+        "canvas_append_to_section",
+        name=canvas,
+        section=section,
+        text=text_or_input(text, is_file=True),
+    )
     daemon.show(reply, lambda: _show_written(reply))
 
 
@@ -112,13 +114,9 @@ def history(
     daemon.show(reply, lambda: _show_history(reply, with_texts=text))
 
 
-def _given(text: str) -> str:
-    return sys.stdin.read() if text == "-" else text
-
-
 def _show_canvases(canvases: Sequence[Mapping[str, Any]]) -> None:
     if canvases:
-        print_lines(fitted(table(_CANVASES, [_canvas_row(each) for each in canvases])))
+        print_lines(table(_CANVASES, [_canvas_row(each) for each in canvases]))
     else:
         print_notice("↳ no canvas: open one with aegis-actors canvas open NAME FILE")
 
@@ -159,7 +157,7 @@ def _show_history(reply: Mapping[str, Any], *, with_texts: bool) -> None:
     if not changes:
         print_notice("↳ no change")
     elif not with_texts:
-        print_lines(fitted(table(_CHANGES, [_change_row(each) for each in changes])))
+        print_lines(table(_CHANGES, [_change_row(each) for each in changes]))
     else:
         for each in changes:
             print_notice("↳ " + " · ".join(map(escaped_line, map(str, _change_row(each)))))

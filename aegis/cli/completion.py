@@ -29,39 +29,72 @@ PATIENCE_S = 1.0
 
 SIGNALS = ("INT", "TERM", "HUP", "KILL", "QUIT", "TSTP", "STOP", "CONT", "USR1", "USR2", "WINCH")
 
-Names = Callable[[LineClient], list[str]]
+Names = Callable[[LineClient, click.Context], list[str]]
 
 
-def _terminals(client: LineClient) -> list[str]:
-    return [each["name"] for each in client.call("term_list", {})["result"]]
+def _listed(command: str, name: str, **arguments: object) -> Names:
+    """Return the names in the field ``name`` of each row that ``command`` lists."""
+
+    def names(client: LineClient, _: click.Context) -> list[str]:
+        reply = client.call(command, arguments)
+        rows = reply["requests"] if command == "request_list" else reply["result"]
+        return [each[name] for each in rows]
+
+    return names
 
 
-def _workspaces(client: LineClient) -> list[str]:
-    return [each["workspace_id"] for each in client.call("workspace_list", {})["result"]]
-
-
-def _shells(client: LineClient) -> list[str]:
+def _shells(client: LineClient, _: click.Context) -> list[str]:
     listed = client.call("workspace_list", {})["result"]
     return [shell["shell_id"] for each in listed for shell in each["shells"]]
 
 
-def _handles(client: LineClient) -> list[str]:
+def _handles(client: LineClient, _: click.Context) -> list[str]:
     handles: list[str] = client.call("status", {})["handles"]
     return handles
 
 
-def _sessions(client: LineClient) -> list[str]:
+def _sessions(client: LineClient, _: click.Context) -> list[str]:
     handles: list[str] = client.call("session_list", {})["handles"]
     return handles
 
 
-def _nodes(client: LineClient) -> list[str]:
+def _sections(client: LineClient, context: click.Context) -> list[str]:
+    listed = client.call("canvas_list", {})["result"]
+    canvas = context.params.get("canvas")
+    return [name for each in listed if each["name"] == canvas for name in each["sections"]]
+
+
+def _workflows(client: LineClient, _: click.Context) -> list[str]:
+    return [each["name"] for each in client.call("workflow_list", {})["workflows"]]
+
+
+def _profile(client: LineClient, context: click.Context) -> list[str]:
+    """Return the profiles for the first word of ``agent launch``; the second is a text."""
+    is_first = not (context.params.get("words") or context.params.get("terminal"))
+    return _profiles(client, context) if is_first else []
+
+
+def _nodes(client: LineClient, _: click.Context) -> list[str]:
     return [each["name"] for each in client.call("status", {})["nodes"]]
 
 
-def _places(client: LineClient) -> list[str]:
-    return [LOCAL_NODE, *_nodes(client)]
+def _places(client: LineClient, context: click.Context) -> list[str]:
+    return [LOCAL_NODE, *_nodes(client, context)]
 
+
+def _pages(client: LineClient, _: click.Context) -> list[str]:
+    listed = client.call("page_list", {})
+    return [each["id"] for each in (*listed["pages"], *listed["links"])]
+
+
+_terminals = _listed("term_list", "name")
+_workspaces = _listed("workspace_list", "workspace_id")
+_agents = _listed("list_sessions", "handle")
+_closed_agents = _listed("list_sessions", "handle", closed=True)
+_profiles = _listed("list_agents", "profile")
+_queues = _listed("queue_list", "queue")
+_tasks = _listed("task_list", "task_id")
+_groups = _listed("group_list", "group")
 
 _ARGUMENTS: Mapping[tuple[str, str], Names] = {
     ("term", "name"): _terminals,
@@ -70,7 +103,19 @@ _ARGUMENTS: Mapping[tuple[str, str], Names] = {
     ("shell", "workspace"): _workspaces,
     ("shell", "shell"): _shells,
     ("inbox", "target"): _handles,
+    ("agent", "agent"): _closed_agents,
+    ("agent", "words"): _profile,
+    ("request", "id"): _listed("request_list", "id"),
+    ("queue", "queue"): _queues,
+    ("queue", "task"): _tasks,
+    ("canvas", "canvas"): _listed("canvas_list", "name"),
+    ("canvas", "section"): _sections,
+    ("workflow", "name"): _workflows,
+    ("workflow", "workflow"): _listed("workflow_list", "workflow_id"),
+    ("group", "group"): _groups,
+    ("group", "profiles"): _profiles,
     ("session", "agent"): _sessions,
+    ("page", "page_id"): _pages,
     ("node", "node"): _nodes,
 }
 """The names that complete an argument, by the first word of the verb and the argument's name."""
@@ -83,7 +128,19 @@ _OPTIONS: Mapping[str, Names] = {
     "--handle": _handles,
     "--session": _sessions,
     "--node": _places,
+    "--workspace": _workspaces,
+    "--resume": _closed_agents,
+    "--agent": _agents,
+    "--after": _tasks,
+    "--section": _sections,
 }
+
+_OTHER_OPTIONS = {
+    *((("agent", verb), "--handle") for verb in ("launch", "fork")),
+    (("group", "spawn"), "--handle"),
+    *((("inbox", verb), "--after") for verb in ("read", "wait")),
+}
+"""Options with these words that take something new."""
 
 
 def script(shell: str, program: str, command: click.Command) -> str:
@@ -112,7 +169,10 @@ class _WithNames(ShellComplete):
 
 
 class _Bash(_WithNames, BashComplete):
-    pass
+    # click's own script inserts a name with blanks, such as a section's, as several words.
+    source_template = BashComplete.source_template.replace(
+        "COMPREPLY+=($value)", 'printf -v value %%q "$value"; COMPREPLY+=("$value")'
+    )
 
 
 class _Zsh(_WithNames, ZshComplete):
@@ -133,7 +193,8 @@ def names_for(context: click.Context, wanted: click.Parameter) -> list[str]:
     """Return the names for an argument or option; none if no daemon answers in time."""
     words = tuple(context.command_path.split()[1:])
     if isinstance(wanted, click.Option):
-        names = next((_OPTIONS[each] for each in wanted.opts if each in _OPTIONS), None)
+        known_options = (each for each in wanted.opts if (words, each) not in _OTHER_OPTIONS)
+        names = next((_OPTIONS[each] for each in known_options if each in _OPTIONS), None)
     elif wanted.name == "signal":
         return list(SIGNALS)
     else:
@@ -142,15 +203,16 @@ def names_for(context: click.Context, wanted: click.Parameter) -> list[str]:
     if names is None:
         return []
     with contextlib.suppress(ClientError, OSError, KeyError, TypeError):
-        return _ask_daemon(_root(context), names)
+        return _ask_daemon(context, names)
     return []
 
 
-def _ask_daemon(root: str, names: Names) -> list[str]:
-    connected, endpoint = open_connection(root)
+def _ask_daemon(context: click.Context, names: Names) -> list[str]:
+    root = _root(context)
+    connected, endpoint = open_connection(root, start_limit_s=0)
     connected.settimeout(PATIENCE_S)
     with LineClient(connected, endpoint, root) as client:
-        return names(client)
+        return names(client, context)
 
 
 def _root(context: click.Context) -> str:

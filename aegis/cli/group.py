@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-
-from aegis.cli.grammar.verb import SECONDS, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.verb import (
+    SECONDS,
+    Daemon,
+    Group,
+    argument,
+    flag,
+    option,
+    text_or_input,
+    verb,
+)
 from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
     escaped,
     escaped_line,
-    fitted,
     print_lines,
     print_notice,
     table,
@@ -90,7 +96,7 @@ def broadcast(
     The result comes to your inbox. With --wait, exits with 0 if all have replied, 1 if some will
     not, and 124 if some have not in time.
     """
-    text = sys.stdin.read() if objective == "-" else objective
+    text = text_or_input(objective)
     reply = daemon.call(
         "group_broadcast",
         group=group,
@@ -171,7 +177,7 @@ def dissolve(daemon: Daemon, group: str) -> None:
 
 def _show_groups(reply: Mapping[str, Any]) -> None:
     if reply["result"]:
-        print_lines(fitted(table(_GROUPS, [_group_row(each) for each in reply["result"]])))
+        print_lines(table(_GROUPS, [_group_row(each) for each in reply["result"]]))
     else:
         print_notice("↳ no group: aegis-actors group spawn GROUP PROFILE creates one")
     if reply.get("more"):
@@ -207,7 +213,7 @@ def _show_group(group: Mapping[str, Any]) -> None:
         for each in group["members"]
     ]
     if rows:
-        print_lines(fitted(table(_MEMBERS, rows)))
+        print_lines(table(_MEMBERS, rows))
 
 
 def _show_replies(reply: Mapping[str, Any]) -> None:

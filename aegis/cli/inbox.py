@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from aegis.cli.grammar.verb import SECONDS, WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.verb import (
+    SECONDS,
+    WHOLE,
+    Daemon,
+    Group,
+    argument,
+    flag,
+    option,
+    text_or_input,
+    verb,
+)
 from aegis.cli.grammar.words import in_verbs
 from aegis.cli.printing.formatting import escaped, escaped_line, print_lines, print_notice
 
@@ -48,7 +58,7 @@ KEY = option("--key", metavar="TEXT", help="Deliver once, however often this is 
 def send(
     daemon: Daemon, target: str, text: Sequence[str], interrupt: bool, key: str | None
 ) -> None:
-    """Send TEXT to the agent TARGET. Options go before TARGET."""
+    """Send TEXT to the agent TARGET; `-` reads it from the standard input."""
     hand_off(daemon, target, text, interrupt, key)
 
 
@@ -59,7 +69,7 @@ def hand_off(
     reply = daemon.call(
         "handoff",
         target_handle=target,
-        context=" ".join(text),
+        context=text_or_input(" ".join(text)),
         interrupt=interrupt or None,
         key=key,
     )

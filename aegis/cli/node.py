@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from aegis.cli.grammar.addresses import join_address
-from aegis.cli.grammar.click_commands import command_of
+from aegis.cli.grammar.click_commands import Nouns, command_of
 from aegis.cli.grammar.click_options import DIRECTORY, here, root_before
 from aegis.cli.grammar.verb import Daemon, argument, verb
 from aegis.cli.printing.formatting import cell, escaped_line, print_lines, print_notice
@@ -23,7 +23,7 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 _OF_A_WORKER = re.compile(r"w[0-9]+", re.IGNORECASE)
 
 
-@click.group()
+@click.group(cls=Nouns)
 def node() -> None:
     """Other hosts that run terminals for the daemon."""
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-
-from aegis.cli.grammar.verb import SECONDS, WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.verb import (
+    SECONDS,
+    WHOLE,
+    Daemon,
+    Group,
+    argument,
+    flag,
+    option,
+    text_or_input,
+    verb,
+)
 from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
     escaped,
     escaped_line,
-    fitted,
     print_lines,
     print_notice,
     table,
@@ -68,7 +75,7 @@ def add(
     A fresh agent session does it. Its end comes to your inbox. With --wait, exits with 0 if it
     completed, 1 if it failed or was cancelled, and 124 if it has not ended in time.
     """
-    text = sys.stdin.read() if payload == "-" else payload
+    text = text_or_input(payload)
     if wait is not None:
         given = (after, priority, not_before, attempts, max_runtime, silent)
         if any(given):
@@ -139,7 +146,7 @@ def resume(daemon: Daemon, queue: str) -> None:
 
 def _show_queues(queues: Sequence[Mapping[str, Any]]) -> None:
     if queues:
-        print_lines(fitted(table(_QUEUES, [_queue_row(each) for each in queues])))
+        print_lines(table(_QUEUES, [_queue_row(each) for each in queues]))
     else:
         print_notice("↳ no queue is configured: add the section queues to .aegis.yaml")
 
@@ -159,7 +166,7 @@ def _queue_row(queue: Mapping[str, Any]) -> list[object]:
 
 def _show_tasks(reply: Mapping[str, Any]) -> None:
     if reply["result"]:
-        print_lines(fitted(table(_TASKS, [_task_row(each) for each in reply["result"]])))
+        print_lines(table(_TASKS, [_task_row(each) for each in reply["result"]]))
     else:
         print_notice("↳ no task")
     if reply.get("more"):

@@ -10,7 +10,6 @@ from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
     escaped,
     escaped_line,
-    fitted,
     print_lines,
     print_notice,
     table,
@@ -135,7 +134,7 @@ def _show_list(reply: Mapping[str, Any], *, is_open: bool) -> None:
     requests = reply["requests"]
     if requests:
         shown = slice(None, -1 if is_open else None)
-        print_lines(fitted(table(_HEAD[shown], [_row(each)[shown] for each in requests])))
+        print_lines(table(_HEAD[shown], [_row(each)[shown] for each in requests]))
     else:
         print_notice("↳ no request")
     if reply.get("more"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.cli.grammar.verb import SECONDS, Daemon, argument, option, verb
+from aegis.cli.grammar.verb import SECONDS, Daemon, argument, option, text_or_input, verb
 from aegis.cli.grammar.words import command_text
 from aegis.cli.printing.failures import UsageError, report_error
 from aegis.cli.printing.formatting import EXIT_UNKNOWN, print_json
@@ -29,12 +29,13 @@ def run(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None
     time ran out. The first Ctrl-C interrupts the command or, if the terminal is still busy with
     another one, stops waiting for it. The second Ctrl-C leaves the command running.
 
-    One word is text for the shell (`run build 'cd /tmp && ls'`); several words are one command,
-    each quoted. Options go before NAME: everything after NAME is the command.
+    One word is text for the shell (`run build 'cd /tmp && ls'`), and `-` reads that text from the
+    standard input; several words are one command, each quoted. Options go before COMMAND, or after
+    a COMMAND in quotes.
     """
-    if command[0].startswith("-"):
-        raise UsageError("put options before the terminal's name")
-    text = command_text(command)
+    if command[0].startswith("-") and command[0] != "-":
+        raise UsageError(f"{command[0]!r} is no option of term run, and no command begins so")
+    text = text_or_input(command_text(command))
     try:
         if not daemon.as_json:
             return LiveRun(daemon, name, text, timeout).run()

@@ -14,6 +14,7 @@ from aegis.cli.grammar.verb import (
     as_text,
     flag,
     option,
+    text_or_input,
     verb,
 )
 from aegis.cli.printing.failures import UsageError
@@ -90,9 +91,12 @@ def _show_output(reply: Mapping[str, Any]) -> None:
     argument("text"),
 )
 def write(daemon: Daemon, shell: str, text: str, no_newline: bool, as_keys: bool) -> None:
-    """Type TEXT into SHELL and press Enter."""
+    """Type TEXT into SHELL and press Enter.
+
+    `-` reads TEXT from the standard input.
+    """
     try:
-        typed = keys_of(text) if as_keys else text
+        typed = keys_of(text) if as_keys else text_or_input(text)
     except ValueError as error:
         raise UsageError(str(error)) from None
     reply = daemon.call("shell_write", shell=shell, input=typed, append_newline=not no_newline)

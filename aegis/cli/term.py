@@ -20,7 +20,6 @@ from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
     cell,
     escaped_line,
-    fitted,
     print_lines,
     print_notice,
     record_block,
@@ -93,7 +92,7 @@ def list_terminals(daemon: Daemon) -> None:
 def _list(reply: Mapping[str, Any]) -> str:
     commands = [[each["agent"], each["id"], each["command"]] for each in reply.get("of_agents", ())]
     shown = _terminals(reply["result"])
-    return f"{shown}\n\n{fitted(table(_COMMANDS_HEAD, commands))}" if commands else shown
+    return f"{shown}\n\n{table(_COMMANDS_HEAD, commands)}" if commands else shown
 
 
 def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:

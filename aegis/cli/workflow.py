@@ -7,7 +7,6 @@ from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
     escaped,
     escaped_line,
-    fitted,
     print_lines,
     print_notice,
     table,
@@ -129,7 +128,7 @@ def _parameter(parameter: Mapping[str, Any]) -> str:
 
 
 def _show_runs(runs: Sequence[Mapping[str, Any]]) -> None:
-    print_lines(fitted(table(_RUNS, [_row(each) for each in runs])))
+    print_lines(table(_RUNS, [_row(each) for each in runs]))
 
 
 def _row(run: Mapping[str, Any]) -> list[object]:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import sys
 
-from aegis.cli.grammar.verb import SECONDS, Daemon, Group, argument, flag, from_here, option, verb
+from aegis.cli.grammar.verb import (
+    SECONDS,
+    Daemon,
+    Group,
+    argument,
+    flag,
+    from_here,
+    option,
+    text_or_input,
+    verb,
+)
 from aegis.cli.grammar.words import command_text
 from aegis.cli.printing.failures import UsageError, report_error
 from aegis.cli.printing.formatting import (
@@ -95,13 +105,13 @@ def delete(daemon: Daemon, name: str, purge: bool) -> None:
 def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None) -> int:
     """Run COMMAND in the workspace NAME, without a terminal.
 
-    One word is text for bash (`exec demo 'make && ls'`); several words are one command, each
-    quoted. Exits with the exit code of COMMAND, or with 125 if there is none: the call failed, or
-    the time ran out.
+    One word is text for bash (`exec demo 'make && ls'`), and `-` reads that text from the standard
+    input; several words are one command, each quoted. Exits with the exit code of COMMAND, or with
+    125 if there is none: the call failed, or the time ran out.
     """
-    if command[0].startswith("-"):
-        raise UsageError("put options before the workspace's name")
-    text = command_text(command)
+    if command[0].startswith("-") and command[0] != "-":
+        raise UsageError(f"{command[0]!r} is no option of workspace exec, and no command begins so")
+    text = text_or_input(command_text(command))
     try:
         result = daemon.call("workspace_exec", workspace=name, command=text, timeout=timeout)
     except ClientError as error:

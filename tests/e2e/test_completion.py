@@ -55,6 +55,19 @@ def test_a_verb_an_option_and_the_name_of_a_terminal_are_completed(
     session.expect_exact("seen-here")
 
 
+def test_a_name_with_blanks_is_one_word(daemon: DaemonProcess, session: pexpect.spawn) -> None:
+    daemon.call("canvas_open", name="plan", file="plan.md")
+    daemon.call(
+        "canvas_write_section",
+        name="plan",
+        section="Release notes",
+        content="whole-" + "section",
+        force=True,
+    )
+    session.send("aegis-actors canvas read pl\tRel\t\r")
+    session.expect_exact("whole-section")
+
+
 def test_without_a_daemon_nothing_is_said(daemon: DaemonProcess, session: pexpect.spawn) -> None:
     session.send("aegis-actors --root / term read x\t")
     session.send("\x15echo nothing-'said'\r")

@@ -8,12 +8,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import click
 from click.exceptions import NoSuchCommand
 
 from aegis.cli.grammar import numbers
+from aegis.cli.grammar.parsing import options_forward
 from aegis.cli.grammar.verb import (
     DECIMAL,
     DIRECTORY,
@@ -26,6 +28,7 @@ from aegis.cli.grammar.verb import (
     Parameter,
     Verb,
 )
+from aegis.cli.grammar.verb_table import ALIASES, HINTS
 from aegis.cli.printing.failures import UsageError
 
 _BEHIND = "aegis.words behind the dashes"
@@ -112,23 +115,6 @@ _LIKENESS = 0.75
 """How much a verb must look like a word to be suggested: ``close`` looks like ``logs`` by 0.67."""
 
 
-class _Verbs(click.Group):
-    """A group that suggests a verb for a word of another program, or for a slip."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except NoSuchCommand as error:
-            word = error.command_name
-            meant = [each for each in _FAMILIAR.get(word, ()) if each in self.commands]
-            meant = meant or get_close_matches(word, self.commands, cutoff=_LIKENESS)
-            hint = f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
-            sentence = f"No such command {word!r}.{hint}"
-            raise NoSuchCommand(word, sentence, ctx=ctx) from None
-
-
 _KINDS: dict[str, click.ParamType[Any]] = {
     TEXT: click.STRING,
     WHOLE: Number("integer", numbers.whole_number),
@@ -153,12 +139,14 @@ def command_of(found: Verb | Group | click.Command, name: str) -> click.Command:
             each: command_at(member, each) if isinstance(member, str) else command_of(member, each)
             for each, member in found.members.items()
         }
-        return _Verbs(name, commands=members, help=found.doc)
-    kind = click.Command if found.behind_dashes is None else _BehindDashes
-    settings = {"allow_interspersed_args": False} if found.options_first else {}
+        return Nouns(name, commands=members, help=found.doc)
+    kind: Callable[..., click.Command] = click.Command
+    if found.behind_dashes is not None:
+        kind = _BehindDashes
+    if found.options_first:
+        kind = partial(_OptionsFirst, found)
     return kind(
         name,
-        context_settings=settings,
         callback=_callback(found),
         params=[_parameter(each) for each in found.parameters],
         help=found.doc,
@@ -207,6 +195,43 @@ def _parameter(each: Parameter) -> click.Parameter:
 
 def _type(each: Parameter) -> click.ParamType[Any]:
     return click.Choice(each.kind) if isinstance(each.kind, tuple) else _KINDS[each.kind]
+
+
+class Nouns(click.Group):
+    """A group that takes words of other tools for its verbs, or names the verbs they may mean."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        verb = ALIASES.get(self.name or "", {}).get(cmd_name, cmd_name)
+        return super().get_command(ctx, verb)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        hint = HINTS.get(f"{self.name} {args[0]}")
+        if hint is not None:
+            raise NoSuchCommand(args[0], f"No such command '{args[0]}': {hint}", ctx=ctx)
+        try:
+            _, command, rest = super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            word = error.command_name
+            meant = [each for each in _FAMILIAR.get(word, ()) if each in self.commands]
+            meant = meant or get_close_matches(word, self.commands, cutoff=_LIKENESS)
+            hint = f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
+            sentence = f"No such command {word!r}.{hint}"
+            raise NoSuchCommand(word, sentence, ctx=ctx) from None
+        return command.name if command else None, command, rest
+
+
+class _OptionsFirst(click.Command):
+    """A command whose words behind the first argument are arguments, even with a dash."""
+
+    def __init__(self, verb: Verb, name: str, **settings: Any) -> None:
+        context_settings = {"allow_interspersed_args": False}
+        super().__init__(name, context_settings=context_settings, **settings)
+        self._verb = verb
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, options_forward(self._verb, args))
 
 
 class _BehindDashes(click.Command):

@@ -16,9 +16,9 @@ import click
 from click.exceptions import NoArgsIsHelpError, NoSuchCommand
 
 from aegis.cli.grammar.click_commands import command_at
-from aegis.cli.grammar.parsing import wants_json
+from aegis.cli.grammar.parsing import json_behind_verb, wants_json
 from aegis.cli.grammar.verb import HANDLE, ROOT, Globals
-from aegis.cli.grammar.verb_table import VERBS
+from aegis.cli.grammar.verb_table import HINTS, VERBS
 from aegis.cli.printing.failures import INTERRUPTED, PROGRAM, exit_code, report
 
 COMPLETING = "_AEGIS_ACTORS_COMPLETE"
@@ -42,6 +42,9 @@ class Program(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:
+            if hint := HINTS.get(error.command_name):
+                sentence = f"No such command '{error.command_name}': {hint}"
+                raise NoSuchCommand(error.command_name, sentence, ctx=ctx) from None
             below = self._below(ctx, error.command_name)
             if not below:
                 raise NoSuchCommand(error.command_name, possibilities=VERBS, ctx=ctx) from None
@@ -65,7 +68,7 @@ class Program(click.Group):
             importlib.import_module("aegis.cli.completion").register()
         given = sys.argv[1:] if args is None else list(args)
         as_json = wants_json(given)
-        run = partial(self._run, given, as_json=as_json, **extra)
+        run = partial(self._run, _in_verbs(json_behind_verb(given)), as_json=as_json, **extra)
         sys.exit(exit_code(run, PROGRAM, as_json=as_json))
 
     def _run(self, args: list[str], *, as_json: bool, **extra: Any) -> int:
@@ -91,6 +94,13 @@ class Program(click.Group):
         return code if isinstance(code, int) else 0
 
 
+def _in_verbs(args: Sequence[str]) -> list[str]:
+    """Replace the words ``help`` and ``version`` by the options that do the same."""
+    if args[:1] == ["help"]:
+        return [*args[1:], "--help"]
+    return ["--version"] if args == ["version"] else [*args]
+
+
 def _sentence(error: click.ClickException) -> str:
     lines = map(str.strip, error.format_message().splitlines())
     sentence = " ".join(lines).removesuffix(".")
@@ -99,7 +109,7 @@ def _sentence(error: click.ClickException) -> str:
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name=PROGRAM, prog_name=PROGRAM)
+@click.version_option(None, "--version", "-V", package_name=PROGRAM, prog_name=PROGRAM)
 @click.option("--root", type=click.Path(exists=True, file_okay=False), help=ROOT.help)
 @click.option("--as", "handle", metavar=HANDLE.metavar, help=HANDLE.help)
 @click.pass_context

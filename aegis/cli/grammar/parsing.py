@@ -21,7 +21,7 @@ from aegis.cli.grammar.verb import (
     Parameter,
     Verb,
 )
-from aegis.cli.grammar.verb_table import VERBS, load
+from aegis.cli.grammar.verb_table import ALIASES, VERBS, load
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ class _Unclear(Exception):
 def read_line(args: Sequence[str]) -> Line | None:
     """Parse a command line; return None if click has to."""
     try:
-        before, rest = _globals(args)
+        before, rest = _globals(json_behind_verb(args))
         verb, words, rest = _verb(rest)
         return Line(verb, words, before, _values(verb, rest))
     except _Unclear:
@@ -64,12 +64,68 @@ def read_line(args: Sequence[str]) -> Line | None:
 def wants_json(args: Sequence[str]) -> bool:
     """Return whether ``--json`` is among the options of a line, which may be a wrong one."""
     try:
-        _, rest = _globals(args)
+        _, rest = _globals(json_behind_verb(args))
         verb, _, rest = _verb(rest)
     except _Unclear:
         return "--json" in args[: args.index("--") if "--" in args else None]
     options, _ = _split(verb, rest, strict=False)
     return any(parameter.name == "as_json" for parameter, _ in options)
+
+
+def json_behind_verb(args: Sequence[str]) -> Sequence[str]:
+    """Move ``--json`` from before the verb to behind it, where the verb's own options are."""
+    at = 0
+    while at < len(args) and args[at].startswith("-") and args[at] != "--json":
+        at += 1 if "=" in args[at] or args[at] not in ("--root", "--as") else 2
+    if at >= len(args) or args[at] != "--json":
+        return args
+    rest = args[at + 1 :]
+    verb = next((n for n, word in enumerate(rest) if not word.startswith("-")), len(rest))
+    words = verb + (2 if rest[verb : verb + 1] and _is_group(rest[verb]) else 1)
+    return [*args[:at], *rest[:words], "--json", *rest[words:]]
+
+
+def _is_group(word: str) -> bool:
+    found = load(VERBS.get(word))
+    return hasattr(found, "members") or hasattr(found, "commands")
+
+
+def options_forward(verb: Verb, args: Sequence[str]) -> list[str]:
+    """Return the words of an ``options_first`` verb with its options before the first argument.
+
+    An option may follow the first argument: what comes there is no option of a command, nor a text,
+    yet. It may also follow a command in quotes (`'make test' --json`): a word with blanks is text
+    for the shell, which takes no further arguments. Behind a command of separate words, everything
+    is the command's own.
+    """
+    known = _known(verb)
+    rest = list(args)
+    options = _leading(known, rest)
+    if not rest or rest[0].startswith("-"):
+        return [*args]
+    name = rest.pop(0)
+    options += _leading(known, rest)
+    is_marked = rest[:1] == ["--"]
+    if is_marked:
+        rest.pop(0)
+    elif rest and any(each.isspace() for each in rest[0]):
+        behind = rest[1:]
+        moved = _leading(known, behind)
+        if moved and not behind:
+            options, rest = options + moved, rest[:1]
+    return [*options, "--", name, *rest]
+
+
+def _leading(known: Mapping[str, Parameter], rest: list[str]) -> list[str]:
+    """Remove the options at the beginning of ``rest``, and return them."""
+    found: list[str] = []
+    while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
+        ahead = rest[1:]
+        if _option(known, rest[0], ahead) is None:
+            break
+        found += rest[: len(rest) - len(ahead)]
+        rest[:] = ahead
+    return found
 
 
 def _globals(args: Sequence[str]) -> tuple[Globals, Sequence[str]]:
@@ -95,9 +151,10 @@ def _verb(args: Sequence[str]) -> tuple[Verb, Sequence[str], Sequence[str]]:
     place: Any = VERBS.get(args[0]) if args else None
     found = load(place)
     if isinstance(found, Group) and len(args) > 1:
-        member = load(found.members.get(args[1]))
+        word = ALIASES.get(args[0], {}).get(args[1], args[1])
+        member = load(found.members.get(word))
         if isinstance(member, Verb):
-            return member, args[:2], args[2:]
+            return member, [args[0], word], args[2:]
     if isinstance(found, Verb):
         return found, args[:1], args[1:]
     raise _Unclear
@@ -146,8 +203,9 @@ def _split(
 
     For an option that cannot be parsed, raises ``_Unclear`` or, if not ``strict``, leaves it out.
     """
-    known = {word: each for each in verb.parameters for word in each.options}
-    known |= {each.negation: each for each in verb.parameters if each.negation is not None}
+    known = _known(verb)
+    if verb.options_first:
+        args = options_forward(verb, args)
     options: list[tuple[Parameter, str]] = []
     words: list[str] = []
     rest = list(args)
@@ -164,6 +222,11 @@ def _split(
         elif strict:
             raise _Unclear
     return options, words
+
+
+def _known(verb: Verb) -> dict[str, Parameter]:
+    known = {word: each for each in verb.parameters for word in each.options}
+    return known | {each.negation: each for each in verb.parameters if each.negation is not None}
 
 
 def _option(

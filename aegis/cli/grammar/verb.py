@@ -8,6 +8,7 @@ about wrong usage. Imports neither click nor pathlib nor typing, which would slo
 from __future__ import annotations
 
 import os
+import sys
 
 from aegis.cli.grammar.words import in_verbs
 from aegis.cli.printing.failures import UsageError
@@ -99,7 +100,8 @@ JSON = flag("--json", "as_json", help="Print JSON.")
 class Verb:
     """A verb that calls the daemon.
 
-    ``options_first``: every word after the first argument is an argument, even with a dash.
+    ``options_first``: the words of a command or a text follow the first argument, even with a dash
+    (``parsing.options_forward``).
     ``behind_dashes``: the parameter that gets the words after the first ``--``.
     """
 
@@ -223,6 +225,37 @@ def from_here(path: str | None) -> str | None:
         return text_of_path(path)
     parts = [part for part in path.split("/") if part not in ("", ".")]
     return text_of_path("/".join([here().rstrip("/"), *parts]) or "/")
+
+
+MAX_INPUT_BYTES = 4 * 1024 * 1024
+"""Limit of a text on standard input: the daemon accepts no larger message."""
+
+
+def text_or_input(text: str, *, is_file: bool = False) -> str:
+    """Return ``text``, or the whole standard input if it is ``-``.
+
+    Of the input the last line feed is left out, unless the text ``is_file``, which may be empty
+    too. Raises ``UsageError`` if the input is empty, too large or not UTF-8.
+    """
+    if text != "-":
+        return text
+    data = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+    if len(data) > MAX_INPUT_BYTES:
+        raise UsageError(
+            f"standard input has more than {MAX_INPUT_BYTES} bytes, and nothing was sent: write a "
+            "long text to a file and send its path"
+        )
+    try:
+        read = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"standard input is no UTF-8 at byte {error.start}, and nothing was sent"
+        ) from None
+    if is_file:
+        return read
+    if not read.strip():
+        raise UsageError("standard input is empty, and nothing was sent")
+    return read.removesuffix("\n")
 
 
 def as_text(path: str | None) -> str | None:

@@ -33,6 +33,65 @@ VERBS = {
     "completion": "aegis.cli.completion:completion",
 }
 
+ALIASES = {
+    "term": {"ls": "list", "ps": "list", "rm": "close", "new": "spawn", "exec": "run"},
+    "agent": {
+        "ls": "list",
+        "ps": "list",
+        "rm": "stop",
+        "kill": "stop",
+        "close": "stop",
+        "logs": "read",
+        "log": "read",
+        "new": "launch",
+        "start": "launch",
+        "spawn": "launch",
+    },
+    "inbox": {"ls": "read", "list": "read"},
+    "request": {"ls": "list"},
+    "queue": {"ls": "list", "enqueue": "add", "rm": "cancel", "kill": "cancel"},
+    "canvas": {"ls": "list", "create": "open", "new": "open", "log": "history"},
+    "workflow": {"ls": "list", "start": "run", "kill": "cancel", "logs": "status"},
+    "group": {"ls": "list", "new": "spawn", "rm": "dissolve"},
+    "workspace": {"ls": "list", "new": "create", "rm": "delete", "run": "exec"},
+    "shell": {"new": "open", "rm": "close"},
+    "session": {"ls": "list", "rm": "revoke"},
+    "page": {"ls": "list", "rm": "revoke"},
+    "node": {"rm": "forget"},
+}
+"""Words of other tools that are accepted for a verb, by its first word; no help lists them."""
+
+HINTS = {
+    "ls": "'term list' lists the terminals, 'agent list' the agents, 'status' counts them",
+    "ps": "'term list' and 'agent list' say what runs, 'tree' shows each part of the daemon",
+    "rm": "'term close NAME' ends a terminal, 'agent stop AGENT' an agent; with --purge for good",
+    "kill": "'term signal NAME KILL' ends the program on a terminal, 'term close NAME' the "
+    "terminal, 'agent stop AGENT' an agent",
+    "logs": "'term read NAME' shows the commands of a terminal with their output, "
+    "'agent read AGENT' the transcript of an agent",
+    "exec": "'term run NAME COMMAND' runs a command on a terminal",
+    "attach": "'term attach NAME' attaches to a terminal",
+    "launch": "'agent launch PROFILE' launches an agent",
+    "start": "'up' starts the daemon",
+    "stop": "'down' stops the daemon, 'agent stop AGENT' an agent",
+    "restart": "'down' and then 'up' restart the daemon",
+    "term kill": "'term signal NAME KILL' ends the program in front, 'term close NAME' the "
+    "terminal",
+    "term logs": "'term read NAME' shows the commands with their output, 'term output NAME' the "
+    "output of the newest, with --follow as it comes",
+    "term send": "'term run NAME COMMAND' runs a command, 'term keys NAME KEYS' types keys",
+    "term show": "'term screen NAME' shows the screen, 'term read NAME' the commands",
+    "shell run": "'shell write SHELL TEXT' types into a shell, 'workspace exec NAME COMMAND' runs "
+    "a command without one",
+    "shell list": "'workspace list' lists the shells",
+    "shell ls": "'workspace list' lists the shells",
+    "node list": "'status' lists the nodes",
+    "node ls": "'status' lists the nodes",
+    "queue status": "'queue show' lists the tasks, 'queue task TASK' shows one",
+    "queue ps": "'queue show' lists the tasks, 'queue task TASK' shows one",
+}
+"""What to say of a word of other tools that could mean several verbs."""
+
 VERBS_OF_TOOLS = {
     "handoff": "inbox send",
     "enqueue": "queue add",

@@ -52,7 +52,7 @@ class TreeModel:
     def lines(self) -> list[str]:
         """Return the tree as escaped lines of a table, the head first."""
         rows = [row for name, place in self._top.items() for row in _rows(name, place, "", "")]
-        return table(HEAD, rows).split("\n")
+        return table(HEAD, rows, is_plain=True).split("\n")
 
 
 def _placed(node: TreeNode, before: _Actor | None) -> _Actor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.cli.printing.formatting import cell, duration, escaped_line, fitted, table
+from aegis.cli.printing.formatting import cell, duration, escaped_line, table
 from aegis.cli.printing.transcript import tool_name
 
 # A type checker takes this for true.
@@ -38,7 +38,7 @@ STALLED_S = 120.0
 
 def session_table(infos: Sequence[Mapping[str, Any]]) -> str:
     """Return sessions as a table."""
-    return fitted(table(_HEAD, [_row(each) for each in infos]))
+    return table(_HEAD, [_row(each) for each in infos])
 
 
 def _row(info: Mapping[str, Any]) -> list[object]:

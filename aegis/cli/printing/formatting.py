@@ -28,6 +28,21 @@ _IN_LINE = f"[\t\n{_CONTROLS}]"
 MIN_COLUMNS = 40
 """The narrowest window that lines are cut for."""
 
+MIN_CELL = 6
+"""The columns that are left of a cell that is cut."""
+
+BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
+
+_COLOURS = {
+    **dict.fromkeys(("running", "up", "working", "completed", "held", "ok"), GREEN),
+    **dict.fromkeys(("failed", "error", "lost", "down", "problem"), RED),
+    **dict.fromkeys(("blocked", "pending", "waiting", "open", "warning"), YELLOW),
+}
+"""The colours of the states that tables show without a sign."""
+
+_STATES = ("state", "status")
+"""The heads of the columns with states."""
+
 
 def escaped(text: str) -> str:
     """Escape ``text`` of several lines for printing.
@@ -58,16 +73,63 @@ def cell(value: object) -> str:
     return escaped_line(str(value))
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return ``rows`` in aligned columns under ``head``; no line ends in blanks."""
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, is_plain: bool = False) -> str:
+    """Return ``rows`` in aligned columns under ``head``; no line ends in blanks.
+
+    For a window, wide cells are cut until the lines fit, the first column last: it has the names.
+    The head and states are coloured. ``is_plain``: neither is done.
+    """
     shown = [list(head), *([cell(value) for value in row] for row in rows)]
     widths = [max(map(columns, column)) for column in zip(*shown, strict=True)]
-    return "\n".join(
-        "  ".join(
-            value + " " * (width - columns(value)) for value, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in shown
-    )
+    window = None if is_plain else _window_columns()
+    if window is not None:
+        _narrow(widths, window)
+    has_colours = not is_plain and colours_of(sys.stdout)
+    lines = []
+    for at, row in enumerate(shown):
+        line = ""
+        for name, value, width in zip(head, row, widths, strict=True):
+            text = _cut(value, width)
+            blanks = " " * (width - columns(text) + 2)
+            if has_colours:
+                states = _COLOURS if name in _STATES else {}
+                text = paint(text, BOLD if at == 0 else states.get(value, ""))
+            line += text + blanks
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def _narrow(widths: list[int], window: int) -> None:
+    """Make the widest columns narrower until their line fits into ``window``."""
+    while sum(widths) + 2 * (len(widths) - 1) > window:
+        at = max(range(len(widths)), key=lambda each: (each > 0, widths[each]))
+        if widths[at] <= MIN_CELL:
+            at = 0
+        if widths[at] <= MIN_CELL:
+            return
+        widths[at] -= 1
+
+
+def colours_of(stream: Any) -> bool:
+    """Return whether to colour text on ``stream`` (no-color.org, bixense.com/clicolors)."""
+    import os
+
+    variables = os.environ
+    if variables.get("NO_COLOR"):
+        return False
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+        if variables.get(name, "0") not in ("", "0"):
+            return True
+    if variables.get("CLICOLOR") == "0" or variables.get("TERM", "dumb") == "dumb":
+        return False
+    return bool(stream.isatty())
+
+
+def paint(text: str, colour: str, *, stream: Any = None) -> str:
+    """Return ``text``, in ``colour`` if ``stream`` (default: standard output) shows colours."""
+    if not colour or not text or not colours_of(stream or sys.stdout):
+        return text
+    return f"\x1b[{colour}m{text}\x1b[0m"
 
 
 def columns(text: str) -> int:
@@ -81,23 +143,24 @@ def columns(text: str) -> int:
     )
 
 
-def fitted(text: str) -> str:
-    """Cut each line to the width of the window, if the output goes to one."""
+def _window_columns() -> int | None:
+    """Return the width of the window that standard output goes to; None if it goes elsewhere."""
     import os
 
     try:
-        width = max(os.get_terminal_size(sys.stdout.fileno()).columns, MIN_COLUMNS)
+        return max(os.get_terminal_size(sys.stdout.fileno()).columns, MIN_COLUMNS)
     except (OSError, ValueError):
+        return None
+
+
+def _cut(text: str, width: int) -> str:
+    """Cut ``text`` to ``width`` columns; of a path the end is kept."""
+    if columns(text) <= width:
         return text
-    return "\n".join(_cut(line, width) for line in text.split("\n"))
-
-
-def _cut(line: str, width: int) -> str:
-    if columns(line) <= width:
-        return line
-    while columns(line) >= width:
-        line = line[:-1]
-    return f"{line}…"
+    is_path = text.startswith("/")
+    while columns(text) >= width:
+        text = text[1:] if is_path else text[:-1]
+    return f"…{text}" if is_path else f"{text}…"
 
 
 def print_lines(text: str) -> None:
@@ -119,7 +182,22 @@ def print_error(sentence: str, code: str) -> None:
 
 def print_notice(text: str) -> None:
     """Print one line for people on standard error; the commands in it work as they are printed."""
-    sys.stderr.write(f"{escaped_line(as_typed(text))}\n")
+    line = escaped_line(as_typed(text))
+    head = f"{PROGRAM}:"
+    if line.startswith(head):
+        line = paint(head, RED, stream=sys.stderr) + line.removeprefix(head)
+    elif line.startswith("↳"):
+        line = paint(line, _colour_of_end(line), stream=sys.stderr)
+    sys.stderr.write(f"{line}\n")
+
+
+def _colour_of_end(line: str) -> str:
+    """Return the colour of the line with the end of a command, ``↳ exit 0 · 4.20s``."""
+    if "timed out" in line or "waits for input" in line:
+        return YELLOW
+    if not line.startswith("↳ exit "):
+        return DIM
+    return GREEN if line.startswith("↳ exit 0") else RED
 
 
 def as_typed(text: str) -> str:
@@ -185,9 +263,10 @@ def record_block(record: Mapping[str, Any]) -> str:
     """Return a whole record: its header, output and status line."""
     command = "?" if record["cmd"] is None else record["cmd"]
     header = f"#{record['seq']} $ {command} · {record['writer']} · {record['started_at']}"
-    parts = [escaped_line(header)]
+    parts = [paint(escaped_line(header), BOLD)]
     parts += [escaped(text.removesuffix("\n")) for text in _outputs(record)]
-    return "\n".join([*parts, status_line(record)])
+    end = status_line(record)
+    return "\n".join([*parts, paint(end, _colour_of_end(end))])
 
 
 def _outputs(record: Mapping[str, Any]) -> list[str]:

@@ -76,6 +76,54 @@ def named(server: LineServer, info: Callable[..., dict[str, Any]]) -> LineServer
     return server
 
 
+def test_every_kind_of_name_is_completed(
+    offered: Offered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fields alone that completion reads: whole replies are tried in tests/e2e."""
+    rows = {
+        "list_sessions": {"handle": "ann"},
+        "list_agents": {"profile": "claude"},
+        "request_list": {"id": "b1d50fbd2dbb"},
+        "queue_list": {"queue": "work"},
+        "task_list": {"task_id": "01M8BTHCRS9JRE1GTGP2YZSR54"},
+        "canvas_list": {"name": "plan", "sections": ["Goals", "Release notes"]},
+        "group_list": {"group": "panel"},
+        "page_list": {"id": "p1"},
+    }
+
+    class Client:
+        def call(self, command: str, arguments: dict[str, object]) -> dict[str, Any]:
+            if command == "workflow_list":
+                runs = [{"workflow_id": "01M8BTHCRS9JRE1GTGP2YZSR55"}]
+                return {"workflows": [{"name": "release"}], "result": runs}
+            found = [rows[command]]
+            return {"result": found, "requests": found, "pages": found, "links": []}
+
+    monkeypatch.setattr(completion, "_ask_daemon", lambda context, names: names(Client(), context))
+    lines = {
+        "agent show ": "ann",
+        "agent send a": "ann",
+        "agent launch ": "claude",
+        "agent launch --resume ": "ann",
+        "request answer ": "b1d50fbd2dbb",
+        "request list --agent ": "ann",
+        "queue add ": "work",
+        "queue pause w": "work",
+        "queue task ": "01M8BTHCRS9JRE1GTGP2YZSR54",
+        "queue add work --after ": "01M8BTHCRS9JRE1GTGP2YZSR54",
+        "canvas read ": "plan",
+        "canvas read plan G": "Goals",
+        "workflow run ": "release",
+        "workflow cancel ": "01M8BTHCRS9JRE1GTGP2YZSR55",
+        "group broadcast ": "panel",
+        "group spawn panel ": "claude",
+        "page revoke ": "p1",
+    }
+    assert {line: offered(line) for line in lines} == {line: [name] for line, name in lines.items()}
+    for line in ("agent launch claude ", "agent launch --handle ", "inbox read --after "):
+        assert offered(line) == []
+
+
 def test_verbs_and_options_need_no_daemon(offered: Offered) -> None:
     assert offered("ter") == ["term"]
     assert offered("term re") == ["read", "resize"]

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
+
+from aegis.cli.grammar.click_program import cli
+from aegis.errors import NotFound
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -92,16 +98,6 @@ def test_without_a_verb_the_help_is_shown_and_it_is_a_usage_error(invoke: Invoke
         (["bogus"], "No such command 'bogus'; see: aegis-actors --help"),
         (["term", "bogus"], "No such command 'bogus'; see: aegis-actors term --help"),
         (
-            ["term", "logs", "build"],
-            "No such command 'logs'. Did you mean 'output' or 'read'?; see: aegis-actors term "
-            "--help",
-        ),
-        (
-            ["term", "kill", "build"],
-            "No such command 'kill'. Did you mean 'signal' or 'close'?; see: aegis-actors term "
-            "--help",
-        ),
-        (
             ["term", "clsoe", "build"],
             "No such command 'clsoe'. Did you mean 'close'?; see: aegis-actors term --help",
         ),
@@ -169,6 +165,111 @@ def test_the_daemon_is_found_from_a_directory_below(
     monkeypatch.chdir(inner)
     server.answers["term_list"] = {"result": []}
     assert invoke("term", "list").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["term", "ls"], "term_list"),
+        (["term", "ps"], "term_list"),
+        (["term", "rm", "build"], "term_close"),
+        (["agent", "ls"], "list_sessions"),
+        (["agent", "kill", "ann"], "close"),
+        (["agent", "logs", "ann"], "session_read"),
+        (["queue", "enqueue", "work", "a task"], "enqueue"),
+        (["group", "ls"], "group_list"),
+    ],
+)
+def test_a_word_of_other_tools_leads_to_the_verb(
+    server: LineServer, invoke: Invoke, words: list[str], command: str
+) -> None:
+    server.answers[command] = NotFound("it was asked")
+    assert "it was asked" in invoke(*words).stderr
+    assert server.requests.get()["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("words", "verbs"),
+    [
+        (["ls"], ["'term list'", "'agent list'"]),
+        (["ps"], ["'term list'", "'tree'"]),
+        (["rm", "build"], ["'term close NAME'"]),
+        (["kill", "build"], ["'term signal NAME KILL'", "'agent stop AGENT'"]),
+        (["logs", "build"], ["'term read NAME'", "'agent read AGENT'"]),
+        (["term", "logs", "build"], ["'term read NAME'", "'term output NAME'"]),
+        (["term", "kill", "build"], ["'term close NAME'"]),
+        (["exec", "build", "ls"], ["'term run NAME COMMAND'"]),
+        (["node", "list"], ["'status'"]),
+    ],
+)
+def test_a_word_that_could_mean_several_verbs_is_answered_with_them(
+    invoke: Invoke, words: list[str], verbs: list[str]
+) -> None:
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert all(verb in result.stderr for verb in verbs)
+    known = {" ".join([*above, name]) for above, name in every_verb()}
+    named = re.findall(r"'([a-z]+(?: [a-z]+)?)\b[^']*'", result.stderr.partition(": No such")[2])
+    assert set(named[1:]) <= known
+
+
+def test_help_and_version_are_verbs_too(invoke: Invoke) -> None:
+    assert invoke("help", "term", "run").stdout == invoke("term", "run", "--help").stdout
+    assert invoke("version").stdout == invoke("--version").stdout == invoke("-V").stdout
+
+
+def every_verb() -> Iterator[tuple[list[str], str]]:
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        yield [], name
+        command = cli.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from (([name], member) for member in command.commands)
+
+
+def test_json_may_stand_before_the_verb(server: LineServer, invoke: Invoke) -> None:
+    server.answers["term_list"] = {"result": []}
+    assert json.loads(invoke("--json", "term", "list").stdout)["result"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "command", "field", "others"),
+    [
+        (["inbox", "send", "pm", "-"], "handoff", "context", {"target_handle": "pm"}),
+        (["agent", "send", "pm", "-"], "handoff", "context", {"target_handle": "pm"}),
+        (["agent", "launch", "claude", "-"], "spawn", "prompt", {"profile": "claude"}),
+        (["queue", "add", "work", "-"], "enqueue", "payload", {"queue": "work"}),
+        (["term", "run", "--json", "b", "-"], "term_run", "cmd", {"name": "b"}),
+        (["workspace", "exec", "w", "-"], "workspace_exec", "command", {"workspace": "w"}),
+    ],
+)
+def test_a_dash_reads_the_text_from_standard_input(
+    server: LineServer,
+    words: list[str],
+    command: str,
+    field: str,
+    others: dict[str, str],
+) -> None:
+    server.answers[command] = NotFound("it was asked")
+    given = b"two\nlines, \xc3\xa9\n"
+    for text in (given, b" \n", b"\xff", b"x" * 4_200_000):
+        done = subprocess.run(
+            [*PROGRAM, *words],
+            cwd=server.root,
+            env=ENVIRONMENT,
+            input=text,
+            capture_output=True,
+            timeout=GUARD_S,
+            check=False,
+        )
+        if text == given:
+            arguments = server.arguments()
+            assert arguments[field] == "two\nlines, é"
+            assert arguments.items() >= others.items()
+        else:
+            assert b"nothing was sent" in done.stderr
+            assert done.returncode == 2
+    assert server.requests.empty()
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before the verb", "behind the verb"])

@@ -130,6 +130,22 @@ def test_run_escapes_what_a_terminal_would_obey(
 @pytest.mark.parametrize(
     ("words", "cmd"),
     [
+        (["--timeout", "7", "--json", "make"], "make"),
+        (["make test", "--timeout", "7", "--json"], "make test"),
+        (["--timeout=7", "--json", "--", "make", "--json"], "make --json"),
+    ],
+)
+def test_options_may_follow_the_name_and_a_command_in_quotes(
+    server: LineServer, invoke: Invoke, record: Make, words: list[str], cmd: str
+) -> None:
+    server.answers["term_run"] = record()
+    assert invoke("term", "run", "build", *words).exit_code == 0
+    assert server.arguments() == {"name": "build", "cmd": cmd, "timeout": 7.0}
+
+
+@pytest.mark.parametrize(
+    ("words", "cmd"),
+    [
         (["cd /tmp && ls | wc"], "cd /tmp && ls | wc"),
         (["ls", "-la", "a b"], "ls -la 'a b'"),
         (["pytest", "--json", "--timeout", "5", "--help"], "pytest --json --timeout 5 --help"),
@@ -146,10 +162,11 @@ def test_all_behind_the_name_is_the_command(
     assert server.arguments() == sent
 
 
-def test_an_option_behind_the_name_is_refused_rather_than_run(invoke: Invoke) -> None:
-    result = invoke("term", "run", "build", "--timeout", "5", "ls")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("aegis-actors: put options before the terminal's name; see: ")
+def test_what_looks_like_an_option_and_is_none_is_refused_rather_than_run(invoke: Invoke) -> None:
+    for words in (["--tiemout", "5", "ls"], ["--", "-x"]):
+        result = invoke("term", "run", "build", *words)
+        assert result.exit_code == 2
+        assert "is no option of term run, and no command begins so" in result.stderr
 
 
 @pytest.mark.parametrize(

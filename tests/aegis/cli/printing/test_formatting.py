@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from aegis.cli.printing.formatting import (
     cell,
+    colours_of,
+    columns,
     duration,
     escaped,
     escaped_line,
-    fitted,
     print_json,
     print_lines,
     record_block,
@@ -190,27 +191,54 @@ def test_a_sign_takes_two_columns_of_a_table() -> None:
     assert (head, first, second) == ("state  x", "🟢 up  1", "down   2")
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("x" * 40, "x" * 40),
-        ("x" * 41, "x" * 39 + "…"),
-        ("🟢" * 21, "🟢" * 19 + "…"),
-        ("short\n" + "x" * 50, "short\n" + "x" * 39 + "…"),
-    ],
-)
-def test_lines_are_cut_to_the_width_of_a_window(
-    monkeypatch: pytest.MonkeyPatch, text: str, shown: str
+ROW = ["build", "running", "/home/ann/projects/shop/backend", "x" * 30, "🟢 日本語"]
+HEAD = ["name", "state", "cwd", "payload", "sign"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_a_table_fits_a_window_and_keeps_its_names_and_the_ends_of_paths(
+    monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
-    monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: 1))
-    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((30, 24)))
-    assert fitted(text) == shown
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: 1, isatty=lambda: True))
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((width, 24)))
+    monkeypatch.setenv("TERM", "dumb")
+    lines = table(HEAD, [ROW]).split("\n")
+    assert max(map(columns, lines)) <= width
+    assert lines[1].startswith("build  ")
+    assert ("…" in lines[1]) is (width != 200)
+    assert re.search(r"end\b", lines[1])
 
 
-def test_lines_are_not_cut_where_the_output_goes_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_whole_where_the_output_goes_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: int) -> os.terminal_size:
         raise OSError
 
-    monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: 1))
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: 1, isatty=lambda: False))
     monkeypatch.setattr("os.get_terminal_size", refuse)
-    assert fitted("x" * 500) == "x" * 500
+    assert "x" * 500 in table(["name", "text"], [["a", "x" * 500]])
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_tty", "coloured"),
+    [
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm"}, False, False),
+        ({"TERM": "dumb"}, True, False),
+        ({}, True, False),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True, True),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "0", "TERM": "xterm"}, False, False),
+        ({"CLICOLOR_FORCE": "1"}, False, True),
+        ({"CLICOLOR": "0", "TERM": "xterm"}, True, False),
+    ],
+)
+def test_colours_are_for_terminals_and_as_the_variables_say(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], is_tty: bool, coloured: bool
+) -> None:
+    for name in ("TERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert colours_of(SimpleNamespace(isatty=lambda: is_tty)) is coloured
