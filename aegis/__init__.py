@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         StepInterrupted,
         TaskFailed,
         TerminalResult,
+        TimedOut,
         WorkflowChanged,
     )
 
@@ -61,6 +62,7 @@ __all__ = [
     "TaskFailed",
     "StepFailed",
     "StepInterrupted",
+    "TimedOut",
     "WorkflowChanged",
 ]
 
@@ -84,6 +86,7 @@ _MODULES = {
         (
             *("BashResult", "TerminalResult", "Checkpoint", "EngineError", "CallFailed"),
             *("GroupReplies", "TaskFailed", "StepFailed", "StepInterrupted", "WorkflowChanged"),
+            "TimedOut",
         ),
         "aegis.workflows.results",
     ),

@@ -11,7 +11,7 @@ from aegis.clock import utc_text
 from aegis.journal.ledger import Append
 from aegis.workflows import events as e
 from aegis.workflows import ledger
-from aegis.workflows.calls import Outcome
+from aegis.workflows.calls import Outcome, is_cancelled
 from aegis.workflows.ledger import Line
 from aegis.workflows.records import Call
 from aegis.workflows.store import Live, WorkflowStore
@@ -69,8 +69,8 @@ class Book:
                 assert after is not None
                 live.calls[position] = marked(after)
             case {"kind": "resumed"}:
-                calls = live.calls.items()
-                live.calls = {each: marked(ledger.resumed_call(call)) for each, call in calls}
+                calls = ledger.resumed_calls(live.calls).items()
+                live.calls = {each: marked(call) for each, call in calls}
             case {"kind": "retried"}:
                 live.calls, live.size = {}, 0
         self.changed(live)
@@ -149,5 +149,9 @@ class Book:
 
 
 def marked(call: Call) -> Call:
-    """Return a call without its outcome, which only the ledger and its process have."""
-    return call if not call.outcome else attrs.evolve(call, outcome={})
+    """Return a call without its outcome, which only the ledger and its process have.
+
+    That it was cancelled is kept: a late answer to it is refused.
+    """
+    is_kept = not call.outcome or is_cancelled(call.outcome)
+    return call if is_kept else attrs.evolve(call, outcome={})

@@ -319,6 +319,15 @@ class Carrier:
         await self.services.answer("requests", request, REQUEST_S)
         return None
 
+    async def withdraw(self, workflow: Workflow, position: str) -> None:
+        """Withdraw the question of a call that the workflow has cancelled."""
+        withdraw = WithdrawRequests(
+            reason="its workflow does not wait for the answer any longer",
+            workflow=workflow.id,
+            keys=[workflow.call_id(position)],
+        )
+        await self.services.answer("requests", withdraw, REQUEST_S)
+
     # The end of a workflow.
 
     async def settle(self, workflow: Workflow) -> None:

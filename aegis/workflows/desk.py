@@ -307,7 +307,7 @@ class WorkflowDesk(Actor[DeskMessage]):
             self._processes[workflow.id] = workflow.runs, process
             self.context.monitor(process)
             start = start_frame(workflow, found.files, self._settings.config, self._settings.host)
-            for frame in (start, *journal_frames(journal), {"kind": "go"}):
+            for frame in (start, *journal_frames(journal)):
                 await process.ask(PutFrames(frames=[frame]), timeout=float("inf"))
             faults.LAUNCH_AFTER.hit(workflow.name)
         except (ActorError, StorageError) as error:
@@ -357,6 +357,11 @@ class WorkflowDesk(Actor[DeskMessage]):
             done = e.Done(id=id_, run=call.workflow.runs, position=position, outcome=outcome)
             self._handle(done)
 
+    async def _withdraw(self, workflow: Workflow, position: str) -> None:
+        faults.WITHDRAW_BEFORE.hit(workflow.name)
+        await self._carrier.withdraw(workflow, position)
+        faults.WITHDRAW_AFTER.hit(workflow.name)
+
     async def _settle(self, workflow: Workflow) -> None:
         async with trio.open_nursery() as nursery:
             if workflow.callback:
@@ -396,7 +401,15 @@ class WorkflowDesk(Actor[DeskMessage]):
                 self._act(action)
 
     def _act(
-        self, action: e.Launch | e.Perform | e.Proceed | e.Deliver | e.EndRun | e.Settle
+        self,
+        action: e.Launch
+        | e.Perform
+        | e.Abandon
+        | e.Withdraw
+        | e.Proceed
+        | e.Deliver
+        | e.EndRun
+        | e.Settle,
     ) -> None:
         match action:
             case e.Launch(workflow=workflow):
@@ -405,6 +418,12 @@ class WorkflowDesk(Actor[DeskMessage]):
                 scope = trio.CancelScope()
                 self._calls.setdefault(action.workflow.id, {})[action.position] = scope
                 self.context.start_soon(self._perform, action, scope)
+            case e.Abandon(id=id_, position=position):
+                scope_of_call = self._calls.get(id_, {}).pop(position, None)
+                if scope_of_call is not None:
+                    scope_of_call.cancel()
+            case e.Withdraw(workflow=workflow, position=position):
+                self.context.start_soon(self._withdraw, workflow, position)
             case e.Proceed(id=id_, position=position):
                 self._put(id_, {"kind": "proceed", "position": position})
             case e.Deliver(id=id_, position=position, outcome=outcome):

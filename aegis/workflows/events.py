@@ -12,6 +12,7 @@ from aegis.journal.ledger import Append
 from aegis.protocol.requests import AnswerReceived
 from aegis.protocol.workflows import RunWorkflow, WorkflowInfo, WorkflowStarted
 from aegis.workflows.calls import Outcome
+from aegis.workflows.ledger import NOTHING_SEEN, Moment
 from aegis.workflows.records import Call, End, Workflow
 
 # Events. A ``caller`` is a number under which the actor keeps a reply.
@@ -84,9 +85,9 @@ class MetaRefused:
 
 @attrs.frozen(kw_only=True)
 class Called:
-    """The process of run ``run`` makes an engine call; ``handle`` is the session that it concerns.
+    """The process of run ``run`` makes an engine call.
 
-    ``retry``: it may be done again if it was interrupted.
+    ``retry``: it may be done again if it was interrupted. ``moment`` is what it had got before.
     """
 
     id: str
@@ -97,6 +98,17 @@ class Called:
     digest: str
     about: str
     retry: bool = False
+    moment: Moment = NOTHING_SEEN
+
+
+@attrs.frozen(kw_only=True)
+class Left:
+    """The workflow's function has cancelled a call, whose outcome it does not have."""
+
+    id: str
+    run: int
+    position: str
+    moment: Moment = NOTHING_SEEN
 
 
 @attrs.frozen(kw_only=True)
@@ -169,7 +181,7 @@ class Refused:
     sentence: str
 
 
-RunEvent = Called | Done | Returned | RunEnded
+RunEvent = Called | Left | Done | Returned | RunEnded
 """An event of a process."""
 
 Event = (
@@ -180,6 +192,7 @@ Event = (
     | MetaStored
     | MetaRefused
     | Called
+    | Left
     | Done
     | Answered
     | Returned
@@ -228,6 +241,22 @@ class Perform:
     name: str
     arguments: dict[str, Any] = attrs.field(repr=False)
     is_new: bool
+
+
+@attrs.frozen(kw_only=True)
+class Abandon:
+    """Stop carrying out a call, which the workflow has cancelled."""
+
+    id: str
+    position: str
+
+
+@attrs.frozen(kw_only=True)
+class Withdraw:
+    """Withdraw the question of a call, whose cancellation is durable. Idempotent."""
+
+    workflow: Workflow
+    position: str
 
 
 @attrs.frozen(kw_only=True)
@@ -310,6 +339,8 @@ Action = (
     | Write
     | Launch
     | Perform
+    | Abandon
+    | Withdraw
     | Proceed
     | Deliver
     | EndRun

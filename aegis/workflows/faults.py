@@ -25,6 +25,10 @@ CALL_BEFORE = WORKFLOWS.point("workflow.call.before")
 """``begun`` is synced, and the daemon will now carry out the call."""
 CALL_AFTER = WORKFLOWS.point("workflow.call.after")
 """The call is carried out, and its outcome is not written yet."""
+WITHDRAW_BEFORE = WORKFLOWS.point("workflow.withdraw.before")
+"""The cancellation of a question is synced, and the question will now be withdrawn."""
+WITHDRAW_AFTER = WORKFLOWS.point("workflow.withdraw.after")
+"""The question is withdrawn."""
 NOTIFY_BEFORE = WORKFLOWS.point("workflow.notify.before")
 """``returned`` is synced, and the starter will now be notified."""
 NOTIFY_AFTER = WORKFLOWS.point("workflow.notify.after")

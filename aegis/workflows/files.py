@@ -34,7 +34,7 @@ from aegis.journal.line_writer import LineWriter
 from aegis.workflows import faults
 from aegis.workflows.events import Loaded
 from aegis.workflows.ledger import Fold
-from aegis.workflows.records import Call, Workflow
+from aegis.workflows.records import Workflow
 
 log = structlog.get_logger("aegis.workflows")
 
@@ -123,14 +123,11 @@ class WorkflowFiles:
     async def open(self, workflow: Workflow) -> Loaded:
         """Open the ledger of a workflow, and read its journal. Raises ``StorageError``."""
         await self._writer(workflow.id)
-        fold = await self._fold(workflow)
+        fold = await self.journal(workflow)
         return Loaded(workflow=fold.workflow, calls=fold.calls)
 
-    async def journal(self, workflow: Workflow) -> list[Call]:
-        """Return the calls of a workflow, as they began. Raises ``StorageError``."""
-        return [*(await self._fold(workflow)).calls.values()]
-
-    async def _fold(self, workflow: Workflow) -> Fold:
+    async def journal(self, workflow: Workflow) -> Fold:
+        """Return the journal of a workflow, which is open. Raises ``StorageError``."""
         path, end = self.directory / workflow.id / LEDGER, self._appenders[workflow.id].synced
         return await self.flusher.look(
             partial(load, self.flusher.disk, path, end, Fold(_at_start(workflow)))

@@ -1,6 +1,6 @@
 """The frames between the daemon and the process of a workflow. Pure.
 
-→ start, journal…, go           ← called, done, returned
+→ start, journal…, go           ← called, left, done, returned
 → proceed, answer
 """
 
@@ -11,13 +11,15 @@ from typing import Any
 
 from aegis.workflows import events as e
 from aegis.workflows.calls import MAX_VALUE_BYTES, failure
-from aegis.workflows.records import Call, Workflow
+from aegis.workflows.ledger import Fold, Moment
+from aegis.workflows.records import Workflow
 
 Frame = dict[str, Any]
 
 JOURNAL_BYTES = 1024 * 1024
 """About the size of one frame of the journal."""
 
+MAX_SEEN = 100_000
 MAX_POSITION_CHARS = 100
 MAX_NAME_CHARS = 20
 MAX_DIGEST_CHARS = 64
@@ -44,11 +46,11 @@ def start_frame(
     }
 
 
-def journal_frames(calls: Sequence[Call]) -> Iterator[Frame]:
-    """Yield the journal in frames of a limited size."""
+def journal_frames(journal: Fold) -> Iterator[Frame]:
+    """Yield the journal in frames of a limited size: calls, and with ``go`` their order."""
     batch: list[Frame] = []
     size = 0
-    for call in calls:
+    for call in journal.calls.values():
         batch.append(
             {
                 "position": call.position,
@@ -64,6 +66,8 @@ def journal_frames(calls: Sequence[Call]) -> Iterator[Frame]:
             batch, size = [], 0
     if batch:
         yield {"kind": "journal", "calls": batch}
+    order = {"seen": journal.seen, "unseen": journal.unseen}
+    yield {"kind": "go", "time": journal.time, "at": journal.at, **order}
 
 
 def event_of(id_: str, run: int, frame: Mapping[str, Any]) -> e.Event | None:
@@ -86,8 +90,11 @@ def event_of(id_: str, run: int, frame: Mapping[str, Any]) -> e.Event | None:
                 digest=digest[:MAX_DIGEST_CHARS],
                 about=about[:MAX_ABOUT_CHARS],
                 retry=retry,
+                moment=_moment(frame),
                 **named,
             )
+        case {"kind": "left", "position": str(position)}:
+            return e.Left(position=position, moment=_moment(frame), **named)
         case {"kind": "done", "position": str(position), "outcome": dict(outcome)}:
             if set(outcome) not in ({"value"}, {"error"}):
                 outcome = failure("CallFailed", "the process has sent no outcome")
@@ -99,6 +106,15 @@ def event_of(id_: str, run: int, frame: Mapping[str, Any]) -> e.Event | None:
         case {"kind": "returned", "end": "failed", "error": str(error)}:
             return e.Returned(end="failed", error=error[:MAX_ERROR_CHARS], **named)
     return None
+
+
+def _moment(frame: Mapping[str, Any]) -> Moment:
+    """Return what the function had got when it sent a frame."""
+    seen, time = frame.get("seen") or [], frame.get("time")
+    return Moment(
+        seen=tuple((str(position), at) for position, at in seen[:MAX_SEEN]),
+        time=time if isinstance(time, int | float) else None,
+    )
 
 
 def _fits(text: str, limit: int) -> bool:

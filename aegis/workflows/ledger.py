@@ -1,27 +1,57 @@
 """The lines of a workflow's ledger, and the journal that they result in. Pure.
 
     {"kind": "run", "number": …}
-    {"kind": "begun", "position": …, "name": …, "digest": …, "about": …, "handle": …}
-    {"kind": "ended", "position": …, "outcome": {"value": …} | {"error": …}}
+    {"kind": "begun", "position": …, "name": …, "digest": …, "about": …, "handle": …, SEEN}
+    {"kind": "ended", "position": …, "outcome": {"value": …} | {"error": …}, SEEN}
+    {"kind": "seen", SEEN}
     {"kind": "returned", "end": "completed"|…, "result": …, "error": …, "at": …}
     {"kind": "settled"}
     {"kind": "resumed"}
     {"kind": "retried"}
+
+SEEN is ``"seen": [[position, time], …], "time": …, "at": …``: the outcomes that the function got
+since the line before, in their order, and the workflow's time now, which was ``at`` in seconds
+since 1970. The order is an input of the function as the outcomes are: a replay delivers them in it.
 
 Lines of other kinds, of a later version, are skipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
-from aegis.workflows.calls import Outcome, is_failure
-from aegis.workflows.records import Call, End, Workflow
+from aegis.workflows.calls import Outcome, is_cancelled, is_failure
+from aegis.workflows.records import Call, End, Seen, Workflow
 
 Line = dict[str, object]
+
+
+@attrs.frozen
+class Moment:
+    """What the function of a workflow had got when it made a call.
+
+    ``seen`` are the outcomes since the call before; ``time`` is the workflow's time, in seconds.
+    """
+
+    seen: tuple[Seen, ...] = ()
+    time: float | None = None
+
+
+NOTHING_SEEN = Moment()
+
+
+def seen_fields(moment: Moment, now: float) -> Line:
+    """Return the fields of a moment, for the line of a call."""
+    seen: Line = {"seen": [[*each] for each in moment.seen]} if moment.seen else {}
+    return seen if moment.time is None else {**seen, "time": moment.time, "at": round(now, 3)}
+
+
+def seen_line(moment: Moment, now: float) -> Line:
+    """Return the line of a moment at which no other line is written."""
+    return {"kind": "seen", **seen_fields(moment, now)}
 
 
 def run_line(number: int) -> Line:
@@ -126,41 +156,94 @@ def call_changed(call: Call | None, line: Mapping[str, Any]) -> Call | None:
         case {"kind": "begun", "position": str(position), "name": str(name)}:
             if call is None:
                 digest, about = str(line.get("digest")), str(line.get("about"))
-                return Call(position=position, name=name, digest=digest, about=about)
+                at = line.get("time")
+                return Call(position=position, name=name, digest=digest, about=about, at=at)
             return attrs.evolve(call, starts=call.starts + 1, may_repeat=False)
         case {"kind": "ended", "outcome": dict(outcome)} if call is not None:
             return attrs.evolve(call, outcome=outcome)
     return call
 
 
-def resumed_call(call: Call) -> Call:
-    """Return a call after a person has continued the workflow.
+def resumed_calls(calls: Mapping[str, Call]) -> dict[str, Call]:
+    """Return the calls after a person has continued the workflow.
 
     What had failed or was interrupted may be done again; a session that was closed is opened again.
+    A call that the function cancelled stays so where the function went on behind it.
     """
+    last: dict[str, int] = {}
+    for position in calls:
+        # "3/0/2" is call 2 of branch 0 of call 3: it is behind "3/0/1", and behind "2".
+        parts = position.split("/")
+        for end in range(1, len(parts) + 1, 2):
+            branch = "/".join(parts[: end - 1])
+            last[branch] = max(last.get(branch, 0), int(parts[end - 1]))
+    return {each: _resumed(call, last) for each, call in calls.items()}
+
+
+def _resumed(call: Call, last: Mapping[str, int]) -> Call:
     is_open = call.outcome is None or is_failure(call.outcome) or call.name == "spawn"
+    if is_cancelled(call.outcome):
+        parts = call.position.split("/")
+        is_open = not any(
+            last["/".join(parts[: end - 1])] > int(parts[end - 1])
+            for end in range(1, len(parts) + 1, 2)
+        )
     return attrs.evolve(call, outcome=None, may_repeat=True) if is_open else call
 
 
 class Fold:
-    """The journal of a workflow that the lines so far result in."""
+    """The journal of a workflow that the lines so far result in.
+
+    ``seen`` are the outcomes that its function got, in their order. ``ended`` are the positions of
+    ended calls, in the order of their ends. ``at`` is the moment of the newest ``time``, in seconds
+    since 1970; None after a person has continued the workflow: its clock stood still until then.
+    """
 
     def __init__(self, workflow: Workflow) -> None:
         self.workflow = workflow
         self.calls: dict[str, Call] = {}
+        self.seen: list[Seen] = []
+        self.ended: dict[str, None] = {}
+        self.time: float | None = None
+        self.at: float | None = None
         self.skipped = 0
+
+    @property
+    def unseen(self) -> list[str]:
+        """The ended calls whose outcomes nothing shows that the function got."""
+        seen = {position for position, _ in self.seen}
+        return [each for each in self.ended if each not in seen]
 
     def apply(self, line: Mapping[str, Any]) -> None:
         """Apply the next line."""
         self.workflow = changed(self.workflow, line)
+        self._take_moment(line)
         match line:
             case {"kind": "begun" | "ended", "position": str(position)}:
                 call = call_changed(self.calls.get(position), line)
                 if call is None:
                     self.skipped += 1
-                else:
-                    self.calls[position] = call
+                    return
+                self.calls[position] = call
+                if line["kind"] == "ended":
+                    self.ended[position] = None
             case {"kind": "resumed"}:
-                self.calls = {each: resumed_call(call) for each, call in self.calls.items()}
+                self.calls = resumed_calls(self.calls)
+                kept = {each for each, call in self.calls.items() if call.outcome is not None}
+                self.ended = {each: None for each in self.ended if each in kept}
+                self.seen = [each for each in self.seen if each[0] in kept or each[0][0] == "#"]
+                times = (*(at for _, at in self.seen), *(self.calls[each].at for each in kept))
+                self.time, self.at = _latest(times), None
             case {"kind": "retried"}:
-                self.calls = {}
+                self.calls, self.seen, self.ended = {}, [], {}
+                self.time = self.at = None
+
+    def _take_moment(self, line: Mapping[str, Any]) -> None:
+        for position, time in line.get("seen", ()):
+            self.seen.append((position, time))
+        if line.get("time") is not None:
+            self.time, self.at = line["time"], line.get("at")
+
+
+def _latest(times: Iterable[float | None]) -> float | None:
+    return max((each for each in times if each is not None), default=None)

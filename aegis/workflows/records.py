@@ -85,7 +85,7 @@ class Call:
     """One engine call in the journal; ``starts`` counts how often it was begun.
 
     ``outcome`` is None until it has ended. ``may_repeat``: a person has decided that it is done
-    again, although it had begun.
+    again, although it had begun. ``at`` is the workflow's time when it began, in seconds.
     """
 
     position: str
@@ -95,6 +95,14 @@ class Call:
     starts: int = 1
     outcome: Outcome | None = attrs.field(default=None, repr=False)
     may_repeat: bool = False
+    at: float | None = None
+
+
+Seen = tuple[str, float | None]
+"""A call whose outcome the workflow's function got, and the workflow's time then.
+
+Or a reading of the clock that moved it: ``#`` with the number of the reading.
+"""
 
 
 def info_of(workflow: Workflow, *, current: Sequence[str] = (), problem: str = "") -> WorkflowInfo:

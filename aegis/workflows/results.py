@@ -5,7 +5,9 @@ EngineError
 ├─ TaskFailed            a delegated task failed or was cancelled
 ├─ StepFailed            the function of a step raised
 ├─ StepInterrupted       a call that is not done twice was interrupted by a restart
-└─ WorkflowChanged       the journal has another call at this position
+└─ TimedOut              a call did not end within its ``timeout``
+
+WorkflowChanged          the journal has another call at this position; it ends the run
 """
 
 from __future__ import annotations
@@ -42,12 +44,20 @@ class StepInterrupted(EngineError):
     """
 
 
-class WorkflowChanged(EngineError):
-    """The journal has another call at this position; both are named."""
+class TimedOut(EngineError):
+    """The call did not end within its ``timeout``, and is cancelled."""
+
+
+class WorkflowChanged(BaseException):
+    """The journal has another call at this position; both are named.
+
+    The run has failed: no later call of it does anything. So it is no ``Exception``, which a
+    workflow may catch to go another way.
+    """
 
 
 _ERRORS: dict[str, type[EngineError]] = {
-    each.__name__: each for each in (TaskFailed, StepFailed, StepInterrupted, WorkflowChanged)
+    each.__name__: each for each in (TaskFailed, StepFailed, StepInterrupted)
 }
 
 

@@ -28,9 +28,11 @@ from aegis.workflows.calls import (
     IN_PROCESS,
     REPEATABLE,
     Outcome,
+    cancelled,
     changed,
     failure,
     interrupted,
+    is_cancelled,
     value,
 )
 from aegis.workflows.records import MAX_ERROR_CHARS, Call, End, Workflow
@@ -80,7 +82,7 @@ class Workflows:
                 self._of_disk(event)
             case e.Starting() | e.Cancelling() | e.Reopening() | e.Answered():
                 self._of_person(event)
-            case e.Called() | e.Done() | e.Returned() | e.RunEnded():
+            case e.Called() | e.Left() | e.Done() | e.Returned() | e.RunEnded():
                 live = self.store.live.get(event.id)
                 if live is not None and live.is_up and event.run == live.workflow.runs:
                     self._of_run(live, event)
@@ -160,6 +162,8 @@ class Workflows:
         found, reason = self.store.call(event.call_id), "its workflow has ended"
         if found is None:
             reason = "its workflow has ended, or was run again from its beginning"
+        elif is_cancelled(found[1].outcome):
+            reason = "its workflow did not wait for the answer any longer"
         elif found[1].outcome is not None:
             reason = ""
         elif not found[0].ending and not found[0].workflow.has_ended:
@@ -179,12 +183,22 @@ class Workflows:
                 self._died(live, event)
             case e.Called():
                 self._called(live, event)
+            case e.Left():
+                self._left(live, event)
             case e.Done(position=position, outcome=outcome):
                 call = live.calls.get(position)
                 if call is not None and call.outcome is None and position in live.asked:
                     self._finish(live, call, outcome)
             case e.Returned(end=end, result=result, error=error):
                 self._end(live, end, result=result, error=error)
+
+    def _left(self, live: Live, event: e.Left) -> None:
+        """End a call that the function has cancelled, unless its outcome is on its way."""
+        call = live.calls.get(event.position)
+        if call is None or call.outcome is not None or event.position not in live.asked:
+            return
+        self._book.out.append(e.Abandon(id=live.workflow.id, position=event.position))
+        self._finish(live, call, cancelled(event.position, call.about), moment=event.moment)
 
     def _called(self, live: Live, event: e.Called) -> None:
         position, call = event.position, live.calls.get(event.position)
@@ -207,6 +221,8 @@ class Workflows:
             ended = failure("CallFailed", f"call {position} has ended before")
             self._book.deliver(live, position, live.late.get(position, ended))
         elif call.name in REPEATABLE:
+            if event.moment.seen:
+                self._book.change(live, ledger.seen_line(event.moment, self._book.now))
             self._perform(live, position, is_new=False)
         elif event.retry or call.may_repeat:
             self._write_begun(live, event)
@@ -229,7 +245,8 @@ class Workflows:
         call = Call(
             position=event.position, name=event.name, digest=event.digest, about=event.about
         )
-        self._book.change(live, ledger.begun_line(call, session_of(live.workflow, event)))
+        line = ledger.begun_line(call, session_of(live.workflow, event))
+        self._book.change(live, {**line, **ledger.seen_fields(event.moment, self._book.now)})
 
     def _perform(self, live: Live, position: str, *, is_new: bool) -> None:
         call, arguments = live.calls[position], live.asked[position]
@@ -240,10 +257,16 @@ class Workflows:
         self._book.out.append(e.Perform(workflow=live.workflow, position=position, **named))
 
     def _finish(
-        self, live: Live, call: Call, outcome: Outcome, callers: list[int] | None = None
+        self,
+        live: Live,
+        call: Call,
+        outcome: Outcome,
+        callers: list[int] | None = None,
+        moment: ledger.Moment = ledger.NOTHING_SEEN,
     ) -> None:
         live.deaths = 0
-        self._book.change(live, ledger.ended_line(call.position, outcome), callers)
+        line = ledger.ended_line(call.position, outcome)
+        self._book.change(live, {**line, **ledger.seen_fields(moment, self._book.now)}, callers)
 
     def _died(self, live: Live, event: e.RunEnded) -> None:
         live.is_up = False
@@ -326,6 +349,7 @@ class Workflows:
             self._perform(live, position, is_new=True)
 
     def _call_ended(self, live: Live, position: str, outcome: Outcome, callers: list[int]) -> None:
+        self._withdraw(live, position)
         for caller in callers:
             self._book.out.append(e.Return(caller=caller, value=AnswerReceived(applied=True)))
         if live.asked.pop(position, None) is not None:
@@ -333,6 +357,12 @@ class Workflows:
         elif live.is_up:
             live.late[position] = outcome
         self._book.changed(live)
+
+    def _withdraw(self, live: Live, position: str) -> None:
+        """Withdraw the question of a call that was cancelled."""
+        call = live.calls.get(position)
+        if call is not None and call.name == "ask_human" and is_cancelled(call.outcome):
+            self._book.out.append(e.Withdraw(workflow=live.workflow, position=position))
 
     def _ended(self, live: Live) -> None:
         """Go on after the end of a workflow is durable."""
@@ -447,4 +477,6 @@ class Workflows:
         elif workflow.has_ended:
             self._book.out.append(e.Settle(workflow=workflow))
         else:
+            for position in calls:
+                self._withdraw(live, position)  # the daemon may have ended before it was
             self._launch(live)

@@ -30,6 +30,7 @@ from aegis.workflows.desk import WorkflowDesk, WorkflowSettings
 from aegis.workflows.faults import WORKFLOWS
 from aegis.workflows.files import WorkflowFiles
 from aegis.workflows.frames import journal_frames
+from aegis.workflows.ledger import Fold
 from aegis.workflows.rules import Workflows
 from tests.chaos.checking.workflow_evidence import StepEvent
 from tests.chaos.exhaustive import Evidence, World
@@ -299,7 +300,10 @@ class Steps:
         if ":" in step.step:  # a call that the daemon carries out
             return any(each.outcome == value(step.result) for each in loaded.calls.values())
         journal = Journal()
-        for frame in journal_frames([*loaded.calls.values()]):
+        fold = Fold(loaded.workflow)
+        fold.calls = {**loaded.calls}
+        *frames, _ = journal_frames(fold)
+        for frame in frames:
             journal.add(frame["calls"])
         arguments = {"name": step.step}
         digest = digest_of("step", arguments)

@@ -28,7 +28,8 @@ def main() -> None:
     """Carry out the first frame; end the process without waiting for threads of the plugin."""
     link = Link(*take_streams())
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # what is printed is in the log at once
+        # What is printed is in the log at once, a file name that is not UTF-8 too.
+        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     first = link.next_blocking()
     answer = _described(first) if first["kind"] == "describe" else _ran(first, link)
     sys.stdout.flush()
@@ -53,12 +54,14 @@ def _ran(start: Mapping[str, Any], link: Link) -> dict[str, Any]:
     # Imported late: a description needs no event loop.
     import trio
 
+    from aegis.workflows.child.clock import WorkflowClock, readings_of, schedule_in_order
     from aegis.workflows.child.engine import Engine
     from aegis.workflows.child.journal import Journal
 
     journal = Journal()
     while (frame := link.next_blocking())["kind"] == "journal":
         journal.add(frame["calls"])
+    journal.take_order(frame)
     module = outcome.capture(load, start["plugin"], start["files"])
     if isinstance(module, outcome.Error):
         traceback.print_exception(module.error)
@@ -68,18 +71,25 @@ def _ran(start: Mapping[str, Any], link: Link) -> dict[str, Any]:
     function = functions_of(module.unwrap()).get(start["name"])
     if function is None:
         return _failed(f"its plugin has no workflow {start['name']!r} any more")
-    engine = Engine(link, journal, start)
+    clock = WorkflowClock(readings_of(journal.seen))
+    engine = Engine(link, journal, start, clock)
+    schedule_in_order()
 
     async def run() -> outcome.Outcome[str]:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(link.run)
-            # Captured inside: the nursery would wrap an exception in a group.
-            result = await outcome.acapture(_json_result, function, engine, start["kwargs"])
-            link.end_fork()
-            nursery.cancel_scope.cancel()
+        with clock.read_by("call"):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(link.run, engine._take)
+                nursery.start_soon(engine._deliver)
+                with clock.read_by("function"):
+                    # Captured inside: the nursery would wrap an exception in a group.
+                    result = await outcome.acapture(_json_result, function, engine, start["kwargs"])
+                link.end_fork()
+                nursery.cancel_scope.cancel()
         return result
 
-    result = trio.run(run)
+    result = trio.run(run, clock=clock)
+    if engine._changed is not None:  # whatever the function made of it
+        return _failed(f"WorkflowChanged: {engine._changed}")
     if isinstance(result, outcome.Error):
         traceback.print_exception(result.error)
         return _failed(_sentence(result.error))

@@ -1,14 +1,20 @@
 """``Engine``: what a workflow can do. Every call is in a journal, so that no replay repeats it.
 
-A call has a *position*: its number among the calls of its branch. A replay makes the same calls in
-the same order, and gets the outcomes from the journal until it reaches the first one that has none.
+A call has a *position*: its number among the calls of its branch. A replay makes the same calls,
+gets the outcomes from the journal in the order in which it got them before (``inputs``), at the
+same times (``clock``), and continues with the first call that has none.
+
+A call ends in a value, an error, or because the function cancels it, which is an outcome as well.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import traceback
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -22,10 +28,17 @@ from aegis.workflows.calls import (
     about,
     digest_of,
     failure,
+    is_cancelled,
+    is_changed,
     is_failure,
     json_text,
+    not_cancelled,
+    packed,
+    unpacked,
     value,
 )
+from aegis.workflows.child.clock import Timeline
+from aegis.workflows.child.inputs import Inputs, Waiting
 from aegis.workflows.child.journal import Journal
 from aegis.workflows.child.link import Link
 from aegis.workflows.child.shell import run_command
@@ -34,6 +47,8 @@ from aegis.workflows.results import (
     Checkpoint,
     GroupReplies,
     TerminalResult,
+    TimedOut,
+    WorkflowChanged,
     error_of,
 )
 
@@ -71,12 +86,21 @@ class Engine:
     """The engine of one workflow: agents, queues, commands, people, and a journal.
 
     Methods raise ``EngineError``; ``ValueError`` for arguments and results that are not JSON or too
-    large.
+    large. ``timeout``, in seconds, cancels a call and raises ``TimedOut``, also in a replay.
     """
 
-    def __init__(self, link: Link, journal: Journal, start: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        link: Link,
+        journal: Journal,
+        start: Mapping[str, Any],
+        timeline: Timeline | None = None,
+    ) -> None:
         self._link = link
         self._journal = journal
+        self._timeline = Timeline() if timeline is None else timeline
+        self._inputs = Inputs(journal, self._timeline)
+        self._changed: str | None = None
         self._main = _Branch()
         self._steps: set[str] = set()
         self.workflow_id: str = start["workflow_id"]
@@ -86,6 +110,16 @@ class Engine:
         self.config: Mapping[str, Any] = start["config"]
         """``root``, ``agents`` (names of profiles), ``default_agent`` and ``queues`` (by name)."""
 
+    # The process, not the plugin.
+
+    def _take(self, frame: dict[str, Any]) -> None:
+        """Take a frame of the daemon."""
+        self._inputs.take(frame)
+
+    async def _deliver(self) -> None:
+        """Deliver the outcomes of calls, without an end."""
+        await self._inputs.run()
+
     # Agents.
 
     async def spawn(self, profile: str, *, workspace: str | None = None) -> str:
@@ -93,25 +127,32 @@ class Engine:
         handle: str = await self._call("spawn", {"profile": profile, "workspace": workspace})
         return handle
 
-    async def send(self, handle: str, text: str) -> str:
-        """Send a message to a session; return the last text of the turn that answers it."""
-        reply: str = await self._call("send", {"handle": handle, "text": text})
+    async def send(self, handle: str, text: str, *, timeout: float | None = None) -> str:
+        """Send a message to a session; return the last text of the turn that answers it.
+
+        The message stays sent after a ``timeout``, and its turn goes on.
+        """
+        with _limit(timeout, f"send to {handle!r}"):
+            reply: str = await self._call("send", {"handle": handle, "text": text})
         return reply
 
-    async def drain(self, handle: str) -> None:
+    async def drain(self, handle: str, *, timeout: float | None = None) -> None:
         """Wait until a session has no unread message, and its turn has ended."""
-        await self._call("drain", {"handle": handle})
+        with _limit(timeout, f"drain of {handle!r}"):
+            await self._call("drain", {"handle": handle})
 
     async def close(self, handle: str) -> None:
         """Close a session."""
         await self._call("close", {"handle": handle})
 
-    async def delegate(self, queue: str, payload: str) -> str:
+    async def delegate(self, queue: str, payload: str, *, timeout: float | None = None) -> str:
         """Give a task to a queue and wait for its end; return its result.
 
-        Raises ``TaskFailed`` if it failed or was cancelled.
+        Raises ``TaskFailed`` if it failed or was cancelled. After a ``timeout`` it stays in the
+        queue.
         """
-        result: str = await self._call("delegate", {"queue": queue, "payload": payload})
+        with _limit(timeout, f"delegate to {queue!r}"):
+            result: str = await self._call("delegate", {"queue": queue, "payload": payload})
         return result
 
     async def group(self, profiles: Sequence[str] = (), *, preset: str | None = None) -> Group:
@@ -175,12 +216,23 @@ class Engine:
     # Control.
 
     async def parallel(
-        self, branches: Sequence[Awaitable[Any] | Callable[[], Awaitable[Any]]]
+        self,
+        branches: Sequence[Awaitable[Any] | Callable[[], Awaitable[Any]]],
+        *,
+        timeout: float | None = None,
     ) -> list[Any]:
         """Run awaitables (or functions that return one) at the same time; return their results.
 
-        All are run to their end. If one raised, its exception is raised; if several did, a group.
+        All are run to their end; a ``timeout`` cancels those that have not ended. If one raised,
+        its exception is raised; if several did, a group.
         """
+        with _limit(timeout, "parallel"):
+            return await self._parallel(branches)
+
+    async def _parallel(
+        self, branches: Sequence[Awaitable[Any] | Callable[[], Awaitable[Any]]]
+    ) -> list[Any]:
+        self._check_changed()
         branch = self._branch()
         if len(branches) > MAX_PARALLEL:
             _discard(branches)
@@ -208,13 +260,26 @@ class Engine:
             raise ExceptionGroup("parallel", [errors[each] for each in sorted(errors)])
         return results
 
-    async def step(self, name: str, fn: Callable[[], Any], *, retry: bool = False) -> Any:
+    async def step(
+        self,
+        name: str,
+        fn: Callable[[], Any],
+        *,
+        timeout: float | None = None,
+        retry: bool = False,
+    ) -> Any:
         """Call ``fn`` once in the life of the workflow, and return its result, which is kept.
 
-        ``fn`` may be async. Its result must be JSON. Each step has a name of its own: a finished
-        one is not done again, wherever the workflow calls it. If ``fn`` raises, ``StepFailed`` is
-        raised, also in a replay. ``retry`` as for ``bash``.
+        ``fn`` may be async; only then a ``timeout`` can end it. Its result is made of plain values:
+        None, True, numbers, text, bytes, lists, tuples, dicts. Each step has a name of its own: a
+        finished one is not done again, wherever the workflow calls it. If ``fn`` raises,
+        ``StepFailed`` is raised, also in a replay. ``retry`` as for ``bash``.
         """
+        with _limit(timeout, f"step {name!r}"):
+            return unpacked(await self._step(name, fn, retry=retry))
+
+    async def _step(self, name: str, fn: Callable[[], Any], *, retry: bool) -> Any:
+        self._check_changed()
         if name in self._steps:
             raise ValueError(f"step {name!r} was used before: give each step a name of its own")
         self._steps.add(name)
@@ -225,11 +290,10 @@ class Engine:
                 result = fn()
                 if inspect.isawaitable(result):
                     result = await result
-                json_text(f"the result of step {name!r}", result)
+                return value(packed(f"the result of step {name!r}", result))
             except Exception as error:
                 cause.append(error)
                 return failure("StepFailed", f"step {name!r}: {type(error).__name__}: {error}")
-            return value(result)
 
         try:
             return await self._call("step", {"name": name}, run, retry=retry)
@@ -238,13 +302,17 @@ class Engine:
                 raise error from cause[0]
             raise
 
-    async def ask_human(self, question: str, options: Sequence[str] | None = None) -> str | None:
+    async def ask_human(
+        self, question: str, options: Sequence[str] | None = None, *, timeout: float | None = None
+    ) -> str | None:
         """Ask a person, and wait for the answer, over restarts too; None if they decline.
 
-        ``options`` are the answers to choose from; without them any text is one.
+        ``options`` are the answers to choose from; without them any text is one. After a
+        ``timeout`` the question is withdrawn, and takes no answer.
         """
         arguments = {"question": question, "options": None if options is None else [*options]}
-        answer: str | None = await self._call("ask_human", arguments)
+        with _limit(timeout, "ask_human"):
+            answer: str | None = await self._call("ask_human", arguments)
         return answer
 
     # The journal.
@@ -253,7 +321,8 @@ class Engine:
         """Keep a payload, which ``resume_state`` returns after a restart."""
         if self._branch() is not self._main:
             raise RuntimeError("checkpoint belongs to the main path, not into a parallel branch")
-        await self._call("checkpoint", {"name": name, "payload": payload})
+        kept = packed(f"the payload of checkpoint {name!r}", payload)
+        await self._call("checkpoint", {"name": name, "payload": kept})
 
     def resume_state(self) -> Checkpoint | None:
         """Return the last checkpoint of an earlier process; None without one.
@@ -268,10 +337,12 @@ class Engine:
             return None
         position, name, payload = found
         self._main.made = max(self._main.made, position)
-        return Checkpoint(name=name, payload=payload)
+        self._inputs.skip(str(position))
+        return Checkpoint(name=name, payload=unpacked(payload))
 
     def log(self, text: str) -> None:
         """Write a line to the workflow's log; once, however often the workflow is replayed."""
+        self._check_changed()
         branch = self._branch()
         if not self._journal.has(f"{branch.path}{branch.made + 1}"):
             sys.stderr.write(f"{utc_now()} {text[:MAX_LOG_CHARS]}\n")
@@ -290,40 +361,103 @@ class Engine:
         *,
         retry: bool = False,
     ) -> Any:
-        json_text(f"the call of {name}", arguments)
+        self._check_changed()
+        # A command is run here, exactly as it is: the daemon needs no more than its digest.
+        sent = {} if name == "bash" else arguments
+        json_text(f"the call of {name}", sent)
+        # A call that is cancelled before it begins leaves nothing in the journal.
+        await trio.lowlevel.checkpoint_if_cancelled()
         branch, call = self._branch(), about(name, arguments)
         position = branch.take(call)
         try:
             digest = digest_of(name, arguments)
             if name == "step":
                 position = self._journal.step(digest) or position
-            outcome = self._journal.outcome(position, digest, call)
-            if outcome is None:
-                frame = {
-                    "kind": "called",
-                    "position": position,
-                    "name": name,
-                    "arguments": arguments,
-                    "digest": digest,
-                    "about": call,
-                    "retry": retry,
-                }
-                outcome = await self._made(frame, local)
+            known = self._journal.outcome(position, digest, call)
+            frame = {
+                "kind": "called",
+                "position": position,
+                "name": name,
+                "arguments": sent,
+                "digest": digest,
+                "about": call,
+                "retry": retry,
+            }
+            if known is not None and is_changed(known):
+                outcome = known
+            else:
+                outcome = await self._made(frame if known is None else None, position, local)
         finally:
             branch.current = None
+        if is_changed(outcome):
+            await self._end_changed(outcome["error"]["message"])
         if is_failure(outcome):
             raise error_of(outcome["error"])
         return outcome["value"]
 
-    async def _made(self, frame: dict[str, Any], local: Local | None) -> Outcome:
-        """Make a call; return its outcome, which is durable."""
-        answer = await self._link.ask(frame)
-        if answer["kind"] == "proceed":
-            assert local is not None, "the daemon carries out the other calls"
-            done = {"kind": "done", "position": frame["position"], "outcome": await local()}
-            answer = await self._link.ask(done)
-        outcome: Outcome = answer["outcome"]
-        return outcome
+    async def _made(
+        self, frame: dict[str, Any] | None, position: str, local: Local | None
+    ) -> Outcome:
+        """Make a call, unless its outcome is in the journal: then ``frame`` is None.
+
+        Return its outcome, which is durable. Raises ``trio.Cancelled`` once it is durable that the
+        function has cancelled the call.
+        """
+        waiting = self._inputs.expect(position)
+        try:
+            if frame is not None:
+                await self._send(frame)
+            if frame is not None and local is not None:
+                await self._carry_out(waiting, position, local)
+            await waiting.ended.wait()
+        except BaseException as error:
+            if self._changed is not None or not _is_cancellation(error):
+                raise
+            with trio.CancelScope(shield=True):
+                if frame is not None and not waiting.ended.is_set():
+                    # The daemon ignores it if the outcome is on its way.
+                    await self._send({"kind": "left", "position": position})
+                await waiting.ended.wait()
+            if waiting.outcome is None or is_cancelled(waiting.outcome):
+                raise
+            return waiting.outcome
+        assert waiting.outcome is not None
+        if is_cancelled(waiting.outcome):
+            return not_cancelled(position)
+        return waiting.outcome
+
+    async def _carry_out(self, waiting: Waiting, position: str, local: Local) -> None:
+        """Carry out a call in this process, once the daemon allows it, and send its outcome."""
+        async with trio.open_nursery() as nursery:  # it may be refused instead
+
+            async def end_when_refused() -> None:
+                await waiting.ended.wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(end_when_refused)
+            await waiting.may_proceed.wait()
+            await self._inputs.is_live.wait()  # until then its time limits would pass at once
+            nursery.cancel_scope.cancel()
+        if waiting.outcome is not None:
+            return
+        with self._timeline.read_by("call"):
+            outcome = await local()
+        await self._link.send({"kind": "done", "position": position, "outcome": outcome})
+
+    async def _send(self, frame: dict[str, Any]) -> None:
+        await self._link.send({**frame, **self._inputs.moment()})
+
+    def _check_changed(self) -> None:
+        if self._changed is not None:
+            raise WorkflowChanged(self._changed)
+
+    async def _end_changed(self, why: str) -> None:
+        """End the run: no later call does anything, and what the function returns is no result."""
+        self._changed = why
+        traceback.print_stack()
+        error = f"WorkflowChanged: {why}"
+        await self._link.send({"kind": "returned", "end": "failed", "error": error})
+        raise WorkflowChanged(why)
 
 
 @attrs.frozen
@@ -341,10 +475,12 @@ class Group:
         tool_guidance: str = "",
         boundaries: str = "",
         reducer: str = "concat",
+        timeout: float | None = None,
     ) -> GroupReplies:
         """Give all members the same order; return their replies when all have replied or cannot.
 
-        ``reducer``: ``concat``, ``join_by_handle``, ``last_wins`` or ``majority_vote``.
+        After a ``timeout`` the order stays given. ``reducer``: ``concat``, ``join_by_handle``,
+        ``last_wins`` or ``majority_vote``.
         """
         arguments = {
             "group": self.name,
@@ -354,7 +490,8 @@ class Group:
             "boundaries": boundaries,
             "reducer": reducer,
         }
-        return GroupReplies(**await self._engine._call("broadcast", arguments))
+        with _limit(timeout, f"broadcast to {self.name!r}"):
+            return GroupReplies(**await self._engine._call("broadcast", arguments))
 
 
 @attrs.frozen
@@ -370,6 +507,22 @@ class Terminal:
         """Run a command and wait for its end; ``retry`` as for ``Engine.bash``."""
         arguments = {"terminal": self.name, "cmd": cmd, "timeout": timeout}
         return TerminalResult(**await self._engine._call("terminal", arguments, retry=retry))
+
+
+@contextmanager
+def _limit(seconds: float | None, what: str) -> Iterator[None]:
+    """Cancel the block after some seconds. Raises ``TimedOut``."""
+    with trio.move_on_after(math.inf if seconds is None else seconds) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise TimedOut(f"{what} did not end within {seconds:g} seconds")
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """Return whether an exception is a cancellation and nothing else."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(trio.Cancelled)[1] is None
+    return isinstance(error, trio.Cancelled)
 
 
 def _repair_request(cmd: str, result: BashResult) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import trio
@@ -33,7 +34,6 @@ class Link:
         self._taken, self._given = taken, given
         self._reader = FrameReader()
         self._frames: list[Frame] = []
-        self._answers: dict[str, tuple[trio.Event, list[Frame]]] = {}
         self._sending: trio.Lock | None = None
         self._is_fork = False
         os.register_at_fork(after_in_child=self._leave)
@@ -85,39 +85,21 @@ class Link:
 
     # On the event loop.
 
-    async def run(self) -> None:
-        """Pass each answer to the call that waits for it; end the process with the daemon."""
+    async def run(self, take: Callable[[Frame], object]) -> None:
+        """Pass each frame to ``take``; end the process with the daemon."""
         stream = trio.lowlevel.FdStream(self._taken)
         while True:
             for frame in self._frames:
-                self._take(frame)
+                take(frame)
             self._frames.clear()
             data = await stream.receive_some(READ_BYTES)
             if not data:
                 os._exit(1)
             self._frames += self._read(bytes(data))
 
-    async def ask(self, frame: Frame) -> Frame:
-        """Send a frame about a position, and return the daemon's next frame about it."""
+    async def send(self, frame: Frame) -> None:
+        """Send a frame, after those that were sent before."""
         self.end_fork()
-        answered = trio.Event()
-        answers: list[Frame] = []
-        position = str(frame["position"])
-        self._answers[position] = answered, answers
-        try:
-            await self._send(frame)
-            await answered.wait()
-        finally:
-            self._answers.pop(position, None)
-        return answers[0]
-
-    def _take(self, frame: Frame) -> None:
-        waiting = self._answers.get(str(frame.get("position")))
-        if waiting is not None:
-            waiting[1].append(frame)
-            waiting[0].set()
-
-    async def _send(self, frame: Frame) -> None:
         if self._sending is None:
             self._sending = trio.Lock()
             os.set_blocking(self._given, False)

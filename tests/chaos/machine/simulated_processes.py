@@ -100,6 +100,11 @@ class SimulatedProcess:
         return self.status is None
 
     @property
+    def is_killed(self) -> bool:
+        """Return whether a signal has ended it, although its code still unwinds."""
+        return self._killed_by is not None
+
+    @property
     def info(self) -> ProcessInfo:
         """Return its entry in ``/proc``."""
         state = "S" if self.stopped_by is None else "T"

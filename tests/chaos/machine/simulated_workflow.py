@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import signal
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -86,7 +86,6 @@ class SimulatedChild:
         self._number = world.processes
         self._input: deque[Frame] = deque()
         self._has_input = Bell()
-        self._answers: dict[str, tuple[trio.Event, list[Frame]]] = {}
         self._workflow = ""
         self._session = ""
 
@@ -103,10 +102,12 @@ class SimulatedChild:
         start, journal = await self._next(process), Journal()
         while (frame := await self._next(process))["kind"] == "journal":
             journal.add(frame["calls"])
+        journal.take_order(frame)
         self._workflow = start["workflow_id"]
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._pass_on, process)
-            engine: Any = Engine(_Link(self), journal, start)  # type: ignore[arg-type]
+            engine: Any = Engine(_Link(self, process), journal, start)  # type: ignore[arg-type]
+            nursery.start_soon(self._pass_on, process, engine)
+            nursery.start_soon(engine._deliver)
             run = partial(self._carry_out, engine, process, start["kwargs"]["orders"])
             ended = await outcome.acapture(run)
             nursery.cancel_scope.cancel()
@@ -123,26 +124,15 @@ class SimulatedChild:
         self.output.append(json.loads(json.dumps(frame)))
         self.has_output.ring()
 
-    async def ask(self, frame: Frame) -> Frame:
-        """Send a frame about a position, and return the next frame about it."""
-        answered, answers = self._answers[frame["position"]] = (trio.Event(), list[Frame]())
-        self.send(frame)
-        await answered.wait()
-        return answers[0]
-
     async def _next(self, process: SimulatedProcess) -> Frame:
         await process.pause()
         while not self._input:
             await self._has_input.wait()
         return self._input.popleft()
 
-    async def _pass_on(self, process: SimulatedProcess) -> None:
+    async def _pass_on(self, process: SimulatedProcess, engine: Any) -> None:
         while True:
-            frame = await self._next(process)
-            waiting = self._answers.pop(str(frame.get("position")), None)
-            if waiting is not None:
-                waiting[1].append(frame)
-                waiting[0].set()
+            engine._take(await self._next(process))
 
     # The function.
 
@@ -220,12 +210,15 @@ class SimulatedChild:
 
 @attrs.frozen
 class _Link:
-    """The frames of a simulated process, as the engine asks for them."""
+    """The frames of a simulated process, as the engine sends them."""
 
     child: SimulatedChild
+    process: SimulatedProcess
 
-    def ask(self, frame: Frame) -> Awaitable[Frame]:
-        return self.child.ask(frame)
+    async def send(self, frame: Frame) -> None:
+        if not self.process.is_killed:
+            self.child.send(frame)
+        await trio.lowlevel.checkpoint()
 
 
 class SimulatedCatalog:

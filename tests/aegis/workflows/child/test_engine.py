@@ -20,12 +20,18 @@ START = {"workflow_id": "0" * 26, "host": "here", "config": {}}
 class Daemon:
     """Answers calls, and keeps the journal of what was asked."""
 
+    nursery: trio.Nursery
     outcomes: Callable[[dict[str, Any]], Outcome] = lambda frame: value(frame["name"])
     asked: list[dict[str, Any]] = attrs.field(factory=list)
     journal: dict[str, dict[str, Any]] = attrs.field(factory=dict)
+    take: Callable[[dict[str, Any]], None] = print
 
-    async def ask(self, frame: dict[str, Any]) -> dict[str, Any]:
+    async def send(self, frame: dict[str, Any]) -> None:
         await trio.lowlevel.checkpoint()
+        if frame["kind"] != "returned":
+            self.take(self.answer(frame))
+
+    def answer(self, frame: dict[str, Any]) -> dict[str, Any]:
         position = frame["position"]
         if frame["kind"] == "called":
             self.asked.append(frame)
@@ -43,16 +49,20 @@ class Daemon:
         """Return the engine of the next process, with the journal so far."""
         journal = Journal()
         journal.add(self.journal.values())
+        journal.take_order({"seen": [], "unseen": [*self.journal], "time": None, "at": None})
         self.asked.clear()
-        return Engine(self, journal, START)  # type: ignore[arg-type]
+        engine = Engine(self, journal, START)  # type: ignore[arg-type]
+        self.take = engine._take
+        self.nursery.start_soon(engine._deliver)
+        return engine
 
     @property
     def positions(self) -> list[str]:
         return [each["position"] for each in self.asked]
 
 
-async def test_calls_have_their_numbers_and_a_replay_asks_for_none() -> None:
-    daemon, done = Daemon(), list[int]()
+async def test_calls_have_their_numbers_and_a_replay_asks_for_none(nursery: trio.Nursery) -> None:
+    daemon, done = Daemon(nursery), list[int]()
 
     def stepped() -> str:
         done.append(1)
@@ -69,8 +79,8 @@ async def test_calls_have_their_numbers_and_a_replay_asks_for_none() -> None:
     assert (daemon.positions, done) == ([], [1])
 
 
-async def test_branches_have_places_of_their_own_in_any_order() -> None:
-    daemon = Daemon()
+async def test_branches_have_places_of_their_own_in_any_order(nursery: trio.Nursery) -> None:
+    daemon = Daemon(nursery)
 
     async def branch(engine: Engine, first: float) -> str:
         await trio.sleep(first)
@@ -87,8 +97,8 @@ async def test_branches_have_places_of_their_own_in_any_order() -> None:
     assert daemon.positions == []
 
 
-async def test_all_branches_end_and_then_what_they_raised_is_raised() -> None:
-    daemon, ended = Daemon(), []
+async def test_all_branches_end_and_then_what_they_raised_is_raised(nursery: trio.Nursery) -> None:
+    daemon, ended = Daemon(nursery), []
 
     async def fails(text: str) -> None:
         raise ValueError(text)
@@ -106,8 +116,8 @@ async def test_all_branches_end_and_then_what_they_raised_is_raised() -> None:
     assert ended == [1, 1]
 
 
-async def test_two_calls_at_the_same_time_need_branches() -> None:
-    engine = Daemon().engine()
+async def test_two_calls_at_the_same_time_need_branches(nursery: trio.Nursery) -> None:
+    engine = Daemon(nursery).engine()
 
     async def both() -> None:
         async with trio.open_nursery() as nursery:
@@ -119,15 +129,17 @@ async def test_two_calls_at_the_same_time_need_branches() -> None:
     assert "go through engine.parallel" in str(caught.value.exceptions[0])
 
 
-async def test_another_call_at_a_position_is_refused_with_both_named() -> None:
-    daemon = Daemon()
+async def test_another_call_at_a_position_is_refused_with_both_named(nursery: trio.Nursery) -> None:
+    daemon = Daemon(nursery)
     await daemon.engine().send("h", "a")
     with pytest.raises(WorkflowChanged, match=r"send\('h', 'b'\) now, and was send\('h', 'a'\)"):
         await daemon.engine().send("h", "b")
 
 
-async def test_a_step_is_found_by_its_name_when_calls_before_it_have_changed() -> None:
-    daemon, done = Daemon(), []
+async def test_a_step_is_found_by_its_name_when_calls_before_it_have_changed(
+    nursery: trio.Nursery,
+) -> None:
+    daemon, done = Daemon(nursery), []
     engine = daemon.engine()
     await engine.step("a", lambda: done.append("a"))
     await engine.step("b", lambda: done.append("b"))
@@ -136,15 +148,17 @@ async def test_a_step_is_found_by_its_name_when_calls_before_it_have_changed() -
     assert (done, daemon.positions) == (["a", "b"], [])
 
 
-async def test_the_name_of_a_step_is_used_once() -> None:
-    engine = Daemon().engine()
+async def test_the_name_of_a_step_is_used_once(nursery: trio.Nursery) -> None:
+    engine = Daemon(nursery).engine()
     await engine.step("a", lambda: 1)
     with pytest.raises(ValueError, match="was used before"):
         await engine.step("a", lambda: 1)
 
 
-async def test_a_step_that_raises_fails_with_its_cause_and_in_a_replay_without() -> None:
-    daemon = Daemon()
+async def test_a_step_that_raises_fails_with_its_cause_and_in_a_replay_without(
+    nursery: trio.Nursery,
+) -> None:
+    daemon = Daemon(nursery)
 
     def wrong() -> None:
         raise KeyError("x")
@@ -157,27 +171,33 @@ async def test_a_step_that_raises_fails_with_its_cause_and_in_a_replay_without()
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.parametrize("result", [{1}, object(), {1: "x"}, float("nan"), "x" * 300_000])
-async def test_a_result_that_is_not_json_or_too_large_fails_the_step(result: object) -> None:
+@pytest.mark.parametrize("result", [{1}, object(), float("nan"), "x" * 300_000])
+async def test_a_result_that_cannot_be_kept_exactly_or_is_too_large_fails_the_step(
+    result: object, nursery: trio.Nursery
+) -> None:
     with pytest.raises(StepFailed, match="the result of step 's'"):
-        await Daemon().engine().step("s", lambda: result)
+        await Daemon(nursery).engine().step("s", lambda: result)
 
 
-async def test_arguments_that_are_not_json_are_refused_before_the_call() -> None:
-    daemon = Daemon()
-    with pytest.raises(ValueError, match="the call of checkpoint is not JSON"):
+async def test_arguments_that_are_not_json_are_refused_before_the_call(
+    nursery: trio.Nursery,
+) -> None:
+    daemon = Daemon(nursery)
+    with pytest.raises(ValueError, match="the payload of checkpoint 'c' has a value of type set"):
         await daemon.engine().checkpoint("c", {1, 2})
     assert daemon.asked == []
 
 
-async def test_an_interruption_is_raised_as_what_it_is() -> None:
-    daemon = Daemon(outcomes=lambda _: failure("StepInterrupted", "call 1 was interrupted"))
+async def test_an_interruption_is_raised_as_what_it_is(nursery: trio.Nursery) -> None:
+    daemon = Daemon(
+        nursery, outcomes=lambda _: failure("StepInterrupted", "call 1 was interrupted")
+    )
     with pytest.raises(StepInterrupted, match="call 1 was interrupted"):
         await daemon.engine().terminal("t").run("make")
 
 
-async def test_a_workflow_continues_behind_its_checkpoint() -> None:
-    daemon = Daemon(outcomes=lambda frame: value(checkpoint_of(frame)))
+async def test_a_workflow_continues_behind_its_checkpoint(nursery: trio.Nursery) -> None:
+    daemon = Daemon(nursery, outcomes=lambda frame: value(checkpoint_of(frame)))
 
     async def workflow(engine: Engine, upto: int) -> int:
         state = engine.resume_state()
@@ -201,14 +221,16 @@ def checkpoint_of(frame: dict[str, Any]) -> Any:
     return {"checkpoint": given["name"], "payload": given["payload"]}
 
 
-async def test_checkpoints_are_for_the_main_path_only() -> None:
-    engine = Daemon().engine()
+async def test_checkpoints_are_for_the_main_path_only(nursery: trio.Nursery) -> None:
+    engine = Daemon(nursery).engine()
     with pytest.raises(RuntimeError, match="main path"):
         await engine.parallel([lambda: engine.checkpoint("c")])
 
 
-async def test_a_line_is_logged_once(capsys: pytest.CaptureFixture[str]) -> None:
-    daemon = Daemon()
+async def test_a_line_is_logged_once(
+    capsys: pytest.CaptureFixture[str], nursery: trio.Nursery
+) -> None:
+    daemon = Daemon(nursery)
 
     async def workflow(engine: Engine) -> None:
         engine.log("before")
@@ -222,9 +244,9 @@ async def test_a_line_is_logged_once(capsys: pytest.CaptureFixture[str]) -> None
 
 
 async def test_a_command_runs_in_its_directory_and_ends_with_its_background(
-    tmp_path: Any,
+    tmp_path: Any, nursery: trio.Nursery
 ) -> None:
-    engine = Daemon().engine()
+    engine = Daemon(nursery).engine()
     result = await engine.bash("pwd; sleep 100 & echo done", cwd=str(tmp_path))
     assert (result.exit, result.stdout) == (0, f"{tmp_path}\ndone\n")
     killed = await engine.bash("kill -9 $$")
