@@ -27,7 +27,7 @@ ONLY_IN = {
         "aegis/cli/background.py",  # nor has a verb
         "aegis/daemon_process.py",  # before the loop begins
     },
-    "trio._core": {"actors/simulate.py"},
+    "trio._core": {"actors/simulate.py", "aegis/workflows/child/clock.py"},
     "os.fsync": {
         "aegis/journal/disk.py",
         "aegis/journal/shared_directory.py",  # in threads only

@@ -264,7 +264,7 @@ class Working(Team):
     def ends(self, id_: str, status: str = "completed") -> Json:
         until(lambda: bool(self.status(id_)["ended"]), f"workflow {id_} ends")
         ended = self.status(id_)
-        assert ended["status"] == status, ended
+        assert ended["status"] == status, (ended["error"], ended)
         return ended
 
     def result(self, id_: str) -> Any:

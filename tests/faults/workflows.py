@@ -22,7 +22,12 @@ from aegis.processes.process_scan import ProcessScan
 from aegis.protocol import workflows as api
 from aegis.protocol.inboxes import Deliver, Receipt
 from aegis.protocol.queues import Delegate, Enqueue, Enqueued, TaskInfo
-from aegis.protocol.requests import WithdrawnRequests, WithdrawRequests
+from aegis.protocol.requests import (
+    OpenRequest,
+    RequestOpened,
+    WithdrawnRequests,
+    WithdrawRequests,
+)
 from aegis.workflows import events as e
 from aegis.workflows.calls import about, digest_of, value
 from aegis.workflows.child.journal import Journal
@@ -52,6 +57,7 @@ ORDERS: Mapping[str, Sequence[str]] = {
     "plain": ("step:a", "redo:b", "mark:half", "step:c", "both:d,e", "task:build:work"),
     "dying": ("redo:f", "die:g", "redo:h"),
     "failing": ("step:i", "fail:on purpose"),
+    "leaving": ("leave:j", "redo:k"),
 }
 """The orders of the workflows, by their keys."""
 
@@ -109,7 +115,15 @@ class Messages:
             self.world.confirm(Told(message.task_id or "", message.status == "ok"))
 
 
-class Played(Actor[Deliver | WithdrawRequests | Enqueue | Delegate]):
+@attrs.frozen
+class Opened:
+    """A question that was opened, or withdrawn."""
+
+    key: str
+    is_open: bool
+
+
+class Played(Actor[Deliver | OpenRequest | WithdrawRequests | Enqueue | Delegate]):
     """The services that a desk asks."""
 
     def __init__(self, *, messages: Messages) -> None:
@@ -119,12 +133,19 @@ class Played(Actor[Deliver | WithdrawRequests | Enqueue | Delegate]):
         for service in ("inboxes", "requests", "queues"):
             self.context.register("service", service)
 
-    async def receive(self, message: Deliver | WithdrawRequests | Enqueue | Delegate) -> None:
+    async def receive(
+        self, message: Deliver | OpenRequest | WithdrawRequests | Enqueue | Delegate
+    ) -> None:
         match message:
             case Deliver():
                 self._messages.take(message)
                 self.reply(message, Receipt(id=message.id, status="queued", position=0))
-            case WithdrawRequests():
+            case OpenRequest(key=key):
+                self._messages.world.confirm(Opened(key, is_open=True))
+                self.reply(message, RequestOpened(id=key, digest="", state="open"))
+            case WithdrawRequests(keys=keys):
+                for key in keys or ():
+                    self._messages.world.confirm(Opened(key, is_open=False))
                 self.reply(message, WithdrawnRequests(ids=[]))
             case Enqueue(payload=payload, key=key):
                 self._messages.world.confirm(Given(payload, key or ""))
@@ -325,7 +346,7 @@ REPEATED = {
     each.partition(":")[2]
     for orders in ORDERS.values()
     for each in orders
-    if each.startswith(("redo", "die"))
+    if each.startswith(("redo", "die", "leave"))
 }
 
 

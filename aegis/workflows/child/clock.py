@@ -27,9 +27,9 @@ It is more after code that does not wait, such as a long computation.
 """
 
 RESTLESS_S = 0.5
-"""Seconds for which an outcome waits for the function to come to rest.
+"""Seconds for which outcomes and timers wait for the function to come to rest.
 
-A function that never does, such as a loop around ``trio.sleep(0)``, gets its outcomes all the same.
+For a function that never does, such as a loop around ``trio.sleep(0)``, time passes all the same.
 """
 
 Reader = Literal["function", "call"]
@@ -53,7 +53,7 @@ class Timeline:
     def allow(self, until: float | None) -> None:
         """Let the timers up to a moment of the replay fire, each when all tasks wait."""
 
-    def reach(self, moment: float | None) -> float | None:
+    def arrive(self, moment: float | None) -> float | None:
         """Move the time to that of an outcome: in a replay ``moment``, else now; return it."""
         del moment
         return self.now
@@ -86,6 +86,7 @@ class WorkflowClock(Timeline, trio.abc.Clock):
         self._allowed = 0.0
         self._started: float | None = None  # on the real clock, minus the workflow's time
         self._deadline: float | None = None
+        self._idle_at = time.monotonic()
         self._restless_at = math.inf
         self._restless = trio.Event()
 
@@ -107,7 +108,7 @@ class WorkflowClock(Timeline, trio.abc.Clock):
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
         """Return how long nothing has to happen until a deadline: in a replay no time, or any."""
-        self._deadline = deadline
+        self._deadline, self._idle_at = deadline, time.monotonic()
         if self._started is not None:
             return deadline - self._real()
         return 0 if deadline <= max(self._allowed, self._now) else math.inf
@@ -121,10 +122,11 @@ class WorkflowClock(Timeline, trio.abc.Clock):
         end = self._allowed if self._started is None else self._real()
         if deadline is not None and self._now < deadline <= end:
             self._now = deadline
+        if deadline is None and time.monotonic() - self._idle_at > RESTLESS_S:
+            self._now = max(self._now, end)
         if time.monotonic() >= self._restless_at:
             self._restless_at = math.inf
             self._restless.set()
-            self._now = max(self._now, end)
 
     def _read(self) -> None:
         self._count += 1
@@ -156,7 +158,7 @@ class WorkflowClock(Timeline, trio.abc.Clock):
         """Let the timers up to a moment of the replay fire, each when all tasks wait."""
         self._allowed = max(self._allowed, until or 0.0)
 
-    def reach(self, moment: float | None) -> float:
+    def arrive(self, moment: float | None) -> float:
         """Move the time to that of an outcome: in a replay ``moment``, else now; return it."""
         if self._started is None:
             self._now = max(self._now, moment or 0.0)

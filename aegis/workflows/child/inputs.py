@@ -72,7 +72,7 @@ class Inputs:
         # Nothing shows that the function got the outcome: then all others are from before it.
         at = places.index(position) if position in places else len(places) - 1
         if places:
-            self._timeline.reach(self._recorded[at][1])
+            self._timeline.arrive(self._recorded[at][1])
             del self._recorded[: at + 1]
 
     async def run(self) -> None:
@@ -109,7 +109,7 @@ class Inputs:
         if outcome is None:
             return
         if position in self._waiting:
-            self._timeline.reach(moment)
+            self._timeline.arrive(moment)
             self._give(position, outcome)
         else:
             self._outcomes[position] = outcome
@@ -140,7 +140,7 @@ class Inputs:
             return
         outcome = self._outcomes.pop(position, None) or self._journal.ended(position)
         assert outcome is not None
-        self._new.append((position, self._timeline.reach(None)))
+        self._new.append((position, self._timeline.arrive(None)))
         self._give(position, outcome)
 
     def _give(self, position: str, outcome: Outcome) -> None:

@@ -8,6 +8,7 @@ The function of the workflow is a list of orders, a text each:
     mark:NAME    a checkpoint: a replay continues behind it
     task:Q:TEXT  a task of the queue Q, whose result is awaited
     ask:TEXT     a question to a person, whose answer is awaited
+    leave:NAME   a question that is left once a step has ended beside it
     spawn:NAME   a session
     send:TEXT    a message to the session that was spawned last, whose reply is awaited
     die:NAME     a step in which the process ends, the first time
@@ -151,6 +152,8 @@ class SimulatedChild:
                 await engine.parallel(
                     [partial(self._step, engine, process, "step", each) for each in (one, other)]
                 )
+            elif kind == "leave":
+                await self._leave(engine, process, rest)
             elif kind == "spawn":
                 self._session = await engine.spawn(PROFILE)
                 self._log("passed", order, self._session)
@@ -161,6 +164,19 @@ class SimulatedChild:
             else:
                 results.append(await self._step(engine, process, kind, rest))
         return " ".join(results)
+
+    async def _leave(self, engine: Engine, process: SimulatedProcess, name: str) -> None:
+        scope = trio.CancelScope()
+
+        async def ask() -> None:
+            with scope:
+                await engine.ask_human(f"{name}?")
+
+        async def leave() -> None:
+            await self._step(engine, process, "redo", name)
+            scope.cancel()
+
+        await engine.parallel([ask, leave])
 
     async def _call(self, engine: Engine, order: str) -> str:
         """Make a call that the daemon carries out; return its result, or the error."""
