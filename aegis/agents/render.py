@@ -131,7 +131,8 @@ def _terminal_output(event: TerminalOutput) -> list[Segment]:
 
 def _terminal(event: TerminalEnded) -> list[Segment]:
     is_good = event.exit_code == 0
-    code = f"exit {event.exit_code}" if event.signal is None else _line(event.signal)
+    ended = "its end was not seen" if event.exit_code is None else f"exit {event.exit_code}"
+    code = ended if event.signal is None else _line(event.signal)
     segments = [Segment(f"$ {_line(event.command)}", "bold")]
     if event.output:
         cut = "…\n" if event.truncated else ""

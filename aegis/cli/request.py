@@ -61,8 +61,43 @@ def show(daemon: Daemon, id: str) -> None:  # noqa: A002 -- the word of the help
 def _show_whole(request: Mapping[str, Any]) -> None:
     print_lines(_whole(request))
     if request["state"] == "open":
-        id_ = request["id"]
-        print_notice(f"answer with: aegis-actors request answer {id_} allow (or deny, cancel)")
+        command = f"aegis-actors request answer {request['id']}"
+        print_notice("answer with one of:")
+        for each in _ways(request):
+            print_notice(f"  {command} {escaped_line(each)}")
+
+
+def _ways(request: Mapping[str, Any]) -> list[str]:
+    """Return the answers that a request takes, as words of the command line."""
+    import shlex
+
+    if request["input"] is None:  # it cannot be shown whole
+        return ["deny", "cancel"]
+    if request["kind"] == "permission":
+        return [*_allowances(request), "deny", "cancel"]
+    allow = "allow"
+    if request["kind"] != "login":
+        names, _ = _names(request)
+        marks = range(1, len(names) + 1) if request["kind"] == "question" else names
+        values = [shlex.quote(f"{each}=VALUE") for each in marks]
+        allow = " ".join([allow, *(f"--set {each}" for each in values)])
+    return [allow, "deny", "cancel"]
+
+
+def _allowances(request: Mapping[str, Any]) -> list[str]:
+    import shlex
+
+    kinds = {"allow_once": "allow", "allow_session": "allow --session"}
+    if request.get("no_session_scope"):
+        del kinds["allow_session"]
+    ways = []
+    for kind, words in kinds.items():
+        ids = [each["id"] for each in request["options"] if each["kind"] == kind]
+        if len(set(ids)) > 1:
+            ways += [f"{words} --option {shlex.quote(each)}" for each in dict.fromkeys(ids)]
+        elif ids or not request["options"]:
+            ways.append(words)
+    return ways
 
 
 @verb(

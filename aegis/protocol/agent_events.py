@@ -120,7 +120,8 @@ class TerminalEnded:
     """An ACP terminal was released: its command, and the end of its output.
 
     A ``ToolProgress`` with the same ``terminal`` names the tool call that shows it. ``exit_code``
-    is None if the command was ended by ``signal``. ``truncated``: the output was longer.
+    is None if the command was ended by ``signal``; both are None if its end was not seen, because
+    the daemon or the agent's driver ended with it. ``truncated``: the output was longer.
     """
 
     tag: ClassVar[str] = "terminal_ended"
@@ -259,7 +260,8 @@ class RequestOpened:
     questions that are to be answered; of an elicitation ``{"mode": "form", "schema": …}`` or
     ``{"mode": "url", "url": …}``. ``needs_person``: no single key may approve it.
     ``default_to_no``: its preselected answer is a refusal. ``no_session_scope``: it may be allowed
-    once only.
+    once only. ``takes_reason``: the message of a refusal reaches the agent with it; the protocols
+    of some agents have no room for one.
     """
 
     tag: ClassVar[str] = "request_opened"
@@ -275,6 +277,7 @@ class RequestOpened:
     needs_person: bool = False
     default_to_no: bool = False
     no_session_scope: bool = False
+    takes_reason: bool = True
 
 
 @attrs.frozen(kw_only=True)

@@ -94,6 +94,12 @@ def options_to_name(request: RequestInfo, kind: OptionKind) -> list[Choice]:
     return [*alike.values()] if len(alike) > 1 else []
 
 
+def session_words(request: RequestInfo) -> str:
+    """Return what the only option that allows for the session covers; empty if it is not named."""
+    named = [each.name or each.id for each in request.options if each.kind == "allow_session"]
+    return named[0] if len(named) == 1 else ""
+
+
 @attrs.frozen(kw_only=True)
 class RequestList:
     """``requests``, the oldest first; ``more``: others were left out because of a limit."""

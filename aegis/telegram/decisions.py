@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from aegis.protocol.agent_events import OptionKind
-from aegis.protocol.requests import AnswerRequest, RequestInfo, options_to_name
+from aegis.protocol.requests import AnswerRequest, RequestInfo, options_to_name, session_words
 from aegis.shown_text import shortened
 from aegis.telegram.buttons import Choice, Pressed
 from aegis.telegram.texts import is_whole
@@ -48,7 +48,8 @@ def decisions_of(request: RequestInfo) -> list[Decision]:
         named = options_to_name(request, kind)
         found += [_named(request, each.id, f"{words}: {each.name or each.id}") for each in named]
         if not named and (kind in offered or not offered):
-            found.append(Decision(words, choice))
+            covered = session_words(request) if kind == "allow_session" else ""
+            found.append(Decision(f"{words}: {covered}" if covered else words, choice))
     return [*_distinct(found[:MAX_NAMED]), deny]
 
 

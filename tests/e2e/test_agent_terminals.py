@@ -224,6 +224,22 @@ async def test_a_command_that_is_not_open_and_one_of_another_session_have_no_str
         assert forbidden.value.code == "forbidden"
 
 
+def test_a_command_that_ended_with_the_daemon_has_a_final_record(team: Team) -> None:
+    handle = team.spawn("OPEN echo begun; sleep 1000\nHANG", profile="acp-full")
+    until(lambda: events(team, handle, "terminal_output") != [], "its output is shown")
+    team.daemon.kill()
+    for _ in range(2):
+        team.daemon.start("--port", "0", "--trust")
+        team.has_outcomes(handle, "interrupted")
+        [end] = events(team, handle, "terminal_ended")
+        assert (end["command"], end["output"]) == ("echo begun; sleep 1000", "begun\n")
+        assert (end["exit_code"], end["signal"], end["truncated"]) == (None, None, True)
+        assert team.info(handle)["terminals"] == []
+        team.daemon.stop()
+    team.daemon.start("--port", "0", "--trust")
+    assert "[its end was not seen]" in team.daemon.cli("agent", "read", handle).stdout
+
+
 @pytest.mark.parametrize("victim", ["agent", "daemon"])
 def test_no_process_of_a_terminal_outlives_the_agent_or_the_daemon(team: Team, victim: str) -> None:
     handle = team.spawn(f"OPEN {ESCAPE}\nHANG", profile="acp-full")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -218,6 +219,73 @@ def test_a_permission_is_a_request_and_its_answer_goes_to_the_agent(team: Team) 
     team.has_outcomes(handle, "completed")
     [closed] = team.call("request_list", state="closed")["requests"]
     assert (closed["state"], closed["by"], bool(closed["applied"])) == ("answered", "human", True)
+
+
+def acp_profile(permission: str) -> dict[str, Any]:
+    command = [sys.executable, str(STAND_IN), "acp"]
+    return {
+        "provider": "acp",
+        "permission": permission,
+        "asking_mode": "default",
+        "command": command,
+    }
+
+
+@pytest.mark.parametrize(
+    ("profile", "order", "is_passed_on"),
+    [("asks", "ASK rm x", False), ("acp", "ASK rm x", True), ("acp", "TERM rm x", False)],
+)
+def test_the_message_of_a_refusal_reaches_the_agent_once(
+    own_daemon: DaemonProcess, profile: str, order: str, is_passed_on: bool
+) -> None:
+    team = Team(own_daemon, more={"acp": acp_profile("ask")})
+    handle = team.spawn(f"{order}\nSAY done", profile=profile)
+    request = open_request(team)["id"]
+    reason = "SAY use another way"
+    done = own_daemon.cli("request", "answer", request, "deny", "--message", reason)
+    assert done.returncode == 0, done.stderr
+    team.has_outcomes(handle, *(["completed"] * (1 + is_passed_on)))
+    opened = team.entries(handle, "turn_opened")
+    assert [reason in each["text"] for each in opened] == [False, True][: 1 + is_passed_on]
+    if is_passed_on:
+        assert opened[1]["text"].startswith("> from human · ")
+        assert team.texts(handle)[-1] == "use another way"
+    again = own_daemon.cli("request", "answer", request, "deny", "--message", reason)
+    assert again.returncode == 1
+    own_daemon.kill()
+    own_daemon.start("--port", "0", "--trust")
+    team.send(handle, "SAY next")
+    team.has_turns(handle, 2 + is_passed_on)
+    assert "next" in team.texts(handle)[-1]
+
+
+@pytest.mark.parametrize(
+    ("order", "ways"),
+    [
+        ("ASK touch x", ["allow", "deny", "cancel"]),
+        (
+            'QUESTION {"questions": [{"question": "Which?", "options": [{"label": "A"}]}]}',
+            ["allow --set 1=VALUE", "deny", "cancel"],
+        ),
+        (
+            'FORM {"type": "object", "properties": {"a b": {"type": "string"}}}',
+            ["allow --set 'a b=VALUE'", "deny", "cancel"],
+        ),
+    ],
+)
+def test_each_way_to_answer_that_is_shown_works(team: Team, order: str, ways: list[str]) -> None:
+    handle = team.spawn()
+    for number, way in enumerate(ways, 1):
+        team.send(handle, f"{order}\nSAY done")
+        id_ = open_request(team)["id"]
+        shown = team.daemon.cli("request", "show", id_)
+        lines = [each.strip() for each in (shown.stdout + shown.stderr).splitlines()]
+        offered = [each for each in lines if each.startswith("aegis-actors request answer")]
+        assert offered == [f"aegis-actors request answer {id_} {each}" for each in ways]
+        words = shlex.split(way.replace("VALUE", "A"))
+        done = team.daemon.cli("request", "answer", id_, *words)
+        assert done.returncode == 0, (way, done.stderr)
+        team.has_turns(handle, number)
 
 
 def test_a_request_is_withdrawn_with_the_death_of_its_agent(team: Team) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from actors.codec import structure, unstructure
 from aegis.agents.sessions.metrics import Meter
 from aegis.agents.sessions.past import OpenTurn, Past
+from aegis.protocol.agent_events import TerminalEnded
 
 _SIMPLE = ("turn", "launches", "conversation", "is_closed", "reopened", "at")
 
@@ -22,7 +24,12 @@ def carried(past: Past) -> dict[str, Any]:
         "known": [*past.known],
         "texts": [*past.texts],
         "meter": past.meter.fields(),
+        **({"terminals": terminals} if (terminals := _terminals(past)) else {}),
     }
+
+
+def _terminals(past: Past) -> list[dict[str, Any]]:
+    return [unstructure(each) for each in past.terminals.values()]
 
 
 def restored(fields: dict[str, Any]) -> Past:
@@ -39,6 +46,9 @@ def restored(fields: dict[str, Any]) -> Past:
     past.known = dict.fromkeys(fields["known"])
     past.texts = [*fields["texts"]]
     past.meter = Meter.of(fields["meter"])
+    for each in fields.get("terminals", ()):  # not in the files of older versions
+        ended = structure(TerminalEnded, each)
+        past.terminals[ended.terminal] = ended
     return past
 
 

@@ -91,7 +91,11 @@ class OpenRequests:
         if event is None:
             return [_withdrawn([step.request], "the agent no longer waits for the answer")]
         if isinstance(step, steps.Answered):
-            return [steps.AnswerAgent(request=step.request, answer=step.answer)]
+            answer = step.answer
+            reason = ""
+            if isinstance(answer, ev.PermissionAnswer) and not event.takes_reason:
+                reason = answer.message
+            return [steps.AnswerAgent(request=step.request, answer=answer, reason=reason)]
         answer = refusal(event, "too many requests are open, or this one cannot be shown")
         return [steps.AnswerAgent(request=step.request, answer=answer, is_ours=True)]
 

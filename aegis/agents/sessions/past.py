@@ -50,6 +50,14 @@ MEASURED: Mapping[str, type[ev.AgentEvent]] = {
 }
 """The events that the metrics are made from, by their types in a transcript."""
 
+TERMINALS: Mapping[str, type[ev.AgentEvent]] = {
+    each.tag: each for each in (ev.TerminalStarted, ev.TerminalOutput, ev.TerminalEnded)
+}
+"""The events of ACP terminals."""
+
+MAX_TERMINALS = 256
+"""Open ACP terminals that are remembered; an agent may have fewer."""
+
 
 @attrs.frozen(kw_only=True)
 class OpenTurn:
@@ -66,7 +74,8 @@ class Past:
     how often the session was opened again after a close.
 
     ``unreported`` has the lost turns by number whose senders may not have been notified, each with
-    its outcome and the reason. ``at`` is the moment of the last entry.
+    its outcome and the reason. ``terminals`` are the ACP terminals by id that have no end, each as
+    it would have ended when it was last seen. ``at`` is the moment of the last entry.
     """
 
     turn: int = 0
@@ -79,6 +88,7 @@ class Past:
     known: dict[str, None] = attrs.field(factory=dict)
     texts: list[str] = attrs.field(factory=list)
     meter: Meter = attrs.field(factory=Meter)
+    terminals: dict[str, ev.TerminalEnded] = attrs.field(factory=dict)
     at: float = 0.0
 
     def take(self, entry: Mapping[str, Any]) -> None:
@@ -123,9 +133,26 @@ class Past:
 
     def _measure_event(self, event: object, at: float) -> None:
         tag = event.get("type") if isinstance(event, dict) else None
-        if isinstance(tag, str) and tag in MEASURED:
-            with contextlib.suppress(CodecError):
+        if not isinstance(tag, str):
+            return
+        with contextlib.suppress(CodecError):
+            if tag in MEASURED:
                 self.meter.take(structure(MEASURED[tag], event), at)
+            elif tag in TERMINALS:
+                self.take_terminal(structure(TERMINALS[tag], event))
+
+    def take_terminal(self, event: ev.AgentEvent) -> None:
+        """Follow an ACP terminal; another event changes nothing."""
+        match event:
+            case ev.TerminalStarted(terminal=id_, command=command):
+                if len(self.terminals) < MAX_TERMINALS:
+                    self.terminals[id_] = ev.TerminalEnded(
+                        terminal=id_, command=command, output="", truncated=True
+                    )
+            case ev.TerminalOutput(terminal=id_, output=output) if id_ in self.terminals:
+                self.terminals[id_] = attrs.evolve(self.terminals[id_], output=output)
+            case ev.TerminalEnded(terminal=id_):
+                self.terminals.pop(id_, None)
 
     def _opened(self, number: int, uuid: str, rest: Mapping[str, Any]) -> None:
         messages = tuple(_pair(each) for each in _items(rest.get("messages")))

@@ -25,6 +25,7 @@ from aegis.errors import AegisError
 from aegis.names import shorten
 from aegis.protocol.agent_events import RequestOpened
 from aegis.protocol.agents import Blocked, BlockedKind
+from aegis.protocol.inboxes import Deliver
 from aegis.protocol.requests import AnswerReceived, ApplyAnswer, OpenRequest, WithdrawRequests
 
 log = structlog.get_logger("aegis.agents")
@@ -122,6 +123,8 @@ class RequestsOut:
             faults.ANSWER_BEFORE.hit(self._identity.handle)
             reason = await self._written(driver, order)
             faults.ANSWER_AFTER.hit(self._identity.handle)
+            if order.reason and not reason:
+                await self._pass_on(answer, order.reason)
         outcome = AnswerReceived(applied=not reason, reason=reason)
         self._outcomes[answer.id] = outcome
         while len(self._outcomes) > MAX_OUTCOMES:
@@ -146,6 +149,18 @@ class RequestsOut:
             return describe(error)
         return refused or ""
 
+    async def _pass_on(self, answer: ApplyAnswer, reason: str) -> None:
+        """Send the message of a refusal to the session, durably: an inbox drops an id it has."""
+        by = answer.by if answer.by == "human" else f"agent:{answer.by}"
+        message = Deliver(
+            handle=self._identity.address,
+            id=f"request:{answer.id}/reason",
+            sender=by,
+            body=reason,
+            timestamp=utc_now(),
+        )
+        await self._ask(message, "inboxes")
+
     async def _send_open(self, request: OpenRequest) -> None:
         if request.key not in self._open:
             return
@@ -163,10 +178,10 @@ class RequestsOut:
             )
             self._on_change()
 
-    async def _ask(self, request: Any) -> Any:
+    async def _ask(self, request: Any, service: str = "requests") -> Any:
         """Return the desk's answer, None if it refuses; ask again as long as there is none."""
         while True:
-            desk = self._owner.system.registry.find("service", "requests")
+            desk = self._owner.system.registry.find("service", service)
             try:
                 if desk is not None:
                     return await desk.send_request(request).wait()
@@ -174,7 +189,7 @@ class RequestsOut:
                 log.warning("request refused", session=self._identity.id, why=str(error))
                 return None
             except ActorError as error:
-                log.warning("no answer of the desk", why=describe(error))
+                log.warning("no answer", service=service, why=describe(error))
             await trio.sleep(AGAIN_S)
 
 

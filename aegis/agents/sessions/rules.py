@@ -105,6 +105,7 @@ class Session:
     def begin(self, now: float) -> list[Output]:
         """Return the outputs of the daemon's start: the outcome of a cut turn, and reports."""
         self._out, self._now = [], now
+        self._end_terminals()
         for turn in self._past.unreported.values():
             self._report(*turn)
         if (cut := self._past.open_turn) is not None:
@@ -254,6 +255,15 @@ class Session:
         self.has_process = True
         self._become(Phase.STARTING)
 
+    def _end_terminals(self) -> None:
+        """Write the ends of the ACP terminals that nobody has seen end.
+
+        The driver does that at their release; but the daemon may have been killed, or the driver.
+        """
+        lost, self._past.terminals = self._past.terminals, {}
+        for ended in lost.values():
+            self._append("event", turn=self.turn, event=unstructure(ended))
+
     def _driver(self, step: Input) -> None:
         match step:
             case steps.DriverReady(conversation=conversation):
@@ -296,6 +306,7 @@ class Session:
 
     def _ended(self, reason: str, code: int | None) -> None:
         self.has_process = False
+        self._end_terminals()
         self.activity.end_process()
         self._past.meter.end_process(self._now)
         self._append("ended", code=code, reason=reason)
@@ -340,6 +351,7 @@ class Session:
 
     def _from_agent(self, event: ev.AgentEvent) -> None:
         self.activity.take(event, self._now)
+        self._past.take_terminal(event)
         self._out += self.budget.measure(self._past.meter, event, self._now)
         self._append("event", turn=self.turn, event=unstructure(event))
         match event:

@@ -251,11 +251,16 @@ class InterruptTurn:
 
 @attrs.frozen(kw_only=True)
 class AnswerAgent:
-    """Answer a request of the agent. ``is_ours``: by the profile's policy, not by a person."""
+    """Answer a request of the agent. ``is_ours``: by the profile's policy, not by a person.
+
+    ``reason`` is the message of a refusal that the agent's protocol cannot carry: it becomes the
+    next message of the session.
+    """
 
     request: str
     answer: RequestAnswer
     is_ours: bool = False
+    reason: str = ""
 
 
 @attrs.frozen(kw_only=True)

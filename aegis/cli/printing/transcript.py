@@ -152,7 +152,9 @@ def status_of(event: Mapping[str, Any]) -> str:
     """Return how a command of an agent ended; empty while it runs."""
     if event.get("type") == "terminal_output":
         return ""
-    return f"[{event.get('signal') or 'exit {}'.format(event.get('exit_code'))}]"
+    code = event.get("exit_code")
+    ended = "its end was not seen" if code is None else f"exit {code}"
+    return f"[{event.get('signal') or ended}]"
 
 
 def _line(text: str) -> str:

@@ -12,7 +12,14 @@ import attrs
 
 from aegis.agents.render import Segment
 from aegis.protocol.agent_events import OptionKind
-from aegis.protocol.requests import Decision, RequestInfo, Scope, Value, options_to_name
+from aegis.protocol.requests import (
+    Decision,
+    RequestInfo,
+    Scope,
+    Value,
+    options_to_name,
+    session_words,
+)
 from aegis.tui.model.states import tool_name
 from aegis.tui.model.times import since
 
@@ -111,7 +118,9 @@ def _allowing(request: RequestInfo) -> dict[str, Reply]:
             continue
         alike = options_to_name(request, kind)
         if not alike:
-            lettered[key] = Reply("allow", scope=scope, label=text)
+            covered = session_words(request) if scope == "session" else ""
+            label = f"{text}: {covered}" if covered else text
+            lettered[key] = Reply("allow", scope=scope, label=label)
         for each in alike:
             label = f"{text}: {each.name or each.id}"
             numbered.append(Reply("allow", scope=scope, option=each.id, label=label))

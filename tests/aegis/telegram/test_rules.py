@@ -165,7 +165,7 @@ def options(*given: tuple[str, str]) -> list[Choice]:
                     ("Here", "allow_once"), ("Deny", "allow_once"), ("Always", "allow_session")
                 )
             },
-            ["Allow once: Here", "Allow once: Deny", "Allow for the session", "Deny"],
+            ["Allow once: Here", "Allow once: Deny", "Allow for the session: Always", "Deny"],
         ),
         (
             {"options": options(("A", "allow_session"), ("B", "allow_session"))},

@@ -53,7 +53,8 @@ def test_a_digit_chooses_between_several_options_of_one_kind() -> None:
     shown = request(options=options)
     assert key_reply(shown, "2") == Reply("allow", option="sandbox", label="allowed once: Sandbox")
     assert [key_reply(shown, each) for each in ("y", "0", "3")] == [None, None, None]
-    assert key_reply(shown, "s") == Reply("allow", scope="session", label="allowed for the session")
+    always = Reply("allow", scope="session", label="allowed for the session: Always")
+    assert key_reply(shown, "s") == always
     assert key_hints(shown)[:2] == [("1", "allow once: Here"), ("2", "allow once: Sandbox")]
     assert key_reply(request(options=options, kind="question"), "2") is None
     many = [Choice(id=str(number), name="", kind="allow_session") for number in range(30)]

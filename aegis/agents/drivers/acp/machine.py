@@ -264,8 +264,10 @@ class Acp:
     def _answer_service(self, asked: Asked, answer: PermissionAnswer) -> list[Output]:
         is_run = asked.kind == "run"
         match answer.kind:
+            case "allow_session" if is_run:
+                self._runs.approve_for_session(asked.params)
             case "allow_session":
-                (self._runs if is_run else self._writes).approve_all()
+                self._writes.approve_all()
             case "deny" | "deny_session":
                 reason = answer.message or f"the {'command' if is_run else 'write'} was refused"
                 return [Write(error_response(asked.id, INTERNAL_ERROR, reason))]

@@ -53,6 +53,7 @@ def permission_request(
         input=_input(call, use),
         options=options,
         no_session_scope=not any(each.kind == "allow_session" for each in options),
+        takes_reason=False,
     )
 
 

@@ -7,16 +7,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from aegis.agents.drivers.acp.frames import string
-from aegis.agents.drivers.terminals.run import METHOD, read_run
+from aegis.agents.drivers.terminals.run import METHOD, Run, read_run
 from aegis.errors import InvalidRequest
 from aegis.protocol.agent_events import RequestOpened, RequestOption
 
 MAX_APPROVED = 64
-"""Approved commands that are not run yet; the oldest is asked for again."""
+"""Approved commands that are not run yet; the oldest is asked for again.
+
+As many may be approved for the session.
+"""
 
 OPTIONS = (
     RequestOption(id="allow", name="Run the command", kind="allow_once"),
-    RequestOption(id="allow_session", name="Run commands in this session", kind="allow_session"),
+    RequestOption(
+        id="allow_session",
+        name="Run exactly this command, whenever it comes in this session",
+        kind="allow_session",
+    ),
     RequestOption(id="deny", name="Do not run it", kind="deny"),
 )
 
@@ -52,7 +59,7 @@ class Runs:
     def __init__(self, cwd: str) -> None:
         self._cwd = cwd
         self._approved: list[tuple[str, str]] = []
-        self._is_open = False
+        self._lasting: dict[tuple[object, ...], None] = {}
 
     def approve(self, shown: Mapping[str, Any]) -> None:
         """Note the command in the input of a call that was approved in the current turn."""
@@ -62,9 +69,11 @@ class Runs:
         if command and isinstance(cwd, str) and not shown.keys() - {"command", "cwd", *_COMMENTS}:
             self._approved = [*self._approved, (command, cwd)][-MAX_APPROVED:]
 
-    def approve_all(self) -> None:
-        """Note that all commands of the session were approved."""
-        self._is_open = True
+    def approve_for_session(self, params: Mapping[str, Any]) -> None:
+        """Note that this command was approved for the session: with its directory and variables."""
+        self._lasting[self._identity(read_run(params))] = None
+        if len(self._lasting) > MAX_APPROVED:
+            del self._lasting[next(iter(self._lasting))]
 
     def take(self, params: Mapping[str, Any]) -> bool:
         """Whether this command is approved; the approval of one command is used up."""
@@ -72,14 +81,19 @@ class Runs:
             run = read_run(params)
         except InvalidRequest:
             return False
-        wanted = _line([run.command, *run.args] if run.args else run.command), run.cwd or self._cwd
-        if self._is_open:
+        if self._identity(run) in self._lasting:
             return True
+        wanted = _line([run.command, *run.args] if run.args else run.command), run.cwd or self._cwd
         # A variable can make another program of the same words.
         if run.environment or wanted not in self._approved:
             return False
         self._approved.remove(wanted)
         return True
+
+    def _identity(self, run: Run) -> tuple[object, ...]:
+        """Return a command without what may differ between two calls of it."""
+        variables = tuple(sorted(run.environment.items()))
+        return run.command, run.args, run.cwd or self._cwd, variables
 
     def end_turn(self) -> None:
         """Drop the approvals of commands that were not run."""
@@ -88,7 +102,7 @@ class Runs:
     def close(self) -> None:
         """Ask for each command again."""
         self._approved.clear()
-        self._is_open = False
+        self._lasting.clear()
 
 
 def _line(command: object) -> str:

@@ -15,7 +15,7 @@ MAX_APPROVED = 64
 
 OPTIONS = (
     RequestOption(id="allow", name="Write the file", kind="allow_once"),
-    RequestOption(id="allow_session", name="Write files in this session", kind="allow_session"),
+    RequestOption(id="allow_session", name="Write any file in this session", kind="allow_session"),
     RequestOption(id="deny", name="Do not write it", kind="deny"),
 )
 

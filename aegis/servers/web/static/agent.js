@@ -159,7 +159,7 @@ export class AgentView {
     const isAtEnd = pane.out.scrollHeight - pane.out.scrollTop - pane.out.clientHeight < 40;
     setText(pane.out, `${event.truncated ? '…\n' : ''}${plain(event.output, 40000)}`);
     if (isAtEnd) pane.out.scrollTop = pane.out.scrollHeight;
-    if (event.type === 'terminal_ended' && pane.chip) { const good = event.exit_code === 0; pane.chip.hidden = false; pane.chip.className = `chip ${good ? 'good' : 'bad'}`; setText(pane.chip, event.signal ? `signal ${event.signal}` : `exit ${event.exit_code}`); }
+    if (event.type === 'terminal_ended' && pane.chip) { const good = event.exit_code === 0; pane.chip.hidden = false; pane.chip.className = `chip ${good ? 'good' : 'bad'}`; setText(pane.chip, event.signal ? `signal ${event.signal}` : event.exit_code == null ? 'end not seen' : `exit ${event.exit_code}`); }
   }
 
   result(event) {

@@ -48,7 +48,8 @@ function permits({ options, no_session_scope }) {
   const kinds = [['allow_once', 'Allow once', {}], ...(no_session_scope ? [] : [['allow_session', 'For this session', { scope: 'session' }]])];
   return kinds.flatMap(([kind, words, extra]) => {
     const alike = [...new Map((options ?? []).filter(each => each.kind === kind).map(each => [each.id, each])).values()];
-    return alike.length < 2 ? [[words, extra]] : alike.map(each => [`${words}: ${line(each.name || each.id, 60)}`, { ...extra, option: each.id }]);
+    const [only] = alike, covered = kind === 'allow_session' && only ? `: ${line(only.name || only.id, 100)}` : '';
+    return alike.length < 2 ? [[`${words}${covered}`, extra]] : alike.map(each => [`${words}: ${line(each.name || each.id, 60)}`, { ...extra, option: each.id }]);
   });
 }
 

@@ -88,13 +88,24 @@ def test_a_refused_command_is_an_error_with_the_sentence() -> None:
     assert frame["error"] == {"code": -32603, "message": "the profile may only read"}
 
 
-def test_an_approval_for_the_session_holds_until_the_permission_changes() -> None:
+def test_an_approval_for_the_session_is_for_that_command_until_the_permission_changes() -> None:
     wire = playing()
-    request = only(create(wire), RequestOpened)
+    request = only(create(wire, command="make"), RequestOpened)
+    [lasting] = [each for each in request.options if each.kind == "allow_session"]
+    assert lasting.name == "Run exactly this command, whenever it comes in this session"
     wire.machine.answer(request.id, PermissionAnswer(kind="allow_session"))
     assert is_served(create(wire, 1, "make"))
+    assert is_served(create(wire, 2, "make", cwd="/w", outputByteLimit=1))
+    assert not is_served(create(wire, 3, "make install"))
+    assert not is_served(create(wire, 4, "make", args=["install"]))
+    assert not is_served(create(wire, 5, "make", cwd="/w/other"))
+    assert not is_served(create(wire, 6, "make", env=[{"name": "LD_PRELOAD", "value": "/x.so"}]))
+    wire.machine.interrupt()
+    wire.reply("session/prompt", {"stopReason": "cancelled"})
+    wire.turn("u2")
+    assert is_served(create(wire, 7, "make"))
     wire.machine.set_permission("ask")
-    assert not is_served(create(wire, 2, "make"))
+    assert not is_served(create(wire, 8, "make"))
 
 
 @pytest.mark.parametrize("kind", ["allow_once", "allow_session"])
