@@ -164,6 +164,7 @@ LAW: list[Rule] = [
         ),
     ),
     ("aegis.processes.guarded.guard", ()),
+    ("aegis.processes.init_process", ()),
     (
         "aegis.processes*",
         (
@@ -349,6 +350,7 @@ LAW: list[Rule] = [
             *("actors.errors", "actors.nodes.installed", "aegis.app", "aegis.cli"),
             *("aegis.configuration", "aegis.errors", "aegis.settings", "aegis.state.root"),
             *("aegis.path_text", "aegis.processes.environment", "aegis.workflows.plugins.found"),
+            "aegis.processes.init_process",
         ),
     ),
     (
@@ -356,6 +358,7 @@ LAW: list[Rule] = [
         (
             *("actors.errors", "actors.nodes.installed", "aegis.cli", "aegis.errors"),
             *("aegis.node_key", "aegis.protocol.naming", "aegis.settings", "aegis.state.root"),
+            "aegis.processes.init_process",
         ),
     ),
     ("aegis.cli.grammar.addresses", ("aegis.settings",)),

@@ -114,6 +114,13 @@ def join(
         log_level=log_level,
         trust=trust,
     )
+    from aegis.processes.init_process import run_below_init
+
+    return run_below_init(lambda: _run(settings))
+
+
+def _run(settings: JoinSettings) -> int:
+    """Run the node; return its exit code."""
     # Imported late: they load the whole system, which no one-shot verb needs.
     from actors.errors import NodeError
     from actors.nodes.installed import check_installed

@@ -96,6 +96,13 @@ def up(
         from aegis.cli.background import start_detached
 
         return start_detached(directory, opens_page=options["opens_page"])
+    from aegis.processes.init_process import run_below_init
+
+    return run_below_init(lambda: _run(directory, log_level, workers, options))
+
+
+def _run(directory: Path, log_level: str, workers: int | None, options: dict[str, Any]) -> int:
+    """Run the daemon; return its exit code."""
     level = "debug" if options["debug"] else log_level
     # Imported late: they load the whole system, which no other verb needs.
     from aegis.configuration.file import programs_of, read_configuration
