@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @verb(
     option("--handle", "agent", required=True, metavar="HANDLE", help="Handle of the session."),
-    option("--tools", metavar="TOOLS", help="Tools that it offers: core, all, or names: a,b."),
+    option("--tools", metavar="TOOLS", help="Tools it offers: core, work, all, or names: a,b."),
 )
 def new(daemon: Daemon, agent: str, tools: str | None) -> None:
     """Print the MCP URL of a handle. The URL is a key: keep it secret."""

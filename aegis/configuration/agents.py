@@ -10,6 +10,7 @@ from aegis.configuration.setting import setting
 from aegis.configuration.values import Choice, Line, Mapped, Number, Several, Text, TrueOrFalse
 from aegis.protocol.command import MAX_TIMEOUT_S
 from aegis.protocol.naming import NAME_PATTERN
+from aegis.protocol.tool_sets import DEFAULT
 
 MAX_WORDS = 64
 MAX_VARIABLES = 64
@@ -121,8 +122,8 @@ class AgentSection:
     )
     tools: tuple[str, ...] = setting(
         Several(_TOOL, 256),
-        default=("all",),
-        doc="Tools of ours that its sessions are offered: `core`, `all`, or names.",
+        default=DEFAULT,
+        doc="Tools of ours that its sessions are offered: `core`, `work`, `all`, or names.",
     )
     call_limit_s: float | None = setting(
         Number(MIN_CALL_LIMIT_S, MAX_TIMEOUT_S),

@@ -34,28 +34,31 @@ HANDLE = described(
 
 @attrs.frozen(kw_only=True)
 class SpawnAgent(Command[AgentInfo]):
-    """Start an agent session. It runs in the background and is woken by messages to its handle.
-
-    Send it work with aegis_handoff; subscribe to its terminals or read your inbox for its news.
-    """
+    """Start an agent session in the background. Send it work with aegis_handoff."""
 
     profile: str | None = attrs.field(
         default=None,
         validator=matching(NAME_PATTERN, NAME_RULE),
         metadata=described(
-            "A profile of aegis_list_agents; default: the default one.", pattern=f"^{NAME_PATTERN}$"
+            "A profile of aegis_list_agents; default: the default one.",
+            "A profile of aegis_list_agents, if not the default.",
+            pattern=f"^{NAME_PATTERN}$",
         ),
     )
     prompt: str | None = attrs.field(
         default=None,
         validator=at_most_chars(MAX_BODY_CHARS),
-        metadata=described("Its first message. Without one it waits for a handoff."),
+        metadata=described(
+            "Its first message. Without one it waits for a handoff.", "Its first message."
+        ),
     )
     handle: str | None = attrs.field(
         default=None,
         validator=matching(NAME_PATTERN, NAME_RULE),
         metadata=described(
-            "A new handle for it; default: a generated one.", pattern=f"^{NAME_PATTERN}$"
+            "A new handle for it; default: a generated one.",
+            "Its new handle.",
+            pattern=f"^{NAME_PATTERN}$",
         ),
     )
     workspace: str | None = attrs.field(
@@ -63,6 +66,7 @@ class SpawnAgent(Command[AgentInfo]):
         validator=matching(NAME_PATTERN, NAME_RULE),
         metadata=described(
             "The workspace whose directory it works in; default: the root.",
+            "Where it works, if not in the root.",
             pattern=f"^{NAME_PATTERN}$",
         ),
     )
@@ -256,7 +260,9 @@ class ShowAgent(OnAgent):
 class ListSessions(Command[AgentList]):
     """List agent sessions with their states, their turns and their oldest open requests."""
 
-    closed: bool = attrs.field(default=False, metadata=described("True: list closed sessions too."))
+    closed: bool = attrs.field(
+        default=False, metadata=described("True: list closed sessions too.", "Closed ones too.")
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -390,12 +396,18 @@ class ReadSession(Command[Transcript]):
     last_n: int | None = attrs.field(
         default=None,
         validator=between(1, 1000, "entries"),
-        metadata=described("The newest entries, 1 to 1000; default 50.", minimum=1, maximum=1000),
+        metadata=described(
+            "The newest entries, 1 to 1000; default 50.", "Default 50.", minimum=1, maximum=1000
+        ),
     )
     since: int | None = attrs.field(
         default=None,
         validator=between(0, 2**53 - 1, "(a seq)"),
-        metadata=described("Entries after this seq, instead of the newest ones.", minimum=0),
+        metadata=described(
+            "Entries after this seq, instead of the newest ones.",
+            "Entries after this seq.",
+            minimum=0,
+        ),
     )
 
 

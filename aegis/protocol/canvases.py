@@ -22,9 +22,10 @@ MAX_REVISION = 2**53
 OUTSIDE = "outside"
 """The writer of a change that another program made in the file."""
 
-_NAME = described("A canvas of aegis_canvas_list.", pattern=f"^{NAME_PATTERN}$")
+_NAME = described("A canvas of aegis_canvas_list.", "Its name.", pattern=f"^{NAME_PATTERN}$")
 _SECTION = described(
     "The text of a '## ' heading. _preamble: what is before the first; body: all without one.",
+    "The text of a '## ' heading; _preamble: before the first; body: all without one.",
     pattern=f"^({SECTION_PATTERN})$",
 )
 
@@ -162,7 +163,7 @@ class ReadCanvas(Command[CanvasText]):
 
 @attrs.frozen(kw_only=True)
 class WriteSection(Command[CanvasWritten]):
-    """Write a section of a canvas: add it, or replace its text if you pass the rev that you read.
+    """Add a section to a canvas, or replace its text if you pass the rev that you read.
 
     If another has written it since, nothing is written and you get the newer text.
     """
@@ -171,15 +172,24 @@ class WriteSection(Command[CanvasWritten]):
     section: str = attrs.field(validator=matching(SECTION_PATTERN, SECTION_RULE), metadata=_SECTION)
     content: str = attrs.field(
         validator=at_most_chars(MAX_BODY_CHARS),
-        metadata=described("The text under the heading, without '## ' lines."),
+        metadata=described(
+            "The text under the heading, without '## ' lines.", "Without '## ' lines."
+        ),
     )
     if_rev: int | None = attrs.field(
         default=None,
         validator=between(0, MAX_REVISION, "(a rev)"),
-        metadata=described("The section's rev that you read; a new section needs none.", minimum=0),
+        metadata=described(
+            "The section's rev that you read; a new section needs none.",
+            "The rev that you read.",
+            minimum=0,
+        ),
     )
     force: bool = attrs.field(
-        default=False, metadata=described("True: replace the section, whichever revision it has.")
+        default=False,
+        metadata=described(
+            "True: replace the section, whichever revision it has.", "Replace any rev."
+        ),
     )
 
 

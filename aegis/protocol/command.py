@@ -33,7 +33,7 @@ class Command(Request[T]):
         default=None,
         metadata={
             "doc": "Your handle. Leave it out on a session URL, which belongs to a handle.",
-            "brief": "The handle to act as.",
+            "brief": "Act as this handle.",
         },
     )
 

@@ -81,7 +81,7 @@ class Session:
 
     handle: str
     url: str
-    tools: list[str] = attrs.field(factory=lambda: ["all"])
+    tools: list[str] = attrs.field(factory=lambda: ["work"])
 
 
 @attrs.frozen(kw_only=True)
@@ -156,8 +156,8 @@ class NewSession(Command[Session]):
         default=None,
         validator=_check_tools,
         metadata=described(
-            f"The tools that it offers: core, all, or names, 1 to {MAX_TOOLS}. Default: unchanged, "
-            "and all for a new one.",
+            f"The tools that it offers: core, work, all, or names, 1 to {MAX_TOOLS}. Default: "
+            "unchanged, and work for a new one.",
             minItems=1,
             maxItems=MAX_TOOLS,
             items={"type": "string", "pattern": f"^{TOOL_PATTERN}$"},

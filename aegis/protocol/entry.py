@@ -79,7 +79,7 @@ class Entry:
     @property
     def doc(self) -> str:
         """The description of the command, for people and agents."""
-        return inspect.cleandoc(self.command.__doc__ or "")
+        return inspect.cleandoc(self.command.__doc__ or "").replace("``", "`")
 
     @property
     def crosses(self) -> bool:

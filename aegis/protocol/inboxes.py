@@ -158,31 +158,28 @@ class ReadInbox(Command[MessageList]):
 
 @attrs.frozen(kw_only=True)
 class WaitInbox(Command[MessageList]):
-    """Wait until your inbox has an unacknowledged message; return an empty list at the timeout.
+    """Wait for unacknowledged messages in your inbox; return an empty list at the timeout.
 
-    A newer wait for the same handle ends the older one with an empty list.
+    A newer wait of the same handle ends the older one.
     """
 
     after: str | None = attrs.field(default=None, validator=at_most_chars(512), metadata=_AFTER)
     timeout: float = attrs.field(
         default=50.0,
         validator=between(0, 86_400, "seconds"),
-        metadata=described("Maximum seconds to wait.", minimum=0, maximum=86_400),
+        metadata=described("Maximum seconds to wait.", "Seconds.", minimum=0, maximum=86_400),
     )
 
 
 @attrs.frozen(kw_only=True)
 class Handoff(Command[Receipt]):
-    """Send work or news to another agent, which is woken with your text.
-
-    The target must be known: it has called a tool, has a session, or was launched.
-    """
+    """Send work or news to another agent, which is woken with your text."""
 
     target_handle: str = attrs.field(
         validator=matching(NAME_PATTERN, NAME_RULE),
         metadata=described(
             f"The handle to wake: {NAME_RULE}.",
-            "The handle to wake.",
+            "Its handle.",
             pattern=f"^{NAME_PATTERN}$",
         ),
     )
@@ -193,7 +190,8 @@ class Handoff(Command[Receipt]):
     interrupt: bool = attrs.field(
         default=False,
         metadata=described(
-            "True: interrupt the target's current turn first. Only of a session you spawned."
+            "True: interrupt the target's current turn first. Only of a session you spawned.",
+            "Interrupt its turn first; only of a session you spawned.",
         ),
     )
     key: str | None = attrs.field(
@@ -202,6 +200,6 @@ class Handoff(Command[Receipt]):
         metadata=described(
             "Your name for this message: a repeated call with the same key is delivered once, and "
             "gets the same id.",
-            "Repeated calls with the same key are delivered once.",
+            "Calls with the same key are delivered once.",
         ),
     )

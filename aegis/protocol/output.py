@@ -39,12 +39,9 @@ class OutputChunk:
 class ReadOutput(OnTerminal[OutputChunk]):
     """Read a terminal's output from a cursor on, also while a command runs.
 
-    A cursor is a byte offset since the terminal's first spawn; pass ``next_cursor`` to continue.
-    With ``wait_s`` the call waits for new output. The texts of consecutive calls can be joined. A
-    line that is redrawn appears once for each of its states; a finished command's ``stdout`` has
-    the final one, and ``aegis_term_screen`` shows full-screen programs. With ``seq`` you get the
-    output of that command only; at its end the text is empty and ``running`` is false. Works for a
-    closed terminal too, unless it was purged.
+    A cursor is a byte offset; pass ``next_cursor`` to continue. With ``seq`` you get the output of
+    that command; at its end the text is empty and ``running`` is false. A line that is redrawn
+    appears once for each of its states; the final one is in the ``stdout`` of the command's record.
     """
 
     seq: int | None = attrs.field(
@@ -60,6 +57,7 @@ class ReadOutput(OnTerminal[OutputChunk]):
         metadata=described(
             "Where to begin; default: the start of the command seq, else of the running command, "
             "else of the last one.",
+            "Default: the start of the newest command.",
             minimum=0,
         ),
     )
@@ -69,6 +67,7 @@ class ReadOutput(OnTerminal[OutputChunk]):
         metadata=described(
             "Maximum bytes of output to read, 256 to 1048576; for plain text an escape sequence "
             "that begins within them is read to its end.",
+            "The most to read.",
             minimum=MIN_OUTPUT_BYTES,
             maximum=MAX_OUTPUT_BYTES,
         ),
@@ -78,13 +77,17 @@ class ReadOutput(OnTerminal[OutputChunk]):
         validator=between(0, MAX_TIMEOUT_S, "seconds"),
         metadata=described(
             "Seconds to wait for output if there is none yet; after that the text is empty.",
+            "Seconds to wait for output if there is none.",
             minimum=0,
             maximum=MAX_TIMEOUT_S,
         ),
     )
     plain: bool = attrs.field(
         default=True,
-        metadata=described("Remove escape sequences; false: return the bytes unchanged, as text."),
+        metadata=described(
+            "Remove escape sequences; false: return the bytes unchanged, as text.",
+            "false: with escape sequences.",
+        ),
     )
 
 
@@ -105,19 +108,19 @@ class WaitOutcome:
 
 @attrs.frozen(kw_only=True)
 class WaitTerminal(OnTerminal[WaitOutcome]):
-    """Wait for an event on a terminal: a command ends, a text appears, the output is quiet.
+    """Wait until a command ends, waits for input, prints ``pattern``, or is quiet for ``idle_s``.
 
-    Waits for the command ``seq``, else for the running one. If none is running: without ``pattern``
-    and ``idle_s`` the last record is returned, otherwise the next command to begin is awaited. The
-    first of these events ends the wait: the command's end, ``pattern`` in the output, ``idle_s``
-    without output, a command that waits for input, the end of the terminal, the timeout.
+    Waits for the command ``seq``, else for the running one. If none is running: for the next one
+    with ``pattern`` or ``idle_s``; else the last record is returned.
     """
 
     seq: int | None = attrs.field(
         default=None,
         validator=between(0, MAX_CURSOR, "(a seq)"),
         metadata=described(
-            "The command to wait for; if it has ended, its record is returned.", minimum=0
+            "The command to wait for; if it has ended, its record is returned.",
+            "That command.",
+            minimum=0,
         ),
     )
     pattern: str | None = attrs.field(
@@ -125,7 +128,8 @@ class WaitTerminal(OnTerminal[WaitOutcome]):
         validator=at_most_chars(1_000),
         metadata=described(
             "Regular expression (RE2) searched for in the plain text from cursor on; ^ and $ match "
-            "at the ends of a line."
+            "at the ends of a line.",
+            "Regular expression (RE2); ^ and $ match at the ends of lines.",
         ),
     )
     idle_s: float | None = attrs.field(
@@ -133,7 +137,7 @@ class WaitTerminal(OnTerminal[WaitOutcome]):
         validator=between(0.05, MAX_IDLE_S, "seconds"),
         metadata=described(
             "Also end after this many seconds without output, 0.05 to 3600.",
-            "Also end after this many seconds without output.",
+            "Seconds without output.",
             minimum=0.05,
             maximum=MAX_IDLE_S,
         ),
@@ -144,13 +148,14 @@ class WaitTerminal(OnTerminal[WaitOutcome]):
         metadata=described(
             "Where to begin the search for pattern; default: the start of the awaited command, or "
             "now if there is none.",
+            "Where the search begins; default: the start of the command.",
             minimum=0,
         ),
     )
     timeout: float = attrs.field(
         default=DEFAULT_RUN_TIMEOUT_S,
         validator=between(0.01, MAX_TIMEOUT_S, "seconds"),
-        metadata=limit_of_time("Seconds until the call returns in any case."),
+        metadata=limit_of_time("Seconds until the call returns in any case.", "Seconds."),
     )
 
 

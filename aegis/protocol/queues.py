@@ -117,34 +117,46 @@ class TaskList:
 
 @attrs.frozen(kw_only=True)
 class Enqueue(Command[Enqueued]):
-    """Give a task to a queue: a fresh agent session gets the payload as its first message.
+    """Give a task to a queue, where a fresh agent session does it.
 
-    The reply comes at once. With callback you get a message when the task has ended, with the last
-    message of that agent. A task runs at most once, unless max_attempts allows more.
+    Returns at once. You get a message with the result when it has ended.
     """
 
     queue: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=_QUEUE)
     payload: str = attrs.field(
         validator=at_most_chars(MAX_BODY_CHARS),
-        metadata=described("The whole task: the agent knows nothing of your conversation."),
+        metadata=described(
+            "The whole task: the agent knows nothing of your conversation.",
+            "The whole task: the agent does not know your conversation.",
+        ),
     )
     callback: bool = attrs.field(
-        default=True, metadata=described("False: no message when it has ended.")
+        default=True,
+        metadata=described("False: no message when it has ended.", "false: no message."),
     )
     key: str | None = attrs.field(
         default=None,
         validator=at_most_chars(MAX_KEY_CHARS),
-        metadata=described("A name of your choice: calling again with it returns the same task."),
+        metadata=described(
+            "A name of your choice: calling again with it returns the same task.",
+            "Calls with the same key return the same task.",
+        ),
     )
     after: list[str] = attrs.field(
         factory=list,
-        metadata=described("Ids of tasks that must complete before; if one fails, so does this."),
+        metadata=described(
+            "Ids of tasks that must complete before; if one fails, so does this.",
+            "Ids of tasks that must complete before.",
+        ),
     )
     priority: int = attrs.field(
         default=0,
         validator=between(-MAX_PRIORITY, MAX_PRIORITY, "(a priority)"),
         metadata=described(
-            "-9 to 9; higher ones begin first.", minimum=-MAX_PRIORITY, maximum=MAX_PRIORITY
+            "-9 to 9; higher ones begin first.",
+            "Higher ones begin first.",
+            minimum=-MAX_PRIORITY,
+            maximum=MAX_PRIORITY,
         ),
     )
     not_before: str | None = attrs.field(
@@ -157,6 +169,7 @@ class Enqueue(Command[Enqueued]):
         validator=between(1, MAX_ATTEMPTS, "attempts"),
         metadata=described(
             "How often it may begin, if it fails; default: the queue's.",
+            "How often it may begin, if it fails.",
             minimum=1,
             maximum=MAX_ATTEMPTS,
         ),

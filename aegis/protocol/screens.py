@@ -38,8 +38,4 @@ class Screen:
 
 @attrs.frozen(kw_only=True)
 class GetScreen(OnTerminal[Screen]):
-    """Return a terminal's screen as a person would see it now.
-
-    For programs that draw, such as editors, pagers and monitors: send keys, then look at the
-    screen. For the output of a command read its record.
-    """
+    """Return a terminal's screen as a person sees it: for editors, pagers and monitors."""

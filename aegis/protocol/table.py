@@ -23,6 +23,7 @@ from aegis.protocol import (
     requests,
     screens,
     terminals,
+    tools,
     workflows,
     workspaces,
 )
@@ -918,6 +919,35 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=AGAIN_DOES_NO_HARM,
     ),
 )
+
+MCP_TOOLS: tuple[Entry, ...] = (
+    Entry(
+        name="tools",
+        owner=Owner.DAEMON,
+        command=tools.ListTools,
+        reply=tools.ToolList,
+        read_only=True,
+        errors=("not_found",),
+        verb=None,
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
+        name="call",
+        owner=Owner.DAEMON,
+        command=tools.CallTool,
+        reply=tools.CallResult,
+        destructive=True,
+        errors=("not_found",),
+        verb=None,
+        remedy="see the remedy of the called tool",
+    ),
+)
+"""The tools of an MCP address that are no commands: the server answers them itself."""
+
+TOOLS = (*COMMANDS, *MCP_TOOLS)
+"""Everything that an MCP address may offer."""
+
+BY_TOOL = {entry.tool: entry for entry in TOOLS}
 
 BY_NAME = {entry.name: entry for entry in COMMANDS}
 BY_COMMAND = {entry.command: entry for entry in COMMANDS}

@@ -224,8 +224,8 @@ def _check_env(_: Any, attribute: attrs.Attribute[Any], env: dict[str, str]) -> 
 _TERMINAL_NAME = described(
     f"The terminal's name: {NAME_RULE}.", "The terminal's name.", pattern=f"^{NAME_PATTERN}$"
 )
-COLS = described("Width in columns, 2 to 1000.", "Width in columns.", minimum=2, maximum=1000)
-ROWS = described("Height in rows, 1 to 1000.", "Height in rows.", minimum=1, maximum=1000)
+COLS = described("Width in columns, 2 to 1000.", "Columns.", minimum=2, maximum=1000)
+ROWS = described("Height in rows, 1 to 1000.", "Rows.", minimum=1, maximum=1000)
 NEW_COLS = configurable(
     COLS["doc"], "terminals.cols", f"{DEFAULT_COLS}", COLS["brief"], **COLS["schema"]
 )
@@ -234,12 +234,13 @@ NEW_ROWS = configurable(
 )
 
 
-def limit_of_time(doc: str) -> dict[str, Any]:
+def limit_of_time(doc: str, brief: str | None = None) -> dict[str, Any]:
     """Return the metadata of a ``timeout`` field, whose default the configuration may set."""
     return configurable(
         doc,
         "terminals.timeout_s",
         f"{DEFAULT_RUN_TIMEOUT_S:g}",
+        brief,
         minimum=0.01,
         maximum=MAX_TIMEOUT_S,
     )
@@ -254,10 +255,9 @@ class OnTerminal(Command[T]):
 
 @attrs.frozen(kw_only=True)
 class SpawnTerminal(OnTerminal[TerminalInfo]):
-    """Start a shared terminal: a real shell on a real PTY that keeps its state between commands.
+    """Start a shared terminal: a shell on a PTY that keeps its state between commands.
 
-    All agents and people may run commands on it, type into it, read its history and subscribe to
-    it. The name of a closed terminal continues its history. Fails if the name is in use.
+    All agents and people may use it. The name of a closed terminal continues its history.
     """
 
     shell: str | None = attrs.field(
@@ -268,17 +268,20 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
             "other program they are a best effort (integration: fallback).",
             "terminals.shell",
             "the daemon's $SHELL if it has exact boundaries, else bash",
+            "Shell: bash, zsh or fish; other programs are supported less exactly.",
         ),
     )
     cwd: str | None = attrs.field(
         default=None,
         validator=at_most_chars(MAX_PATH_CHARS),
-        metadata=described("Directory to start in; default: the daemon's root."),
+        metadata=described(
+            "Directory to start in; default: the daemon's root.", "Default: the daemon's root."
+        ),
     )
     env: dict[str, str] = attrs.field(
         factory=dict,
         validator=_check_env,
-        metadata=described("Variables merged over the daemon's environment."),
+        metadata=described("Variables merged over the daemon's environment.", "Variables to add."),
     )
     cols: int = attrs.field(
         default=DEFAULT_COLS, validator=between(2, 1000, "columns"), metadata=NEW_COLS
@@ -290,7 +293,8 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
         default="merged",
         metadata=described(
             "merged: stdout of a record has both streams, interleaved; separate: standard error of "
-            "commands of aegis_term_run is in stderr. Only bash and zsh can separate them."
+            "commands of aegis_term_run is in stderr. Only bash and zsh can separate them.",
+            "separate: records have stderr apart from stdout (bash and zsh only).",
         ),
     )
     node: str | None = attrs.field(
@@ -300,6 +304,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
             f"Node to run on: {LOCAL_NODE!r}, a worker (w1, w2, …) or the name of a joined host. "
             "Default: a node of this machine that has room; a closed terminal of a host reopens "
             "on that host.",
+            "local, a worker, or a joined host.",
             pattern=f"^{NAME_PATTERN}$",
         ),
     )
@@ -314,65 +319,64 @@ class ListTerminals(Command[TerminalList]):
 class RunCommand(OnTerminal[CommandRecord]):
     """Run a command on a terminal and wait until it ends; return its exit code and output.
 
-    The shell gets exactly this text; several lines are one command. Commands on one terminal run
-    one at a time, in the order of the calls. If the command waits for input, you get its record so
-    far at once, with ``needs_input``; answer with aegis_term_keys. If ``timeout`` passes while it
-    runs, you get the record so far with ``timed_out``. In both cases it keeps running, and its
-    record is completed when it ends. If the timeout passes while another command runs there, the
-    call fails and nothing was typed. For a command that does not end by itself, such as a server or
-    a watcher, pass ``until: "started"``, then use aegis_term_output and aegis_term_wait. ``stdout``
-    is plain text of at most 64 KiB; if it is ``truncated``, read the rest with aegis_term_output.
+    Commands on one terminal run one at a time. If the command waits for input (``needs_input``:
+    answer with aegis_term_keys), or ``timeout`` passes (``timed_out``), you get its record so far,
+    and it keeps running. If another command runs until the timeout, the call fails and nothing was
+    typed. For a server or watcher pass ``until: "started"``, then use aegis_term_output and
+    aegis_term_wait. ``stdout`` has at most 64 KiB; read the rest of a ``truncated`` one with
+    aegis_term_output.
     """
 
     cmd: str = attrs.field(
         validator=at_most_chars(MAX_CMD_CHARS),
         metadata=described(
             "The command, as you would type it; several lines are one command.",
-            "The command, as you would type it.",
+            "As you would type it.",
         ),
     )
     timeout: float = attrs.field(
         default=DEFAULT_RUN_TIMEOUT_S,
         validator=between(0.01, MAX_TIMEOUT_S, "seconds"),
-        metadata=limit_of_time("Seconds for the whole call, time in the queue included."),
+        metadata=limit_of_time(
+            "Seconds for the whole call, time in the queue included.", "Seconds."
+        ),
     )
     until: Until = attrs.field(
         default="ended",
         metadata=described(
             "ended: wait for the end. started: return the record so far once the command runs (end "
             "null; its seq is for aegis_term_wait, aegis_term_output and aegis_term_signal), or "
-            "the final record if it has already ended."
+            "the final record if it has already ended.",
+            "started: return as soon as it runs; its seq is for the other tools.",
         ),
     )
 
 
 @attrs.frozen(kw_only=True)
 class SendKeys(OnTerminal[Done]):
-    """Type keys on the terminal exactly as given.
+    """Type keys exactly as given: Enter is "\\r", Ctrl-C is U+0003.
 
-    Enter is a carriage return (JSON "\\r"), Ctrl-C is the character U+0003. A command entered
-    this way is recorded and wakes subscribers like any other.
+    A command entered this way is recorded like any other.
     """
 
     keys: str = attrs.field(
         validator=at_most_chars(MAX_KEYS_CHARS),
-        metadata=described("The characters to send; control characters are sent as they are."),
+        metadata=described(
+            "The characters to send; control characters are sent as they are.", "The characters."
+        ),
     )
 
 
 @attrs.frozen(kw_only=True)
 class ReadRecords(OnTerminal[RecordList]):
-    """Read the records of finished commands, oldest first: the newest ones, or all after a seq.
-
-    Works for a closed terminal too, unless it was purged.
-    """
+    """Read the records of finished commands, oldest first; also of a closed terminal."""
 
     last_n: int | None = attrs.field(
         default=None,
         validator=between(1, 1000, "records"),
         metadata=described(
             "Number of newest records, 1 to 1000; default 5.",
-            "Number of newest records; default 5.",
+            "How many of the newest; default 5.",
             minimum=1,
             maximum=1000,
         ),
@@ -381,7 +385,9 @@ class ReadRecords(OnTerminal[RecordList]):
         default=None,
         validator=between(-1, 2**53, "(a seq)"),
         metadata=described(
-            "Only records with a greater seq; -1 for all. Not together with last_n.", minimum=-1
+            "Only records with a greater seq; -1 for all. Not together with last_n.",
+            "Instead of last_n: those with a greater seq; -1: all.",
+            minimum=-1,
         ),
     )
     before_seq: int | None = attrs.field(
@@ -389,14 +395,14 @@ class ReadRecords(OnTerminal[RecordList]):
         validator=between(0, 2**53, "(a seq)"),
         metadata=described(
             "The newest records with a lower seq: to read backwards. Not together with since_seq.",
-            "Only records with a lower seq.",
+            "Those with a lower seq.",
             minimum=0,
         ),
     )
     output: bool = attrs.field(
         default=True,
         metadata=described(
-            "false: leave stdout and stderr empty.", "false: leave out stdout and stderr."
+            "false: leave stdout and stderr empty.", "false: without stdout and stderr."
         ),
     )
 
@@ -409,11 +415,9 @@ class ReadRecords(OnTerminal[RecordList]):
 
 @attrs.frozen(kw_only=True)
 class Subscribe(OnTerminal[Subscribed]):
-    """Get a message in your inbox whenever another handle's command ends on this terminal.
+    """Get a message whenever another handle's command ends on this terminal.
 
-    The subscription lasts until you unsubscribe, also when the terminal is closed and spawned
-    again. ``pattern`` and ``only_failures`` select commands; if both are given, both must match.
-    Subscribing again replaces them for commands that end from then on.
+    Lasts until you unsubscribe. Subscribing again replaces the filters, which must all match.
     """
 
     pattern: str | None = attrs.field(
@@ -422,13 +426,15 @@ class Subscribe(OnTerminal[Subscribed]):
         metadata=described(
             "A regular expression (RE2: Python's without look-around and back-references) that is "
             f"searched for in `cmd`; at most {MAX_PATTERN_CHARS} characters. A command whose `cmd` "
-            "is null, or longer than 65,536 characters, matches. Default: all commands."
+            "is null, or longer than 65,536 characters, matches. Default: all commands.",
+            "Only commands whose text this regular expression (RE2) finds.",
         ),
     )
     only_failures: bool = attrs.field(
         default=False,
         metadata=described(
-            "Only commands whose exit is not 0; an unknown exit counts as a failure."
+            "Only commands whose exit is not 0; an unknown exit counts as a failure.",
+            "Only commands whose exit is not 0.",
         ),
     )
 
@@ -447,5 +453,8 @@ class CloseTerminal(OnTerminal[Closed]):
 
     purge: bool = attrs.field(
         default=False,
-        metadata=described("Also delete its history; a new terminal of that name starts empty."),
+        metadata=described(
+            "Also delete its history; a new terminal of that name starts empty.",
+            "Also delete its history.",
+        ),
     )

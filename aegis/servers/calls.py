@@ -17,7 +17,7 @@ from aegis.names import nearest, shorten
 from aegis.protocol.entry import Entry
 from aegis.protocol.naming import name_key
 from aegis.protocol.stream_table import BY_STREAM, StreamEntry
-from aegis.protocol.table import BY_NAME, COMMANDS
+from aegis.protocol.table import BY_NAME, BY_TOOL, COMMANDS, TOOLS
 from aegis.protocol.tool_sets import Offer
 
 Face = Literal["mcp", "websocket", "line"]
@@ -116,11 +116,11 @@ def within(own: Identity, shown: Identity) -> Identity:
     )
 
 
-def visible(identity: Identity) -> tuple[Entry, ...]:
-    """Return the commands that ``identity`` may use, in the table's order."""
+def visible(identity: Identity, entries: tuple[Entry, ...] = COMMANDS) -> tuple[Entry, ...]:
+    """Return those of ``entries`` that ``identity`` may use, in their order."""
     return tuple(
         entry
-        for entry in COMMANDS
+        for entry in entries
         if (identity.operator or not entry.operator) and not _is_outside(identity, entry.name)
     )
 
@@ -138,9 +138,9 @@ def find_entry(identity: Identity, name: str) -> Entry:
 
 def find_tool(identity: Identity, tool: str) -> Entry:
     """Return the entry of the MCP tool ``tool``; raises as ``find_entry`` does."""
-    entry = _BY_TOOL.get(tool)
+    entry = BY_TOOL.get(tool)
     if entry is None:
-        raise unknown_command(tool, [each.tool for each in visible(identity)])
+        raise unknown_command(tool, [each.tool for each in visible(identity, TOOLS)])
     return _permitted(identity, entry, tool)
 
 
@@ -205,6 +205,3 @@ def _permitted(identity: Identity, entry: Entry, name: str) -> Entry:
     if entry.operator and not identity.operator:
         raise Forbidden(f"{name!r} is for the operator only, and you are {identity.handle!r}")
     return entry
-
-
-_BY_TOOL = {entry.tool: entry for entry in COMMANDS}

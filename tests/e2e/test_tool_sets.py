@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 import trio
 
-from aegis.protocol.table import COMMANDS
-from aegis.protocol.tool_sets import CORE
+from aegis.protocol.table import TOOLS
+from aegis.protocol.tool_sets import CORE, WORK
 from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.mcp_client import connect_mcp_to
 from tests.e2e.streams import stream_client
+from tests.e2e.test_agents import Team, open_request
 from tests.resources.waiting import until
 
 pytestmark = [
@@ -99,8 +100,9 @@ async def names(daemon: DaemonProcess, handle: str, era: str = "auto") -> list[s
 async def test_the_tools_of_a_session_are_chosen_with_its_url_and_survive_a_restart(
     own_daemon: DaemonProcess,
 ) -> None:
-    core = [entry.tool for entry in COMMANDS if entry.name in CORE]
-    every = [entry.tool for entry in COMMANDS if not entry.operator]
+    core = [entry.tool for entry in TOOLS if entry.name in CORE]
+    work = [entry.tool for entry in TOOLS if entry.name in WORK]
+    every = [entry.tool for entry in TOOLS if not entry.operator]
     own_daemon.start("--port", "0")
     made = own_daemon.cli("session", "new", "--handle", "pm", "--tools", "core")
     again = own_daemon.cli("session", "new", "--handle", "pm")
@@ -110,7 +112,7 @@ async def test_the_tools_of_a_session_are_chosen_with_its_url_and_survive_a_rest
     with trio.fail_after(GUARD_S):
         for _ in range(2):
             assert await names(own_daemon, "pm") == core
-            assert await names(own_daemon, "dev") == every
+            assert await names(own_daemon, "dev") == work
             assert await names(own_daemon, "ann") == ["aegis_term_run", "shell_open"]
             own_daemon.kill()
             own_daemon.start("--port", "0")
@@ -118,7 +120,7 @@ async def test_the_tools_of_a_session_are_chosen_with_its_url_and_survive_a_rest
         assert await names(own_daemon, "pm") == every
         own_daemon.call("session_new", handle="pm", tools=["core"])
         own_daemon.call("session_revoke", handle="pm")
-        assert await names(own_daemon, "pm") == every
+        assert await names(own_daemon, "pm") == work
     refused = own_daemon.cli("session", "new", "--handle", "pm", "--tools", "core,term_runn")
     assert refused.returncode != 0
     assert "'term_runn' is no tool and no set of tools; did you mean 'term_run'?" in refused.stderr
@@ -148,7 +150,7 @@ async def test_a_session_url_takes_its_own_handle_and_only_tools_of_its_set(
     assert "aegis_inbox_wait" in meta["tools"]
     assert "aegis_term_signal" in meta["other_tools"]
     assert set(meta["tools"]) | set(meta["other_tools"]) == {
-        entry.tool for entry in COMMANDS if not entry.operator
+        entry.tool for entry in TOOLS if not entry.operator
     }
     assert "session new" in meta["how_to_get"]
     own_daemon.stop()
@@ -166,7 +168,7 @@ async def test_a_driven_session_is_offered_core_without_the_inbox_and_learns_who
             refused = await client.call_tool("aegis_inbox_wait", {"timeout": 1})
             meta: Any = (await client.call_tool("aegis_meta")).structured_content
         tools_of_boss = await names(team, boss)
-    core = [entry.tool for entry in COMMANDS if entry.name in CORE]
+    core = [entry.tool for entry in TOOLS if entry.name in CORE]
     assert listed == [each for each in core if each != "aegis_inbox_wait"]
     assert text(refused) == (
         "aegis_inbox_wait: not offered here: messages arrive as turns of your conversation"
@@ -188,8 +190,10 @@ def test_meta_in_a_shell_names_the_operator_or_the_handle_that_it_acts_as(
 ) -> None:
     own_daemon.start("--port", "0")
     operator = json.loads(own_daemon.cli("agent", "meta", "--json").stdout)
-    assert (operator["handle"], operator["kind"], operator["other_tools"]) == ("human", "human", [])
-    assert operator["tools"] == [entry.tool for entry in COMMANDS]
+    assert (operator["handle"], operator["kind"]) == ("human", "human")
+    assert operator["tools"] == [entry.tool for entry in TOOLS if entry.name in WORK]
+    assert {*operator["tools"], *operator["other_tools"]} == {entry.tool for entry in TOOLS}
+    assert "aegis_call" in operator["how_to_get"]
     shown = own_daemon.cli("--as", "pm", "agent", "meta").stdout.splitlines()
     assert shown[:1] == ["pm"], own_daemon.cli("--as", "pm", "agent", "meta")
     assert shown[1].split() == ["kind", "client"]
@@ -247,3 +251,56 @@ async def test_a_session_that_may_not_send_keys_cannot_type_on_a_stream(
         assert b"read" not in printed
         outcome = await client.call("term_wait", name="build", seq=0)
     assert outcome["record"]["stdout"].strip() == "hasty"
+
+
+CALL_TOOL = "mcp__aegis__aegis_call"
+
+
+def use(name: str, /, **arguments: object) -> str:
+    """The order to ask for a call of a tool through aegis_call."""
+    return f"USE {CALL_TOOL} {json.dumps({'tool': name, 'arguments': arguments})}"
+
+
+def test_a_request_for_aegis_call_is_one_for_the_inner_tool_and_so_is_its_scope(
+    own_daemon: DaemonProcess,
+) -> None:
+    team = Team(own_daemon)
+    run = use("aegis_term_run", name="build", cmd="make")
+    ann = team.spawn(run)
+    request = open_request(team)
+    assert request["tool"] == "mcp__aegis__aegis_term_run"
+    assert request["input"] == {"name": "build", "cmd": "make"}
+    assert [each["name"] for each in request["options"]] == [
+        "Allow once",
+        "Deny",
+        "Allow aegis_term_run for this session",
+    ]
+    answer(team, request, answer="allow", scope="session")
+    team.has_turns(ann, 1)
+    # The agent got the call as it is, and no rule: aegis_call stays a tool that needs permission.
+    outer = {"tool": "aegis_term_run", "arguments": {"name": "build", "cmd": "make"}}
+    assert json.loads(team.texts(ann)[-1]) == ["allow", outer, 0, None]
+    # The same tool is allowed from now on; another one asks, though the agent calls the same tool.
+    team.send(ann, use("term_run", name="build", cmd="make test"))
+    team.has_turns(ann, 2)
+    assert json.loads(team.texts(ann)[-1])[0] == "allow"
+    team.send(ann, use("aegis_term_close", name="build"))
+    second = open_request(team)
+    assert (second["tool"], second["input"]) == ("mcp__aegis__aegis_term_close", {"name": "build"})
+    answer(team, second, answer="deny", scope="once")
+    team.has_turns(ann, 3)
+    assert json.loads(team.texts(ann)[-1])[0] == "deny"
+    # What a policy allows, it allows here too; a call that shows no tool is asked for as it is.
+    team.send(ann, use("aegis_queue_list"))
+    team.has_turns(ann, 4)
+    assert json.loads(team.texts(ann)[-1])[0] == "allow"
+    team.send(ann, f'USE {CALL_TOOL} {{"arguments": {{}}}}')
+    odd = open_request(team)
+    assert (odd["tool"], odd["no_session_scope"]) == (CALL_TOOL, True)
+    answer(team, odd, answer="deny", scope="once")
+    team.has_turns(ann, 5)
+    own_daemon.stop()
+
+
+def answer(team: Team, request: dict[str, Any], **fields: object) -> None:
+    team.call("request_answer", id=request["id"], digest=request["digest"], **fields)

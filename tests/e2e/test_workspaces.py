@@ -129,8 +129,9 @@ async def test_the_scenario_over_mcp(
 
     with trio.fail_after(GUARD_S):
         async with connect_mcp(daemon, mode, "alice") as client:
-            tools = {tool.name for tool in (await client.list_tools()).tools}
-            assert {"shell_open", "shell_read", "shell_write", "workspace_exec"} <= tools
+            found = await called(client, "aegis_tools", word="shell")
+            tools = {each["name"] for each in found["tools"]}
+            assert {"shell_open", "shell_read", "shell_write", "shell_close"} <= tools
             await called(client, "workspace_create", workspace=name, directory=str(tmp_path))
             shell = (await called(client, "shell_open", workspace=name))["shell_id"]
             await called(client, "shell_write", shell=shell, input="printf 'a\\tb\\n'")

@@ -10,7 +10,7 @@ from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import Member, Roster
 from aegis.protocol.meta import MAX_PEERS, Meta, Peer
 from aegis.protocol.naming import name_key
-from aegis.protocol.table import COMMANDS
+from aegis.protocol.table import TOOLS
 from aegis.protocol.tool_sets import OPEN_TO_HANDLES, Offer, chosen_with
 
 INBOX_OF_SESSION = (
@@ -67,7 +67,7 @@ def _handle_of(member: Member) -> str:
 
 
 def _of_client(handle: str | None, offer: Offer) -> Meta:
-    commands = COMMANDS if handle is None else OPEN_TO_HANDLES
+    commands = TOOLS if handle is None else OPEN_TO_HANDLES
     offered = offer.commands
     inbox = INBOX_OF_SESSION if offer.is_driven else INBOX_OF_CLIENT
     return Meta(
@@ -77,6 +77,13 @@ def _of_client(handle: str | None, offer: Offer) -> Meta:
         handles=[],
         tools=[each.tool for each in commands if each.name in offered],
         other_tools=[each.tool for each in commands if each.name in offer.missing],
-        how_to_get=f"A person chooses the tools {chosen_with(is_driven=offer.is_driven)}.",
+        how_to_get=_how_to_get(offer),
         inbox=inbox.format(handle=handle or "human"),
     )
+
+
+def _how_to_get(offer: Offer) -> str:
+    choice = f"A person chooses the tools {chosen_with(is_driven=offer.is_driven)}."
+    if not offer.reaches_all:
+        return choice
+    return f"Call other_tools with aegis_call; aegis_tools describes them. {choice}"

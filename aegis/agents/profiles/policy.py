@@ -15,7 +15,7 @@ from aegis.agents.drivers.harness import OWN_PREFIX, Permission
 from aegis.agents.profiles.rights import verdict
 from aegis.names import shorten
 from aegis.protocol.agent_events import OptionKind, PermissionAnswer, RequestOpened, ToolKind
-from aegis.protocol.table import COMMANDS
+from aegis.protocol.table import TOOLS
 
 READS: frozenset[ToolKind] = frozenset({"read", "search", "think"})
 WRITES: frozenset[ToolKind] = frozenset({"edit", "delete", "move"})
@@ -37,7 +37,7 @@ REFUSED: dict[Permission, frozenset[ToolKind]] = {
 }
 """The kinds that a profile refuses without a person."""
 
-_OWN_TOOLS = frozenset(entry.tool for entry in COMMANDS)
+_OWN_TOOLS = frozenset(entry.tool for entry in TOOLS)
 
 
 @attrs.frozen

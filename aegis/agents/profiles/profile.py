@@ -16,6 +16,7 @@ from aegis.configuration.agents import AgentSection
 from aegis.configuration.profile_rules import FROM_DAEMON, SECRET_NAME
 from aegis.names import nearest, shorten
 from aegis.processes.environment import KEY_VARIABLES
+from aegis.protocol.tool_sets import DEFAULT
 
 
 @attrs.frozen(kw_only=True)
@@ -43,7 +44,7 @@ class Profile:
     answer_within_s: float | None = None
     may_spawn: tuple[str, ...] = ()
     accepts_from: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ("all",)
+    tools: tuple[str, ...] = DEFAULT
     call_limit_s: float | None = None
     answers_requests: bool = False
     project_settings: bool = False

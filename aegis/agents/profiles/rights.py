@@ -43,7 +43,8 @@ CLASSES: Mapping[str, CommandClass] = {
             *("term_list", "term_read", "term_screen", "term_output", "term_wait"),
             *("term_subscribe", "term_unsubscribe", "term_resize"),
             *("inbox_read", "inbox_wait", "handoff", "workspace_list"),
-            *("spawn", "close", "interrupt", "rename", "list_sessions", "list_agents", "meta"),
+            *("spawn", "close", "interrupt", "rename", "list_sessions", "list_agents"),
+            *("meta", "tools"),
             *(
                 "session_read",
                 "request_list",

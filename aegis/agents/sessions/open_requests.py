@@ -1,14 +1,23 @@
 """``OpenRequests``: the requests of an agent that wait for a person, and the policy before them.
 
-Pure.
+A permission to use ``aegis_call`` is one to use the tool that the call names: policy, people and
+scopes see that tool and its arguments. The agent knows only ``aegis_call``, so its own memory of an
+answer for the session would allow every tool. Such an answer is kept here, and the agent gets one
+for this call. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import attrs
+
+from aegis.agents.drivers.harness import OWN_PREFIX
 from aegis.agents.sessions import steps
+from aegis.errors import InvalidRequest
 from aegis.protocol import agent_events as ev
+from aegis.protocol.table import BY_TOOL
+from aegis.protocol.tool_sets import CALL_TOOL, called
 
 MAX_OPEN = 64
 """Open requests of one session; a further one is denied at once."""
@@ -27,6 +36,8 @@ class OpenRequests:
         self.policy = policy
         self._open: dict[str, ev.RequestOpened] = {}
         self._due: dict[str, float] = {}  # only of requests that expire
+        self._by_call: set[str] = set()
+        self._of_session: dict[str, ev.OptionKind] = {}
 
     @property
     def oldest(self) -> ev.RequestOpened | None:
@@ -36,6 +47,13 @@ class OpenRequests:
     def __len__(self) -> int:
         return len(self._open)
 
+    def named(self, request: ev.RequestOpened) -> ev.RequestOpened:
+        """Return the request with the tool that it is for, if it is for ``aegis_call``."""
+        if request.kind != "permission" or request.tool != OWN_PREFIX + CALL_TOOL.tool:
+            return request
+        self._by_call = {each for each in self._by_call if each in self._open} | {request.id}
+        return inner_request(request)
+
     def decide(self, request: ev.RequestOpened) -> tuple[ev.RequestAnswer, str] | None:
         """Open the request, or return its answer and the reason; None: a person is asked.
 
@@ -44,6 +62,11 @@ class OpenRequests:
         decided = self.policy(request)
         if decided is not None:
             return decided
+        kept = self._of_session.get(request.tool) if request.id in self._by_call else None
+        if kept is not None and not request.needs_person:
+            name = request.tool.removeprefix(OWN_PREFIX)
+            why = f"a person answered calls of {name} for this session"
+            return ev.PermissionAnswer(kind=kept, message="" if kept == "allow_once" else why), why
         if len(self._open) >= MAX_OPEN and request.id not in self._open:
             why = f"{MAX_OPEN} requests are open already"
             return refusal(request, why), why
@@ -93,11 +116,24 @@ class OpenRequests:
         if isinstance(step, steps.Answered):
             answer = step.answer
             reason = ""
-            if isinstance(answer, ev.PermissionAnswer) and not event.takes_reason:
-                reason = answer.message
+            if isinstance(answer, ev.PermissionAnswer):
+                reason = "" if event.takes_reason else answer.message
+                if step.request in self._by_call:
+                    answer = self._for_this_call(event, answer)
             return [steps.AnswerAgent(request=step.request, answer=answer, reason=reason)]
         answer = refusal(event, "too many requests are open, or this one cannot be shown")
         return [steps.AnswerAgent(request=step.request, answer=answer, is_ours=True)]
+
+    def _for_this_call(
+        self, event: ev.RequestOpened, answer: ev.PermissionAnswer
+    ) -> ev.PermissionAnswer:
+        """Return the answer for one call; keep one for the session."""
+        once: ev.OptionKind | None = _ONCE.get(answer.kind)
+        if once is None:
+            return answer
+        self._of_session[event.tool] = once
+        option = next((each.id for each in event.options if each.kind == once), "")
+        return attrs.evolve(answer, kind=once, option=option)
 
     def withdraw(self, request: str, reason: str) -> list[steps.Output]:
         """Return the output for a request that the agent withdrew."""
@@ -108,6 +144,36 @@ class OpenRequests:
         requests = [*self._open]
         self._open.clear()
         return [_withdrawn(requests, reason)] if requests else []
+
+
+_ONCE: dict[ev.OptionKind, ev.OptionKind] = {"allow_session": "allow_once", "deny_session": "deny"}
+
+
+def inner_request(request: ev.RequestOpened) -> ev.RequestOpened:
+    """Return a permission for ``aegis_call`` as one for the tool that the call names.
+
+    If the agent does not show which, it stays as it is, and can be answered only once.
+    """
+    once = [each for each in request.options if each.kind not in _ONCE]
+    alone = attrs.evolve(request, options=once, no_session_scope=True)
+    try:
+        tool, arguments = called(request.input)
+    except InvalidRequest:
+        return alone
+    if tool not in BY_TOOL:
+        return alone
+    inner = attrs.evolve(request, tool=OWN_PREFIX + tool, title=tool, input=arguments)
+    if request.options and all(each.kind != "allow_once" for each in once):
+        return attrs.evolve(inner, options=once, no_session_scope=True)
+    lasting = {each.kind: each for each in request.options if each.kind in _ONCE}
+    named = [attrs.evolve(each, name=_LASTING[each.kind].format(tool)) for each in lasting.values()]
+    return attrs.evolve(inner, options=[*once, *named])
+
+
+_LASTING: dict[ev.OptionKind, str] = {
+    "allow_session": "Allow {} for this session",
+    "deny_session": "Deny {} for this session",
+}
 
 
 def refusal(request: ev.RequestOpened, why: str) -> ev.RequestAnswer:

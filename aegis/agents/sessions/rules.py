@@ -350,6 +350,8 @@ class Session:
     # Events of the agent.
 
     def _from_agent(self, event: ev.AgentEvent) -> None:
+        if isinstance(event, ev.RequestOpened):
+            event = self.requests.named(event)
         self.activity.take(event, self._now)
         self._past.take_terminal(event)
         self._out += self.budget.measure(self._past.meter, event, self._now)

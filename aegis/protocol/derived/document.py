@@ -16,7 +16,7 @@ import attrs
 
 from actors.codec import is_attrs_class, resolved_fields
 from aegis.protocol.entry import Entry
-from aegis.protocol.table import COMMANDS
+from aegis.protocol.table import TOOLS
 
 INTRODUCTION = """\
 # Tools
@@ -46,7 +46,7 @@ _PLAIN: Mapping[Any, str] = {
 
 def tools_page() -> str:
     """Return the whole page, ending in a newline."""
-    parts = [INTRODUCTION, *map(_tool, COMMANDS), "## Replies\n", *map(class_section, _replies())]
+    parts = [INTRODUCTION, *map(_tool, TOOLS), "## Replies\n", *map(class_section, _replies())]
     return "\n".join(parts).replace("``", "`")
 
 
@@ -94,7 +94,7 @@ def class_section(form: type) -> str:
 
 def _replies() -> list[type]:
     """Return the replies and the classes inside them, each once."""
-    ahead: list[Any] = [entry.reply for entry in COMMANDS]
+    ahead: list[Any] = [entry.reply for entry in TOOLS]
     found: list[type] = []
     while ahead:
         form = ahead.pop(0)

@@ -1,14 +1,17 @@
 """The schemas of a tool as an MCP client gets them: those of ``schema.py``, but brief.
 
-A client reads the schemas of all tools at the start of every conversation, so each byte counts.
-They are plain JSON Schema, and each is complete in itself: a strict client can compile any of them
-alone. Every reply fits the output schema of its tool. The arguments that ``schema.py`` describes
-are all accepted, also those that are not described here.
+A client puts the schemas of all tools into every conversation, so each byte counts. They are plain
+JSON Schema, and each is complete in itself: a strict client can compile any of them alone. Every
+reply fits the output schema of its tool. The arguments that ``schema.py`` describes are all
+accepted, also those that are not described here.
 
-- ``additionalProperties: false`` and the descriptions of classes are left out. What an agent has
-  to know of a reply is in the description of the tool: clients do not show output schemas to
-  models.
+- ``additionalProperties: false``, patterns and the descriptions of classes are left out. What an
+  agent has to know of a reply is in the description of the tool: clients do not show output schemas
+  to models.
 - An argument that may be null is described as one that may be absent.
+- Every part of an input schema has one ``type``: providers of models refuse others (Moonshot's and
+  Gemini's subsets of JSON Schema). So values of an object that may be of several types are not
+  described.
 - A field of a reply that may be null has both types in one list.
 - A class within a reply is described in full by one tool only. The others name that tool.
 """
@@ -16,7 +19,7 @@ are all accepted, also those that are not described here.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 import attrs
@@ -24,7 +27,7 @@ import attrs
 from actors.codec import is_attrs_class, resolved_fields
 from aegis.protocol.derived.schema import Schema, SchemaBuilder, reply_schema, top_of
 from aegis.protocol.entry import Entry
-from aegis.protocol.table import COMMANDS
+from aegis.protocol.table import TOOLS
 
 NULL: Schema = {"type": "null"}
 
@@ -72,7 +75,22 @@ class _InputBuilder(_BriefBuilder):
 
     def _union(self, members: list[Schema]) -> Schema:
         others = [each for each in members if each != NULL]
-        return others[0] if len(others) == 1 else {"anyOf": others}
+        return others[0] if len(others) == 1 else {}
+
+    def _of(self, form: Any, keywords: Mapping[str, Any] | None = None) -> Schema:
+        schema = super()._of(form, keywords)
+        if not schema.get("additionalProperties", True):
+            del schema["additionalProperties"]  # values of several types
+        return _without_checks(schema)
+
+
+def _without_checks(schema: Schema) -> Schema:
+    kept = {name: each for name, each in schema.items() if name not in _CHECKED_LATER}
+    return {**kept, "items": _without_checks(kept["items"])} if "items" in kept else kept
+
+
+_CHECKED_LATER = ("pattern", "uniqueItems")
+"""Keywords that are left out: the refusal of a bad value states the rule."""
 
 
 class _OutputBuilder(_BriefBuilder):
@@ -107,7 +125,7 @@ def _described_by(cls: type) -> str:
 
     One of the operator's only if no other does.
     """
-    fitting = [entry for entry in COMMANDS if cls in _classes_within(entry.reply)]
+    fitting = [entry for entry in TOOLS if cls in _classes_within(entry.reply)]
     return min(fitting, key=lambda entry: (entry.operator, entry.reply is not cls)).tool
 
 

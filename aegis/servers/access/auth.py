@@ -23,7 +23,7 @@ import attrs
 from aegis.errors import NotFound, StartupError, Unavailable
 from aegis.names import check_handle, shorten
 from aegis.protocol.naming import is_name, name_key
-from aegis.protocol.tool_sets import ALL
+from aegis.protocol.tool_sets import DEFAULT
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.state.sealing import Seal, Seals, document_fits, sealed_document
 from aegis.state.state_files import FILE_MODE, open_safely, write_safely
@@ -43,7 +43,7 @@ def new_secret() -> str:
 class Secrets:
     """The content of the file: the operator's token, and the session secrets by handle.
 
-    ``tools`` has the sets of tools that were chosen for sessions; the others offer all tools.
+    ``tools`` has the sets of tools that were chosen for sessions; the others offer the default set.
     """
 
     operator: str = attrs.field(repr=False, factory=new_secret)
@@ -128,14 +128,14 @@ class Keys:
         return sorted(self._table.held.sessions, key=name_key)
 
     def tools(self, handle: str) -> tuple[str, ...]:
-        """Return the sets of tools of the handle's session: all unless others were chosen."""
+        """Return the sets of tools of the handle's session, the default unless some were chosen."""
         name = self._known(handle)
-        return self._table.held.tools.get(name or "", ALL)
+        return self._table.held.tools.get(name or "", DEFAULT)
 
     def session_secret(self, handle: str, tools: Sequence[str] | None = None) -> str:
         """Return the secret of the handle's session; create and store one if there is none.
 
-        ``tools`` are the sets of tools from now on; None leaves them as they are, or all.
+        ``tools`` are the sets of tools from now on; None leaves them as they are, or the default.
         Handles are compared ignoring case. Raises ``InvalidRequest`` for an invalid handle,
         ``Unavailable`` beyond ``MAX_SESSIONS`` sessions.
         """
@@ -180,7 +180,7 @@ class Keys:
         with self._writing:
             name = self._session_of(handle)
             left = {each: key for each, key in self._sessions.items() if each != name}
-            tools = self._tools_with(name, ALL)
+            tools = self._tools_with(name, DEFAULT)
             self._store(attrs.evolve(self._table.held, sessions=left, tools=tools))
         return _bound_to(name)
 
@@ -215,7 +215,7 @@ class Keys:
     def _tools_with(self, name: str, tools: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the tools of all sessions with those of ``name`` replaced."""
         kept = {each: sets for each, sets in self._table.held.tools.items() if each != name}
-        return kept if tuple(tools) == ALL else {**kept, name: tuple(tools)}
+        return kept if tuple(tools) == DEFAULT else {**kept, name: tuple(tools)}
 
     def _add_session(self, handle: str, tools: Sequence[str] | None) -> str:
         if len(self._sessions) >= MAX_SESSIONS:
@@ -224,7 +224,7 @@ class Keys:
             )
         secret = new_secret()
         sessions = {**self._sessions, handle: secret}
-        chosen = self._tools_with(handle, ALL if tools is None else tools)
+        chosen = self._tools_with(handle, DEFAULT if tools is None else tools)
         self._store(attrs.evolve(self._table.held, sessions=sessions, tools=chosen))
         return secret
 

@@ -25,13 +25,15 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from aegis.errors import Forbidden
+from aegis.errors import AegisError, Forbidden
 from aegis.names import shorten
 from aegis.protocol.derived.tool_schema import tool_input_schema, tool_output_schema
-from aegis.protocol.derived.wire import model_arguments, to_plain
+from aegis.protocol.derived.wire import command_from, model_arguments, to_plain
 from aegis.protocol.entry import Entry
-from aegis.protocol.table import COMMANDS
-from aegis.protocol.tool_sets import Offer
+from aegis.protocol.naming import name_key
+from aegis.protocol.table import BY_TOOL, COMMANDS, TOOLS
+from aegis.protocol.tool_sets import CALL_TOOL, LIST_TOOLS, Offer, called
+from aegis.protocol.tools import ListTools, ToolInfo, ToolList
 from aegis.servers.call_limit import advice
 from aegis.servers.calls import (
     Caller,
@@ -42,8 +44,10 @@ from aegis.servers.calls import (
     find_tool,
     internal_failure,
     one_sentence,
+    unknown_command,
     visible,
 )
+from aegis.servers.connection import with_identity
 from aegis.servers.gateway.http_app import MAX_BODY_BYTES, OneAnswer
 from aegis.servers.json_text import json_text
 from aegis.servers.mcp.completion import McpCompletion
@@ -70,6 +74,8 @@ SERVER_NAME = "aegis-actors"
 SESSION_IDLE_S = 1800.0
 MAX_SESSIONS = 1000
 END_LIMIT_S = 0.3
+MAX_DESCRIBED = 16 * 1024
+"""The size of the descriptions in a reply of ``aegis_tools``; further tools are only named."""
 
 PRIMER = """\
 Live shared terminals and messages between agents and people.
@@ -275,10 +281,10 @@ class McpFace:
     ) -> types.ListToolsResult:
         identity = identity_of(ctx)
         self._port.listed(caller_of(ctx))
-        tools = _TOOLS if identity.handle is None else _BOUND_TOOLS
-        offered = self._port.offer(identity).commands
-        listed = [tools[each.name] for each in visible(identity) if each.name in offered]
-        return types.ListToolsResult(tools=listed)
+        is_bound, offer = identity.handle is not None, self._port.offer(identity)
+        offered = [each for each in visible(identity, TOOLS) if each.name in offer.commands]
+        tools = [tool_of(each, is_bound=is_bound, in_full=offer.is_whole) for each in offered]
+        return types.ListToolsResult(tools=tools)
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -290,15 +296,26 @@ class McpFace:
     async def _outcome_with_progress(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        """Return the outcome; send progress meanwhile to a client that sent a progress token."""
+        """Return the outcome; send progress meanwhile to a client that sent a progress token.
+
+        From here on a call by ``aegis_call`` is one of the tool that it names.
+        """
         caller = caller_of(ctx)
-        entry = _REPORTING.get(params.name)
+        tool, arguments = params.name, params.arguments or {}
+        try:
+            offered_tool(caller.identity, self._port.offer(caller.identity), tool)
+            if tool == CALL_TOOL.tool:
+                tool, arguments = called(arguments)
+        except AegisError as error:
+            return tool_error(tool, Failure(error.code, one_sentence(str(error))))
+        if tool in BY_TOOL:
+            arguments = model_arguments(BY_TOOL[tool].command, arguments)
+        entry = _REPORTING.get(tool)
         if entry is None or "progress_token" not in (ctx.meta or {}):
-            return await self._outcome(caller, params)
+            return await self._outcome(caller, tool, arguments)
         async with trio.open_nursery() as nursery:
-            given = model_arguments(entry.command, params.arguments or {})
-            nursery.start_soon(self._report_progress, ctx, caller, entry, given)
-            result = await self._outcome(caller, params)
+            nursery.start_soon(self._report_progress, ctx, caller, entry, arguments)
+            result = await self._outcome(caller, tool, arguments)
             nursery.cancel_scope.cancel()
         return result
 
@@ -323,20 +340,23 @@ class McpFace:
             log.exception("progress not told", tool=entry.tool)
 
     async def _outcome(
-        self, caller: Caller, params: types.CallToolRequestParams
+        self, caller: Caller, tool: str, arguments: Mapping[str, object]
     ) -> types.CallToolResult:
         try:
             offer = self._port.offer(caller.identity)
-            entry = offered_tool(caller.identity, offer, params.name)
-            arguments = model_arguments(entry.command, params.arguments or {})
+            entry = offered_tool(caller.identity, offer, tool)
+            if entry is LIST_TOOLS:
+                request = with_identity(command_from(entry, arguments), caller.identity)
+                assert isinstance(request, ListTools)
+                return tool_result(to_plain(described_tools(caller.identity, offer, request.word)))
             plain = to_plain(await self._port.call(caller, entry, arguments))
             return tool_result(plain, advice(entry, plain, offer.call_limit_s))
         except Exception as error:
             failure = failure_of(error)
             if failure is None:
-                log.exception("a tool call failed", tool=params.name)
+                log.exception("a tool call failed", tool=tool)
                 failure = internal_failure("the tool")
-            return tool_error(params.name, failure)
+            return tool_error(tool, failure)
 
 
 @contextmanager
@@ -366,13 +386,51 @@ def offered_tool(identity: Identity, offer: Offer, name: str) -> Entry:
     return entry
 
 
-def tool_of(entry: Entry, *, is_bound: bool) -> types.Tool:
-    """Return the MCP tool of a command; ``is_bound``: for a session that belongs to a handle."""
+def described_tools(identity: Identity, offer: Offer, word: str | None) -> ToolList:
+    """Return the tools that the address accepts and does not list; with a word, those about it.
+
+    A tool's name finds it also if it is listed. Raises ``NotFound``.
+    """
+    callable_ones = [each for each in visible(identity, TOOLS) if offer.refuse(each) is None]
+    others = [each for each in callable_ones if each.name not in offer.commands]
+    if word is None or not word.strip():
+        return ToolList(tools=[_described(each, None) for each in others])
+    named = [each for each in callable_ones if word.strip() in (each.name, each.tool)]
+    parts = name_key(word).split()
+    about = [each for each in others if all(part in _searched(each) for part in parts)]
+    found = named or about
+    if not found:
+        raise unknown_command(word, [each.tool for each in others])
+    is_bound = identity.handle is not None
+    size, tools = 0, list[ToolInfo]()
+    for each in found:
+        schema = tool_input_schema(each, is_bound=is_bound)
+        size += len(each.doc) + len(json_text(schema))
+        tools.append(_described(each, schema if not tools or size <= MAX_DESCRIBED else None))
+    return ToolList(tools=tools)
+
+
+def _searched(entry: Entry) -> str:
+    return name_key(f"{entry.tool} {entry.doc}")
+
+
+def _described(entry: Entry, schema: dict[str, Any] | None) -> ToolInfo:
+    """Return a tool with its schema, or else with the first line of its description only."""
+    doc = entry.doc if schema is not None else entry.doc.partition("\n")[0]
+    return ToolInfo(name=entry.tool, description=doc, schema=schema)
+
+
+def tool_of(entry: Entry, *, is_bound: bool, in_full: bool = True) -> types.Tool:
+    """Return the MCP tool of a command; ``is_bound``: for a session that belongs to a handle.
+
+    Without ``in_full`` the output schema says only that a reply is an object: a client shows it to
+    no model, and it is longer than all the rest.
+    """
     return types.Tool(
         name=entry.tool,
         description=entry.doc,
         input_schema=tool_input_schema(entry, is_bound=is_bound),
-        output_schema=tool_output_schema(entry),
+        output_schema=tool_output_schema(entry) if in_full else {"type": "object"},
         annotations=_annotations(entry),
     )
 
@@ -418,7 +476,5 @@ def instructions(identity: Identity, offer: Offer) -> str:
     return f"{primer}\n\nYou are the operator: say in `from_handle` which agent you act as."
 
 
-_TOOLS = {entry.name: tool_of(entry, is_bound=False) for entry in COMMANDS}
-_BOUND_TOOLS = {entry.name: tool_of(entry, is_bound=True) for entry in COMMANDS}
 _REPORTING = {entry.tool: entry for entry in COMMANDS if entry.tells_progress}
-_INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in _TOOLS.values()}
+_INPUT_SCHEMAS = {entry.tool: tool_input_schema(entry, is_bound=False) for entry in TOOLS}

@@ -2,6 +2,7 @@
 
 SAY text      a text of the assistant
 ASK command   a Bash call that needs a permission
+USE tool json a call of an MCP tool that needs a permission, which can be one for the session
 QUESTION json a question to the person, of the tool AskUserQuestion with this input
 FORM json     an elicitation of an MCP server, with this schema
 HANG          go on until the turn is interrupted
@@ -164,6 +165,9 @@ class Claude:
         """Carry out one order; False if the turn was interrupted."""
         if word == "ASK":
             return self._ask(rest)
+        if word == "USE":
+            self._use(*rest.split(" ", 1))
+            return True
         if word in ("QUESTION", "FORM"):
             self._inquire(word, json.loads(rest))
             return True
@@ -209,6 +213,25 @@ class Claude:
         result = {"type": "tool_result", "tool_use_id": tool, "content": text}
         self._message({**result, "is_error": not is_allowed}, "user")
         return not answer.get("interrupt")
+
+    def _use(self, tool: str, given: str) -> None:
+        """Ask for a tool, and say what was allowed with which rules, or why not."""
+        request = f"req_{next(self._numbers)}"
+        rule = {"type": "addRules", "behavior": "allow", "rules": [{"toolName": tool}]}
+        question = {
+            "subtype": "can_use_tool",
+            "tool_name": tool,
+            "input": json.loads(given),
+            "permission_suggestions": [rule],
+        }
+        frame = {"type": "control_request", "request_id": request, "request": question}
+        self._state("requires_action")
+        self._wire.send(frame)
+        answer = self._answer(request)
+        self._state("running")
+        rules = answer.get("updatedPermissions", [])
+        said = [answer["behavior"], answer.get("updatedInput"), len(rules), answer.get("message")]
+        self._say(json.dumps(said))
 
     def _inquire(self, word: str, given: Json) -> None:
         request = f"req_{next(self._numbers)}"

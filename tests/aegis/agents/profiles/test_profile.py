@@ -30,7 +30,7 @@ def test_a_profile_without_values_has_the_defaults_of_its_provider() -> None:
     assert profile.command == ("kimi", "acp")
     assert profile.asking_modes == ("default",)
     assert profile.call_limit_s == 60.0
-    assert (profile.permission, profile.tools) == ("ask", ("all",))
+    assert (profile.permission, profile.tools) == ("ask", ("work",))
     assert refuse_start(profile, {}) is None
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from aegis.protocol.derived.tool_schema import tool_input_schema, tool_output_schema
 from aegis.protocol.entry import Entry
-from aegis.protocol.table import BY_NAME, COMMANDS
+from aegis.protocol.table import BY_NAME, BY_TOOL, TOOLS
 
-each_command = pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-TOOLS = {entry.tool: entry for entry in COMMANDS}
+each_command = pytest.mark.parametrize("entry", TOOLS, ids=lambda entry: entry.name)
 
 
 def described(tool: str) -> dict[str, Any]:
@@ -39,6 +38,61 @@ def test_every_argument_is_explained_briefly(entry: Entry) -> None:
             assert '"null"' not in json.dumps(argument)
 
 
+OF_EACH = {"type", "description", "default"}
+OF_TYPE = {
+    "string": {"enum"},
+    "number": {"minimum", "maximum"},
+    "integer": {"minimum", "maximum"},
+    "boolean": set(),
+    "array": {"items", "minItems", "maxItems"},
+    "object": {"properties", "required", "additionalProperties"},
+}
+"""The keywords that Moonshot's and Gemini's subsets of JSON Schema have in common, by type."""
+
+
+def strict_faults(schema: Any, place: str) -> list[str]:
+    """What a provider that takes only the strict subset would refuse in a schema."""
+    kind = str(schema.get("type")) if isinstance(schema, dict) else ""
+    if kind not in OF_TYPE:
+        return [f"{place} has no type of its own: {schema}"]
+    faults = [f"{place} has {each}" for each in schema.keys() - OF_EACH - OF_TYPE[kind]]
+    if not all(isinstance(each, str) for each in schema.get("enum", [])):
+        faults.append(f"{place} has an enum of other things than text")
+    properties = schema.get("properties", {})
+    faults += [f"{place} requires {each}" for each in {*schema.get("required", ())} - {*properties}]
+    parts = {f"{place}.{name}": part for name, part in properties.items()}
+    if kind == "array":
+        parts[f"{place}[]"] = schema.get("items")
+    if "additionalProperties" in schema:
+        parts[f"{place}.*"] = schema["additionalProperties"]
+    return [*faults, *(each for at, part in parts.items() for each in strict_faults(part, at))]
+
+
+@each_command
+def test_every_part_of_an_input_schema_is_in_the_strict_subset(entry: Entry) -> None:
+    for bound in (True, False):
+        assert strict_faults(tool_input_schema(entry, is_bound=bound), entry.tool) == []
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"anyOf": [{"type": "string"}]},
+        {"type": ["string", "null"]},
+        {"type": "string", "const": "a"},
+        {"type": "integer", "enum": [1]},
+        {"type": "array"},
+        {"type": "array", "items": {}},
+        {"type": "object", "properties": {"a": {"$ref": "#"}}},
+        {"type": "object", "properties": {}, "required": ["a"]},
+        {"type": "object", "additionalProperties": {}},
+    ],
+)
+def test_the_check_of_the_subset_finds(schema: dict[str, Any]) -> None:
+    assert strict_faults(schema, "it")
+
+
 @each_command
 def test_from_handle_is_shown_where_it_can_be_chosen(entry: Entry) -> None:
     assert "from_handle" not in tool_input_schema(entry, is_bound=True)["properties"]
@@ -51,7 +105,7 @@ def test_a_class_described_elsewhere_is_described_by_a_tool_that_the_client_sees
     entry: Entry,
 ) -> None:
     text = json.dumps(tool_output_schema(entry))
-    named = [other for tool, other in TOOLS.items() if f'"As {tool} returns it."' in text]
+    named = [other for tool, other in BY_TOOL.items() if f'"As {tool} returns it."' in text]
     assert text.count("returns it.") >= len(named)
     assert text.count("returns it.") == 0 or named
     for other in named:
@@ -75,7 +129,6 @@ def test_what_a_schema_does_not_say_of_an_argument_is_its_default() -> None:
     schema = tool_input_schema(BY_NAME["term_spawn"], is_bound=True)
     assert schema["required"] == ["name"]
     assert schema["properties"]["name"]["description"] == "The terminal's name."
-    assert "pattern" in schema["properties"]["name"]
     assert schema["properties"]["cwd"]["type"] == "string"
     assert "default" not in schema["properties"]["cwd"]
     assert schema["properties"]["stderr"]["default"] == "merged"

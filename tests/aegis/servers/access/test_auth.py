@@ -256,10 +256,10 @@ def test_the_tools_of_a_session_are_kept_with_its_secret(tmp_path: Path) -> None
     keys = open_keys(tmp_path)
     secret = keys.session_secret("Alice", ["core", "spawn"])
     bobs = keys.session_secret("bob")
-    assert (keys.tools("alice"), keys.tools("bob")) == (("core", "spawn"), ("all",))
+    assert (keys.tools("alice"), keys.tools("bob")) == (("core", "spawn"), ("work",))
     assert keys.session_secret("alice") == secret  # without a choice, nothing changes
     again = open_keys(tmp_path)
-    assert (again.tools("ALICE"), again.tools("bob")) == (("core", "spawn"), ("all",))
+    assert (again.tools("ALICE"), again.tools("bob")) == (("core", "spawn"), ("work",))
     assert again.session_secret("alice", ["term_run"]) == secret
     assert again.session_secret("bob", ["core"]) == bobs
     again.renew_session("alice")
@@ -272,15 +272,15 @@ def test_a_revoked_session_leaves_no_choice_to_the_next(tmp_path: Path) -> None:
     keys = open_keys(tmp_path)
     keys.session_secret("alice", ["core"])
     keys.remove_session("alice")
-    assert keys.tools("alice") == ("all",)
+    assert keys.tools("alice") == ("work",)
     keys.session_secret("alice")
-    assert open_keys(tmp_path).tools("alice") == ("all",)
+    assert open_keys(tmp_path).tools("alice") == ("work",)
 
 
-def test_a_file_without_tools_is_read_and_all_is_not_written(tmp_path: Path) -> None:
+def test_a_file_without_tools_is_read_and_the_default_is_not_written(tmp_path: Path) -> None:
     keys = open_keys(tmp_path)
     keys.session_secret("alice", ["core"])
-    keys.session_secret("alice", ["all"])
+    keys.session_secret("alice", ["work"])
     assert "tools" not in json.loads(keys.path.read_text())
 
 

@@ -17,8 +17,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from structlog.testing import capture_logs
 
-from aegis.protocol.table import COMMANDS
-from aegis.protocol.tool_sets import Offer
+from aegis.protocol.table import COMMANDS, TOOLS
+from aegis.protocol.tool_sets import WORK, Offer
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.mcp.post_answer import OPEN_AFTER_S
 from aegis.servers.mcp.tools import McpFace, tool_error, tool_of
@@ -33,17 +33,19 @@ pytestmark = [
 Connect = Callable[..., Any]
 ERAS = ["legacy", "auto"]
 OFFERS = {
-    "all": Offer(),
+    "all": Offer(("all",)),
+    "work": Offer(),
+    "driven": Offer(is_driven=True),
     "core": Offer(("core",)),
-    "driven": Offer(("core",), is_driven=True),
     "one": Offer(("term_run",)),
 }
 MAX_TOOL_LIST_BYTES = {
-    "operator": 110_400,
+    "operator": 18_000,
     "all": 75_600,
-    "core": 21_400,
-    "driven": 20_700,
-    "one": 3_000,
+    "work": 16_000,
+    "driven": 15_500,
+    "core": 12_000,
+    "one": 1_500,
 }
 """The whole answer to ``tools/list``: a client puts it into the context of every conversation."""
 OPERATOR_TOOLS = {entry.tool for entry in COMMANDS if entry.operator}
@@ -127,11 +129,107 @@ async def test_the_operator_sees_all_tools_and_a_handle_its_own(
     daemon: Any, connect: Connect, mode: str
 ) -> None:
     async with connect(mode) as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert list(tools) == [entry.tool for entry in COMMANDS]
+        tools = [tool.name for tool in (await client.list_tools()).tools]
+    assert tools == [entry.tool for entry in TOOLS if entry.name in WORK]
+    assert len(tools) <= 24
+    daemon.port.offers.update({"alice": Offer(("all",)), None: Offer(("all",))})
+    async with connect(mode) as client:
+        every = {tool.name for tool in (await client.list_tools()).tools}
+    assert every == {entry.tool for entry in TOOLS}
     async with connect(mode, "alice") as client:
         seen = {tool.name for tool in (await client.list_tools()).tools}
-    assert seen == tools.keys() - OPERATOR_TOOLS
+    assert seen == every - OPERATOR_TOOLS
+
+
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("aegis_term_run", {"name": "build", "cmd": "echo hi"}),
+        ("aegis_term_run", {"name": "build", "cmd": "busy"}),
+        ("aegis_term_run", {"name": "build", "timeout": "soon"}),
+        ("aegis_queue_list", {}),
+        ("shell_open", {"workspace": "w"}),
+        ("aegis_down", {}),
+        ("aegis_term_rum", {}),
+    ],
+)
+async def test_a_call_through_aegis_call_is_as_one_by_its_own_name(
+    daemon: Any, connect: Connect, mode: str, tool: str, arguments: dict[str, object]
+) -> None:
+    async with connect(mode, "alice") as client:
+        direct = await client.call_tool(tool, arguments)
+        inner = await client.call_tool("aegis_call", {"tool": tool, "arguments": arguments})
+        text = {"tool": tool, "arguments": json.dumps(arguments)}
+        as_text = await client.call_tool("aegis_call", text)
+    assert inner.model_dump() == direct.model_dump() == as_text.model_dump()
+    calls = [(command, given) for _, command, given in daemon.port.calls]
+    assert calls == calls[: len(calls) // 3] * 3
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_call_through_aegis_call_reports_progress_and_is_cancelled(
+    daemon: Any, connect: Connect, mode: str
+) -> None:
+    told: list[str] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message or "")
+        daemon.port.release.set()
+
+    async with connect(mode, "alice") as client:
+        arguments = {"tool": "aegis_term_run", "arguments": {"name": "build", "cmd": "hold"}}
+        await client.call_tool("aegis_call", arguments, progress_callback=on_progress)
+        assert told[0] == "line 0"
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.call_tool, "aegis_call", {"tool": "aegis_inbox_wait"})
+            await daemon.port.until(lambda: daemon.port.waiting == 1)
+            nursery.cancel_scope.cancel()
+        await daemon.port.until(lambda: daemon.port.cancelled == 1)
+        await client.call_tool("aegis_term_list")  # so the client has read all answers
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_aegis_tools_lists_the_others_and_describes_those_about_a_word(
+    daemon: Any, connect: Connect, mode: str
+) -> None:
+    daemon.port.offers["alice"] = Offer(is_driven=True)
+
+    async def tools(**arguments: str) -> dict[str, Any]:
+        result = await client.call_tool("aegis_tools", arguments)
+        return {each["name"]: each for each in result.structured_content["tools"]}
+
+    async with connect(mode, "alice") as client:
+        listed = {each.name: each for each in (await client.list_tools()).tools}
+        others = await tools()
+        assert listed.keys() | others.keys() == {
+            entry.tool
+            for entry in TOOLS
+            if not entry.operator and entry.name not in ("inbox_read", "inbox_wait")
+        }
+        assert not listed.keys() & others.keys()
+        assert all(each["schema"] is None for each in others.values())
+        assert len(json.dumps([*others.values()])) < 8_000
+        about = await tools(word="Group")
+        assert {"aegis_group_spawn", "aegis_group_status"} <= about.keys() <= others.keys()
+        spawn = about["aegis_group_spawn"]
+        assert "profile" in spawn["schema"]["properties"]
+        assert "from_handle" not in spawn["schema"]["properties"]
+        assert (await tools(word="term_run")).keys() == {"aegis_term_run"}
+        none = sentence(await client.call_tool("aegis_tools", {"word": "no such thing"}))
+    assert none.startswith("aegis_tools: there is no 'no such thing'; there are aegis_")
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_an_address_without_aegis_call_reaches_no_other_tool(
+    daemon: Any, connect: Connect, mode: str
+) -> None:
+    daemon.port.offers["alice"] = Offer(("core",))
+    async with connect(mode, "alice") as client:
+        for tool in ("aegis_call", "aegis_tools", "aegis_spawn"):
+            refused = await client.call_tool(tool, {"tool": "aegis_spawn"})
+            assert "not offered at this address" in sentence(refused)
+    assert daemon.port.calls == []
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -207,7 +305,7 @@ async def test_from_handle_is_shown_to_the_operator_only_and_accepted_from_its_h
     assert daemon.port.calls[-1][2] == arguments
 
 
-@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", TOOLS, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("is_bound", [True, False])
 def test_each_tool_has_docs_schemas_and_hints(entry: Any, is_bound: bool) -> None:
     tool = tool_of(entry, is_bound=is_bound)
