@@ -6,7 +6,6 @@ import os
 import select
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from aegis.client.line import ClientError, LineClient, connect
 from aegis.doctor.finding import Finding, ok, problem, warning
+from aegis.processes.environment import OUR_PYTHON
 
 SHELLS = ("bash", "zsh", "fish")
 START_LIMIT_S = 30.0
@@ -21,7 +21,7 @@ COMMAND_LIMIT_S = 30.0
 STOP_LIMIT_S = 15.0
 VERSION_LIMIT_S = 10.0
 
-PROGRAM = (sys.executable, "-P", "-c", "from aegis.cli.main import main; main()")
+PROGRAM = (*OUR_PYTHON, "-c", "from aegis.cli.main import main; main()")
 READY = b"aegis-actors down"
 
 

@@ -21,6 +21,10 @@ from aegis.processes.process_table import COOKIE_VARIABLE
 TERM = "xterm-256color"
 """The type of the terminal. With ``dumb`` bash would refuse pastes."""
 
+OUR_PYTHON = (sys.executable, "-E", "-P")
+"""The command of a Python process of ours: neither the person's variables of Python nor the working
+directory choose what it imports. Both stay in its environment, for shells and plugins."""
+
 OURS = "AEGIS_"
 """The beginning of the names of our own variables, which agents and workflows do not get."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import trio
 from actors import Actor, ActorError, Ref
 from actors.messages import Request
 from aegis.errors import Unavailable
-from aegis.processes.environment import process_environment
+from aegis.processes.environment import OUR_PYTHON, process_environment
 from aegis.processes.guarded.guarded_process import Launch
 from aegis.processes.guarded.line_process import (
     LineProcess,
@@ -35,8 +34,7 @@ WHAT = "the process"
 def launch_of(root: str, cookie: str, withheld: Collection[str] = ()) -> Launch:
     """Return how a process that runs plugins is started in ``root``."""
     return Launch(
-        # Isolated: neither the root nor the user's variables choose what is imported.
-        argv=[sys.executable, "-I", "-m", "aegis.workflows.child"],
+        argv=[*OUR_PYTHON, "-m", "aegis.workflows.child"],
         cwd=root,
         environment=process_environment(
             os.environ, {"TERM": "dumb"}, cwd=root, cookie=cookie, withheld=withheld

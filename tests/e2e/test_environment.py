@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 
 from aegis.journal.ledger import decode_line, encode_line, seal_line
 from aegis.state.root import open_seals
-from tests.e2e.harness import DaemonProcess
+from tests.e2e.harness import PROGRAM, DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team, agents_of
 from tests.resources.waiting import until
 
@@ -266,3 +267,100 @@ def test_a_terminal_on_a_worker_gets_the_keys_of_who_opened_it(own_daemon: Daemo
         assert info["node"] == "w1"
     assert keys_of_terminal(own_daemon, "mine") == KEYS
     assert keys_of_terminal(own_daemon, "its") == {"WORK_API_KEY": "w"}  # no profile names it
+
+
+# The person's variables of Python, and their modules.
+
+MINE = """
+from mine import NAME
+from aegis import workflow
+
+@workflow
+async def named(engine):
+    return [NAME, (await engine.bash("echo $PYTHONPATH")).stdout.strip()]
+"""
+
+SHADOWS = ("actors/__init__", "aegis/__init__", "attr", "trio", "click", "typing")
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """A directory of a person whose modules have the names of ours and of our dependencies."""
+    directory = tmp_path / "theirs"
+    for name in SHADOWS:
+        path = directory / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("raise SystemExit('a module of theirs was imported')\n")
+    (directory / "mine.py").write_text("NAME = 'imported'\n")
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PYTHONPATH", "{theirs}"),
+        ("PYTHONPATH", "."),
+        ("PYTHONPATH", ":/nowhere"),
+        ("PYTHONWARNINGS", "error"),
+        ("PYTHONOPTIMIZE", "2"),
+        ("PYTHONINSPECT", "1"),
+        ("PYTHONDEVMODE", "1"),
+        ("PYTHONSTARTUP", "{theirs}/attr.py"),
+        ("PYTHONSAFEPATH", "1"),
+        ("NONE", ""),
+    ],
+)
+def test_no_variable_of_python_changes_the_program(theirs: Path, name: str, value: str) -> None:
+    environment = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
+
+    def run(*words: str, **variables: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [PROGRAM, *words],
+            cwd=theirs,
+            env={**environment, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    # A verb without click, one with it, and the help, which is made of docstrings.
+    for words in (("status",), ("config", "check"), ("term", "run", "--help")):
+        assert run(*words, **{name: value.format(theirs=theirs)}) == run(*words)
+
+
+def test_a_module_beside_the_installed_program_is_not_imported(theirs: Path) -> None:
+    (theirs / "aegis-actors").write_bytes(PROGRAM.read_bytes())
+    words = [sys.executable, str(theirs / "aegis-actors"), "--version"]
+    done = subprocess.run(words, cwd=theirs, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.long
+def test_our_processes_ignore_the_path_of_the_person_and_shells_and_plugins_keep_it(
+    own_daemon: DaemonProcess, theirs: Path
+) -> None:
+    own_daemon.variables = {
+        **own_daemon.variables,
+        "PYTHONPATH": str(theirs),
+        "PYTHONWARNINGS": "error",
+        "PYTHONOPTIMIZE": "2",
+    }
+    plugins = own_daemon.root / ".aegis" / "plugins"
+    plugins.mkdir(parents=True)
+    (plugins / "named.py").write_text(MINE)
+    (own_daemon.root / ".aegis.yaml").write_text("default_agent: claude\n")
+    own_daemon.start("--port", "0", "--trust", "--workers", "1")
+    terminal = own_daemon.terminal("t")
+    assert terminal.info["node"] == "w1"
+    assert terminal.run("echo $PYTHONPATH $PYTHONOPTIMIZE")["stdout"] == f"{theirs} 2\n"
+    id_ = own_daemon.call("run_workflow", name="named")["workflow_id"]
+
+    def status() -> dict[str, Any]:
+        return own_daemon.call("workflow_status", workflow_id=id_)
+
+    until(lambda: bool(status()["ended"]), "the workflow has ended")
+    assert json.loads(status()["result"]) == ["imported", str(theirs)]
+    assert own_daemon.cli("status").returncode == 0
+    assert "theirs was imported" not in own_daemon.log

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,15 +121,20 @@ def until_run(daemon: DaemonProcess, name: str) -> dict[str, object]:
             return record
 
 
+class WithoutExtra(DaemonProcess):
+    """A daemon whose Python does not find what the extra installs."""
+
+    @property
+    def program(self) -> list[str]:
+        run = "from aegis_actors import main; main()"
+        return [sys.executable, "-P", "-c", f"{NO_EXTRA}\n{run}"]
+
+
 @pytest.mark.long
 def test_without_the_extra_all_else_works_and_says_nothing(tmp_path: Path) -> None:
-    blocked = tmp_path / "blocked"
-    blocked.mkdir()
-    (blocked / "sitecustomize.py").write_text(NO_EXTRA)
     root = tmp_path / "root"
     root.mkdir()
-    daemon = DaemonProcess(root)
-    daemon.variables = {**daemon.variables, "PYTHONPATH": str(blocked)}
+    daemon = WithoutExtra(root)
     refused = daemon.cli("up", "--port", "0", "--workers", "2")
     assert refused.returncode == 1
     assert "uv sync --extra nodes" in refused.stderr

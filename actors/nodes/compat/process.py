@@ -99,7 +99,7 @@ async def open_process(command: Sequence[str]) -> Process:
     name, number = ast.literal_eval(command[command.index("--uid") + 1])
     spawn.uid = (name, number)
     process = await trio.lowlevel.open_process(
-        [sys.executable, "-P", "-m", CHILD_MODULE, *command[3:]],
+        [sys.executable, "-E", "-P", "-m", CHILD_MODULE, *command[3:]],
         stdin=subprocess.PIPE,
         stdout=_STANDARD_ERROR,  # a worker never writes among what its parent prints
         env=dict(os.environ if spawn.environment is None else spawn.environment),

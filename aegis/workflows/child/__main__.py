@@ -1,4 +1,4 @@
-"""The program: ``python -I -m aegis.workflows.child``, started by the daemon below a guard.
+"""The program: ``python -E -P -m aegis.workflows.child``, started by the daemon below a guard.
 
 The first frame says what to do: ``describe`` a plugin, or ``start`` a workflow, whose journal
 follows in frames until ``go``.

@@ -6,6 +6,7 @@ import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -58,7 +59,10 @@ class _Loader(importlib.abc.InspectLoader):
 
 def load(stem: str, files: Mapping[str, Sequence[str]]) -> ModuleType:
     """Import the plugin ``stem``. Raises any exception of its code."""
-    # Last: no plugin replaces a module of the standard library or of an installed package.
+    # Last: no plugin replaces a module of the standard library or of an installed package, nor does
+    # a directory of the person, which this interpreter has not read (``-E``).
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path += [str(Path(each).absolute()) for each in given if each]
     sys.meta_path.append(TrustedFiles(files))
     return importlib.import_module(f"{PREFIX}{stem}")
 
