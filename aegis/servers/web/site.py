@@ -167,7 +167,10 @@ class Site:
             return Answer(400, one_sentence(str(error)))
         except OSError:
             return Answer(507, "the login could not be stored: the disk refuses")
-        body = json.dumps({"key": login.key, "view": login.page.view, "id": login.page.id})
+        # The page keeps drafts by it: another project may be served at this address tomorrow.
+        project = hashlib.sha256(str(self._pages.path).encode("utf-8", "surrogateescape"))
+        page = {"key": login.key, "view": login.page.view, "id": login.page.id}
+        body = json.dumps({**page, "project": project.hexdigest()[:16]})
         cookie = self._cookie(login, scope["headers"])
         kind = (b"content-type", b"application/json")
         await _respond(send, 200, body.encode(), [*_SAFE, kind, (b"set-cookie", cookie.encode())])

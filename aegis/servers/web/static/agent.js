@@ -1,5 +1,5 @@
 // One agent: its transcript as it is written, its requests in place, a box to write to it.
-import { $, ago, count, el, line, money, plain, seconds, setText, toast } from './dom.js';
+import { $, ago, composer, count, el, keyed, line, money, once, plain, seconds, setText, toast } from './dom.js';
 import { change, difference } from './difference.js';
 import { requestCard } from './requests.js';
 import { agentState } from './store.js';
@@ -9,7 +9,7 @@ const FIRST = 300, MOST = 1500;
 export class AgentView {
   constructor(handle, app, parent) {
     this.handle = handle; this.app = app; this.link = app.link; this.isReadOnly = app.view !== null;
-    this.seq = null; this.tools = new Map(); this.terminals = new Map(); this.asks = new Map(); this.texts = new Map(); this.requests = new Map();
+    this.seq = null; this.tools = new Map(); this.terminals = new Map(); this.asks = new Map(); this.texts = new Map();
     this.build(parent);
     this.follow();
     this.unwatch = this.isReadOnly ? () => {} : app.store.watch(() => this.refresh());
@@ -17,7 +17,7 @@ export class AgentView {
 
   build(parent) {
     this.dot = el('span.dot'); this.state = el('span.quiet.small.cut'); this.usage = el('span.quiet.small.usage');
-    const act = (label, text, go, kind = '.bare') => el(`button.btn${kind}`, { type: 'button', onclick: () => go().then(() => text && toast(text), error => toast(error.message, 'bad')) }, label);
+    const act = (label, text, go, kind = '.bare') => el(`button.btn${kind}`, { type: 'button', onclick: once(() => go().then(() => text && toast(text), error => toast(error.message, 'bad'))) }, label);
     this.head = el('div.head', {}, this.dot, el('h1', {}, this.handle), this.state, el('span.grow'), this.usage,
       !this.isReadOnly && act('Interrupt', 'interrupted', () => this.link.call('interrupt', { handle: this.handle })),
       !this.isReadOnly && el('button.btn.bare', { type: 'button', onclick: () => this.diff() }, 'Changes'));
@@ -27,18 +27,9 @@ export class AgentView {
     this.talk.append(this.open);
     this.items.style.marginBottom = '10px';
     const box = this.box = el('textarea.field', { rows: 1, placeholder: `Write to ${this.handle}…`, 'aria-label': `Message to ${this.handle}`, oninput: () => { box.style.height = 'auto'; box.style.height = `${Math.min(box.scrollHeight + 2, 240)}px`; }, onkeydown: event => { if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); this.write(); } } });
+    this.write = composer(box, `/a/${this.handle}`, async (text, key) => { await this.link.call('handoff', { target_handle: this.handle, context: text, key }); toast('sent'); });
     parent.replaceChildren(this.head, this.talk);
     if (!this.isReadOnly) parent.append(el('form.compose', { onsubmit: event => { event.preventDefault(); this.write(); } }, box, el('button.btn.main', { type: 'submit' }, 'Send')));
-  }
-
-  async write() {
-    const text = this.box.value.trim();
-    if (!text) return;
-    try {
-      await this.link.call('handoff', { target_handle: this.handle, context: text });
-      this.box.value = ''; this.box.style.height = 'auto';
-      toast('sent');
-    } catch (error) { toast(error.message, 'bad'); }
   }
 
   async diff() {
@@ -52,12 +43,11 @@ export class AgentView {
     const args = () => this.seq === null ? { handle: this.handle, last_n: FIRST } : { handle: this.handle, since: this.seq };
     this.stream = this.link.open('session', args, {
       item: ({ entries }) => {
-        const isAtEnd = this.talk.scrollHeight - this.talk.scrollTop - this.talk.clientHeight < 80;
+        const isAtEnd = this.isAtEnd();
         for (const entry of entries) { this.seq = entry.seq; this.take(entry); }
         while (this.items.childElementCount > MOST) this.items.firstChild.remove();
         if (isAtEnd) this.talk.scrollTop = this.talk.scrollHeight;
       },
-      gap: () => this.add(el('li.turn', {}, 'entries were left out')),
       ended: frame => { if (frame.code !== 'unavailable') this.add(el('li.turn', {}, line(frame.message ?? 'the session is closed'))); },
     });
   }
@@ -71,14 +61,12 @@ export class AgentView {
     const { usage } = agent;
     setText(this.usage, usage ? [usage.context_percent !== null && `context ${Math.round(usage.context_percent)} %`, usage.output_tokens && `${count(usage.output_tokens)} tokens`, money(usage.cost_usd)].filter(Boolean).join(' · ') : agent.model);
     if (agent.program && !this.sent) { this.sent = true; this.add(el('li', {}, el('a.btn', { href: `#/t/${agent.program.terminal}` }, `It runs on the terminal ${agent.program.terminal}`))); }
-    const mine = this.app.store.openRequests().filter(each => each.handle === this.handle);
-    for (const [id, card] of this.requests) if (!mine.some(each => each.id === id)) { card.remove(); this.requests.delete(id); }
-    for (const request of mine) if (!this.requests.has(request.id)) {
-      const card = requestCard(request, this.app);
-      card.classList.add('card'); this.requests.set(request.id, card); this.open.append(card);
-      this.talk.scrollTop = this.talk.scrollHeight;
-    }
+    const isAtEnd = this.isAtEnd(), shown = this.open.childElementCount;
+    keyed(this.open, this.app.store.openRequests().filter(each => each.handle === this.handle), each => each.id, each => { const card = requestCard(each, this.app); card.classList.add('card'); return card; });
+    if (isAtEnd && this.open.childElementCount > shown) this.talk.scrollTop = this.talk.scrollHeight;
   }
+
+  isAtEnd() { return this.talk.scrollHeight - this.talk.scrollTop - this.talk.clientHeight < 80; }
 
   add(item) { this.items.append(item); return item; }
 

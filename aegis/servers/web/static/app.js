@@ -1,7 +1,7 @@
 // The page: login, pages by the address's fragment, search, keys, theme.
 import { AgentView } from './agent.js';
 import { CanvasView } from './canvas.js';
-import { $, el, line, toast } from './dom.js';
+import { $, drafts, el, line, toast } from './dom.js';
 import { GroupView } from './groups.js';
 import { InboxesView, InboxView } from './inboxes.js';
 import { Link } from './link.js';
@@ -21,7 +21,8 @@ class App {
     this.dark.addEventListener('change', () => this.theme());
     this.theme();
     this.main = $('main'); this.current = null; this.view = null;
-    addEventListener('hashchange', () => this.route());
+    // A login address that is pasted into this tab changes nothing but the fragment.
+    addEventListener('hashchange', () => /^#(code|v)=/.test(location.hash) ? location.reload() : this.route());
     addEventListener('keydown', event => { if (!this.takesKey(event)) event.stopPropagation(); }, true);
     $('menu').addEventListener('click', () => this.menu());
     this.finder();
@@ -41,6 +42,7 @@ class App {
     const isView = sessionStorage.getItem('view') !== null;
     const key = isView ? sessionStorage.getItem('view-key') : stored('page-key');
     if (!key) { this.loginPage(''); return; }
+    drafts.project = stored('project') ?? '';
     this.link = new Link(key, (state, reason) => this.linked(state, reason));
     this.store = new Store(this.link);
     window.app = this; // for the tests, and for the curious
@@ -49,8 +51,8 @@ class App {
   async logIn(body) {
     const response = await fetch('/login', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
     if (!response.ok) throw new Error((await response.text()).trim());
-    const { key, view } = await response.json();
-    if (view === null) { stored('page-key', key); sessionStorage.removeItem('view'); }
+    const { key, view, project } = await response.json();
+    if (view === null) { stored('page-key', key); stored('project', project); sessionStorage.removeItem('view'); }
     else { sessionStorage.setItem('view', view); sessionStorage.setItem('view-key', key); } // only in this tab
   }
 

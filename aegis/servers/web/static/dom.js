@@ -32,20 +32,102 @@ export function plain(text, limit = 20000) {
 /** Return foreign text on one line. */
 export const line = (text, limit = 300) => plain(text, limit).replace(/\s*\n\s*/g, ' ⏎ ');
 
-/** Replace the children of an element only where they differ by their key: focus and scroll stay. */
-export function keyed(parent, items, key, make, update) {
-  const known = parent._rows ?? (parent._rows = new Map());
-  const wanted = new Set();
-  let at = parent.firstChild;
+const HOVERS = matchMedia('(hover: hover)'), MOST_GHOSTS = 100;
+
+/** Return whether a person is at a list: with the pointer over it, or with the focus inside. */
+const isHeld = list => (HOVERS.matches && list.matches(':hover')) || list.contains(document.activeElement);
+
+/**
+ * Show one child for each item, known by its key: focus and scroll stay.
+ *
+ * While a person is at the list nothing moves under the pointer: the order stays, a new child goes last,
+ * and one that is gone stays as a ghost that takes no click. Afterwards the list is put right.
+ */
+export function keyed(list, items, key, make, update) {
+  const known = list._rows ?? held(list);
+  list._again = () => keyed(list, items, key, make, update);
+  const wanted = new Set(), isStill = isHeld(list) && list.querySelectorAll(':scope > .gone').length < MOST_GHOSTS;
+  list._owes = isStill;
+  let at = list.firstChild;
   for (const item of items) {
     const name = key(item);
     wanted.add(name);
     let row = known.get(name);
+    if (row?.inert && isStill) { row.inert = false; row.classList.remove('gone'); }
+    if (row?.inert) { if (row === at) at = at.nextSibling; row.remove(); row = null; } // it shows its end
     if (!row) known.set(name, row = make(item));
     update?.(row, item);
-    if (row !== at) parent.insertBefore(row, at); else at = at.nextSibling;
+    if (isStill) { if (!row.isConnected) list.append(row); } else if (row !== at) list.insertBefore(row, at); else at = at.nextSibling;
   }
-  for (const [name, row] of known) if (!wanted.has(name)) { row.remove(); known.delete(name); }
+  for (const [name, row] of known) if (!wanted.has(name)) {
+    if (isStill) { if (!row.inert) haunt(row); } else { row.remove(); known.delete(name); }
+  }
+}
+
+function held(list) {
+  const release = () => setTimeout(() => { if (list._owes && !isHeld(list)) list._again(); });
+  for (const end of ['pointerleave', 'focusout']) list.addEventListener(end, release);
+  return list._rows = new Map();
+}
+
+function haunt(row) {
+  row.gone?.();
+  if (row.contains(document.activeElement)) document.activeElement.blur();
+  row.inert = true; row.classList.add('gone');
+}
+
+/** Return ``act``, which does nothing while an earlier call has not ended: a double click acts once. */
+export function once(act) {
+  let isBusy = false;
+  return async (...given) => {
+    if (isBusy) return;
+    isBusy = true;
+    try { await act(...given); } finally { isBusy = false; }
+  };
+}
+
+const DRAFT = 'draft:', MOST_DRAFTS = 50;
+
+/** Drafts by what they are for, in the browser's storage: neither a reload nor another page loses one. */
+export const drafts = {
+  project: '', // one origin may serve another project tomorrow
+  get(place) { try { return JSON.parse(localStorage.getItem(`${DRAFT}${this.project}:${place}`)); } catch { return null; } },
+  set(place, draft) {
+    const name = `${DRAFT}${this.project}:${place}`;
+    try {
+      if (!draft) { localStorage.removeItem(name); return; }
+      localStorage.setItem(name, JSON.stringify({ ...draft, at: Date.now() }));
+      const all = Object.keys(localStorage).filter(each => each.startsWith(DRAFT)).map(each => [JSON.parse(localStorage[each]).at, each]);
+      if (all.length > MOST_DRAFTS) localStorage.removeItem(all.sort((a, b) => a[0] - b[0])[0][1]);
+    } catch { /* storage is off or full: the draft lives as long as its box */ }
+  },
+};
+
+/**
+ * Return what sends the text of a box, and keeps it until the daemon has taken it.
+ *
+ * A text that failed is sent again with the same key: ``send(text, key)`` takes it at most once. What is
+ * typed while a text is sent stays in the box.
+ */
+export function composer(box, place, send) {
+  let unsent = drafts.get(place), before = Promise.resolve();
+  const trimmed = () => box.value.trim();
+  const keep = () => drafts.set(place, trimmed() ? { text: box.value, key: unsent?.text === trimmed() ? unsent.key : null } : unsent);
+  box.value = unsent?.text ?? '';
+  if (!unsent?.key) unsent = null;
+  box.addEventListener('input', keep);
+  return () => {
+    const text = trimmed();
+    if (!text) return;
+    const key = unsent?.text === text ? unsent.key : [...crypto.getRandomValues(new Uint32Array(4))].join('-');
+    unsent = { text, key };
+    box.value = ''; box.dispatchEvent(new Event('input', { bubbles: true }));
+    before = before.then(() => send(text, key)).then(() => { if (unsent?.key === key) unsent = null; keep(); }, error => {
+      box.value = trimmed() ? `${text}\n${box.value}` : text;
+      box.dispatchEvent(new Event('input', { bubbles: true }));
+      toast(error.message, 'bad');
+    });
+  };
 }
 
 export function setText(element, text) { if (element.textContent !== text) element.textContent = text; }
@@ -76,8 +158,14 @@ export function seconds(s) {
 export const money = usd => usd === null || usd === undefined ? '' : usd === 0 ? '$0' : `$${usd.toFixed(usd < 1 ? 3 : 2)}`;
 export const count = n => n === null || n === undefined ? '' : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${(n / 1e3).toFixed(1)} k` : String(n);
 
+const MOST_TOASTS = 4;
+
+/** Show a sentence for some seconds: a repeated one is counted, and only the newest few are shown. */
 export function toast(text, kind = '') {
-  const note = el(`p.toast${kind ? '.' + kind : ''}`, {}, plain(text, 400));
-  $('toasts').append(note);
-  setTimeout(() => note.remove(), kind === 'bad' ? 9000 : 4500);
+  const said = plain(text, 400), all = $('toasts');
+  let note = [...all.children].find(each => each.said === said);
+  if (note) { setText(note, `${said} ×${note.times += 1}`); clearTimeout(note.timer); }
+  else all.append(note = Object.assign(el(`p.toast${kind ? '.' + kind : ''}`, {}, said), { said, times: 1 }));
+  note.timer = setTimeout(() => note.remove(), kind === 'bad' ? 9000 : 4500);
+  while (all.childElementCount > MOST_TOASTS) all.firstChild.remove();
 }

@@ -1,5 +1,5 @@
 // A group: its members, the newest order to all of them, and their replies.
-import { ago, el, keyed, line, plain, setText, toast } from './dom.js';
+import { ago, composer, el, keyed, line, plain, setText, toast } from './dom.js';
 import { fill, row, section } from './overview.js';
 import { agentState, REPLY } from './store.js';
 
@@ -10,6 +10,7 @@ export class GroupView {
     this.order = el('pre', { tabindex: '0', 'aria-label': 'Order' }); this.sent = el('span.quiet.small'); this.list = el('ul.rows', { 'aria-label': 'Replies' });
     this.part = el('section.card', { 'aria-label': 'Newest order', hidden: true }, el('header', {}, el('h2', {}, 'Newest order'), this.sent), el('div.ask', {}, this.order), this.list);
     this.box = el('textarea.field', { rows: 3, placeholder: 'An order for all members…', 'aria-label': 'Order to all members', onkeydown: event => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) this.send(); } });
+    this.send = composer(this.box, `/g/${name}`, (text, key) => app.link.call('group_broadcast', { group: name, objective: text, callback: false, key }));
     this.sender = el('button.btn.main', { type: 'submit' }, 'Send to all');
     const dissolve = el('button.btn.no', { type: 'button', onclick: () => app.confirm(`Dissolve the group ${name}?`, 'Its members are closed; their transcripts stay.', () => app.link.call('group_dissolve', { group: name })) }, 'Dissolve');
     parent.replaceChildren(el('div.head', {}, el('h1.cut', {}, `Group ${name}`), this.state, el('span.grow'), dissolve),
@@ -49,12 +50,6 @@ export class GroupView {
   reply(handle) {
     const chip = el('span.chip'), why = el('span.quiet.cut'), text = el('pre', { tabindex: '0', 'aria-label': `Reply of ${handle}` });
     return Object.assign(el('li.ask.letter', {}, el('div.top', {}, el('a', { href: `#/a/${handle}` }, el('b', {}, line(handle))), chip, why), text), { parts: { chip, why, text } });
-  }
-
-  async send() {
-    const text = this.box.value.trim();
-    if (!text) return;
-    try { await this.app.link.call('group_broadcast', { group: this.name, objective: text, callback: false }); this.box.value = ''; } catch (error) { toast(error.message, 'bad'); }
   }
 
   close() { this.unwatch(); }

@@ -1,5 +1,5 @@
 // Inboxes: the list of them, and the messages of one.
-import { ago, el, keyed, line, plain, setText, toast } from './dom.js';
+import { ago, composer, el, keyed, line, plain, setText, toast } from './dom.js';
 import { fill, row, section } from './overview.js';
 
 const OWN = 'human', SHOWN = 200, NEWEST = 60, EVERY_MS = 3000;
@@ -65,11 +65,7 @@ export class InboxView {
 
   writer() {
     const box = el('textarea.field', { rows: 2, placeholder: `Write to ${this.handle}…`, 'aria-label': `Message to ${this.handle}`, onkeydown: event => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) send(); } });
-    const send = async () => {
-      const text = box.value.trim();
-      if (!text) return;
-      try { await this.app.link.call('handoff', { target_handle: this.handle, context: text }); box.value = ''; this.refresh(); } catch (error) { toast(error.message, 'bad'); }
-    };
+    const send = composer(box, `/m/${this.handle}`, async (text, key) => { await this.app.link.call('handoff', { target_handle: this.handle, context: text, key }); this.refresh(); });
     return el('form.card', { onsubmit: event => { event.preventDefault(); send(); } }, el('div.ask', {}, box, el('div.acts', {}, el('button.btn.main', { type: 'submit' }, 'Send'), el('span.quiet.small', {}, 'Ctrl Enter sends'))));
   }
 
@@ -79,7 +75,7 @@ export class InboxView {
       const [all, open] = [await this.app.link.call('inbox_read', { ...whose, unread: false, limit: SHOWN }), this.isOwn ? { messages: [...this.app.store.mail.values()] } : await this.app.link.call('inbox_read', { ...whose, limit: SHOWN })];
       const unread = new Set(open.messages.map(each => each.id));
       keyed(this.part.list, all.messages.toReversed(), each => each.id, each => message(each, this.app.store), (item, each) => { item.querySelector('.dot').className = `dot ${unread.has(each.id) ? 'bad' : 'off'}`; });
-      this.part.list.hidden = !all.messages.length; this.part.note.hidden = Boolean(all.messages.length); setText(this.part.note, 'No messages.');
+      setText(this.part.note, 'No messages.');
       setText(this.state, unread.size ? `${unread.size} unread` : '');
       this.reader.hidden = !this.isOwn || !unread.size;
     } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }

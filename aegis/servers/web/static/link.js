@@ -40,7 +40,8 @@ export class Link {
     for (const { reject } of this.calls.values()) reject(new Failed('lost', 'the connection was lost; try again'));
     this.calls.clear();
     for (const stream of this.streams.values()) stream.lost();
-    if (event.code === 4401 || event.code === 1008) { this.set('out', event.reason); return; }
+    // No other end needs a new login: a new connection may mend it.
+    if (event.code === 4401) { this.set('out', event.reason); return; }
     this.set('down', event.reason);
     const wait = this.delay * (0.7 + 0.6 * Math.random());
     this.delay = Math.min(MAX_DELAY_MS, this.delay * 2);
@@ -132,7 +133,7 @@ export class Stream {
         this.handler.opened?.(frame);
         break;
       case 'item': this.handler.item?.(frame.item); this.give(cost); break;
-      case 'gap': this.handler.gap?.(frame); this.give(cost); break;
+      case 'gap': this.give(cost); this.handler.gap ? this.handler.gap(frame) : this.reopen(); break; // a new stream begins with all
       case 'ended': if (frame.code !== 'unavailable') { this.isOver = true; this.forget(); } this.handler.ended?.(frame); break;
     }
   }

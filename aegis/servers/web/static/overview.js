@@ -14,6 +14,7 @@ export class Overview {
     this.mail = section('Messages to you', el('button.btn', { type: 'button', onclick: () => this.store.acknowledge().catch(error => toast(error.message, 'bad')) }, 'Mark all as read'));
     this.facts = section('Daemon'); this.tree = section('Supervision tree'); this.tree.list.className = 'tree'; this.tree.list.tabIndex = 0; this.tree.list.setAttribute('aria-label', 'Supervision tree');
     this.inbox.box.classList.add('inbox'); this.facts.body = el('dl.facts'); this.facts.list.replaceWith(this.facts.body);
+    for (const each of [this.mail, this.queues, this.groups, this.workflows, this.canvases, this.workspaces]) each.box.classList.add('filled');
     this.left = el('div.stack', {}, this.inbox.box, this.mail.box, this.agents.box, this.terminals.box, this.queues.box, this.groups.box, this.workflows.box, this.canvases.box, this.workspaces.box);
     const all = [el('h1.hidden', {}, 'Overview'), el('div.cols', {}, this.left, el('div.stack', {}, this.facts.box, this.tree.box))];
     // Shown once it is whole, so that nothing moves: the first items of all streams arrive together.
@@ -41,7 +42,7 @@ export class Overview {
     const open = this.store.openRequests();
     this.inbox.box.classList.toggle('clear', !open.length);
     keyed(this.inbox.list, open, each => each.id, each => requestCard(each, this.app));
-    empty(this.inbox, open.length, this.store.loaded.has('requests') ? 'Nothing. Agents that need an answer appear here.' : 'Loading…');
+    setText(this.inbox.note, this.store.loaded.has('requests') ? 'Nothing. Agents that need an answer appear here.' : 'Loading…');
     setText(this.inbox.count, open.length || '');
   }
 
@@ -49,14 +50,14 @@ export class Overview {
     const agents = [...this.store.agents.values()].map(agent => ({ agent, state: agentState(agent) })).sort((a, b) => (ORDER[a.state.tone] ?? 4) - (ORDER[b.state.tone] ?? 4) || a.agent.handle.localeCompare(b.agent.handle));
     keyed(this.agents.list, agents, ({ agent }) => agent.id, ({ agent }) => row(`#/a/${agent.handle}`), (item, { agent, state }) => fill(item, state, agent.handle, state.why,
       [agent.usage?.context_percent != null && `${Math.round(agent.usage.context_percent)} %`, money(agent.usage?.cost_usd), ago(state.since)].filter(Boolean).join(' · ')));
-    empty(this.agents, agents.length, this.store.loaded.has('agents') ? el('span', {}, 'No agents. Start one with ', el('code', {}, 'aegis-actors agent launch')) : 'Loading…');
+    if (!agents.length) this.agents.note.replaceChildren(this.store.loaded.has('agents') ? el('span', {}, 'No agents. Start one with ', el('code', {}, 'aegis-actors agent launch')) : 'Loading…');
   }
 
   showTerminals() {
     const terminals = [...this.store.terminals.values()].map(terminal => ({ terminal, state: terminalState(terminal) })).sort((a, b) => (ORDER[a.state.tone] ?? 4) - (ORDER[b.state.tone] ?? 4) || a.terminal.name.localeCompare(b.terminal.name));
     keyed(this.terminals.list, terminals, ({ terminal }) => terminal.name, ({ terminal }) => row(`#/t/${terminal.name}`), (item, { terminal, state }) => fill(item, state, terminal.name, state.what || this.below(terminal.cwd),
       [terminal.typing && `✎ ${terminal.typing.writer.replace(/^agent:/, '')}`, terminal.restarts > 0 && `${terminal.restarts} restarts`, `${state.word} · ${ago(state.since)}`].filter(Boolean).join(' · '), Boolean(state.what)));
-    empty(this.terminals, terminals.length, this.store.loaded.has('terminals') ? 'No terminals yet.' : 'Loading…');
+    setText(this.terminals.note, this.store.loaded.has('terminals') ? 'No terminals yet.' : 'Loading…');
   }
 
   /** Return a directory relative to the root, if it is below it. */
@@ -67,20 +68,18 @@ export class Overview {
 
   showQueues() {
     const queues = [...this.store.queues.values()];
-    this.queues.box.hidden = !queues.length;
     keyed(this.queues.list, queues, each => each.queue, each => row(`#/q/${each.queue}`), (item, queue) => fill(item, { tone: queue.problem ? 'bad' : queue.paused || queue.limited_until ? 'warn' : queue.running ? 'busy' : 'good' }, queue.queue, queue.problem || (queue.paused ? 'paused' : queue.limited_until ? `usage limit for ${ago(new Date(2 * Date.now() - Date.parse(queue.limited_until)).toISOString())}` : `${queue.agent} × ${queue.max_parallel}`), `${queue.running} run · ${queue.pending + queue.waiting} wait · ${queue.ended} ended`));
   }
 
   /** Messages of agents and programs to the person. */
   showMail() {
     const unread = [...this.store.mail.values()].toReversed();
-    this.mail.box.hidden = !unread.length; setText(this.mail.count, unread.length ? String(unread.length) : '');
+    setText(this.mail.count, unread.length ? String(unread.length) : '');
     keyed(this.mail.list, unread.slice(0, 5), each => each.id, () => row('#/m/human'), (item, each) => fill(item, { tone: each.status === 'error' ? 'bad' : 'warn' }, each.sender.replace(/^agent:/, ''), each.body, `${ago(each.timestamp)} ago`));
   }
 
   showGroups() {
     const groups = [...this.store.groups.values()];
-    this.groups.box.hidden = !groups.length;
     keyed(this.groups.list, groups, each => each.group, each => row(`#/g/${each.group}`), (item, group) => {
       const { broadcast } = group, waits = broadcast && !broadcast.is_over, got = broadcast ? Object.values(broadcast.replies).filter(each => each === 'replied').length : 0;
       const needs = group.members.some(each => this.store.agent(each.handle)?.blocked);
@@ -90,19 +89,16 @@ export class Overview {
 
   showWorkflows() {
     const runs = [...this.store.workflows.values()].toReversed();
-    this.workflows.box.hidden = !runs.length;
     keyed(this.workflows.list, runs.slice(0, 50), each => each.workflow_id, each => row(`#/w/${each.workflow_id}`), (item, each) => fill(item, { tone: { running: 'busy', failed: 'bad', completed: 'done', waiting: 'warn' }[each.status] ?? 'off' }, each.name, each.problem || each.error || each.current.join(', ') || each.checkpoint || '', `${each.status} · ${each.calls} calls · ${ago(each.started)}`));
   }
 
   showCanvases() {
     const canvases = [...this.store.canvases.values()];
-    this.canvases.box.hidden = !canvases.length;
     keyed(this.canvases.list, canvases, each => each.name, each => row(`#/c/${each.name}`), (item, each) => fill(item, { tone: each.problem ? 'bad' : 'good' }, each.name, each.problem || (each.last ? `${each.last.writer.replace(/^agent:/, '')}: ${each.last.section}` : each.sections.join(', ')), [each.last && `${ago(each.last.timestamp)} ago`, `rev ${each.rev}`].filter(Boolean).join(' · ')));
   }
 
   showWorkspaces() {
     const { workspaces } = this.store;
-    this.workspaces.box.hidden = !workspaces.length;
     keyed(this.workspaces.list, workspaces, each => each.workspace_id, ({ workspace_id }) => this.workspace(workspace_id), (item, each) => {
       const [name, where] = item.firstChild.children, { links } = item;
       setText(name, line(each.workspace_id)); setText(where, line(this.below(each.directory))); where.title = line(each.directory);
@@ -145,13 +141,8 @@ export class Overview {
 const action = (label, go, kind = '') => el(`button.btn${kind}`, { type: 'button', onclick: go }, label);
 
 export function section(title, action) {
-  const list = el('ul.rows'), note = el('p.empty', { hidden: true }), counted = el('span.count');
+  const list = el('ul.rows'), note = el('p.empty'), counted = el('span.count');
   return { box: el('section.card', { 'aria-label': title }, el('header', {}, el('h2', {}, title), counted, action), list, note), list, note, count: counted };
-}
-
-function empty({ list, note }, number, text) {
-  list.hidden = !number; note.hidden = Boolean(number);
-  if (!number) note.replaceChildren(text);
 }
 
 export const row = href => el('li', {}, el('a.row', { href }, el('span.dot', { 'aria-hidden': 'true' }), el('span.name.cut'), el('span.what.cut.quiet'), el('span.meta')));

@@ -1,5 +1,5 @@
 // The smaller pages: a queue with its tasks, a workflow run, the browsers that are logged in.
-import { ago, el, keyed, line, plain, seconds, setText, toast } from './dom.js';
+import { ago, el, keyed, line, once, plain, seconds, setText, toast } from './dom.js';
 import { fill, row, section } from './overview.js';
 import { requestCard } from './requests.js';
 import { TASK } from './store.js';
@@ -8,7 +8,7 @@ export class QueueView {
   constructor(name, app, parent) {
     this.name = name; this.app = app;
     this.state = el('span.quiet.cut'); this.part = section('Tasks');
-    const act = (label, command) => el('button.btn', { type: 'button', onclick: () => app.link.call(command, { queue: name }).catch(error => toast(error.message, 'bad')) }, label);
+    const act = (label, command) => el('button.btn', { type: 'button', onclick: once(() => app.link.call(command, { queue: name }).catch(error => toast(error.message, 'bad'))) }, label);
     parent.replaceChildren(el('div.head', {}, el('h1', {}, `Queue ${name}`), this.state, el('span.grow'), act('Pause', 'queue_pause'), act('Resume', 'queue_resume')), el('div.page', {}, this.part.box));
     this.unwatch = app.store.watch(changes => { if (changes.has('queues')) this.refresh(); });
   }
@@ -19,7 +19,7 @@ export class QueueView {
     try {
       const { result } = await this.app.link.call('task_list', { queue: this.name, limit: 200 });
       keyed(this.part.list, result, task => task.task_id, task => task.worker ? row(`#/a/${task.worker}`) : row(`#/q/${this.name}`), (item, task) => fill(item, { tone: TASK[task.status] ?? '' }, task.status, task.error || task.payload, [task.worker, `attempt ${task.attempt}/${task.max_attempts}`, ago(task.ended ?? task.started ?? task.enqueued)].filter(Boolean).join(' · ')));
-      this.part.list.hidden = !result.length; this.part.note.hidden = Boolean(result.length); setText(this.part.note, 'No tasks.');
+      setText(this.part.note, 'No tasks.');
     } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
   }
 
@@ -30,9 +30,9 @@ export class WorkflowView {
   constructor(id, app, parent) {
     this.id = id; this.app = app; this.title = el('h1', {}, 'Workflow'); this.state = el('span.quiet.cut');
     this.facts = el('dl.facts'); this.log = el('pre', { tabindex: '0' });
-    const act = (label, command, when) => Object.assign(el('button.btn', { type: 'button', hidden: true, onclick: () => app.link.call(command, { workflow_id: id }).catch(error => toast(error.message, 'bad')) }, label), { when });
+    const act = (label, command, when) => Object.assign(el('button.btn', { type: 'button', hidden: true, onclick: once(() => app.link.call(command, { workflow_id: id }).catch(error => toast(error.message, 'bad'))) }, label), { when });
     this.acts = [act('Resume', 'workflow_resume', ['cancelled', 'failed']), act('Retry', 'workflow_retry', ['cancelled', 'failed']), act('Cancel', 'workflow_cancel', ['running'])];
-    this.open = el('ul.rows', { 'aria-label': 'Open requests' }); this.asks = el('section.card.inbox', { 'aria-label': 'Waiting for you', hidden: true }, this.open);
+    this.open = el('ul.rows', { 'aria-label': 'Open requests' }); this.asks = el('section.card.inbox.filled', { 'aria-label': 'Waiting for you' }, this.open);
     parent.replaceChildren(el('div.head', {}, this.title, this.state, el('span.grow'), ...this.acts), el('div.page', {}, this.asks, el('section.card', { 'aria-label': 'Facts' }, this.facts), el('section.card', {}, el('header', {}, el('h2', {}, 'Log')), el('div.ask', {}, this.log))));
     this.unwatch = app.store.watch(changes => { if (changes.has('workflows')) this.refresh(); if (changes.has('requests')) this.ask(); });
   }
@@ -51,7 +51,6 @@ export class WorkflowView {
   /** Show what it asks, to be answered here. */
   ask() {
     const open = this.app.store.openRequests().filter(each => each.workflow === this.id);
-    this.asks.hidden = !open.length;
     keyed(this.open, open, each => each.id, each => requestCard(each, this.app));
   }
 
@@ -71,7 +70,7 @@ export class PagesView {
       const found = await this.app.link.call('page_list');
       for (const [part, items, none] of [[this.pages, found.pages, 'None.'], [this.links, found.links, 'None. A link shows one terminal or agent, and can change nothing.']]) {
         keyed(part.list, items, each => each.id, each => el('li', {}, el('div.row.two', {}, el('span', {}, el('b', {}, each.view ? line(each.view) : 'everything'), ` ${line(each.label, 90)}`, el('span.quiet.small', {}, ` · until ${new Date(each.expires_at).toLocaleString()}${each.id === this.app.link.me?.page ? ' · this browser' : ''}`)), el('button.btn.no', { type: 'button', onclick: () => this.revoke(each) }, each.id === this.app.link.me?.page ? 'Log out' : 'Revoke'))));
-        part.list.hidden = !items.length; part.note.hidden = Boolean(items.length); setText(part.note, none);
+        setText(part.note, none);
       }
     } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
   }

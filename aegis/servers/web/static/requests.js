@@ -3,14 +3,34 @@ import { change } from './difference.js';
 import { ago, el, line, plain, toast } from './dom.js';
 
 const WHOLE = 1e6; // nothing of an input is left out: what is cut off would be allowed unseen
-const GUARD_MS = 400; // a request that appears under a finger or key is not answered by it
+const GUARD_MS = 400; // a request that appears, or moves, under a finger or key is not answered by it
+const LOOK_MS = 100;
+
+/** Where cards were when last looked at, and since when they are there. */
+const places = new WeakMap();
+
+/** Note where a card is now; return for how many milliseconds it has been there. */
+function rested(card) {
+  const { left, top } = card.getBoundingClientRect(), place = `${left} ${top}`, known = places.get(card), now = performance.now();
+  if (known?.place === place) return now - known.since;
+  places.set(card, { place, since: now });
+  return 0;
+}
+
+// A card moves with whatever is above it: looking now and then finds every cause.
+setInterval(() => {
+  if (document.visibilityState !== 'visible') return;
+  for (const card of document.querySelectorAll('[data-request]')) card.classList.toggle('moved', rested(card) < GUARD_MS);
+}, LOOK_MS);
 
 export function requestCard(request, app) {
   const shownAt = performance.now();
   const card = el('li.ask', { data: { request: request.id } });
-  const values = {};
-  const act = (answer, extra = {}) => async () => {
+  const values = app.store.answers.get(request.id) ?? {}; // what was filled in before another page was looked at
+  app.store.answers.set(request.id, values);
+  const act = (answer, extra = {}) => async event => {
     if (performance.now() - shownAt < GUARD_MS) return;
+    if (event.detail > 0 && rested(card) < GUARD_MS) { toast('the request moved just now: look at it, and click again'); return; }
     for (const button of card.querySelectorAll('button')) button.disabled = true;
     try {
       const reply = await app.link.call('request_answer', { id: request.id, digest: request.digest, answer, ...extra, ...(answer === 'allow' && Object.keys(values).length ? { values } : {}) });
@@ -39,6 +59,11 @@ export function requestCard(request, app) {
     acts.append(el('button.btn.main', { type: 'button', onclick: act('allow') }, request.kind === 'login' ? 'Done' : 'Answer'), el('button.btn.no', { type: 'button', onclick: act('deny') }, 'Decline'));
   }
   card.append(acts);
+  card.gone = () => {
+    const { by, state } = app.store.settled.get(request.id) ?? {};
+    acts.style.minHeight = `${acts.offsetHeight}px`; // what is below must not move
+    acts.replaceChildren(el('span.quiet', {}, by ? `answered by ${line(by, 60)}` : state === 'withdrawn' ? 'withdrawn' : 'settled'));
+  };
   return card;
 }
 
@@ -79,7 +104,7 @@ function questions(request, values) {
   return el('div', {}, (request.input?.questions ?? []).map((question, index) => {
     const many = question.multiSelect === true, name = `${request.id}-${index}`, text = String(question.question ?? '');
     return el('fieldset', {}, el('legend', {}, plain(text, 1000)), (question.options ?? []).map(option => el('label', {},
-      el('input', { type: many ? 'checkbox' : 'radio', name, onchange: event => {
+      el('input', { type: many ? 'checkbox' : 'radio', name, checked: many ? (values[text] ?? []).includes(String(option.label)) : values[text] === String(option.label), onchange: event => {
         const label = String(option.label);
         if (!many) values[text] = label;
         else values[text] = [...(values[text] ?? []).filter(each => each !== label), ...(event.target.checked ? [label] : [])];
@@ -91,7 +116,7 @@ function fields(request, values) {
   const { mode, url, schema } = request.input ?? {};
   if (mode === 'url') return el('p', {}, 'It wants you to open ', el('code', {}, plain(url, 2000)), '. Open it yourself if you trust it.');
   return el('div', {}, Object.entries(schema?.properties ?? {}).map(([name, field]) => el('label', {}, el('span', {}, line(field.title ?? name)),
-    field.enum ? el('select.field', { onchange: event => { values[name] = event.target.value; } }, el('option', { value: '' }, '—'), field.enum.map(each => el('option', { value: each }, line(each))))
-      : field.type === 'boolean' ? el('input', { type: 'checkbox', onchange: event => { values[name] = event.target.checked; } })
-        : el('input.field', { type: field.type === 'number' || field.type === 'integer' ? 'number' : 'text', oninput: event => { values[name] = event.target.type === 'number' ? Number(event.target.value) : event.target.value; } }))));
+    field.enum ? el('select.field', { onchange: event => { values[name] = event.target.value; } }, el('option', { value: '' }, '—'), field.enum.map(each => el('option', { value: each, selected: values[name] === each }, line(each))))
+      : field.type === 'boolean' ? el('input', { type: 'checkbox', checked: values[name] === true, onchange: event => { values[name] = event.target.checked; } })
+        : el('input.field', { type: field.type === 'number' || field.type === 'integer' ? 'number' : 'text', value: values[name], oninput: event => { values[name] = event.target.type === 'number' ? Number(event.target.value) : event.target.value; } }))));
 }

@@ -1,7 +1,7 @@
 // What the daemon says: terminals, agents, requests, queues, messages, the tree; kept current by its streams.
 
 const PARTS = ['terminals', 'agents', 'requests', 'queues', 'canvases', 'workflows', 'groups', 'workspaces', 'mail', 'tree', 'status'];
-const SETTLE_MS = 300;
+const SETTLE_MS = 300, MOST_SETTLED = 100;
 
 export class Store extends EventTarget {
   constructor(link) {
@@ -9,13 +9,15 @@ export class Store extends EventTarget {
     this.link = link;
     this.terminals = new Map(); this.agents = new Map(); this.requests = new Map(); this.queues = new Map();
     this.canvases = new Map(); this.workflows = new Map(); this.groups = new Map(); this.tree = new Map();
+    this.settled = new Map(); this.answers = new Map(); // how requests ended, and what is filled in for open ones
     this.mail = new Map(); this.workspaces = []; this.places = '';
     this.status = null; this.loaded = new Set(); this.changes = new Set(); this.listeners = new Set();
   }
 
   start() {
     const { link } = this;
-    this.events = link.open('events', {}, { item: item => this.event(item) });
+    // A gap of events is followed by all terminals, as a new connection is.
+    this.events = link.open('events', {}, { gap: () => {}, item: item => this.event(item) });
     this.keep('agents', 'agent', 'id', each => each.state === 'closed');
     this.keep('queues', 'queue', 'queue');
     this.keep('canvases', 'canvas', 'name');
@@ -87,7 +89,10 @@ export class Store extends EventTarget {
   }
 
   event(item) {
-    if (item.terminals) this.terminals = new Map(item.terminals.map(terminal => [terminal.name, terminal]));
+    if (item.terminals) {
+      this.terminals = new Map(item.terminals.map(terminal => [terminal.name, terminal]));
+      this.dispatchEvent(new Event('missed')); // commands may have begun and ended meanwhile
+    }
     else if (item.event === 'terminal_closed') this.terminals.delete(item.terminal.name);
     else if (item.terminal) this.terminals.set(item.terminal.name, item.terminal);
     else if (item.command) {
@@ -106,7 +111,9 @@ export class Store extends EventTarget {
     if (item.open) { const open = new Set(item.open); for (const id of this.requests.keys()) if (!open.has(id)) this.requests.delete(id); }
     else if (item.request.state === 'open') this.requests.set(item.request.id, item.request);
     else {
-      this.requests.delete(item.request.id);
+      this.requests.delete(item.request.id); this.answers.delete(item.request.id);
+      this.settled.set(item.request.id, item.request);
+      if (this.settled.size > MOST_SETTLED) this.settled.delete(this.settled.keys().next().value);
       this.dispatchEvent(new CustomEvent('settled', { detail: item.request }));
     }
     this.changed('requests');

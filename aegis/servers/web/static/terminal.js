@@ -1,5 +1,5 @@
 // One live terminal: its screen, then its bytes; its commands as blocks, by their offsets in the output.
-import { $, clock, el, line, seconds, setText, toast } from './dom.js';
+import { $, clock, el, line, once, seconds, setText, toast } from './dom.js';
 import { Ledger } from './ledger.js';
 import { drawOnce, load } from './xterm.js';
 
@@ -77,7 +77,9 @@ export class TerminalView {
     this.observer = new ResizeObserver(() => { clearTimeout(this.timer); this.timer = setTimeout(() => this.fit(), 60); });
     this.observer.observe(this.screen);
     this.onCommand = event => this.command(event.detail);
+    this.onMissed = () => { this.reading = this.read(); };
     this.app.store.addEventListener('command', this.onCommand);
+    this.app.store.addEventListener('missed', this.onMissed);
     this.reading = this.read();
     this.follow();
     const isFree = [document.body, $('main')].includes(document.activeElement); // not from under one who searches meanwhile
@@ -293,8 +295,18 @@ export class TerminalView {
     this.tail = cut < 0 ? NOTHING : all.slice(cut);
   }
 
+  /** Read the newest records, and those between them and what is known: some may have been missed. */
   async read() {
-    try { this.took(await this.link.call('term_read', { name: this.name, last_n: RECORDS, output: false })); } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
+    const known = Math.min(...[...this.records.values()].filter(isOpen).map(each => each.seq), Math.max(...this.records.keys()) + 1);
+    const { name } = this, given = { last_n: RECORDS, output: false };
+    try {
+      for (let pages = PAGES, before; pages && !this.isOver; pages--) {
+        const reply = await this.link.call('term_read', { name, ...given, ...(before === undefined ? {} : { before_seq: before }) });
+        this.took(reply);
+        before = reply.result[0]?.seq;
+        if (!(before > known)) return;
+      }
+    } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
   }
 
   /** A link has no events of commands: it looks after each mark, and once more for a record that came late. */
@@ -310,7 +322,7 @@ export class TerminalView {
     try {
       const reply = await this.link.call('term_read', { name: this.name, last_n: RECORDS, before_seq: Math.min(...this.records.keys()), output: false });
       this.took(reply);
-      this.isAll = !reply.result.length; this.more.hidden = this.isAll;
+      this.isAll = !reply.result.length; this.more.style.visibility = this.isAll ? 'hidden' : ''; // its room stays: the rows must not move
     } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); } finally { this.isReading = false; }
   }
 
@@ -329,13 +341,13 @@ export class TerminalView {
   block(record) {
     const cmd = el('button.cmd', { type: 'button', title: 'Show in the terminal', onclick: () => this.jump(record.seq) });
     const chip = el('span.chip'), time = el('span.cut');
-    const again = !this.isReadOnly && el('button.btn.bare', { type: 'button', title: 'Run again', onclick: () => this.again(record.seq) }, 'Run again');
+    const again = !this.isReadOnly && el('button.btn.bare', { type: 'button', title: 'Run again', onclick: once(() => this.again(record.seq)) }, 'Run again');
     const copy = el('button.btn.bare', { type: 'button', title: 'Copy the output', onclick: () => this.copy(record.seq) }, 'Copy');
     return Object.assign(el('div.block', { role: 'listitem' }, cmd, el('div.foot', {}, chip, time, el('span.acts', {}, copy, again))), { parts: { cmd, chip, time } });
   }
 
   update(row, record) {
-    const runs = !record.end && record.exit === null, { cmd, chip, time } = row.parts;
+    const runs = isOpen(record), { cmd, chip, time } = row.parts;
     setText(cmd, record.cmd === null ? '(typed; the text is not known)' : line(record.cmd, 600));
     row.classList.toggle('runs', runs); row.classList.toggle('fail', !runs && record.exit !== 0);
     chip.className = `chip ${runs ? (record.needs_input ? 'bad' : 'busy') : record.exit === 0 ? 'good' : 'bad'}`;
@@ -369,7 +381,7 @@ export class TerminalView {
   /** Show how a command ended, beside its line. */
   decorate(record) {
     const marker = this.blocks.get(record?.raw_start);
-    if (!marker || marker.chip || (!record.end && record.exit === null)) return;
+    if (!marker || marker.chip || isOpen(record)) return;
     const good = record.exit === 0;
     const chip = marker.chip = this.term.registerDecoration({ marker, anchor: 'right', width: 18, layer: 'top', overviewRulerOptions: { color: good ? '#2f9e5f' : '#e5484d', position: 'full' } });
     chip?.onRender(element => {
@@ -383,6 +395,9 @@ export class TerminalView {
     this.isOver = true;
     this.stream?.close(); this.observer?.disconnect(); this.term?.dispose();
     this.app.store.removeEventListener('command', this.onCommand);
+    this.app.store.removeEventListener('missed', this.onMissed);
     $('foot').replaceChildren();
   }
 }
+
+const isOpen = record => !record.end && record.exit === null;
