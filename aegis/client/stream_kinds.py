@@ -179,12 +179,24 @@ class OutputKind(Kind[OutputValue]):
         return {**asked, "cursor": self._cursor, **end}
 
     def opened(self, start: dict[str, Any]) -> list[OutputValue]:
-        """Take the start cursor from the daemon; return a gap after a restart from the start."""
+        """Take the start from the daemon.
+
+        If the stream was open before, return the state now, which no other item reports. After a
+        restart from the start, a gap is before that.
+        """
         begun = structured(OutputStart, start)
         self._cursor = begun.cursor if self._cursor is None else self._cursor
-        self.start = self.start or begun
         restarted, self._was_restarted = self._was_restarted, False
-        return [Gap(dropped=None, cursor=begun.cursor, reason="reconnected")] if restarted else []
+        if self.start is None:
+            self.start = begun
+            return []
+        gap = Gap(dropped=None, cursor=begun.cursor, reason="reconnected")
+        return [
+            *([gap] if restarted else []),
+            StateItem(state=begun.state, needs_input=begun.needs_input),
+            TypingItem(typing=begun.typing),
+            SizeOwnerItem(size_owner=begun.size_owner),
+        ]
 
     def chunk(self, output: OutputBytes) -> Chunk:
         """Convert output bytes to a chunk."""

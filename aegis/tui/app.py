@@ -161,6 +161,8 @@ class AegisApp(TabbedApp):
     def on_connection(self, is_connected: bool) -> None:
         """Take the loss of the connection, or a new one."""
         if not is_connected:
+            for pane in self._panes.values():
+                pane.disconnected()
             self.notify("the daemon is gone; waiting for it", severity="warning", timeout=4)
         self.draw_soon()
 

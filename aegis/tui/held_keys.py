@@ -1,20 +1,27 @@
 """Keys that were pressed too early: they are kept in order, and carried out once they can act.
 
-A person types ahead: Alt-1 before the daemon's list has arrived, a command before its tab is shown.
-Each key would act on what has the focus at that moment, and be lost.
+A person types ahead: Alt-1 before the daemon's list has arrived, a command before its tab is shown,
+a name, Enter and a command in one read. Each key would act on what has the focus at that moment,
+and be lost.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from textual.app import App
 from textual.events import Event, Key, Paste
 from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.widgets import Input
 
-MAX_HELD = 1_024
+MAX_HELD = 16 * 1024
 """Keys and pastes that are kept; more are dropped with a bell."""
+
+SETTLE_S = 1.0
+"""Seconds that keys wait for the effect of the one before: a removed widget reports none."""
 
 NEVER_HELD = "ctrl+q"
 """The way out: it works at once."""
@@ -54,7 +61,7 @@ class PatientApp(App[None]):
 
     async def _carry_out(self) -> None:
         while self._held and not self._holds:  # one of them may open something, and hold the rest
-            await self.act_on(self._held.popleft())
+            await self._act(self._held.popleft())
 
     async def on_event(self, event: Event) -> None:
         is_typed = isinstance(event, Key | Paste) and not event.is_forwarded
@@ -66,11 +73,33 @@ class PatientApp(App[None]):
     async def take(self, message: Message) -> None:
         """Carry out what was typed, or keep it while keys wait."""
         if not self.holds_keys:
-            await self.act_on(message)
+            await self._act(message)
         elif len(self._held) < MAX_HELD:
             self._held.append(message)
         else:
             self.bell()
+
+    async def _act(self, message: Message) -> None:
+        focused = self.focused
+        await self.act_on(message)
+        if not isinstance(message, Key):
+            return
+        if message.is_printable and isinstance(focused, Input) and focused is self.focused:
+            return  # a character of a text moves no focus
+        # Enter in a dialog closes it only once the messages of its widgets have been handled. A key
+        # goes from the widget up to the app, whose binding for it sends a message to the widget,
+        # and that goes up too: the queues on this way are followed twice, each to what a message in
+        # it has added.
+        way: list[MessagePump] = (
+            [self.screen, self] if focused is None else focused.ancestors_with_self
+        )
+        self._settle(self.hold_keys(SETTLE_S), iter([each for each in way for _ in range(2)] * 2))
+
+    def _settle(self, hold: Hold, pumps: Iterator[MessagePump]) -> None:
+        for pump in pumps:
+            if pump.call_later(self._settle, hold, pumps):
+                return
+        self.release_keys(hold)
 
     async def act_on(self, message: Message) -> None:
         """Carry out what was typed."""

@@ -77,6 +77,12 @@ class LateLink:
         elif self._early is not None and len(self._early) < MAX_EARLY:
             self._early.append((work, what))
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection to the daemon now."""
+        client = None if self._link is None else self._link.client
+        return client is not None and client.is_connected
+
     async def stop(self) -> None:
         """End the link, and wait for its end. Must be called before the event loop ends."""
         self._is_stopped = True

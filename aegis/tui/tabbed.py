@@ -8,10 +8,10 @@ from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import ContentSwitcher
+from textual.widgets import ContentSwitcher, Input
 
 from aegis.tui.dialogs.asking import Dialog
 from aegis.tui.held_keys import Hold, PatientApp
@@ -22,6 +22,7 @@ from aegis.tui.model.world import World
 from aegis.tui.panes.pane import Pane
 from aegis.tui.panes.welcome import WelcomePane
 from aegis.tui.raw_keys import RawKeys, RawMode, RawPaste, RawSwitched
+from aegis.tui.widgets.input_bar import PasteInput, lines_of_paste
 from aegis.tui.widgets.lean_screen import LeanScreen
 from aegis.tui.widgets.rail import Rail
 from aegis.tui.widgets.tab_bar import TabBar
@@ -294,6 +295,11 @@ class TabbedApp(PatientApp):
         await self.take(message)
 
     async def act_on(self, message: Message) -> None:
+        focused = self.focused
+        # An input of Textual's own dialogs, such as the palette, takes the first line only.
+        is_cut = isinstance(focused, Input) and not isinstance(focused, PasteInput)
+        if isinstance(message, Paste) and is_cut:
+            message = Paste(lines_of_paste(message.text).replace("\n", " "))
         pane = self._takes_keys()
         if pane is None:
             await super().act_on(message)

@@ -10,10 +10,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from aegis.tui.held_keys import Hold
+from aegis.tui.widgets.input_bar import PasteInput
 
 DIALOG_CSS = """
 {name} {{ align: center middle; background: $background 60%; }}
@@ -76,11 +77,11 @@ class AskLine(Dialog[str]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(self._title, classes="title", markup=False)
-            yield Input(placeholder=self._placeholder, compact=True)
+            yield PasteInput(placeholder=self._placeholder, compact=True)
             if self._note:
                 yield Static(self._note, classes="note", markup=False)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    def on_input_submitted(self, event: PasteInput.Submitted) -> None:
         event.stop()
         if event.value.strip():
             self.close(event.value.strip())

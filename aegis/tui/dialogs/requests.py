@@ -6,7 +6,7 @@ import attrs
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from aegis.agents.render import Segment
 from aegis.client.client import Client
@@ -23,6 +23,7 @@ from aegis.tui.model.requests import (
     typed_value,
 )
 from aegis.tui.panes.pane import Desk
+from aegis.tui.widgets.input_bar import LineInput, Recall
 from aegis.tui.widgets.parts_view import PartsView, Passage
 
 FRAME_LINES = 6
@@ -60,7 +61,7 @@ class RequestsDialog(Dialog[None]):
         with Vertical():
             yield Static("", classes="title", markup=False)
             yield PartsView()
-            yield Input(compact=True)
+            yield LineInput(Recall())
             yield Static("", classes="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -214,19 +215,20 @@ class RequestsDialog(Dialog[None]):
         self._ask_next()
 
     def _ask_next(self) -> None:
-        field = self.query_one(Input)
-        field.value = ""
+        field = self.query_one(LineInput)
+        field.taken()
         field.placeholder = self._asked[0][0]
         field.focus()
         self._draw()
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    def on_input_submitted(self, event: LineInput.Submitted) -> None:
         event.stop()
+        text = self.query_one(LineInput).whole()
         request = self._shown
         if request is None or not self._asked:
             return
         name, kind = self._asked.pop(0)
-        self._values[name] = self._value(request, name, kind, event.value)
+        self._values[name] = self._value(request, name, kind, text)
         if self._asked:
             self._ask_next()
             return

@@ -68,6 +68,8 @@ class Line:
 class Block:
     """A finished command; ``output`` is escaped text, empty if it was dropped to save memory.
 
+    ``command`` is shown, ``source`` is its text, which is copied and run again; empty: not known.
+
     ``raw`` are the offsets of its output in the terminal's raw output. ``runs`` are the styles of
     its lines, by their row; None: they were not read yet.
     """
@@ -80,6 +82,7 @@ class Block:
     chip: str
     output: str
     copied: str
+    source: str = ""
     raw: tuple[int, int] = (0, 0)
     runs: dict[int, Runs] | None = attrs.field(factory=dict)
     is_dropped: bool = False
@@ -105,6 +108,7 @@ def block_of(record: CommandRecord) -> Block:
         chip=chip_of(record),
         output=escape_text(text).rstrip("\n").expandtabs(TAB_COLUMNS),
         copied=record.stdout + record.stderr,
+        source=record.cmd or "",
         raw=_raw_of(record),
         runs=None if _may_have_styles(record) else {},
     )

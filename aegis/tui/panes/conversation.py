@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from aegis.agents.render import Segment
 from aegis.client.agent_kinds import SessionEvent
 from aegis.client.client import Client
+from aegis.client.errors import ClientError
 from aegis.shown_text import escape_line
 from aegis.tui.model.conversation import Conversation, Part
 from aegis.tui.model.rail import standing_of
@@ -39,6 +40,7 @@ class ConversationPane(FollowedPane):
         super().__init__(desk, key)
         self.id_ = key.partition(":")[2]
         self.view = PartsView()
+        self.view.can_focus = False  # what is typed is for the line, wherever a person clicks
         self.bar = InputBar("SAY", "a message to the agent · Esc interrupts its turn")
         self.strip = StripBar()
         self.conversation = Conversation()
@@ -62,7 +64,7 @@ class ConversationPane(FollowedPane):
         self._is_shown = True
         self.follow()
         self.changed()
-        self.bar.line.focus()
+        self.screen.set_focus(self.bar.line)
 
     def hidden(self) -> None:
         self._is_shown = False
@@ -106,9 +108,20 @@ class ConversationPane(FollowedPane):
     def on_input_bar_submitted(self, message: InputBar.Submitted) -> None:
         message.stop()
         handle, text = self.title, message.text
+        if not text.strip():
+            return
+        self.bar.recall.add(text)
+        if not self.desk.link.is_connected:
+            self.desk.report(f"{handle}: the daemon is away; the message was not sent")
+            self.bar.keep(text)
+            return
 
         async def send(client: Client) -> None:
-            receipt = await client.inboxes.handoff(handle, text)
+            try:
+                receipt = await client.inboxes.handoff(handle, text)
+            except ClientError:
+                self.bar.keep(text)
+                raise
             if receipt.status == "queued":
                 self.desk.tell(f"queued: {handle} takes it after its turn")
 

@@ -75,6 +75,9 @@ class Pane(Vertical):
     def unfollow(self) -> None:
         """Close the stream; the pane keeps what it shows."""
 
+    def disconnected(self) -> None:
+        """Take that the connection to the daemon is lost."""
+
     def on_command(self, item: CommandItem) -> None:
         """Take the start or the end of a command of the terminal."""
 

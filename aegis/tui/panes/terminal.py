@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
+import attrs
 import trio
 import trio.lowlevel
 from textual.app import ComposeResult
 
 from aegis.client.client import Client
-from aegis.client.errors import ClientError
+from aegis.client.errors import ClientError, ConnectionLost
 from aegis.client.stream_kinds import Chunk, Gap, OutputValue
 from aegis.client.streams import OutputStream
 from aegis.protocol.output_streams import (
@@ -23,7 +25,7 @@ from aegis.protocol.output_streams import (
     WindowSize,
 )
 from aegis.protocol.streams import CommandItem
-from aegis.protocol.terminals import Typing
+from aegis.protocol.terminals import NeedsInput, State, Typing
 from aegis.shown_text import escape_line
 from aegis.tui.model.blocks import Block, block_of
 from aegis.tui.model.rail import standing_of
@@ -46,8 +48,36 @@ EARLY_S = 5.0
 
 NOT_CONNECTED = "not typed: the terminal is not connected"
 
+MAX_QUEUED = 32
+"""Lines that wait for the end of a command."""
+
+QUEUED_S = 0.5
+"""Seconds that a line takes to run in a free terminal; after these it is shown as waiting."""
+
+RUN_LINE = "RUN", "run a command · Ctrl-K types into the program · F1 help"
+NEXT_LINE = "NEXT", "runs after this command · Ctrl-K types into the program"
+
 MIN_SIZE, MAX_SIZE = (2, 1), (1000, 1000)
 """Smallest and largest size of a terminal, in columns and rows."""
+
+
+@attrs.define(eq=False)
+class QueuedLine:
+    """A line that waits for the terminal. ``scope`` is that of its call, once it was sent.
+
+    ``is_held``: it waits for the person, because it may have been meant for a program that asks,
+    or because another shell may be there.
+    """
+
+    text: str
+    is_held: bool = False
+    scope: trio.CancelScope | None = None
+    sent_at: float = 0.0
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether the daemon has it."""
+        return self.scope is not None
 
 
 class TerminalPane(FollowedPane):
@@ -60,7 +90,9 @@ class TerminalPane(FollowedPane):
         super().__init__(desk, key)
         self.terminal = key.partition(":")[2]
         self.view = TerminalView()
-        self.bar = InputBar("RUN", "run a command · Ctrl-K types into the program · F1 help")
+        self.view.can_focus = False  # what is typed is for the line, wherever a person clicks
+        self.bar = InputBar(*RUN_LINE)
+        self.bar.line.take_back = self._take_back
         self.strip = StripBar()
         self._keys: trio.MemorySendChannel[bytes] | None = None
         self._early: list[bytes] | None = None
@@ -72,6 +104,13 @@ class TerminalPane(FollowedPane):
         self._owner: SizeOwner | None = None
         self._typist: Typing | None = None
         self._bells = 0
+        self._state: State | None = None
+        self._needs: NeedsInput | None = None
+        self._queued: list[QueuedLine] = []
+        self._answer = ""
+        """The line that was typed into the program last, unless keys followed."""
+        self._begun = self._ended = -1
+        """The newest command that a call has begun, and the newest one that has ended."""
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -93,7 +132,11 @@ class TerminalPane(FollowedPane):
         self._claim()
         self.changed()
         if not self.is_raw:
-            self.bar.line.focus()
+            self.take_focus()
+
+    def take_focus(self) -> None:
+        """Give the focus to the line at once: a key that was typed already is for it."""
+        self.screen.set_focus(self.bar.line)
 
     def hidden(self) -> None:
         self._is_shown = False
@@ -140,6 +183,7 @@ class TerminalPane(FollowedPane):
         else:
             self.view.resize_window(start.cols, start.rows)
         self._claim()
+        self._set_state(start.state, start.needs_input)
 
     async def _show(self, client: Client, output: OutputStream) -> bool:
         """Show values; return True if something is missing and the screen must be drawn again."""
@@ -155,10 +199,12 @@ class TerminalPane(FollowedPane):
                     self.view.resize_window(value.cols, value.rows)
                 case Gap():
                     return True
-                case StateItem(state="starting"):
-                    await self._read_blocks(client)
-                case StateItem():
-                    self._set_command()
+                case StateItem(state=state, needs_input=needs):
+                    self._set_state(state, needs)
+                    if state == "starting":
+                        await self._read_blocks(client)
+                    else:
+                        self._set_command()
                 case _:
                     self._note(value)
         return False
@@ -179,6 +225,8 @@ class TerminalPane(FollowedPane):
                 return  # another window has it: this one shows its size
             case Refused():
                 self.desk.report(f"{self.terminal}: not typed: {value.message}")
+                if self._answer:
+                    self._keep(self._answer)
 
     async def _type_all(self, output: OutputStream) -> None:
         sender, receiver = trio.open_memory_channel[bytes](MAX_KEY_READS)
@@ -186,7 +234,10 @@ class TerminalPane(FollowedPane):
         self._type_early(sender)
         try:
             async for keys in receiver:
-                await output.type(keys)
+                if self.desk.link.is_connected:
+                    await output.type(keys)
+                else:  # a fresh shell would get them
+                    self.desk.tell(NOT_CONNECTED)
         except ClientError:
             return  # the task that shows output gets the same error
         finally:
@@ -220,11 +271,15 @@ class TerminalPane(FollowedPane):
     def _add(self, blocks: list[Block]) -> None:
         self.view.add_blocks(blocks)
         for block in blocks:
-            self.bar.recall.add(block.command)
+            self._ended = max(self._ended, block.seq)
+            if block.source.strip():
+                self.bar.recall.add(block.source)
 
     def on_command(self, item: CommandItem) -> None:
         """Take the start or the end of a command of this terminal."""
         if item.event == "command_finished":
+            self._ended = max(self._ended, item.command.seq)
+            self._run_queued()
             self.desk.link.call(self._read_blocks, what=f"{self.terminal}: ")
         else:
             self._set_command()
@@ -283,11 +338,15 @@ class TerminalPane(FollowedPane):
         self.view.set_raw(is_raw)
         self._claim(take=True)
         self.bar.set_raw(is_raw)
-        (self.view if is_raw else self.bar.line).focus()
+        if is_raw:
+            self.screen.set_focus(None)
+        else:
+            self.take_focus()
         self.changed()
 
     def type(self, keys: bytes) -> None:
         """Type keys into the terminal, in order."""
+        self._answer = ""
         if self._keys is None:
             if self._early is None or len(self._early) >= MAX_KEY_READS:
                 self.desk.tell(NOT_CONNECTED)
@@ -313,16 +372,147 @@ class TerminalPane(FollowedPane):
     def on_terminal_view_typed(self, message: TerminalView.Typed) -> None:
         self.type(message.keys)
 
+    # The line: run, queued, or typed into the program that waits for it.
+
+    def _set_state(self, state: State, needs: NeedsInput | None) -> None:
+        """Take the state of the terminal, and what its program waits for."""
+        if needs is not None:
+            self._hold()
+        self._state, self._needs = state, needs
+        self._set_mode()
+        self._run_queued()
+
+    def _hold(self) -> None:
+        for each in self._queued:
+            each.is_held = not each.is_sent
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether a command runs, or a shell starts. The stream may report that after the call."""
+        return self._state in (None, "starting", "running") or self._begun > self._ended
+
+    def _set_mode(self) -> None:
+        """Say what becomes of the line that is typed."""
+        needs, line = self._needs, self.bar.line
+        if needs is not None and needs.kind == "secret":
+            note = f"{escape_line(needs.program)} asks for a secret · it is neither shown nor kept"
+            self.bar.set_mode("SECRET", note, is_secret=True)
+        elif line.password and line.value and self._is_busy:
+            return  # the program prints or was looked at meanwhile: the line is still a secret
+        elif needs is not None:
+            self.bar.set_mode("ANSWER", f"{escape_line(needs.program)} waits for a line")
+        elif self._state is not None and self._is_busy:
+            self.bar.set_mode(*NEXT_LINE)
+        else:
+            self.bar.set_mode(*RUN_LINE)
+
     def on_input_bar_submitted(self, message: InputBar.Submitted) -> None:
         message.stop()
         text = message.text
-
-        async def run(client: Client) -> None:
-            await client.terminals.run(self.terminal, text, until="started")
-
         self.view.follows = True
+        if not self.desk.link.is_connected:
+            if text.strip():
+                self.desk.report(f"{self.terminal}: the daemon is away; the line was not sent")
+                self._keep(text, is_secret=message.is_secret)
+            return
         self._claim(take=True)
-        self.desk.link.call(run, what=f"{self.terminal}: ")
+        if self._needs is not None or message.is_secret:
+            self._type_line(text, is_secret=message.is_secret)
+        elif text.strip():
+            self._queue(text)
+        else:
+            for each in self._queued:
+                each.is_held = False
+            self._run_queued()
+        self._set_mode()
+        self.changed()
+
+    def _type_line(self, text: str, *, is_secret: bool) -> None:
+        """Type a line into the program that waits for it."""
+        if not self._is_busy:
+            self.desk.report(f"{self.terminal}: not typed: the program has ended")
+            return
+        # The line editor of a program would edit at the ends of lines that were pasted.
+        keys = self.view.pasted(text) if "\n" in text else text.encode(errors="surrogatepass")
+        self.type(keys + b"\r")
+        self._answer = "" if is_secret else text
+
+    def _queue(self, text: str) -> None:
+        if len(self._queued) >= MAX_QUEUED:
+            self.desk.report(f"{self.terminal}: {MAX_QUEUED} lines wait already; run it later")
+            self._keep(text)
+            return
+        self.bar.recall.add(text)
+        self._queued.append(QueuedLine(text))
+        self._run_queued()
+
+    def _run_queued(self) -> None:
+        """Run the next line if nothing runs. Until it has begun, no other is sent."""
+        line = next((each for each in self._queued if not each.is_held), None)
+        if line is not None and not line.is_sent and not self._is_busy:
+            line.scope, line.sent_at = trio.CancelScope(), time.monotonic()
+            self.desk.link.call(partial(self._run, line, line.scope), what=f"{self.terminal}: ")
+
+    async def _run(self, line: QueuedLine, scope: trio.CancelScope, client: Client) -> None:
+        try:
+            if not client.is_connected:
+                raise ConnectionLost("the daemon is away; the line was not sent")
+            with scope:
+                # Until the terminal is free: the person sees the line wait, and can take it back.
+                record = await client.terminals.run(self.terminal, line.text, until="started")
+                if record.end is None:
+                    self._begun = max(self._begun, record.seq)
+            self._drop(line)
+        except ClientError:
+            self._drop(line)
+            self._keep(line.text)
+            raise
+        self._set_mode()
+        self._run_queued()
+        self.changed()
+
+    def _drop(self, line: QueuedLine) -> None:
+        if line in self._queued:
+            self._queued.remove(line)
+
+    def _keep(self, text: str, *, is_secret: bool = False) -> None:
+        """Give a line back that was not carried out: into the input, or in front of the others."""
+        if is_secret:
+            return
+        if self.is_raw or not self.bar.keep(text):
+            self._queued.insert(0, QueuedLine(text, is_held=True))
+        self.changed()
+
+    def _take_back(self) -> str:
+        """Take the newest line out of the queue; empty if there is none."""
+        if not self._queued:
+            return ""
+        line = self._queued.pop()
+        if line.scope is not None:
+            line.scope.cancel()
+        self.changed()
+        return line.text
+
+    def disconnected(self) -> None:
+        self._state, self._needs, self._begun = None, None, -1
+        self._hold()
+        self._set_mode()
+        self.changed()
+
+    def _queue_parts(self) -> tuple[tuple[str, str], ...]:
+        """Return the queued lines for the status line; none if there are none."""
+        late = time.monotonic() - QUEUED_S
+        shown = [each for each in self._queued if not each.is_sent or each.sent_at < late]
+        parts: list[tuple[str, str]] = []
+        for word, is_held in (("⏸ {} held: ", True), ("⏳ {} queued: ", False)):
+            lines = [
+                "•••" if self.bar.line.password else escape_line(each.text.replace("\n", " ⏎ "))
+                for each in shown
+                if each.is_held is is_held
+            ]
+            if lines:
+                parts += [(f" {word.format(len(lines))}", "bold yellow"), (" · ".join(lines), "")]
+        return tuple(parts)
 
     # Size and status.
 
@@ -347,11 +537,20 @@ class TerminalPane(FollowedPane):
         if not self._is_shown:
             return
         self._set_command()
+        self._show_status()
+
+    def _show_status(self) -> None:
         info = self.desk.world.terminals.get(self.terminal)
         if info is None:
             self.strip.show(((f" {self.terminal} was closed", "dim"),))
             return
         standing = standing_of(self.key, self.desk.world, self.desk.now())
+        queued = self._queue_parts()
+        if queued:
+            is_held = any(each.is_held for each in self._queued)
+            hint = "Up takes back · Enter runs " if is_held else "Up takes back "
+            self.strip.show(queued, ((hint, "dim"),))
+            return
         left = [(f" {standing.dot} ", ""), (escape_line(_short_path(info.cwd)), "bold")]
         left += [(f" · {info.pid or '-'} · {escape_line(info.shell.rpartition('/')[2])}", "")]
         if info.last_exit is not None:
@@ -371,6 +570,8 @@ class TerminalPane(FollowedPane):
         return "raw " if self.is_raw else "^K raw  ^C interrupt  F1 help "
 
     def ticked(self) -> None:
+        if self._queued and self._is_shown:
+            self._show_status()  # a line that was sent may be late
         running = self.desk.world.running.get(self.terminal)
         if running is not None and self.view.command is not None:
             began = moment(running.started_at)

@@ -321,11 +321,15 @@ class TerminalView(LineView, can_focus=True):
 
     def paste(self, text: str) -> None:
         """Paste into the program."""
+        self.post_message(self.Typed(self.pasted(text)))
+
+    def pasted(self, text: str) -> bytes:
+        """Return the keys of a paste into the program."""
         text = text.replace("\r\n", "\r").replace("\n", "\r")
         if PASTE in self.emulator.modes:
             # Nothing in the text may end the paste.
             text = f"\x1b[200~{text.replace(chr(27), '')}\x1b[201~"
-        self.post_message(self.Typed(text.encode(errors="replace")))
+        return text.encode(errors="replace")
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         self._mouse(event, event.button - 1, "M")
@@ -380,7 +384,7 @@ class TerminalView(LineView, can_focus=True):
             return
         line = self.past.line(number)
         if line.part == "header":
-            self.post_message(self.Copied(line.block.command, "the command"))
+            self.post_message(self.Copied(line.block.source or line.block.command, "the command"))
         elif line.part != "space" and line.block.copied:
             lines = len(line.block.copied.splitlines())
             self.post_message(self.Copied(line.block.copied, f"{lines} lines"))

@@ -156,6 +156,9 @@ async def test_output_goes_on_behind_the_last_byte_that_came_whether_read_or_not
             assert again["credit"] == WINDOW - len(b"before")
             print_at(end, 106, b"after", channel=7)
             assert await anext(output) == Chunk(cursor=100, data=b"before")
+            # What changed while there was no connection is in no other item.
+            state = [await anext(output) for _ in range(3)]
+            assert [type(each) for each in state] == [StateItem, TypingItem, SizeOwnerItem]
             assert await anext(output) == Chunk(cursor=106, data=b"after")
 
 

@@ -14,12 +14,12 @@ from aegis.client.stream_kinds import Chunk
 from aegis.protocol.agent_streams import AgentItem, AgentsItem
 from aegis.protocol.agents import AgentInfo, ProfileInfo, ProfileList
 from aegis.protocol.inboxes import MessageList, Receipt
-from aegis.protocol.output_streams import OutputStart, Redraw
+from aegis.protocol.output_streams import OutputStart, Redraw, StateItem
 from aegis.protocol.queue_streams import QueuesItem
 from aegis.protocol.queues import TaskList
 from aegis.protocol.requests import RequestInfo, RequestReply
 from aegis.protocol.streams import OpenRequestsItem, RequestItem, TerminalItem, TerminalsItem
-from aegis.protocol.terminals import CommandRecord, RecordList, TerminalInfo
+from aegis.protocol.terminals import CommandRecord, NeedsInput, RecordList, State, TerminalInfo
 from aegis.protocol.workflows import WorkflowList
 from aegis.protocol.workspaces import WorkspaceList
 from aegis.tui.link import DaemonLink
@@ -117,6 +117,11 @@ class FakeDaemon:
         self.infos[name] = terminal(name, state="running", running=item.command)
         changed = TerminalItem(event="terminal_changed", terminal=self.infos[name])
         self.event_feed.put(item, changed)
+        self.set_state(name, "running")
+
+    def set_state(self, name: str, state: State, needs: NeedsInput | None = None) -> None:
+        if name in self.output:
+            self.output[name].put(StateItem(state=state, needs_input=needs))
 
     def print(self, name: str, text: str) -> None:
         self.output[name].put(Chunk(cursor=0, data=text.encode()))
@@ -128,6 +133,7 @@ class FakeDaemon:
         changed = TerminalItem(event="terminal_changed", terminal=self.infos[name])
         item = command("command_finished", name=name, seq=finished.seq, cmd=finished.cmd)
         self.event_feed.put(item, changed)
+        self.set_state(name, "idle")
 
     def set_agent(self, handle: str, **fields: Any) -> None:
         self.agents[handle] = agent(handle, **fields)
@@ -142,6 +148,7 @@ class FakeDaemon:
 
     def _client(self) -> Any:
         return SimpleNamespace(
+            is_connected=True,
             wait_connected=self._wait_connected,
             events=self._events,
             terminals=SimpleNamespace(

@@ -11,16 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from textual import events
+from textual._xterm_parser import XTermParser
 from textual.pilot import Pilot
+from textual.widgets import Input
 
+from aegis.protocol.terminals import NeedsInput
 from aegis.protocol.workflows import ParameterInfo, WorkflowDefinition, WorkflowList
 from aegis.tui.app import AegisApp
 from aegis.tui.dialogs.requests import RequestsDialog
 from aegis.tui.model.requests import GUARD_S
 from aegis.tui.panes.conversation import ConversationPane
 from aegis.tui.panes.terminal import TerminalPane
-from aegis.tui.raw_keys import RawMode
+from aegis.tui.raw_keys import Divider, RawKeys, RawMode, RawSwitched
+from aegis.tui.widgets.input_bar import LineInput, PasteInput
 from aegis.tui.widgets.line_view import LineView
 from tests.aegis.tui.examples import NOON_S, blocked, entry, event, record, request, workflow
 from tests.aegis.tui.fake_daemon import FakeDaemon, link_to, until
@@ -312,6 +317,171 @@ def test_a_pasted_text_of_several_lines_waits_for_enter() -> None:
         assert stage.daemon.called == []
         await stage.press("enter")
         await until(lambda: ("run", ("build", "echo 1\necho 2")) in stage.daemon.called)
+
+    play(work, shop())
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_paste_is_inserted_once_and_whole_into_every_input(end: str) -> None:
+    async def work(stage: Stage) -> None:
+        def line() -> Input:
+            assert isinstance(stage.app.focused, Input)
+            return stage.app.focused
+
+        async def paste(*lines: str) -> None:
+            stage.app.post_message(events.Paste(end.join(lines)))
+            await stage.pilot.pause()
+
+        await stage.press("alt+2")
+        await stage.shows("RUN")
+        await paste("echo hi")
+        await until(lambda: line().value == "echo hi", "one line is there once")
+        await paste("", "echo two", "echo three\u2028x", "")
+        await stage.shows("echo hi[3 lines pasted]")
+        await stage.press("enter")
+        run = ("run", ("build", "echo hi\necho two\necho three\u2028x"))
+        await until(lambda: run in stage.daemon.called, f"it is run: {stage.daemon.called}")
+        await stage.press("up")
+        await stage.shows("[3 lines pasted]")  # it is recalled whole too
+        for key, kind in (("ctrl+e", PasteInput), ("ctrl+p", Input)):
+            await stage.press(key)
+            await until(lambda kind=kind: type(line()) is not LineInput, "a dialog is shown")
+            assert isinstance(line(), kind)
+            await paste("one", "two")
+            await until(lambda: line().value == "one two", "nothing is cut")
+            await stage.press("escape")
+            await until(lambda: len(stage.app.screen_stack) == 1, "it is closed")
+
+    play(work, shop())
+
+
+def test_keys_of_one_read_act_one_after_another() -> None:
+    async def work(stage: Stage) -> None:
+        stage.daemon.may_spawn = trio.Event()
+        for kind, text in Divider().feed("\x05new\recho 1\r\x0b\x1b[A\x0becho 2\r", 0.0):
+            if kind == "toggle":
+                RawMode.switch(not RawMode.is_on)
+                stage.app.post_message(RawSwitched(RawMode.is_on))
+            elif RawMode.is_on:
+                stage.app.post_message(RawKeys(text.encode()))
+            else:
+                for each in XTermParser().feed(text):
+                    stage.app.post_message(each)
+        await until(lambda: ("spawn", "new") in stage.daemon.called, "the dialog has its name")
+        stage.daemon.may_spawn.set()
+        runs = [("run", ("new", "echo 1")), ("run", ("new", "echo 2"))]
+        await until(lambda: [e for e in stage.daemon.called if e[0] == "run"] == runs, "all ran")
+        assert stage.daemon.output["new"].typed == b"\x1b[A"
+
+    play(work)
+
+
+def test_a_line_is_typed_into_the_program_that_waits_and_a_secret_is_not_shown() -> None:
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+2")
+        await stage.shows("── live ──")
+        feed = stage.daemon.output["build"]
+        stage.daemon.start_command("build", "sudo make", 2)
+        await stage.shows("NEXT")
+        stage.daemon.set_state("build", "running", NeedsInput(kind="secret", program="sudo"))
+        await stage.shows("SECRET", "sudo asks for a secret")
+        await stage.press(*"hunter2")
+        stage.daemon.set_state("build", "running")  # it printed; what is typed is still a secret
+        await stage.shows("•••••••")
+        assert "hunter" not in stage.text()
+        await stage.press("enter")
+        await until(lambda: feed.typed == b"hunter2\r", "it is typed")
+        await stage.shows("NEXT")
+        stage.daemon.set_state("build", "running", NeedsInput(kind="input", program="make"))
+        await stage.shows("ANSWER", "make waits for a line")
+        await stage.press("enter")
+        await stage.type("y")
+        await until(lambda: feed.typed == b"hunter2\r\ry\r", "an empty line is an answer too")
+        stage.daemon.set_state("build", "running", NeedsInput(kind="secret", program="sudo"))
+        await stage.shows("SECRET")
+        await stage.press(*"hunter2")
+        stage.daemon.end_command("build", record(2, "sudo make"))
+        await stage.shows("RUN", "↳ exit 0")  # what was typed unseen is dropped, never shown
+        assert "hunter" not in stage.text()
+        await stage.press("up")
+        assert stage.app.focused.value == "sudo make"  # type: ignore[union-attr]
+        assert [each for each in stage.daemon.called if each[0] == "run"] == []
+
+    play(work, shop())
+
+
+def test_queued_lines_are_shown_taken_back_and_held_if_the_program_asks() -> None:
+    async def work(stage: Stage) -> None:
+        def runs() -> list[Any]:
+            return [text for name, (_, text) in stage.daemon.called if name == "run"]
+
+        await stage.press("alt+2")
+        await stage.shows("── live ──")
+        stage.daemon.start_command("build", "make", 2)
+        await stage.shows("NEXT")
+        await stage.type("echo one")
+        await stage.type("echo two")
+        await stage.shows("⏳ 2 queued: echo one · echo two", "Up takes back")
+        await stage.press("up")
+        assert stage.app.focused.value == "echo two"  # type: ignore[union-attr]
+        await stage.press("ctrl+u")
+        assert runs() == []
+        stage.daemon.end_command("build", record(2, "make"))
+        await until(lambda: runs() == ["echo one"], "it runs after the command")
+        stage.daemon.start_command("build", "make", 4)
+        await stage.shows("NEXT")
+        await stage.type("hunter2")
+        stage.daemon.set_state("build", "running", NeedsInput(kind="secret", program="sudo"))
+        await stage.shows("⏸ 1 held: •••")
+        assert "hunter" not in stage.text()
+        stage.daemon.end_command("build", record(4, "make"))
+        await stage.shows("RUN", "1 held: hunter2", "Enter runs")
+        assert runs() == ["echo one"]
+        await stage.press("enter")
+        await until(lambda: runs() == ["echo one", "hunter2"], "the person has decided")
+
+    play(work, shop())
+
+
+def test_a_line_entered_while_the_daemon_is_away_is_kept_and_runs_only_if_entered_again() -> None:
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+2")
+        await stage.shows("RUN")
+        stage.daemon.start_command("build", "make", 2)
+        await stage.shows("NEXT")
+        await stage.type("echo queued")
+        stage.daemon.client.is_connected = False
+        stage.app.on_connection(False)
+        await stage.type("rm -rf build")
+        await stage.shows("the daemon is away; the line was not sent", "1 held: echo queued")
+        assert stage.app.focused.value == "rm -rf build"  # type: ignore[union-attr]
+        stage.daemon.client.is_connected = True
+        stage.daemon.end_command("build", record(2, "make", killed_by_restart=True))
+        await stage.shows("RUN")
+        assert stage.daemon.called == []
+        await stage.press("enter")
+        await stage.press("up", "enter")
+        await until(lambda: len(stage.daemon.called) == 2, "both were entered again")
+        await stage.press("alt+1")
+        stage.daemon.client.is_connected = False
+        await stage.type("go on")
+        assert stage.app.focused.value == "go on"  # type: ignore[union-attr]
+
+    play(work, shop(), shows_remarks=True)
+
+
+def test_what_is_typed_reaches_the_line_after_a_click_or_tab() -> None:
+    async def work(stage: Stage) -> None:
+        for number in (1, 2):
+            await stage.press(f"alt+{number}")
+            await stage.shows("SAY" if number == 1 else "↳ exit 1")
+            await stage.press(*"ec")
+            for row in (3, 12, 27, 28):
+                await stage.pilot.click(offset=(60, row))
+            await stage.press("tab", "tab", "shift+tab", *"ho")
+            line = stage.app.focused
+            assert isinstance(line, LineInput)
+            assert line.value == "echo"
 
     play(work, shop())
 

@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from aegis.tui import app as app_module
+from aegis.tui import held_keys
 from aegis.tui.dialogs.asking import AskLine
-from aegis.tui.held_keys import MAX_HELD
 from aegis.tui.link_later import MAX_EARLY
 from aegis.tui.panes import terminal as terminal_pane
 from aegis.tui.raw_keys import RawMode, RawParser
@@ -235,8 +235,9 @@ def test_without_a_daemon_keys_wait_for_a_limited_time(monkeypatch: pytest.Monke
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_no_more_keys_wait_than_the_bound() -> None:
-    daemon, kept = unreached(), MAX_HELD - len(("alt+2",))
+def test_no_more_keys_wait_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_keys, "MAX_HELD", 300)
+    daemon, kept = unreached(), 300 - len(("alt+2",))
 
     async def run() -> None:
         app = StillApp("/nowhere", None, link_type=link_to(daemon))
