@@ -321,10 +321,10 @@ class RunCommand(OnTerminal[CommandRecord]):
 
     Commands on one terminal run one at a time. If the command waits for input (``needs_input``:
     answer with aegis_term_keys), or ``timeout`` passes (``timed_out``), you get its record so far,
-    and it keeps running. If another command runs until the timeout, the call fails and nothing was
-    typed. For a server or watcher pass ``until: "started"``, then use aegis_term_output and
-    aegis_term_wait. ``stdout`` has at most 64 KiB; read the rest of a ``truncated`` one with
-    aegis_term_output.
+    and it keeps running. If another command runs until the timeout, or waits for input, the call
+    fails and nothing was typed. For a server or watcher pass ``until: "started"``, then use
+    aegis_term_output and aegis_term_wait. ``stdout`` has at most 64 KiB; read the rest of a
+    ``truncated`` one with aegis_term_output.
     """
 
     cmd: str = attrs.field(

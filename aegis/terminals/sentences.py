@@ -27,10 +27,11 @@ def not_typed(
 ) -> AegisError:
     """Return the error for a command that was not typed in time: the terminal was busy or silent.
 
+    ``timeout_s`` 0: it was refused at once.
     ``typing_s`` is how long ``typing`` has lasted, in seconds. ``needs`` is the input for which the
     running command waits, ``may`` the one for which it may wait.
     """
-    within = f"within {timeout_s:g} s"
+    within = f" within {timeout_s:g} s" if timeout_s else ""
     if running is not None:
         waits = ""
         if needs is not None:
@@ -40,18 +41,18 @@ def not_typed(
         remedy = "Wait for it" if needs is None else "Answer it with aegis_term_keys"
         return Busy(
             f"terminal {terminal!r} was busy: {running.writer} runs {shown(running.cmd)}"
-            f"{_number(running)}{waits}; your command was not typed {within}. {remedy}, or use "
+            f"{_number(running)}{waits}; your command was not typed{within}. {remedy}, or use "
             "another terminal"
         )
     if typing is not None:
         return Busy(
             f"terminal {terminal!r} was busy: {typing.writer} is typing a line there, for "
-            f"{typing_s:.0f} s, since {typing.since}; your command was not typed {within}. "
+            f"{typing_s:.0f} s, since {typing.since}; your command was not typed{within}. "
             "Try again later, use another terminal, or clear that line with aegis_term_keys and "
             r"keys '\x03' (Ctrl-C)"
         )
     return Unavailable(
-        f"the shell of terminal {terminal!r} showed no prompt {within}; your command was not typed"
+        f"the shell of terminal {terminal!r} showed no prompt{within}; your command was not typed"
     )
 
 

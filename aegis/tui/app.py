@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -20,6 +22,7 @@ from aegis.tui.model.rail import agent_key
 from aegis.tui.model.world import Change, World
 from aegis.tui.tabbed import WELCOME, TabbedApp
 from aegis.tui.theme import DARK_PALETTE, LIGHT_PALETTE, THEMES
+from aegis.tui.window import ENDINGS, is_gone
 
 if TYPE_CHECKING:
     from aegis.client.client import Client
@@ -74,7 +77,13 @@ class AegisApp(TabbedApp):
         self._listed: set[str] = set()
         self.link = LateLink(root, handle, link_type, loaded)
         self._linked: asyncio.Task[None] | None = None
+        self._ended_by: int | None = None
         self._unlisted = self.hold_keys()
+
+    def on_load(self) -> None:
+        if not self.is_headless:  # before the window is switched
+            for number in ENDINGS:
+                asyncio.get_running_loop().add_signal_handler(number, self._end_by, number)
 
     async def on_mount(self) -> None:
         await self.show_tab(WELCOME)
@@ -84,6 +93,8 @@ class AegisApp(TabbedApp):
 
     def _connect(self) -> None:
         self._linked = asyncio.create_task(self._follow())
+        if self._ended_by is not None:
+            self._end_by(self._ended_by)
 
     async def _follow(self) -> None:
         try:
@@ -91,10 +102,24 @@ class AegisApp(TabbedApp):
         except Exception as error:  # the key is not valid, or a defect: one sentence at the end
             self.exit(return_code=1, message=f"aegis-actors: {error}")
 
-    async def action_quit(self) -> None:
+    def _end_by(self, number: int) -> None:
+        """End as at Ctrl-Q, which leaves a clean window: not before everything is mounted."""
+        self._ended_by = number
+        if self._linked is not None:
+            self._ending = asyncio.create_task(self._leave(128 + number))
+
+    async def _leave(self, code: int) -> None:
         # The guest loop must end before its host does.
         await self.link.stop()
-        self.exit()
+        self.exit(return_code=code)
+
+    async def action_quit(self) -> None:
+        await self._leave(0)
+
+    def _tick(self) -> None:
+        if not self.is_headless and is_gone(sys.__stdin__.fileno()):  # type: ignore[union-attr]
+            self._end_by(signal.SIGHUP)
+        super()._tick()
 
     # What the feeds report.
 

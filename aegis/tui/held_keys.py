@@ -90,7 +90,7 @@ class PatientApp(App[None]):
         # goes from the widget up to the app, whose binding for it sends a message to the widget,
         # and that goes up too: the queues on this way are followed twice, each to what a message in
         # it has added.
-        way: list[MessagePump] = (
+        way: Sequence[MessagePump] = (
             [self.screen, self] if focused is None else focused.ancestors_with_self
         )
         self._settle(self.hold_keys(SETTLE_S), iter([each for each in way for _ in range(2)] * 2))

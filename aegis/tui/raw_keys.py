@@ -4,7 +4,8 @@ In raw mode a program must get every key byte for byte, and Textual's names of k
 Ctrl-H and Backspace have one name, as have Alt-Enter and Enter. So the text that the driver read is
 divided before it is parsed: keys go to the app as they are, all else goes to Textual's parser.
 
-``linux_driver.XTermParser`` is a private name of Textual; a test fails if a version drops it.
+``linux_driver.XTermParser`` and ``WriterThread`` are private names of Textual; a test fails if a
+version drops them.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from typing import Literal
 
 from textual import events
 from textual._xterm_parser import XTermParser
 from textual.drivers import linux_driver
+from textual.drivers._writer_thread import WriterThread
 from textual.message import Message
 
 Kind = Literal["keys", "textual", "paste", "toggle", "second escape"]
@@ -217,7 +220,27 @@ class RawParser(XTermParser):
                 yield from super().feed(part.replace("\n", "\r"))
 
 
+class SteadyWriter(WriterThread):
+    """Textual's thread that writes to the window, which a window that was closed does not end.
+
+    Its queue is bounded: once nobody took from it, the event loop would wait for ever to add more.
+    """
+
+    def run(self) -> None:
+        while (text := self._queue.get()) is not None:
+            with suppress(OSError):
+                self._file.write(text)
+                if self._queue.empty():
+                    self._file.flush()
+        with suppress(OSError):
+            self._file.flush()
+
+
 def install(typed_ahead: str = "") -> None:
-    """Have Textual's driver read with ``RawParser``, after the keys that were typed ahead."""
+    """Have Textual's driver read with ``RawParser``, after the keys that were typed ahead.
+
+    It writes with ``SteadyWriter``.
+    """
     RawParser.typed_ahead = typed_ahead
     linux_driver.XTermParser = RawParser  # type: ignore[attr-defined]
+    linux_driver.WriterThread = SteadyWriter  # type: ignore[attr-defined]

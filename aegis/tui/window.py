@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import signal
 import sys
 import termios
 import time
@@ -21,11 +22,17 @@ MAX_READ_BYTES = 64 * 1024
 _ASK = b"\x1b]11;?\x1b\\\x1b[c"
 """The background, and then what every terminal answers: so a missing answer is known at once."""
 
+_CLEAN = b"\x1b[?1000;1002;1003;1006;1015;1004;2004l\x1b[?7h\x1b[?1049l\x1b[?25h"
+"""Mouse, focus and paste are not reported, and the main screen and the cursor are shown."""
+
 _BACKGROUND = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+)")
 _ATTRIBUTES = re.compile(rb"\x1b\[\?[\d;]*c")
 _ANSWERS = re.compile(rb"\x1b\]11;[^\x07\x1b]*(?:\x07|\x1b\\)|" + _ATTRIBUTES.pattern)
 
 Color = tuple[int, int, int]
+
+ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
+"""Signals that end the interface; the window is restored first."""
 
 
 class OwnTerminal:
@@ -41,6 +48,8 @@ class OwnTerminal:
         self._asked_at = 0.0
 
     def __enter__(self) -> Self:
+        for number in ENDINGS:  # until the app's event loop handles them
+            signal.signal(number, _end)
         try:
             self._before = termios.tcgetattr(self._keys)
             tty.setcbreak(self._keys, termios.TCSANOW)
@@ -50,7 +59,10 @@ class OwnTerminal:
         self._asked_at = time.monotonic()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:  # Textual did not leave by itself
+            with suppress(OSError):
+                os.write(self._screen, _CLEAN)
         if self._before is not None:
             with suppress(termios.error):  # the terminal is gone
                 termios.tcsetattr(self._keys, termios.TCSANOW, self._before)
@@ -77,6 +89,18 @@ class OwnTerminal:
                 break
             read += more
         return read
+
+
+def _end(number: int, _: object) -> None:
+    """Unwind, so that the window is restored."""
+    raise SystemExit(128 + number)
+
+
+def is_gone(descriptor: int) -> bool:
+    """Return whether the terminal behind a descriptor was closed; no signal reports it for sure."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
 
 def typed_of(read: bytes) -> str:

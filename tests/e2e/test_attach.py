@@ -190,7 +190,7 @@ def test_an_exit_there_is_no_way_out_and_that_is_said(terminal: LiveTerminal) ->
         assert shown.wait_exit() == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_a_signal_ends_it_and_the_window_is_as_before(
     terminal: LiveTerminal, number: signal.Signals
 ) -> None:

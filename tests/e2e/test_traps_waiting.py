@@ -156,6 +156,20 @@ def test_trap_32_a_commit_that_opens_an_editor_is_told_and_goes_on(
     assert terminal.run("git log --format=%s | cat")["stdout"] == "message\n"
 
 
+def test_trap_29_a_run_while_a_program_waits_is_refused_at_once_and_is_never_run(
+    terminal: LiveTerminal,
+) -> None:
+    record = waiting(terminal, "read -rsp 'Password: ' x; echo got")
+    for until in ("ended", "started"):
+        # It may be the password: nothing of it is kept, and it is no command later.
+        error = terminal.refusal("hunter2", timeout=LONG_S, until=until)
+        assert error.code == "busy"
+        assert "'bash' in it waits for a secret; your command was not typed. " in str(error)
+    terminal.keys("secret\r")
+    assert ended(terminal, record["seq"])["stdout"] == "Password: got\n"
+    assert [each["cmd"] for each in terminal.records()][-1] == "true"
+
+
 @pytest.mark.long
 def test_trap_32_a_repl_is_answered_by_keys_and_waits_again(terminal: LiveTerminal) -> None:
     record = waiting(terminal, "python3 -q")
@@ -219,9 +233,12 @@ def test_trap_32_subscribers_are_woken_by_the_end_and_not_by_the_waiting(
     assert ended(terminal, record["seq"])["exit"] == 3
 
 
-def test_trap_32_who_waited_behind_it_has_its_turn(terminal: LiveTerminal) -> None:
-    record = waiting(terminal, "cat")
+def test_trap_32_who_waited_behind_it_has_its_turn(terminal: LiveTerminal, gate: Gate) -> None:
+    waits = terminal.start(f"{gate.hold}; cat").has_arrived()
+    gate.wait_reached()
     following = terminal.start("echo mine").has_arrived()
+    gate.open()
+    record = waits.result()
     terminal.keys("\x04")
     assert following.result()["stdout"] == "mine\n"
     assert ended(terminal, record["seq"])["stdout"] == ""

@@ -15,6 +15,7 @@ from shutil import which
 import pytest
 
 from aegis.tui.model.requests import GUARD_S
+from tests.e2e.harness import GUARD_S as END_S
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import Team
 from tests.e2e.tmux import Tmux, interface
@@ -61,13 +62,15 @@ def is_live(shown: str, header: str, output: str) -> bool:
     return 0 <= live.find(header) < live.find(output)
 
 
-def tui_processes(daemon: DaemonProcess) -> list[int]:
-    """The processes of interfaces of this root."""
+def processes_of(daemon: DaemonProcess, view: list[str]) -> list[int]:
+    """The processes of a verb of this root."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
-            if b"tui" in words and (process / "cwd").resolve() == daemon.root.resolve():
+            if {each.encode() for each in view} <= {*words} and (
+                process / "cwd"
+            ).resolve() == daemon.root.resolve():
                 found.append(int(process.name))
         except OSError:
             continue
@@ -209,7 +212,7 @@ def test_an_interface_that_is_killed_ends_no_command(
     open_terminal(window, "build")
     run(window, "sleep 2.2; echo done > ended.txt")
     until(lambda: team.call("term_list")["result"][0]["state"] == "running", "it runs")
-    for pid in tui_processes(team.daemon):
+    for pid in processes_of(team.daemon, ["tui"]):
         os.kill(pid, RAISED)
     window.shows("left with 137")
     until((team.daemon.root / "ended.txt").exists, "the command has ended")
@@ -224,6 +227,79 @@ def test_ctrl_q_leaves_and_the_window_is_as_before(window: Tmux, team: Team) -> 
     window.press("C-q")
     window.shows("left with 0")
     assert [each["name"] for each in team.call("term_list")["result"]] == ["build"]
+
+
+MODES = "#{alternate_on} #{mouse_any_flag} #{mouse_sgr_flag} #{cursor_flag}"
+
+
+@pytest.mark.parametrize("view", [["tui"], ["term", "attach", "edit"], ["tree", "--watch"]])
+def test_every_signal_that_ends_a_view_leaves_a_clean_window(
+    team: Team, tmp_path: Path, view: list[str]
+) -> None:
+    team.daemon.terminal("edit").keys("printf '\\e[?1049h\\e[?1003h\\e[?1006h\\e[?25l'; cat\r")
+    daemon, before, after = team.daemon, team.daemon.root / "before", team.daemon.root / "after"
+    command = shlex.join([*daemon.program, *view])
+    window = Tmux(
+        tmp_path / "tmux",
+        f"stty -g >before; while true; do {command}; echo left with $?; stty -g >after; read x; "
+        "done",
+        environment={**os.environ, **daemon.environment},
+        directory=daemon.root,
+    )
+    try:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
+            until(lambda: window.do("display-message", "-p", MODES)[0] == "1", "it is shown")
+            [pid] = processes_of(daemon, view)
+            os.kill(pid, number)
+            code = 0 if number == signal.SIGINT and view[0] == "tree" else 128 + number
+            window.shows(f"left with {code}")
+            assert window.do("display-message", "-p", MODES) == "0 0 0 1\n"
+            until(lambda: after.exists() and after.read_text(), "the shell is there again")
+            assert after.read_text() == before.read_text()
+            after.unlink()
+            window.press("Enter")
+    finally:
+        window.close()
+
+
+def test_an_interface_whose_window_is_gone_ends_without_a_signal(team: Team) -> None:
+    daemon = team.daemon
+    controller, own = os.openpty()
+    # A session of its own, without a controlling terminal: no signal comes.
+    started = subprocess.Popen(
+        [*daemon.program, "tui"],
+        stdin=own,
+        stdout=own,
+        stderr=own,
+        cwd=daemon.root,
+        env={**os.environ, **daemon.environment, "TERM": "xterm-256color"},
+        start_new_session=True,
+    )
+    os.close(own)
+    shown = b""
+    while b"\x1b[?1049h" not in shown:
+        shown += os.read(controller, 65_536)
+    os.close(controller)
+    assert started.wait(END_S) != 0
+
+
+def test_a_password_reaches_the_program_that_asks_and_no_record(window: Tmux, team: Team) -> None:
+    open_terminal(window, "build")
+    run(window, "read -rsp 'Pass''word: ' x; echo got ${#x}")
+    window.shows("Password:", "SECRET")
+    window.type("hunter2")
+    assert "hunter2" not in window.shows("•••••••")
+    window.press("Enter")
+    window.shows("got 7", "RUN")
+    run(window, "read -rp 'Na''me? ' x; echo got $x")
+    window.shows("Name?", "ANSWER")
+    run(window, "Ann")
+    window.shows("got Ann", "RUN")
+    records = team.call("term_read", name="build")["result"]
+    assert [each["cmd"][:4] for each in records] == ["read", "read"]
+    state = team.daemon.root / ".aegis/state"
+    kept = [each for each in state.rglob("*") if each.is_file() and b"hunter2" in each.read_bytes()]
+    assert kept == []
 
 
 def test_without_a_daemon_or_a_window_it_says_so_in_one_line(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ SIGNALS = (
     signal.SIGINT,
     signal.SIGTERM,
     signal.SIGHUP,
+    signal.SIGQUIT,
 )
 
 MAX_KEY_READS = 64
@@ -330,7 +331,7 @@ class Attachment:
                     self._own.make_raw()
                     self._resized.set()
                     self._redraw()
-                case signal.SIGINT | signal.SIGTERM | signal.SIGHUP:
+                case signal.SIGINT | signal.SIGTERM | signal.SIGHUP | signal.SIGQUIT:
                     name = signal.Signals(number).name
                     self._end(128 + number, f"detached from {self._name}: {name}")
 

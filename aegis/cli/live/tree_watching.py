@@ -34,7 +34,7 @@ GOODBYE_S = 5.0
 GONE = "the daemon is gone; waiting for it to restart (Ctrl-C ends)"
 BACK = "the daemon is back"
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGWINCH)
 
 _OPEN, _CLEAR, _CLOSE = "\x1b[?1049h\x1b[?25l", "\x1b[2J", "\x1b[0m\x1b[?25h\x1b[?1049l"
 

@@ -55,7 +55,11 @@ class Runs:
         self._queue = CallQueue(name)
 
     def add(self, request: api.RunCommand, number: int, reply: Reply[api.CommandRecord]) -> None:
-        """Add a call under this number."""
+        """Add a call under this number.
+
+        It fails at once while a program waits for input: its text may be meant for that program, a
+        password even, and must not run as a command later.
+        """
         call = Call(
             number=number,
             cmd=request.cmd,
@@ -65,6 +69,10 @@ class Runs:
             timer=self._after(request.timeout, msg.RunDeadline(call=number)),
             until=request.until,
         )
+        running, needs = self._flight.command, self._standing.needs_input
+        if running is not None and needs is not None and not self._standing.was_answered:
+            call.settle(not_typed(self._name, 0, running, None, needs=needs))
+            return
         try:
             self._queue.add(call)
         except Busy as busy:
@@ -146,6 +154,7 @@ class Runs:
         The caller of one that only may wait (``may``) is not answered early.
         """
         self._standing.needs_input, self._standing.may_need_input = needs, may
+        self._standing.was_answered = False
         call = self._flight.call
         if call is not None and not call.is_late:
             if needs is not None and call.needs_input is None:

@@ -23,8 +23,9 @@ class Standing:
     ``cwd`` is the directory of the last prompt, ``reported`` one that a program has reported since.
     ``shells`` counts the shells so far. ``typing`` names the writer of an unfinished line, which
     began at ``typing_began`` (monotonic seconds). ``needs_input`` is the input for which the
-    current command waits, ``may_need_input`` the one for which it may wait. ``ending`` is the
-    reason why no further shell follows. ``node`` is the node on which the terminal runs.
+    current command waits, ``may_need_input`` the one for which it may wait; ``was_answered``: keys
+    were passed to the shell since. ``ending`` is the reason why no further shell follows. ``node``
+    is the node on which the terminal runs.
     """
 
     settings: TerminalSettings
@@ -39,6 +40,7 @@ class Standing:
     typing_began: float = 0.0
     needs_input: api.NeedsInput | None = None
     may_need_input: api.NeedsInput | None = None
+    was_answered: bool = False
     failure: str = ""
     ending: msg.WhyEnded | None = None
     node: str = LOCAL_NODE

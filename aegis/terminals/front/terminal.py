@@ -147,6 +147,7 @@ class Terminal(Front):
                 self._runs.add(message, self._next_number(), self.defer(message))
             case api.SendKeys() | TypeBytes() | control.SignalTerminal():
                 self._check_serving()
+                self._standing.was_answered = True
                 self.pass_on(message, self._shell, self._requests.shell_input(message))
             case _ if isinstance(message, ForShell):
                 request: Request[Any] = message

@@ -106,6 +106,7 @@ class TerminalPane(FollowedPane):
         self._bells = 0
         self._state: State | None = None
         self._needs: NeedsInput | None = None
+        self._may_need: NeedsInput | None = None
         self._queued: list[QueuedLine] = []
         self._answer = ""
         """The line that was typed into the program last, unless keys followed."""
@@ -270,18 +271,23 @@ class TerminalPane(FollowedPane):
 
     def _add(self, blocks: list[Block]) -> None:
         self.view.add_blocks(blocks)
+        self._ended = max([self._ended, *(each.seq for each in blocks)])
+        self._set_mode()
         for block in blocks:
-            self._ended = max(self._ended, block.seq)
             if block.source.strip():
                 self.bar.recall.add(block.source)
 
     def on_command(self, item: CommandItem) -> None:
         """Take the start or the end of a command of this terminal."""
         if item.event == "command_finished":
-            self._ended = max(self._ended, item.command.seq)
+            self._ended, self._may_need = max(self._ended, item.command.seq), None
+            self._set_mode()
             self._run_queued()
             self.desk.link.call(self._read_blocks, what=f"{self.terminal}: ")
         else:
+            # Another part of the program works, but a line may be its answer, or its secret.
+            self._may_need = item.command.may_need_input
+            self._set_state(self._state, self._needs)
             self._set_command()
 
     def _set_command(self) -> None:
@@ -374,11 +380,16 @@ class TerminalPane(FollowedPane):
 
     # The line: run, queued, or typed into the program that waits for it.
 
-    def _set_state(self, state: State, needs: NeedsInput | None) -> None:
+    @property
+    def _wanted(self) -> NeedsInput | None:
+        """The input for which the program waits, or may wait."""
+        return self._needs or self._may_need
+
+    def _set_state(self, state: State | None, needs: NeedsInput | None) -> None:
         """Take the state of the terminal, and what its program waits for."""
-        if needs is not None:
-            self._hold()
         self._state, self._needs = state, needs
+        if self._wanted is not None:
+            self._hold()
         self._set_mode()
         self._run_queued()
 
@@ -393,7 +404,7 @@ class TerminalPane(FollowedPane):
 
     def _set_mode(self) -> None:
         """Say what becomes of the line that is typed."""
-        needs, line = self._needs, self.bar.line
+        needs, line = self._wanted, self.bar.line
         if needs is not None and needs.kind == "secret":
             note = f"{escape_line(needs.program)} asks for a secret · it is neither shown nor kept"
             self.bar.set_mode("SECRET", note, is_secret=True)
@@ -416,7 +427,7 @@ class TerminalPane(FollowedPane):
                 self._keep(text, is_secret=message.is_secret)
             return
         self._claim(take=True)
-        if self._needs is not None or message.is_secret:
+        if self._wanted is not None or message.is_secret:
             self._type_line(text, is_secret=message.is_secret)
         elif text.strip():
             self._queue(text)
@@ -494,7 +505,7 @@ class TerminalPane(FollowedPane):
         return line.text
 
     def disconnected(self) -> None:
-        self._state, self._needs, self._begun = None, None, -1
+        self._state, self._needs, self._may_need, self._begun = None, None, None, -1
         self._hold()
         self._set_mode()
         self.changed()

@@ -50,10 +50,13 @@ def test_textual_still_reads_with_the_name_that_is_replaced() -> None:
             "from textual.drivers.linux_driver import LinuxDriver",
             "source = inspect.getsource(LinuxDriver.run_input_thread)",
             "assert 'XTermParser(' in source and 'parser.feed' in source, source",
+            "source = inspect.getsource(LinuxDriver)",
+            "assert 'WriterThread(' in source, source",
         ]
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert hasattr(linux_driver, "XTermParser")
+    assert hasattr(linux_driver, "WriterThread")
 
 
 @pytest.mark.parametrize(
