@@ -236,6 +236,8 @@ class TerminalView(LineView, can_focus=True):
 
     def set_command(self, text: str | None) -> None:
         """Take the command that runs now; None: it ended."""
+        if self.command == text:
+            return
         if (self.command is None) != (text is None):
             self._strips.clear()
         self.command = text
