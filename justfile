@@ -92,9 +92,9 @@ bench *arguments:
 docs:
     {{ run }} pytest -q tests/test_docs.py tests/aegis/protocol/derived/test_document.py
 
-# Make the pictures of the web page in docs/images anew: look at each before you commit it.
+# Make the pictures in docs/images anew, the moving one too: look at each before you commit it.
 pictures:
-    AEGIS_PICTURES=1 {{ run }} pytest -q tests/web/test_every_view.py -k pictures
+    AEGIS_PICTURES=1 {{ run }} pytest -q tests/web/test_every_view.py tests/e2e/test_moving_picture.py -k picture
 
 # The worked example, by command line, on a daemon of its own; it ends by itself.
 demo:

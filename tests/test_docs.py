@@ -66,6 +66,18 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def test_the_readme_is_short_and_has_a_picture_that_moves_and_two_commands() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 700
+    pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
+    assert ["@keyframes" in (ROOT / path).read_text(encoding="utf-8") for path in pictures] == [
+        True
+    ]
+    assert ".ci/uv run --no-dev aegis-actors up\n" in text
+    assert ".ci/uv run just test\n" in text
+    assert "pypi" not in text.lower()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_code_fence_is_closed(page: Path) -> None:
     fences = re.findall(r"^\s*```", page.read_text(encoding="utf-8"), re.MULTILINE)

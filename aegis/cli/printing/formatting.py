@@ -182,6 +182,7 @@ def print_error(sentence: str, code: str) -> None:
 
 def print_notice(text: str) -> None:
     """Print one line for people on standard error; the commands in it work as they are printed."""
+    sys.stdout.flush()  # where both go to one file, what was printed before comes first
     line = escaped_line(as_typed(text))
     head = f"{PROGRAM}:"
     if line.startswith(head):
