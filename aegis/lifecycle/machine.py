@@ -65,6 +65,7 @@ class LifeCycle:
         self._activity: tuple[float, Source] | None = None
         self._settled_at = now
         self._small_at = -math.inf
+        self._turns_since = self._turned_at = -math.inf
         self._waits_since = now
         self._ended: ev.Ended | None = None
         self._is_drained = False
@@ -139,6 +140,9 @@ class LifeCycle:
             self._activity = (now, Source.SCREEN)
             if change == "text":
                 self._small_at = -math.inf
+        elif change == "turn" and self._turns_steadily(now):
+            # It answers no prompt: agents turn a glyph beside one, too.
+            self._activity = (now, Source.SCREEN)
         elif self._activity is None:
             self._activity = (now, Source.OUTPUT)
 
@@ -149,6 +153,13 @@ class LifeCycle:
         if self._claims.settle_s / 2 <= since:
             self._small_at = now
         return self._claims.settle_s / 2 <= since <= self._idle_s
+
+    def _turns_steadily(self, now: float) -> bool:
+        """Return whether a glyph has turned for a while without a pause."""
+        if now > self._turned_at + self._idle_s / 2:
+            self._turns_since = now
+        self._turned_at = now
+        return now >= self._turns_since + self._claims.settle_s
 
     def _take_keys(self, keys: Keys, now: float) -> None:
         self._settle(now)

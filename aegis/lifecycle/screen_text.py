@@ -8,18 +8,26 @@ only if
 
 A single row that is rewritten in place is a ``small`` change: a counter of an agent at work, or a
 clock or a tip beside one that waits. Only their times differ.
+
+A row that only blinks has two states. One that reaches a third, such as a spinner or dots that
+grow, is a ``turn``: a program that turns something steadily is at work. Not so a program that reads
+keys itself: Kimi turns a spinner beside its permission prompt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Literal
 
-Change = Literal["text", "small", "none", "unknown"]
+Change = Literal["text", "small", "turn", "none", "unknown"]
 """``unknown``: the output was not classified."""
 
 MAX_VERSIONS = 4
 """Texts of a row that are remembered; a longer cycle of texts counts as change."""
+
+MAX_GLYPH_CELLS = 3
+"""The width of what turns, such as three dots; tips that replace each other are wider."""
 
 _GLYPHS = (
     *range(0x2800, 0x2900),  # braille dots
@@ -38,24 +46,52 @@ class ScreenText:
 
     def __init__(self) -> None:
         self._rows: list[str] = []
+        self._before: list[str] = []  # the text of each row before the one that it has
         self._versions: list[list[int]] = []
 
-    def update(self, rows: Sequence[str]) -> Change:
-        """Return what has changed on the screen, which now has these ``rows``."""
+    def update(self, rows: Sequence[str], *, reads_keys: bool = False) -> Change:
+        """Return what has changed on the screen, which now has these ``rows``.
+
+        ``reads_keys``: the program has switched bracketed paste on.
+        """
         old = [*self._rows, *[""] * len(rows)][: len(rows)]
         self._versions = [*self._versions, *([hash("")] for _ in rows)][: len(rows)]
         self._rows = list(rows)
+        is_turn = self._turn(old, rows)
         changed = [
             index
             for index, row in enumerate(rows)
             if row != old[index] and _remember(self._versions[index], plain_row(row))
         ]
         if not changed:
-            return "none"
+            return "turn" if is_turn and not reads_keys else "none"
         first = changed[0]
         before, after = plain_row(old[first]), plain_row(rows[first])
         is_rewritten = before != "" and not after.startswith(before)
         return "small" if len(changed) == 1 and is_rewritten else "text"
+
+    def _turn(self, old: Sequence[str], rows: Sequence[str]) -> bool:
+        """Note the rows that have changed; return whether one has a third state."""
+        before = [*self._before, *[""] * len(rows)][: len(rows)]
+        self._before = [
+            kept if row == last else last for kept, last, row in zip(before, old, rows, strict=True)
+        ]
+        return any(
+            row not in (last, kept) and "" not in (row, last, kept) and _is_glyph(last, row)
+            for kept, last, row in zip(before, old, rows, strict=True)
+        )
+
+
+def _is_glyph(before: str, after: str) -> bool:
+    """Return whether two texts of a row differ in a few cells at one place."""
+    longest = max(len(before), len(after))
+    return longest - _common(before, after) - _common(before[::-1], after[::-1]) <= MAX_GLYPH_CELLS
+
+
+def _common(one: str, other: str) -> int:
+    """Return the number of characters with which both begin."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _remember(versions: list[int], row: str) -> bool:

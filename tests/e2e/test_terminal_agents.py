@@ -305,6 +305,38 @@ async def test_the_stream_of_agents_never_shows_a_launched_one_as_exited(
     assert "exited" not in seen
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("glyphs", "pause_s", "waits"),
+    [("⠋⠙⠹⠸⠼⠴", 0.1, False), ("|/-\\", 0.1, False), ("◐◓◑◒", 0.4, False), ("●○", 0.1, True)],
+)
+async def test_a_spinner_is_work_and_a_blink_is_not(
+    own_daemon: DaemonProcess, glyphs: str, pause_s: float, waits: bool
+) -> None:
+    (own_daemon.root / ".aegis.yaml").write_text("lifecycle: {idle_s: 3.0}\n")
+    own_daemon.start("--port", "0", "--trust")
+    program = (
+        "import itertools, sys, time\n"
+        f"for glyph in itertools.islice(itertools.cycle({glyphs!r}), {round(8 / pause_s)}):\n"
+        "    sys.stdout.write(f'\\r{glyph} Working')\n"
+        "    sys.stdout.flush()\n"
+        f"    time.sleep({pause_s})\n"
+    )
+    file = own_daemon.root / "spin.py"
+    file.write_text(program)
+    async with aegis.connect(own_daemon.root) as client, client.agents.follow() as news:
+        await anext(news)
+        cmd = shlex.join([sys.executable, str(file)])
+        launched = partial(own_daemon.call, "agent_launch", cmd=cmd, handle="pm")
+        await trio.to_thread.run_sync(launched)
+        states: list[str] = []
+        while "exited" not in states:
+            value = await anext(news)
+            agents = [value.agent] if hasattr(value, "agent") else getattr(value, "agents", [])
+            states += [each.state for each in agents if each.handle == "pm"]
+    assert ("needs_input" in states) is waits, states
+
+
 def test_one_that_has_exited_leaves_its_place_to_another(own_daemon: DaemonProcess) -> None:
     (own_daemon.root / ".aegis.yaml").write_text("limits: {sessions: 2}\n")
     own_daemon.start("--port", "0", "--trust")

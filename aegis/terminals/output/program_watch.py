@@ -16,7 +16,7 @@ from actors import Reply
 from aegis.errors import Busy
 from aegis.lifecycle.events import Drained, Due, Ended, Event, Judged, Output, Resized, Started
 from aegis.lifecycle.feed import FollowProgram, ProgramNews, TakeHook
-from aegis.lifecycle.keys import KeyReader
+from aegis.lifecycle.keys import BracketedPaste, KeyReader
 from aegis.lifecycle.machine import LifeCycle
 from aegis.lifecycle.screen_text import ScreenText
 from aegis.lifecycle.tty_facts import TtyFact, tty_fact
@@ -28,6 +28,9 @@ from aegis.terminals.screen.live import LiveScreen
 
 LOOK_S = 0.25
 """The shortest time between two comparisons of the screen, in seconds."""
+
+GOLDEN = 0.618
+"""Its multiples, modulo 1, are spread evenly."""
 
 LONGEST_PAUSE_S = 2.0
 SHARE = 10
@@ -50,6 +53,8 @@ class ProgramWatch:
         self._number = 0
         self._followers: list[tuple[int, Reply[ProgramNews]]] = []
         self._scanner, self._keys, self._text = StatementScanner(), KeyReader(), ScreenText()
+        self._looks = 0
+        self._paste = BracketedPaste()
         self._is_looking = self._has_printed = False
         self._fact: TtyFact | None = None
         self._timer: trio.CancelScope | None = None
@@ -83,6 +88,7 @@ class ProgramWatch:
         """Take ``data``, whose first byte has the offset ``cursor`` in the raw log."""
         if not self._runs:
             return
+        self._paste.feed(data)
         for statement in self._scanner.feed(data):
             self._give(statement)
         self._has_printed, self._fact = True, None
@@ -122,6 +128,7 @@ class ProgramWatch:
         self._end(None)  # the end of the one before was lost
         self._raw_start, self._runs = raw_start, True
         self._scanner, self._keys, self._text = StatementScanner(), KeyReader(), ScreenText()
+        self._paste = BracketedPaste()
         self._give(Started())
 
     def _end(self, code: int | None) -> None:
@@ -134,11 +141,14 @@ class ProgramWatch:
     async def _look(self) -> None:
         pause_s = LOOK_S
         while self._has_printed and self._runs:
-            await trio.sleep(pause_s)
+            # Unequal pauses: at equal ones, a spinner may be seen in the same two states only.
+            await trio.sleep(pause_s * (1 + self._looks * GOLDEN % 1))
+            self._looks += 1
             self._has_printed = False
             began = trio.current_time()
             shot = await self._screenshot()
-            self._give(Output(self._text.update(shot.lines)))
+            changed = self._text.update(shot.lines, reads_keys=self._paste.is_on)
+            self._give(Output(changed))
             fact, self._fact = self._fact, None
             if fact is not None:
                 self._give(fact)

@@ -16,6 +16,7 @@ from aegis.lifecycle.tty_facts import TtyFact
 
 TEXT = ev.Output("text")
 SMALL = ev.Output("small")
+TURN = ev.Output("turn")
 BLINK = ev.Output("none")
 BYTES = ev.Output()
 BELL = Notice()

@@ -11,7 +11,7 @@ import attrs
 
 from aegis.lifecycle import events as ev
 from aegis.lifecycle.hooks import read_hook
-from aegis.lifecycle.keys import KeyReader
+from aegis.lifecycle.keys import BracketedPaste, KeyReader
 from aegis.lifecycle.notices import read_notice
 from aegis.lifecycle.reports import read_report
 from aegis.lifecycle.screen_text import ScreenText
@@ -101,6 +101,7 @@ class _Stage:
         self._without = without
         self._emulator = new_emulator(about.rows, about.cols)
         self._text, self._keys, self._sequences = ScreenText(), KeyReader(), Sequences()
+        self._paste = BracketedPaste()
         self._front: Foreground | None = None
         self._quiet_since, self._check_at = 0.0, CHECK_AFTER_S[0]
         self.player = Player()
@@ -121,7 +122,9 @@ class _Stage:
         match event:
             case rec.Output(data=data):
                 self._emulator.feed(data)
-                changed = self._text.update(self._emulator.screen().lines)
+                self._paste.feed(data)
+                lines, reads_keys = self._emulator.screen().lines, self._paste.is_on
+                changed = self._text.update(lines, reads_keys=reads_keys)
                 output = ev.Output("unknown" if "screen" in self._without else changed)
                 self._give(event.t, *self._sequences.read(data), output)
                 self._begin_quiet(event.t)

@@ -79,9 +79,33 @@ def test_a_row_that_clears_after_many_texts_is_no_change() -> None:
     assert changes("", *texts, "")[-1] == "none"
 
 
-def test_dots_that_grow_and_vanish_are_no_change_after_one_cycle() -> None:
-    cycle = ["Wait", "Wait.", "Wait..", "Wait..."]
-    assert changes("", *cycle, *cycle, *cycle) == ["text"] * 4 + ["none"] * 8
+@pytest.mark.parametrize(
+    "cycle",
+    [
+        ["⠋ Wait", "⠙ Wait", "⠹ Wait", "⠸ Wait", "⠼ Wait"],
+        ["Wait |", "Wait /", "Wait -", "Wait \\"],
+        ["Wait", "Wait.", "Wait..", "Wait..."],
+        ["◐", "◓", "◑", "◒"],
+    ],
+)
+def test_a_glyph_with_more_than_two_states_turns(cycle: list[str]) -> None:
+    assert set(changes("", *cycle, *cycle, *cycle)[len(cycle) + 1 :]) == {"turn"}
+    text = ScreenText()
+    seen = [text.update([each], reads_keys=True) for each in cycle * 3]
+    assert set(seen[len(cycle) + 1 :]) == {"none"}
+
+
+@pytest.mark.parametrize(
+    "cycle",
+    [
+        ["● Wait", "  Wait"],
+        ["⏺ Wait", "○ Wait"],
+        ["⠋ Wait", "⠙ Wait"],
+        ["one tip of three", "another tip", "the last of the tips"],
+    ],
+)
+def test_a_blink_and_tips_that_replace_each_other_turn_nothing(cycle: list[str]) -> None:
+    assert set(changes("", *cycle, *cycle, *cycle)[len(cycle) + 1 :]) == {"none"}
 
 
 def test_a_cycle_of_many_texts_stays_a_change() -> None:

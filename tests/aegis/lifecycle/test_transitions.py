@@ -13,6 +13,7 @@ from tests.aegis.lifecycle.playing import (
     LINE_READ,
     SMALL,
     TEXT,
+    TURN,
     Player,
     hook,
     keys,
@@ -43,6 +44,26 @@ def test_the_first_output_makes_it_running(output: ev.Output) -> None:
     player = Player()
     assert player.at(1.0, output).state is S.RUNNING
     assert player.verdict.since == 1.0
+
+
+def test_a_glyph_that_turns_steadily_is_work_and_a_single_turn_is_nothing() -> None:
+    player = Player()
+    player.at(1.0, TEXT)
+    for tenth in range(20, 200):
+        player.at(tenth / 10, TURN)
+    assert player.verdict.state is S.RUNNING
+    assert player.at(24.8).state is S.RUNNING
+    assert player.at(25.0).state is S.NEEDS_INPUT
+    for moment in (26.0, 29.0, 32.0, 35.0):
+        assert player.at(moment, TURN).state is S.NEEDS_INPUT
+
+
+def test_a_turning_glyph_answers_no_prompt() -> None:
+    player = Player()
+    player.at(1.0, TEXT)
+    player.at(1.1, report("state=blocked"))
+    for tenth in range(20, 100):
+        assert player.at(tenth / 10, TURN).state is S.NEEDS_INPUT
 
 
 def test_a_silent_start_needs_input_after_the_idle_time() -> None:
