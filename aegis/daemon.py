@@ -39,6 +39,7 @@ from aegis.protocol.pages import (
     PagesRevoked,
     RevokePage,
 )
+from aegis.protocol.requests import WithdrawAsked
 from aegis.protocol.tool_sets import refuse_choice
 
 FRESH_TREE_S = 0.5
@@ -169,7 +170,11 @@ class Daemon(Actor[Asked]):
             case NewSession():
                 return await self._new_session(message)
             case RevokeSession(handle=handle):
-                return await self._keyring.revoke(handle)
+                voided = await self._keyring.revoke(handle)
+                desk = self.context.system.registry.find("service", "requests")
+                if desk is not None:
+                    desk.tell(WithdrawAsked(askers=[handle], reason="its session URL was revoked"))
+                return voided
             case RotateToken(session=session, all_keys=all_keys):
                 return await self._keyring.rotate(session, all_keys=all_keys)
             case RevokePage(id=name):

@@ -1,10 +1,10 @@
-"""The verbs of requests: ``request list|show|answer``."""
+"""The verbs of requests: ``request list|show|answer|ask``."""
 
 from __future__ import annotations
 
 import json
 
-from aegis.cli.grammar.verb import WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.verb import SECONDS, WHOLE, Daemon, Group, argument, flag, option, verb
 from aegis.cli.grammar.words import in_verbs
 from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
@@ -141,6 +141,37 @@ def answer(
     )
     daemon.show(reply, lambda: print_lines(escaped_line(in_verbs(reply["text"]))))
     return 0 if reply["outcome"] == "applied" else 1
+
+
+@verb(
+    option(
+        "--option",
+        "options",
+        metavar="TEXT",
+        many=True,
+        help="An answer to choose from; repeatable. Any other text is possible too.",
+    ),
+    option("--wait", "wait_s", kind=SECONDS, help="Seconds to wait for the answer; default 50."),
+    argument("question", metavar="QUESTION"),
+)
+def ask(daemon: Daemon, question: str, options: Sequence[str], wait_s: float | None) -> int:
+    """Ask the person a question as an agent: with `--as HANDLE`, or within an agent's command.
+
+    Prints the answer. Exits with 1 if there is none: the question is still open, and its answer
+    comes to the inbox of the handle, or the person declined.
+    """
+    reply = daemon.call("ask_human", question=question, options=[*options] or None, wait_s=wait_s)
+    daemon.show(reply, lambda: _show_answer(reply))
+    return 0 if reply["answer"] is not None else 1
+
+
+def _show_answer(reply: Mapping[str, Any]) -> None:
+    if reply["answer"] is not None:
+        print_lines(escaped(reply["answer"]))
+    elif reply["state"] == "open":
+        print_notice(f"↳ request {reply['request_id']} is open: its answer comes to the inbox")
+    else:
+        print_notice(f"↳ request {reply['request_id']} has no answer: it was declined or withdrawn")
 
 
 def _find(daemon: Daemon, given: str) -> Mapping[str, Any]:
@@ -298,5 +329,6 @@ request = Group(
         "list": list_requests,
         "show": show,
         "answer": answer,
+        "ask": ask,
     },
 )

@@ -18,7 +18,14 @@ from aegis.protocol.agent_events import (
     RequestOption,
     ToolKind,
 )
-from aegis.protocol.command import Command, at_most_chars, between, described, matching
+from aegis.protocol.command import (
+    MAX_TIMEOUT_S,
+    Command,
+    at_most_chars,
+    between,
+    described,
+    matching,
+)
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 
 RequestState = Literal["open", "answered", "withdrawn"]
@@ -35,6 +42,11 @@ DIGEST_PATTERN = r"[0-9a-f]{64}"
 DIGEST_RULE = "the digest that aegis_request_list showed with this request"
 
 MAX_MESSAGE_CHARS = 8_192
+MAX_QUESTION_CHARS = 4_096
+MAX_CHOICES = 20
+MAX_CHOICE_CHARS = 500
+ASK_HUMAN = "ask_human"
+"""The tool that a question to a person names, of a session, a client or a workflow."""
 MAX_VALUES_CHARS = 65_536
 
 
@@ -190,6 +202,51 @@ class AnswerRequest(Command[RequestReply]):
     )
 
 
+@attrs.frozen(kw_only=True)
+class HumanAnswer:
+    """A question to the person. ``answer`` is null while it is open, and if they declined."""
+
+    request_id: str
+    state: RequestState
+    answer: str | None
+
+
+def _check_question(_: Any, attribute: attrs.Attribute[Any], text: str) -> None:
+    if not (text.strip() and len(text) <= MAX_QUESTION_CHARS):
+        raise ValueError(f"{attribute.name} must have 1 to {MAX_QUESTION_CHARS} characters")
+
+
+def _check_choices(_: Any, attribute: attrs.Attribute[Any], texts: list[str] | None) -> None:
+    if texts is None:
+        return
+    if len(texts) > MAX_CHOICES or len({*texts}) < len(texts):
+        raise ValueError(f"{attribute.name} must hold at most {MAX_CHOICES} different texts")
+    if not all(text.strip() and len(text) <= MAX_CHOICE_CHARS for text in texts):
+        raise ValueError(f"{attribute.name} must each have 1 to {MAX_CHOICE_CHARS} characters")
+
+
+@attrs.frozen(kw_only=True)
+class AskHuman(Command[HumanAnswer]):
+    """Ask the person a question and wait for the answer.
+
+    If it is still open after `wait_s`, its answer comes as a message, and you need not wait.
+    """
+
+    question: str = attrs.field(
+        validator=_check_question, metadata=described("The question, with what it is about.")
+    )
+    options: list[str] | None = attrs.field(
+        default=None,
+        validator=_check_choices,
+        metadata=described("Answers to choose from; any other text is possible too."),
+    )
+    wait_s: float = attrs.field(
+        default=50.0,
+        validator=between(0, MAX_TIMEOUT_S, "seconds"),
+        metadata=described("Seconds to wait.", minimum=0, maximum=MAX_TIMEOUT_S),
+    )
+
+
 # Messages between the desk and the owners of requests.
 
 
@@ -213,7 +270,9 @@ class OpenRequest(Request[RequestOpened]):
     that an agent sends.
 
     The requests of a session are withdrawn when its owner crashes or stops, and at a restart of the
-    daemon. Those of a workflow stay open. Raises ``StorageError`` if the disk refuses, and
+    daemon. Those of a workflow stay open. So does one with an ``asker``, the address of a session
+    or another handle that asked by ``AskHuman``: of a session it has the id, of others neither.
+    Raises ``StorageError`` if the disk refuses, and
     ``Unavailable`` if too many are open.
     """
 
@@ -224,6 +283,7 @@ class OpenRequest(Request[RequestOpened]):
     session: str | None = None
     turn: str | None = None
     workflow: str | None = None
+    asker: str | None = None
     tool: str = ""
     tool_kind: ToolKind = "other"
     title: str = ""
@@ -268,7 +328,7 @@ class WithdrawnRequests:
 
 @attrs.frozen(kw_only=True)
 class WithdrawRequests(Request[WithdrawnRequests]):
-    """Withdraw the unanswered requests of a session or workflow.
+    """Withdraw the unanswered requests of a session, workflow or asker.
 
     ``keys``, ``ids`` and ``turn`` narrow them: a request fits if each that is given names it. From
     the handling of this message on no answer is sent; the reply comes when it is durable.
@@ -277,9 +337,18 @@ class WithdrawRequests(Request[WithdrawnRequests]):
     reason: str
     session: str | None = None
     workflow: str | None = None
+    asker: str | None = None
     turn: str | None = None
     keys: list[str] | None = None
     ids: list[str] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class WithdrawAsked:
+    """Withdraw the open questions of these askers: their sessions are closed."""
+
+    askers: list[str]
+    reason: str
 
 
 @attrs.frozen(kw_only=True)

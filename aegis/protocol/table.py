@@ -417,6 +417,18 @@ COMMANDS: tuple[Entry, ...] = (
         remedy="it may have been answered: call again, the reply says by whom and when",
     ),
     Entry(
+        name="ask_human",
+        owner=Owner.REQUESTS,
+        command=requests.AskHuman,
+        reply=requests.HumanAnswer,
+        errors=("storage",),
+        remedy=(
+            "the question may be open: its answer comes as a message; asking it again in the same "
+            "words waits for the same answer"
+        ),
+        verb="request ask",
+    ),
+    Entry(
         name="workspace_create",
         owner=Owner.WORKSPACES,
         command=workspaces.CreateWorkspace,

@@ -30,6 +30,7 @@ CORE = (
 WORK = (
     *CORE,
     *("spawn", "close", "session_read", "canvas_read", "canvas_write_section"),
+    "ask_human",
     *(LIST_TOOLS.name, CALL_TOOL.name),
 )
 """The commands of the set ``work``: at most 24 tools in 18 kB, from which all others are called."""

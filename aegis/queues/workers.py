@@ -20,6 +20,7 @@ from aegis.errors import AegisError, NotFound, Unavailable
 from aegis.protocol.agents import AgentInfo, SpawnWorker
 from aegis.protocol.feeds import SessionPlace
 from aegis.protocol.inboxes import MAX_BODY_CHARS, Deliver
+from aegis.protocol.requests import ASK_HUMAN, ListRequests
 from aegis.protocol.terminals import ListTerminals
 from aegis.queues import events as e
 from aegis.queues import faults
@@ -180,9 +181,17 @@ class Workers:
     async def _verdict(self, worker: str, watch: WorkerWatch) -> Verdict:
         info = await self._sessions.show(worker)
         verdict = watch.verdict(info, is_busy=False)
-        if isinstance(verdict, IsDone) and info.state != "closed" and await self._is_busy(worker):
-            return watch.verdict(info, is_busy=True)
-        return verdict
+        if not isinstance(verdict, IsDone) or info.state == "closed":
+            return verdict
+        if await self._asks_person(worker):
+            return Waits()
+        return watch.verdict(info, is_busy=True) if await self._is_busy(worker) else verdict
+
+    async def _asks_person(self, worker: str) -> bool:
+        """Return whether a question of the worker is open, whose answer comes as a message."""
+        asked = ListRequests(handle=worker)
+        listed = await self._sessions.services.answer("requests", asked, LIST_S)
+        return any(each.tool == ASK_HUMAN for each in listed.requests)
 
     async def _is_busy(self, worker: str) -> bool:
         """Return whether a command runs on a terminal that the worker has subscribed to."""

@@ -9,35 +9,43 @@ from __future__ import annotations
 import contextlib
 import math
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
+import structlog
+import trio
 
 from actors import Actor, ActorError, AskError, Down, Ref, Reply, Request
 from aegis.clock import utc_now
-from aegis.errors import AegisError, StorageError, Unavailable
+from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
 from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
 from aegis.journal.folding import exists, load
 from aegis.journal.ledger import Append
 from aegis.journal.line_writer import LineWriter
+from aegis.protocol.naming import name_key
 from aegis.protocol.requests import (
     Answerer,
     AnswerRequest,
     ApplyAnswer,
+    AskHuman,
     FindAnswerer,
     FollowRequests,
+    HumanAnswer,
     ListRequests,
     OpenRequest,
     RenameRequests,
     RequestList,
+    WithdrawAsked,
+    WithdrawnRequests,
     WithdrawRequests,
 )
 from aegis.requests import events as e
 from aegis.requests import faults
+from aegis.requests.asking import DESK, Askers, answer_message, question_of
 from aegis.requests.followers import Followers
 from aegis.requests.ledger import Fold
 from aegis.requests.listing import list_requests
@@ -45,11 +53,20 @@ from aegis.requests.rules import OWNER_GONE, Requests
 
 T = TypeVar("T")
 
+log = structlog.get_logger("aegis.requests")
+
 ANSWER_PATIENCE_S = 20.0
 """Seconds that an answerer waits for the owner to apply the answer."""
 
 FIND_S = 5.0
 """Seconds that the lookup of a session may take."""
+
+DELIVER_S = 10.0
+DELIVER_AGAIN_S = 1.0
+"""Seconds that an inbox may take for an answer, and after which it is sent again."""
+
+NOBODY = 0
+"""The caller of an event whose outcome nobody waits for."""
 
 OWNER_CRASHED = "its session crashed while the answer was applied: it may have acted"
 
@@ -62,8 +79,18 @@ class AnswerDeadline:
     id: str
 
 
+@attrs.frozen(kw_only=True)
+class AskDeadline:
+    """The caller of ``AskHuman`` with this number has waited long enough."""
+
+    caller: int
+
+
 DeskMessage = (
     OpenRequest
+    | AskHuman
+    | AskDeadline
+    | WithdrawAsked
     | WithdrawRequests
     | RenameRequests
     | ListRequests
@@ -84,6 +111,8 @@ class RequestDesk(Actor[DeskMessage]):
         self._is_loaded = False
         self._writer: LineWriter | None = None
         self._callers: dict[int, Reply[Any]] = {}
+        self._waits_s: dict[int, float] = {}
+        self._askers = Askers()
         self._count = 0
         self._owners: dict[str, set[str]] = {}
 
@@ -104,6 +133,14 @@ class RequestDesk(Actor[DeskMessage]):
         match message:
             case OpenRequest():
                 await self._open(message)
+            case AskHuman(from_handle=handle):
+                if self._writer is None:
+                    await self._open_ledger()
+                self._as_caller(message, handle, partial(self._ask_human, message))
+            case AskDeadline(caller=caller):
+                self._askers.give_up(caller)
+            case WithdrawAsked(askers=askers, reason=reason):
+                self._withdraw_asked(askers, reason)
             case WithdrawRequests():
                 caller = self._keep(self.defer(message))
                 self._handle(e.Withdrawing(request=message, caller=caller))
@@ -129,11 +166,14 @@ class RequestDesk(Actor[DeskMessage]):
             raise Unavailable(
                 f"the owner {request.owner!r} of a request does not run: open it anew"
             )
+        caller = self._keep(self.defer(request))
+        self._handle(e.Opening(request=request, id=self._new_id(), caller=caller))
+
+    def _new_id(self) -> str:
         new = uuid.uuid4().hex[:12]
         while self._rules.kept.get(new) is not None:
             new = uuid.uuid4().hex[:12]
-        caller = self._keep(self.defer(request))
-        self._handle(e.Opening(request=request, id=new, caller=caller))
+        return new
 
     def _find_owner(self, owner: str) -> Ref[Any] | None:
         """Return the actor at a path or of a name, unless it has stopped for good."""
@@ -174,6 +214,9 @@ class RequestDesk(Actor[DeskMessage]):
         self._handle(e.Delivered(id=action.id, applied=applied, reason=reason))
 
     async def _applied(self, action: e.Apply) -> tuple[bool, str]:
+        if action.owner == DESK:
+            await self._give_answer(action.id)
+            return True, ""
         owner = self._find_owner(action.owner)
         if owner is None:
             return False, OWNER_GONE
@@ -187,6 +230,53 @@ class RequestDesk(Actor[DeskMessage]):
         except AegisError as error:
             return False, str(error)
         return received.applied, received.reason
+
+    # Questions by aegis_ask_human.
+
+    def _ask_human(self, request: AskHuman, by: Answerer | None, reply: Reply[Any]) -> None:
+        if by is None or request.from_handle is None:
+            raise InvalidRequest(
+                "aegis_ask_human: you are the person; say in from_handle which agent asks"
+            )
+        caller = self._keep(reply)
+        self._waits_s[caller] = request.wait_s
+        question = question_of(request, request.from_handle, by)
+        self._handle(e.Opening(request=question, id=self._new_id(), caller=caller))
+
+    def _begin_wait(self, caller: int, id_: str, wait_s: float, reply: Reply[Any]) -> None:
+        """Have the caller of an open question wait for its answer."""
+        record = self._rules.kept.get(id_)
+        if record is None:  # withdrawn, and dropped from the history
+            reply.send(HumanAnswer(request_id=id_, state="withdrawn", answer=None))
+            return
+        self._askers.add(caller, record, reply)
+        if record.is_live:
+            self.context.after(wait_s, AskDeadline(caller=caller))
+        else:  # withdrawn before it was durable
+            self._askers.settle(record)
+
+    async def _give_answer(self, request_id: str) -> None:
+        """Reply to the waiting callers, else send a message; until the inbox has it."""
+        record = self._rules.kept[request_id]
+        if self._askers.settle(record):
+            return
+        message = answer_message(record)
+        while True:
+            inboxes = self.context.system.registry.find("service", "inboxes")
+            try:
+                if inboxes is not None:
+                    await inboxes.ask(message, timeout=DELIVER_S)
+                    return
+            except (AskError, AegisError) as error:
+                log.warning("answer not delivered", request=request_id, why=str(error))
+            await trio.sleep(DELIVER_AGAIN_S)
+
+    def _withdraw_asked(self, askers: Sequence[str], reason: str) -> None:
+        """Withdraw the open questions of sessions that are closed."""
+        live = {each.holder[2] for each in self._rules.kept if each.is_live}
+        for asker in live & {name_key(each) for each in askers}:
+            request = WithdrawRequests(asker=asker, reason=reason)
+            self._handle(e.Withdrawing(request=request, caller=NOBODY))
 
     # Answerers and readers.
 
@@ -268,14 +358,22 @@ class RequestDesk(Actor[DeskMessage]):
                 self.context.start_soon(self._apply, action)
             case e.Return(caller=caller, value=value):
                 reply = self._callers.pop(caller, None)
-                if reply is not None:
+                wait_s = self._waits_s.pop(caller, None)
+                if reply is not None and wait_s is None:
                     reply.send(value)
+                elif reply is not None and wait_s is not None:
+                    assert not isinstance(value, WithdrawnRequests)
+                    self._begin_wait(caller, value.id, wait_s, reply)
             case e.Fail(caller=caller, error=error):
+                self._waits_s.pop(caller, None)
                 reply = self._callers.pop(caller, None)
                 if reply is not None:
                     reply.fail(error)
             case e.Changed(id=request_id):
                 self._followers.changed(request_id)
+                record = self._rules.kept.get(request_id)
+                if record is not None and record.phase == "withdrawn":
+                    self._askers.settle(record)
             case e.Watch(owner=owner):
                 self._watch(owner)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aegis.requests.records import Record
+from aegis.requests.records import Holder, Record
 
 MAX_CLOSED = 256
 MAX_CLOSED_BYTES = 4 * 1024 * 1024
@@ -32,9 +32,13 @@ class KeptRequests:
         """Return the request with this id; None if there is none."""
         return self._records.get(request_id)
 
-    def of_holder(self, session: str | None, workflow: str | None) -> list[Record]:
-        """Return the requests of a session or workflow."""
-        return [each for each in self if each.holder == (session, workflow)]
+    def of_holder(self, holder: Holder) -> list[Record]:
+        """Return the requests of a session, a workflow or an asker."""
+        return [each for each in self if each.holder == holder]
+
+    def of_session(self, session: str) -> list[Record]:
+        """Return the requests of a session, its questions to a person included."""
+        return [each for each in self if each.session == session]
 
     def put(self, record: Record) -> None:
         """Add or replace a request; drop the oldest closed ones beyond the limits."""

@@ -108,7 +108,7 @@ class Fold:
                 for each in ids:
                     self._change(each, phase="withdrawn", withdrawn=reason)
             case {"kind": "renamed", "session": str(session), "handle": str(handle)}:
-                for each in self.records.of_holder(session, None):
+                for each in self.records.of_session(session):
                     self._change(each.id, handle=handle)
 
     def _change(self, request_id: object, **changes: Any) -> None:

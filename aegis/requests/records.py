@@ -11,7 +11,15 @@ import attrs
 from actors.codec import unstructure
 from aegis.path_text import is_utf8
 from aegis.protocol.agent_events import RequestAnswer, RequestKind, ToolKind
-from aegis.protocol.requests import Choice, OpenRequest, RequestInfo, RequestState, Scope
+from aegis.protocol.naming import name_key
+from aegis.protocol.requests import (
+    Choice,
+    OpenRequest,
+    RequestInfo,
+    RequestState,
+    Scope,
+    WithdrawRequests,
+)
 from aegis.shown_text import escape_document, escape_line, escape_text, shortened
 
 MAX_WHOLE_BYTES = 64 * 1024
@@ -37,6 +45,17 @@ SHOWN_AS: dict[Phase, RequestState] = {
     "applied": "answered",
     "withdrawn": "withdrawn",
 }
+
+
+Holder = tuple[str | None, str | None, str | None]
+"""A session, a workflow or an asker; two are None."""
+
+
+def holder_of(request: OpenRequest | WithdrawRequests | Record) -> Holder:
+    """Return what a request belongs to; one by ``AskHuman`` outlives the turns of its session."""
+    if request.asker is not None:
+        return None, None, name_key(request.asker)
+    return request.session, request.workflow, None
 
 
 @attrs.frozen(kw_only=True)
@@ -75,6 +94,17 @@ class Record:
     answered: str | None = None
     applied: str | None = None
     withdrawn: str | None = None
+    asker: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has no durable answer yet."""
+        return SHOWN_AS[self.phase] == "open"
+
+    @property
+    def ends_with_owner(self) -> bool:
+        """Whether it is withdrawn when its owner stops: a request of a session's process."""
+        return self.session is not None and self.asker is None
 
     @property
     def is_live(self) -> bool:
@@ -82,9 +112,9 @@ class Record:
         return self.phase not in ("applied", "withdrawn")
 
     @property
-    def holder(self) -> tuple[str | None, str | None]:
-        """The session or the workflow that it belongs to."""
-        return self.session, self.workflow
+    def holder(self) -> Holder:
+        """The session, the workflow or the asker that it belongs to."""
+        return holder_of(self)
 
     def info(self) -> RequestInfo:
         """Return it as every face shows it."""
@@ -125,6 +155,7 @@ def record_of(request: OpenRequest, *, request_id: str, life: str, now: str) -> 
         session=request.session,
         turn=request.turn,
         workflow=request.workflow,
+        asker=request.asker,
         kind=request.kind,
         tool=shortened(escape_line(request.tool[:MAX_TOOL_CHARS]), MAX_TOOL_CHARS),
         tool_kind=request.tool_kind,

@@ -41,7 +41,7 @@ from aegis.requests.events import (
     Withdrawing,
 )
 from aegis.requests.kept import KeptRequests
-from aegis.requests.records import Record, record_of
+from aegis.requests.records import Record, holder_of, record_of
 from aegis.requests.replies import acted, check_digest, opened, settled, unknown
 from aegis.requests.rights import check_right
 from aegis.shown_text import escape_line, shortened
@@ -144,20 +144,21 @@ class Requests:
         return [*self._watch(record), *append]
 
     def _of_key(self, request: OpenRequest) -> Record | None:
-        holder = request.session, request.workflow
-        for each in self.kept.of_holder(*holder):
-            if each.key == request.key and each.phase != "withdrawn":
+        for each in self.kept.of_holder(holder_of(request)):
+            # The same question can be asked again once it is answered.
+            is_over = each.phase == "withdrawn" or (each.asker is not None and not each.is_open)
+            if each.key == request.key and not is_over:
                 return each
         return None
 
     def _refusal(self, request: OpenRequest) -> AegisError | None:
         """Return why a request cannot be opened."""
-        if (request.session is None) == (request.workflow is None):
+        if request.asker is None and (request.session is None) == (request.workflow is None):
             return InvalidRequest("a request belongs to a session or to a workflow")
         if len(request.key) > MAX_KEY_CHARS or not is_utf8(request.key):
             return InvalidRequest(f"the key of a request has at most {MAX_KEY_CHARS} characters")
         live = sum(each.is_live for each in self.kept)
-        own = sum(each.is_live for each in self.kept.of_holder(request.session, request.workflow))
+        own = sum(each.is_live for each in self.kept.of_holder(holder_of(request)))
         if own >= MAX_OPEN_OF_ONE:
             return Unavailable(
                 f"{request.handle!r} has {own} open requests, which is the limit; "
@@ -231,11 +232,7 @@ class Requests:
     # Withdrawing.
 
     def _withdraw_fitting(self, request: WithdrawRequests, caller: int) -> list[Action]:
-        own = [
-            each
-            for each in self.kept.of_holder(request.session, request.workflow)
-            if _fits(request, each)
-        ]
+        own = [each for each in self.kept.of_holder(holder_of(request)) if _fits(request, each)]
         fitting = [each for each in own if each.is_live]
         reason = shortened(escape_line(request.reason), MAX_REASON_CHARS)
         # An answer on its way to the owner: only the owner knows whether it acted before.
@@ -270,15 +267,13 @@ class Requests:
             each
             for each in self.kept
             if each.owner == owner
-            and each.session is not None
+            and each.ends_with_owner
             and each.phase in ("opening", "open", "answering")
         ]
         return self._withdraw(gone, OWNER_DOWN, []) if gone else []
 
     def _rename(self, event: Renaming) -> list[Action]:
-        own = [
-            each for each in self.kept.of_holder(event.session, None) if each.handle != event.handle
-        ]
+        own = [each for each in self.kept.of_session(event.session) if each.handle != event.handle]
         if not own:
             return []
         for each in own:
@@ -293,11 +288,16 @@ class Requests:
     def _recover(self, records: Sequence[Record]) -> list[Action]:
         for each in records:
             self.kept.put(each)
-        late = [each for each in records if each.phase == "answered" and each.life != self._life]
+        # The answer to a question by ``AskHuman`` is sent again: a message with the same id.
+        late = [
+            each
+            for each in records
+            if each.phase == "answered" and each.asker is None and each.life != self._life
+        ]
         lost = [
             each
             for each in records
-            if each.phase == "open" and each.session is not None and each.life != self._life
+            if each.phase == "open" and each.ends_with_owner and each.life != self._life
         ]
         actions: list[Action] = []
         if late:
@@ -400,7 +400,7 @@ class Requests:
         return changed
 
     def _watch(self, record: Record) -> list[Action]:
-        return [Watch(owner=record.owner)] if record.session is not None else []
+        return [Watch(owner=record.owner)] if record.ends_with_owner else []
 
 
 def _apply(record: Record) -> Apply:

@@ -28,6 +28,7 @@ ADVICE = {
     "term_broadcast": "the commands keep running: wait for each with aegis_term_wait",
     "term_wait": "call aegis_term_wait again to wait on",
     "inbox_wait": "call aegis_inbox_wait again to wait on",
+    "ask_human": "the question stays open: its answer comes as a message",
     "delegate": "the task continues: look with aegis_task_status; its end comes to your inbox",
     "group_wait_all": "the members continue: call aegis_group_wait_all again to wait on",
     "group_wait_any": "the members continue: call aegis_group_wait_any again to wait on",
@@ -77,6 +78,8 @@ def _has_timed_out(reply: Mapping[str, Any]) -> bool:
         return any((each.get("record") or {}).get("timed_out") for each in outcomes)
     if "task_id" in reply:
         return reply.get("ended") is None
+    if "request_id" in reply:
+        return bool(reply["state"] == "open")
     if "broadcast_id" in reply:
         return bool(reply["metadata"]["timed_out"])
     is_empty = reply.get("messages") == []

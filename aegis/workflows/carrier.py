@@ -30,7 +30,7 @@ from aegis.protocol.groups import (
 from aegis.protocol.inboxes import MAX_BODY_CHARS, Deliver
 from aegis.protocol.naming import name_key
 from aegis.protocol.queues import Delegate, Enqueue
-from aegis.protocol.requests import OpenRequest, WithdrawRequests
+from aegis.protocol.requests import ASK_HUMAN, OpenRequest, WithdrawRequests
 from aegis.protocol.terminals import CommandRecord, RunCommand
 from aegis.turns.services import AGAIN_S, Services
 from aegis.turns.sessions import Sessions
@@ -311,7 +311,7 @@ class Carrier:
             key=workflow.call_id(call.position),
             kind="question",
             workflow=workflow.id,
-            tool="ask_human",
+            tool=ASK_HUMAN,
             title=f"{workflow.name} asks: {question}",
             input={"questions": [{"question": question, "options": labels, "multiSelect": False}]},
             needs_person=True,

@@ -46,6 +46,7 @@ class Team:
         faults: str = "",
         more: dict[str, dict[str, Any]] | None = None,
         limits: dict[str, int] | None = None,
+        queues: dict[str, dict[str, Any]] | None = None,
     ) -> None:
         self.daemon = daemon
         profiles = (more or {}) | {
@@ -57,6 +58,7 @@ class Team:
             for name, permission in (("asks", "ask"), ("writes", "write"), ("all", "full"))
         }
         configuration = {"agents": profiles, "default_agent": "asks", "limits": limits or {}}
+        configuration |= {"queues": queues} if queues else {}
         (daemon.root / ".aegis.yaml").write_text(yaml.safe_dump(configuration))
         daemon.start("--port", "0", "--trust", faults=faults)
 

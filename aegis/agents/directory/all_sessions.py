@@ -24,6 +24,7 @@ from aegis.journal.purging import delete, delete_left_over, take_name
 from aegis.processes.reaper import end_processes
 from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent
 from aegis.protocol.inboxes import ReleaseInbox
+from aegis.protocol.requests import WithdrawAsked
 
 log = structlog.get_logger("aegis.agents")
 
@@ -69,6 +70,15 @@ async def release(address: str, keys: Keys, registry: Registry) -> None:
     if inboxes is not None:
         with contextlib.suppress(ActorError):  # it is being restarted, or has much to do
             inboxes.tell(ReleaseInbox(handle=address))
+    withdraw_asked([address], registry)
+
+
+def withdraw_asked(addresses: list[str], registry: Registry) -> None:
+    """Have the questions of closed sessions to a person withdrawn."""
+    desk = registry.find("service", "requests")
+    if desk is not None and addresses:
+        with contextlib.suppress(ActorError):  # the next start withdraws them
+            desk.tell(WithdrawAsked(askers=addresses, reason="its session was closed"))
 
 
 async def delete_left(roster: Roster, directory: Path, flusher: Flusher) -> None:

@@ -25,6 +25,7 @@ from aegis.agents.directory.all_sessions import (
     info_of,
     release,
     resume_all,
+    withdraw_asked,
 )
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.differences import answer_difference
@@ -198,6 +199,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._programs.messages.roster = self._ledger.roster
         self._programs.messages.has_closed = self._board.has_closed
         self._is_loaded = True
+        closed = [each.address for each in self._ledger.roster.by_id.values() if each.is_closed]
+        withdraw_asked(closed, self.context.system.registry)
         for member in self._ledger.roster.open:
             await self._restore(member)
         if self._resume and self.context.incarnation == 1:

@@ -49,6 +49,7 @@ CLASSES: Mapping[str, CommandClass] = {
                 "session_read",
                 "request_list",
                 "request_answer",
+                "ask_human",
                 "agent_show",
                 "agent_restart",
                 "agent_set",

@@ -94,6 +94,7 @@ HINTS = {
 
 VERBS_OF_TOOLS = {
     "handoff": "inbox send",
+    "ask_human": "request ask",
     "enqueue": "queue add",
     "delegate": "queue add",
     "task_status": "queue task",

@@ -10,13 +10,17 @@ from aegis.client.blocking.request_stream import requests_of
 from aegis.client.stream_kinds import RequestValue
 from aegis.protocol.requests import (
     AnswerRequest,
+    AskHuman,
     Decision,
+    HumanAnswer,
     ListRequests,
     RequestList,
     RequestReply,
     Scope,
     Value,
 )
+
+Choices = list[str]
 
 
 class Requests(BlockingNoun):
@@ -58,6 +62,15 @@ class Requests(BlockingNoun):
             message=message,
             values=values,
         )
+
+    def ask(
+        self, question: str, *, options: Choices | None = None, wait_s: float = 50.0
+    ) -> HumanAnswer:
+        """Ask the person, under the handle of this client, and wait at most ``wait_s`` seconds.
+
+        If it is still open then, its answer comes to the inbox of the handle.
+        """
+        return self._call(AskHuman, question=question, options=options, wait_s=wait_s)
 
     def watch(self) -> Iterator[RequestValue]:
         """Yield the open requests, then each that changes, by repeated calls of ``list``.

@@ -10,13 +10,17 @@ from aegis.client.stream_kinds import RequestsKind, RequestValue
 from aegis.client.streams import Stream
 from aegis.protocol.requests import (
     AnswerRequest,
+    AskHuman,
     Decision,
+    HumanAnswer,
     ListRequests,
     RequestList,
     RequestReply,
     Scope,
     Value,
 )
+
+Choices = list[str]
 
 
 class Requests(Noun):
@@ -58,6 +62,15 @@ class Requests(Noun):
             message=message,
             values=values,
         )
+
+    async def ask(
+        self, question: str, *, options: Choices | None = None, wait_s: float = 50.0
+    ) -> HumanAnswer:
+        """Ask the person, under the handle of this client, and wait at most ``wait_s`` seconds.
+
+        If it is still open then, its answer comes to the inbox of the handle.
+        """
+        return await self._call(AskHuman, question=question, options=options, wait_s=wait_s)
 
     def watch(self) -> AbstractAsyncContextManager[Stream[RequestValue]]:
         """Open the stream of requests, with ``async with``: the open ones first, then changes."""

@@ -318,6 +318,23 @@ BAD: list[tuple[str, Any, str]] = [
     ("page_list", {"view": 1}, "there is no argument 'view'; allowed: from_handle"),
     ("page_revoke", {"id": "A!"}, "id must be the id of a page or link, not 'A!'"),
     ("page_link", {}, "view is missing"),
+    ("ask_human", {}, "question is missing"),
+    ("ask_human", {"question": " "}, "question must have 1 to 4096 characters"),
+    (
+        "ask_human",
+        {"question": "x", "options": ["a", "a"]},
+        "options must hold at most 20 different texts",
+    ),
+    (
+        "ask_human",
+        {"question": "x", "options": ["a", ""]},
+        "options must each have 1 to 500 characters",
+    ),
+    (
+        "ask_human",
+        {"question": "x", "wait_s": -1},
+        "wait_s must be from 0 to 86400 seconds, not -1.0",
+    ),
     (
         "page_link",
         {"view": "queue:a"},
