@@ -52,8 +52,11 @@ from aegis.publishing import publish_change
 log = structlog.get_logger("aegis.canvases")
 
 FIRST_WATCH_S = 1.0
-LAST_WATCH_S = 60.0
-"""Seconds until the directory of the file is tried to be watched again, doubled each time."""
+POLL_S = 5.0
+"""Seconds between two looks at a file that cannot be watched, and between two tries to watch it.
+
+The first wait is shorter, and doubled each time.
+"""
 
 _SECTION = re.compile(SECTION_PATTERN)
 
@@ -246,8 +249,8 @@ class CanvasActor(Actor[CanvasMessage]):
         self._handle(e.Asked(job=LOOK))
 
     async def _watch(self) -> None:
-        """Have the directory of the file watched; try again until it is."""
-        delay, problem = FIRST_WATCH_S, "the watcher does not run"
+        """Have the directory of the file watched; until it is, look at the file again and again."""
+        delay, problem, logged = FIRST_WATCH_S, "the watcher does not run", ""
         while True:
             watcher = self.context.system.registry.find("service", "canvas-watcher")
             if watcher is not None:
@@ -257,9 +260,12 @@ class CanvasActor(Actor[CanvasMessage]):
             if not problem:
                 self._handle(e.Asked(job=LOOK))  # for an edit before the watch began
                 return
-            log.warning("file not watched", canvas=self._bound.name, why=shorten(problem))
+            if problem != logged:
+                why, logged = shorten(problem), problem
+                log.warning("file not watched", canvas=self._bound.name, why=why, looks_s=POLL_S)
             await trio.sleep(delay)
-            delay = min(LAST_WATCH_S, 2 * delay)
+            self._handle(e.Asked(job=LOOK))
+            delay = min(POLL_S, 2 * delay)
 
 
 def _job(message: OpenCanvas | ReadCanvas | WriteSection | AppendToSection) -> e.Job:

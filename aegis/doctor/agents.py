@@ -11,11 +11,9 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from aegis.agents.drivers.providers import PROVIDERS, Provider
 from aegis.agents.profiles.profile import Profile, own_keys, profile_of, refuse_start
@@ -29,7 +27,7 @@ from aegis.doctor.agent_rules import (
     login_of,
 )
 from aegis.doctor.finding import Finding, ok, warning
-from aegis.processes.environment import KEY_VARIABLES, without_place
+from aegis.processes.environment import KEY_VARIABLES, handed_on
 from aegis.state.root import CONFIG_NAME, State
 
 VERSION_LIMIT_S = 15.0
@@ -68,7 +66,7 @@ def _ask_version(path: str, arguments: tuple[str, ...]) -> subprocess.Popen[byte
         return subprocess.Popen(
             [path, *arguments],
             cwd="/",  # so that it reads no configuration of a checkout
-            env=without_place(os.environ, sys.prefix),  # as the daemon starts it
+            env=handed_on(os.environ)[0],  # as the daemon starts it
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -86,7 +84,7 @@ def _judge(
     output = _read_output(asked, deadline)
     if output is None:
         return judge_failure(provider, path, f"printed no version within {VERSION_LIMIT_S:g} s")
-    files = key_files_of(provider, os.environ, str(Path.home()))
+    files = key_files_of(provider, os.environ, os.path.expanduser("~"))  # noqa: PTH111 (Path.home refuses an id without a name)
     key_file = next((each for each in files if _has_content(each)), None)
     login = login_of(provider, os.environ, key_file)
     return judge_version(provider, path, output.decode(errors="replace"), login)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from aegis.client.line import ClientError, NoDaemon, connect
 from aegis.doctor.finding import Finding, ok, problem, warning
-from aegis.processes.environment import without_place
+from aegis.processes.environment import handed_on
 from aegis.state.root import State
 
 LOCKS = Path("/proc/locks")
@@ -29,23 +28,26 @@ def examine_daemon(state: State, version: str) -> Iterator[Finding]:
             )
         else:
             yield ok("daemon", "none runs for this root")
-            kept = without_place(os.environ, sys.prefix)
-            yield _judge_environment("a daemon started from here", os.environ.keys() - kept.keys())
+            yield from _judge_environment("a daemon started from here", handed_on(os.environ)[1])
     except ClientError as error:
         remedy = "read its log, then: aegis-actors down, aegis-actors up"
         yield problem("daemon", f"it does not answer: {error}", remedy)
     else:
         yield _judge(status["version"], status["pid"], status["url"], version)
         # An older daemon reports none, and leaves none out.
-        yield _judge_environment("the daemon", status.get("left_out", ()))
+        yield from _judge_environment("the daemon", status.get("left_out", ()))
 
 
-def _judge_environment(starter: str, left_out: Collection[str]) -> Finding:
-    if not left_out:
-        return ok("environment", f"all variables of {starter} reach what it starts")
-    names = ", ".join(sorted(left_out))
-    sentence = f"what {starter} starts does not get these facts about its place of start: {names}"
-    return ok("environment", sentence)
+def _judge_environment(starter: str, left_out: Collection[str]) -> Iterator[Finding]:
+    facts = ", ".join(sorted({*left_out} - {"SHELL"}))
+    if facts:
+        what = f"what {starter} starts does not get these facts about its place of start"
+        yield ok("environment", f"{what}: {facts}")
+    else:
+        yield ok("environment", f"all variables of {starter} reach what it starts")
+    if "SHELL" in left_out:
+        sentence = f"the one of {starter} runs no commands: bash is used in its place"
+        yield warning("SHELL", sentence, "set SHELL to a shell and restart it, if you want another")
 
 
 def _judge(running: str, pid: int, url: str, version: str) -> Finding:

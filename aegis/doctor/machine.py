@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+from inotify_simple import INotify
+
 from aegis.doctor.finding import Finding
 from aegis.doctor.machine_rules import (
     judge_clock,
@@ -35,9 +37,18 @@ def examine_machine(state: State) -> Iterator[Finding]:
     yield judge_python(sys.version_info[:3])
     yield judge_packages(dict(_packages()))
     yield judge_files(*resource.getrlimit(resource.RLIMIT_NOFILE))
-    yield judge_watches(int(WATCHES.read_text()) if WATCHES.exists() else None)
+    yield judge_watches(int(WATCHES.read_text()) if WATCHES.exists() else None, _no_instance())
     yield judge_space(shutil.disk_usage(state.root).free, str(state.root))
     yield judge_clock(time.time(), _newest(state.directory))
+
+
+def _no_instance() -> str:
+    """Return why this user can open no instance of inotify; empty if one can be."""
+    try:
+        INotify().close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def _packages() -> Iterator[tuple[str, str | None]]:

@@ -61,8 +61,15 @@ def judge_files(soft: int, hard: int) -> Finding:
     return ok("open files", f"{soft} at once, up to {hard}")
 
 
-def judge_watches(most: int | None) -> Finding:
-    """Judge the limit of inotify watches; None if unknown."""
+def judge_watches(most: int | None, refusal: str = "") -> Finding:
+    """Judge the limit of inotify watches, None if unknown, and why no instance can be opened."""
+    if refusal:
+        return warning(
+            "inotify",
+            f"no file can be watched ({refusal}): the files of canvases are looked at every 5 s, "
+            "and programs that wait for changes may fail",
+            "raise fs.inotify.max_user_instances (sysctl), or end programs that watch files",
+        )
     if most is not None and most < FEW_WATCHES:
         return warning(
             "inotify",

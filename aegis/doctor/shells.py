@@ -73,18 +73,20 @@ def _daemon() -> Iterator[LineClient]:
     with tempfile.TemporaryDirectory(prefix="aegis-doctor-") as directory:
         root = Path(directory).resolve()
         words = [*PROGRAM, "up", "--root", str(root), "--port", "0", "--log-level", "error"]
-        process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
+        log = Path(directory, "log")
+        with log.open("wb") as errors:
+            process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+            )
         try:
-            _wait_ready(process)
+            _wait_ready(process, log)
             with connect(root) as client:
                 yield client
         finally:
             _end(process)
 
 
-def _wait_ready(process: subprocess.Popen[bytes]) -> None:
+def _wait_ready(process: subprocess.Popen[bytes], log: Path) -> None:
     """Wait until the daemon is ready. Raises ``OSError`` if it ends or takes too long."""
     assert process.stdout is not None
     output = b""
@@ -95,7 +97,8 @@ def _wait_ready(process: subprocess.Popen[bytes]) -> None:
             raise TimeoutError(f"it is not ready after {START_LIMIT_S:g} s")
         more = os.read(process.stdout.fileno(), 65_536)
         if not more:
-            raise OSError("it ended while it was starting")
+            lines = log.read_text(errors="replace").strip().splitlines()
+            raise OSError(lines[-1] if lines else "it ended while it was starting")
         output += more
 
 

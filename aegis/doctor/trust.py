@@ -8,7 +8,7 @@ from aegis.configuration.file import programs_of, read_configuration
 from aegis.configuration.problems import BadConfiguration
 from aegis.doctor.finding import Finding, ok, problem
 from aegis.errors import StartupError
-from aegis.state.registry import RegistryError
+from aegis.state.registry import Registry, RegistryError
 from aegis.state.root import CONFIG_NAME, State, UntrustedState, open_seals
 from aegis.state.state_files import UnsafeFile
 from aegis.trust import NamedPrograms, examine, forged_files, shown
@@ -22,6 +22,8 @@ def examine_trust(state: State) -> Iterator[Finding]:
     """Yield why the daemon would refuse the state; change nothing. Raises ``OSError``."""
     try:
         state_id = examine(state, trust=False, programs=_programs(state))
+        if state_id is None:
+            Registry.of_user().check_writable()
         forged = [] if state_id is None else forged_files(state, open_seals(str(state.root)))
     except UntrustedState as error:
         yield problem(SUBJECT, f"the state is not used: {error.why}", TRUST)
@@ -29,7 +31,7 @@ def examine_trust(state: State) -> Iterator[Finding]:
         sentence = f"{error.filename} is not used: {error.strerror}"
         yield problem(SUBJECT, sentence, "move it away, or run this as the user whose state it is")
     except (RegistryError, StartupError) as error:
-        yield problem(SUBJECT, str(error), "see above")
+        yield problem(SUBJECT, str(error), "then try again")
     else:
         if forged:
             yield problem(SUBJECT, f"your daemons did not write {shown(forged)}", TRUST)

@@ -10,7 +10,10 @@ that no rule below names is a setting of the person, and stays.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
+import shutil
 import sys
 from collections.abc import Callable, Collection, Mapping
 from fnmatch import fnmatchcase
@@ -161,6 +164,9 @@ _BESIDE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 """Names, with the only value they are left out with where there is one, beside one of the marks."""
 
 
+_NO_SHELLS = frozenset({"false", "nologin", "true"})
+
+
 def without_place(variables: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Return the part of ``variables`` that a person has set. Pure.
 
@@ -208,16 +214,33 @@ def without_launcher(variables: Mapping[str, str], prefix: str) -> dict[str, str
     return kept
 
 
-def leave_place() -> list[str]:
-    """Remove the facts about the place of start from this process's environment.
+def handed_on(variables: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the environment of what a daemon with ``variables`` starts, and the names left out.
 
-    Called once, before the process starts another. Returns the names that were removed, sorted.
+    A ``SHELL`` that runs no commands (``nologin``, a missing file) is left out: bash is in its
+    place, for programs that run a shell. A missing ``HOME`` is taken from the user database.
     """
-    kept = without_place(os.environ, sys.prefix)
-    left_out = sorted(os.environ.keys() - kept.keys())
-    for name in left_out:
+    kept = without_place(variables, sys.prefix)
+    left_out = variables.keys() - kept.keys()
+    shell = kept.get("SHELL", "")
+    if shell and (PurePath(shell).name in _NO_SHELLS or shutil.which(shell) is None):
+        left_out.add("SHELL")
+        kept["SHELL"] = shutil.which("bash", path=kept.get("PATH", os.defpath)) or "/bin/sh"
+    if not kept.get("HOME"):
+        with contextlib.suppress(KeyError):  # an id without a name
+            kept["HOME"] = pwd.getpwuid(os.getuid()).pw_dir
+    return kept, sorted(left_out)
+
+
+def leave_place() -> list[str]:
+    """Make the environment of this process the one that is handed on.
+
+    Called once, before the process starts another. Returns the names that were left out.
+    """
+    kept, left_out = handed_on(os.environ)
+    for name in os.environ.keys() - kept.keys():
         del os.environ[name]
-    os.environ.update(kept)  # PATH may have changed
+    os.environ.update(kept)
     return left_out
 
 

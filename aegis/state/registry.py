@@ -13,6 +13,7 @@ Imports little, and only the standard library: one-shot commands load this modul
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -114,6 +115,15 @@ class Registry:
             return read_safely(path, MAX_ENTRY_BYTES) if self.exists() else None
         except OSError as error:
             raise self.refusal("read", error) from None
+
+    def check_writable(self) -> None:
+        """Raise ``RegistryError`` if a new state could not be registered; change nothing."""
+        place = self.states
+        while not os.path.lexists(place):
+            place = os.path.dirname(place)  # noqa: PTH120
+        if not os.access(place, os.W_OK | os.X_OK):
+            denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), place)
+            raise self.refusal("write", denied)
 
     def exists(self) -> bool:
         """Return whether the directories exist. Raises ``UnsafeFile``."""

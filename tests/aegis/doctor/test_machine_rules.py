@@ -42,6 +42,7 @@ NOW = EARLIEST_S + 1000
         (judge_watches(8192), Level.OK),
         (judge_watches(None), Level.OK),
         (judge_watches(8191), Level.WARNING),
+        (judge_watches(8192, "Too many open files"), Level.WARNING),
         (judge_space(1024 * MIB, "/x"), Level.OK),
         (judge_space(1023 * MIB, "/x"), Level.WARNING),
         (judge_space(63 * MIB, "/x"), Level.PROBLEM),
