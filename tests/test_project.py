@@ -55,6 +55,13 @@ def test_tractor_comes_with_the_extra_alone() -> None:
     assert re.search(r"; extra == ['\"]nodes['\"]$", wanted[0])
 
 
+def test_every_face_comes_with_the_program_itself() -> None:
+    required = metadata.requires(NAME) or ()
+    plain = {re.split(r"[^\w-]", line)[0] for line in required if "extra ==" not in line}
+    assert {"textual", "pyavt", "httpx2"} <= plain
+    assert metadata.metadata(NAME).get_all("Provides-Extra") == ["nodes"]
+
+
 def test_no_pin_stands_twice_and_each_name_is_canonical(project: dict[str, Any]) -> None:
     pins = [pin.split("==")[0] for pin in project["tool"]["uv"]["constraint-dependencies"]]
     assert len(set(pins)) == len(pins)

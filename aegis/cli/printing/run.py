@@ -197,7 +197,8 @@ class LiveRun:
 
     def _print_why_busy(self, answer: Answer) -> None:
         info = self._info(answer)
-        if self._started is None and info is not None:
+        # The refusal of the run may have come with this answer: then nothing is waited for.
+        if self._started is None and self._code is None and info is not None:
             print_notice(
                 f"aegis-actors: waiting for {self._name}: {_why_busy(info)}; Ctrl-C gives up"
             )
