@@ -30,15 +30,26 @@ def examine_telegram(state: State) -> Iterator[Finding]:
         yield warning(SUBJECT, NO_LEDGER, "set it, then: aegis-actors down, aegis-actors up")
         return
     problems: list[str] = []
+    moved: dict[str, int] = {}
 
     def note(line: Line) -> None:
         match line.fields:
-            case {"kind": "problem", "text": text} | {"kind": "head", "fold": {"problem": text}}:
+            case {"kind": "problem", "text": text}:
                 problems[:] = [str(text)]
+            case {"kind": "moved", "old": int(old), "new": int(new)}:
+                moved[str(old)] = new
+            case {"kind": "head", "fold": {"problem": text, **fold}}:
+                problems[:] = [str(text)]
+                kept = fold.get("moved")
+                moved.update(kept if isinstance(kept, dict) else {})
 
     survey_of(state.telegram, lambda line: note(line))
     if problems and problems[0]:
         what, _, remedy = problems[0].partition(": ")
         yield problem(SUBJECT, what, remedy or "look at the log of the daemon")
+    elif str(section.chat_id) in moved:
+        new = moved[str(section.chat_id)]
+        sentence = f"the group {section.chat_id} is a supergroup now: the bot serves chat {new}"
+        yield warning(SUBJECT, sentence, f"write {new} in telegram.chat_id of .aegis.yaml")
     else:
         yield ok(SUBJECT, f"the bot serves chat {section.chat_id}")

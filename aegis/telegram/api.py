@@ -23,13 +23,23 @@ class ApiError(Exception):
 
 
 class Refused(ApiError):
-    """The Bot API refused: ``code`` as in HTTP, ``retry_after`` in seconds with 429."""
+    """The Bot API refused: ``code`` as in HTTP, ``retry_after`` in seconds with 429.
 
-    def __init__(self, code: int, description: str, retry_after: float | None = None) -> None:
+    ``moved_to``: the id that the chat has now, because the group became a supergroup.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        description: str,
+        retry_after: float | None = None,
+        moved_to: int | None = None,
+    ) -> None:
         super().__init__(f"{code}: {description}")
         self.code = code
         self.description = description
         self.retry_after = retry_after
+        self.moved_to = moved_to
 
 
 class Unreachable(ApiError):
@@ -62,7 +72,12 @@ class Bot:
             case {"ok": True, "result": result}:
                 return result
             case {"ok": False, "error_code": int(code), **rest}:
-                raise Refused(code, str(rest.get("description", ""))[:300], _retry_after(rest))
+                raise Refused(
+                    code,
+                    str(rest.get("description", ""))[:300],
+                    _retry_after(rest),
+                    _moved_to(rest),
+                )
         raise Unreachable("the answer of the Bot API cannot be read")
 
     async def _post(self, method: str, arguments: dict[str, Any], timeout_s: float) -> Any:
@@ -79,6 +94,12 @@ class Bot:
                 # The text of such an error has the address, and so the token.
                 raise Unreachable(type(error).__name__) from None
         raise Unreachable("no answer in time")
+
+
+def _moved_to(document: dict[Any, Any]) -> int | None:
+    parameters = document.get("parameters")
+    new = parameters.get("migrate_to_chat_id") if isinstance(parameters, dict) else None
+    return new if isinstance(new, int) else None
 
 
 def _retry_after(document: dict[Any, Any]) -> float | None:

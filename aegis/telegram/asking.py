@@ -124,6 +124,13 @@ class Asking:
             line("asked", request=request.id, digest=request.digest, message=message)
         )
 
+    async def show_again(self, session: str) -> None:
+        """Show the open requests of a session whose topic, with their messages, was deleted."""
+        found = await ask(self._services, "requests", ListRequests())
+        for request in found.requests:
+            if request.session == session and request.id in self._store.fold.asked:
+                await self._show(request)
+
     async def _show_step(self, request: RequestInfo) -> None:
         """Show the step of a form that is next, unless the request was settled meanwhile."""
         async with self._editing:

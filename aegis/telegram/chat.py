@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import attrs
@@ -17,6 +17,9 @@ from aegis.telegram.texts import parts_of
 
 AGAIN_S = 1.0
 
+GONE = ("thread not found", "TOPIC_DELETED", "TOPIC_CLOSED")
+"""What Telegram says about a topic that a person deleted or closed."""
+
 
 @attrs.frozen
 class Button:
@@ -28,13 +31,16 @@ class Button:
 
 @attrs.frozen
 class Chat:
-    """The chat ``chat_id``. Calls wait while Telegram cannot be reached or wants to be left alone.
+    """The chat with the id that ``chat_id`` returns: a group gets another one.
 
-    A call is repeated when the outbox was restarted meanwhile: a message may come twice.
+    Calls wait while Telegram cannot be reached or wants to be left alone. A call is repeated when
+    the outbox was restarted meanwhile: a message may come twice. ``instead_of`` returns where to
+    send what a topic does not take any more: another topic, or None for the chat itself.
     """
 
     system: System
-    chat_id: int
+    chat_id: Callable[[], int]
+    instead_of: Callable[[int], Awaitable[int | None]]
 
     async def say(self, text: str, thread: int | None) -> None:
         """Send a text, in as many messages as it takes. What Telegram refuses is dropped."""
@@ -64,7 +70,11 @@ class Chat:
         """Replace a message later; a later edit replaces this one."""
         outbox = self._outbox()
         if outbox is not None:
-            arguments = {"chat_id": self.chat_id, "message_id": message, "text": parts_of(text)[0]}
+            arguments = {
+                "chat_id": self.chat_id(),
+                "message_id": message,
+                "text": parts_of(text)[0],
+            }
             with contextlib.suppress(AskError):
                 outbox.send_request(
                     Send(method="editMessageText", arguments=arguments, edits=message)
@@ -92,8 +102,8 @@ class Chat:
         **arguments: Any,
     ) -> dict[str, Any]:
         """Make a call. Raises ``AegisError`` if Telegram refuses it."""
-        given = {"chat_id": self.chat_id, **arguments} if with_chat else arguments
         while True:
+            given = {"chat_id": self.chat_id(), **arguments} if with_chat else arguments
             outbox = self._outbox()
             if outbox is not None:
                 request = Send(method=method, arguments=given, edits=edits, spaced=spaced)
@@ -101,6 +111,12 @@ class Chat:
                     result: dict[str, Any] = await outbox.send_request(request).wait()
                 except AskError:
                     pass
+                except Unavailable as error:
+                    thread = arguments.get("message_thread_id")
+                    if thread is None or not any(each in str(error) for each in GONE):
+                        raise
+                    arguments["message_thread_id"] = await self.instead_of(thread)
+                    continue
                 else:
                     return result
             await trio.sleep(AGAIN_S)

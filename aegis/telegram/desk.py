@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,15 @@ from aegis.telegram.ledger import accepted_line, line
 from aegis.telegram.reporting import Reporting
 from aegis.telegram.settings import ChatSettings
 from aegis.telegram.store import Store
-from aegis.telegram.updates import Press, Text, Update, read_update, update_id
+from aegis.telegram.updates import (
+    Press,
+    Text,
+    Update,
+    joined,
+    moved_chat,
+    read_update,
+    update_id,
+)
 
 log = structlog.get_logger("aegis.telegram")
 
@@ -43,7 +52,10 @@ MAX_PENDING = 200
 MAX_UPDATES = 100
 """Updates that Telegram returns at once."""
 
-ALLOWED = ["message", "callback_query"]
+ALLOWED = ["message", "edited_message", "callback_query"]
+
+JOIN_S = 3.0
+"""Seconds in which the next part of a text follows that an app has cut."""
 
 OTHER_POLLER = "another program polls this bot (409): stop it, or give this daemon a bot of its own"
 WRONG_TOKEN = "the token is not valid: set AEGIS_TELEGRAM_TOKEN and start the daemon again"  # noqa: S105
@@ -104,7 +116,11 @@ class TelegramDesk(Actor[Begin]):
     def work(self, store: Store, nursery: trio.Nursery) -> Work:
         """Return the work on an open ledger."""
         system = self.context.system
-        chat = Chat(system, self._settings.chat_id)
+        chat = Chat(
+            system,
+            lambda: store.fold.chat_of(self._settings.chat_id),
+            lambda thread: reporting.instead_of(thread),
+        )
         reporting = Reporting(system, chat, store, nursery.start_soon)
         doing = Doing(system, self._names, store.fold, reporting.handle_of, reporting.session_of)
         return Work(self._settings, store, nursery, chat, reporting, doing)
@@ -132,6 +148,8 @@ class Work:
         self._room = trio.Event()
         self._accepted = trio.Event()
         self._runs = trio.Semaphore(MAX_RUNS)
+        self._name = ""
+        """The bot's name: in a group, a command may be for another bot."""
 
     async def run(self) -> None:
         """Work until cancelled. Raises ``StorageError``."""
@@ -178,11 +196,20 @@ class Work:
         number = update_id(raw)
         if number is None:
             return 0
-        update = read_update(raw, self._settings)
+        chat = self._store.fold.chat_of(self._settings.chat_id)
+        await self._take_moved(moved_chat(raw, chat))
+        update = read_update(raw, attrs.evolve(self._settings, chat_id=chat))
         if update is not None and number >= self._store.fold.next_update:
             await self._store.append(accepted_line(update))
             self._accepted.set()
         return number + 1
+
+    async def _take_moved(self, new: int | None) -> None:
+        """Take that the group has another id now. Raises ``StorageError``."""
+        old = self._settings.chat_id
+        if new is not None and new != self._store.fold.chat_of(old):
+            log.warning("the chat has another id: write it in .aegis.yaml", old=old, new=new)
+            await self._store.append(line("moved", old=old, new=new))
 
     async def _failed(self, error: ApiError, failures: int) -> None:
         """Note a failure of the poll, and wait."""
@@ -209,11 +236,17 @@ class Work:
         failures = 0
         while True:
             try:
-                chat = await bot.call("getChat", chat_id=self._settings.chat_id)
+                me = await bot.call("getMe")
+                self._name = str(me.get("username", "")) if isinstance(me, dict) else ""
+                number = self._store.fold.chat_of(self._settings.chat_id)
+                chat = await bot.call("getChat", chat_id=number)
             except ApiError as error:
                 failures += 1
+                if isinstance(error, Refused) and error.moved_to is not None:
+                    await self._take_moved(error.moved_to)
+                    continue
                 if isinstance(error, Refused) and error.code in (400, 403):
-                    await self._note(f"the chat {self._settings.chat_id} cannot be used: {error}")
+                    await self._note(f"the chat {number} cannot be used: {error}")
                 await self._failed(error, failures)
                 continue
             self._reporting.has_topics(bool(isinstance(chat, dict) and chat.get("is_forum")))
@@ -226,29 +259,65 @@ class Work:
         started: set[int] = set()
         while True:
             self._accepted = trio.Event()
-            for number in sorted(self._store.fold.pending.keys() - started):
-                started.add(number)
-                await self._do(self._store.fold.pending[number])
             started &= self._store.fold.pending.keys()
-            await self._accepted.wait()
+            number = min(self._store.fold.pending.keys() - started, default=None)
+            if number is None:
+                await self._accepted.wait()
+                continue
+            update = self._store.fold.pending[number]
+            if isinstance(update, Press):
+                started.add(number)
+                await self._do(update, ())
+                continue
+            parts = await self._parts(update)
+            started |= {each.update for each in parts}
+            await self._do(joined(parts), parts)
 
-    async def _do(self, update: Update) -> None:
+    async def _parts(self, text: Text) -> list[Text]:
+        """Return a text with the parts that follow it, if an app has cut it."""
+        parts = [text]
+        while parts[-1].is_cut:
+            with trio.move_on_after(JOIN_S):
+                while (following := self._following(parts[-1])) is None:
+                    self._accepted = trio.Event()
+                    await self._accepted.wait()
+            if following is None or o.is_command(following.text):
+                break
+            parts.append(following)
+        return parts
+
+    def _following(self, text: Text) -> Text | None:
+        """Return the next text of the same person at the same place."""
+        found = (
+            each
+            for _, each in sorted(self._store.fold.pending.items())
+            if isinstance(each, Text)
+            and (each.user, each.thread, each.unfit) == (text.user, text.thread, "")
+            and each.update > text.update
+        )
+        return next(found, None)
+
+    async def _do(self, update: Update, parts: Sequence[Text]) -> None:
+        """Carry out an update; ``parts`` are those of a text, which ``update`` joins."""
         if isinstance(update, Press):
             text = await self._try(self._asking.press(update))
             await self._chat.note(update.callback, text)
             await self._done(update)
             return
         request = self._store.fold.request_of(update.reply_to)
-        if request or update.reply_to in self._store.fold.closed:
+        order = o.read_parts(parts, self._name)
+        if update.unfit:
+            await self._chat_say(update, update.unfit)
+        elif request or update.reply_to in self._store.fold.closed:
             await self._chat_say(update, await self._try(self._asking.reply(update, request)))
-            await self._done(update)
-            return
-        order = o.read_order(update)
-        if isinstance(order, o.Run):
+        elif isinstance(order, o.Run):
             await self._run(update, order)
             return
-        await self._chat_say(update, await self._try(self._carried_out(update, order)))
-        await self._done(update)
+        elif not isinstance(order, o.ForOther):
+            await self._chat_say(update, await self._try(self._carried_out(update, order)))
+        # The first part last: alone again after a crash, it is known by its number.
+        for each in reversed(parts):
+            await self._done(each)
 
     async def _carried_out(self, text: Text, order: o.Order) -> str:
         if isinstance(order, o.Talk | o.Focus):

@@ -5,7 +5,9 @@
     {"kind": "begun", "id": …}                    an order that must not be repeated has begun
     {"kind": "done", "id": …}
     {"kind": "topic", "session": …, "thread": …}
+    {"kind": "untopic", "thread": …}              the topic was deleted or closed
     {"kind": "focus", "session": …}
+    {"kind": "moved", "old": …, "new": …}         the group became a supergroup with this id
     {"kind": "asked", "request": …, "digest": …, "message": …}
     {"kind": "drafted", "request": …, "draft": {…}}    the answers to its questions so far
     {"kind": "settled", "request": …}
@@ -70,6 +72,7 @@ class Kept:
     woken: str | None
     told: dict[str, int]
     problem: str
+    moved: dict[str, int] = attrs.field(factory=dict)
 
 
 def accepted_line(update: Update) -> Line:
@@ -99,10 +102,16 @@ class Fold:
         self.woken: str | None = None
         self.told: dict[str, int] = {}
         self.problem = ""
+        self.moved: dict[str, int] = {}
+        """New ids of chats, by the id that the configuration has."""
         self.seq = 0
         """The number of the newest line."""
         self.skipped = 0
         """The number of lines that could not be understood."""
+
+    def chat_of(self, chat_id: int) -> int:
+        """Return the id that the chat of the configuration has now."""
+        return self.moved.get(str(chat_id), chat_id)
 
     def session_of(self, thread: int | None) -> str:
         """Return the session of a topic, or the one that is talked to; empty: none."""
@@ -147,8 +156,12 @@ class Fold:
         match line:
             case {"kind": "topic", "session": str(session), "thread": int(thread)}:
                 _renew(self.topics, session, thread, MAX_SESSIONS)
+            case {"kind": "untopic", "thread": int(thread)}:
+                self.topics = {key: at for key, at in self.topics.items() if at != thread}
             case {"kind": "focus", "session": str(session)}:
                 self.focus = session
+            case {"kind": "moved", "old": int(old), "new": int(new)}:
+                self.moved = {str(old): new}
             case {"kind": "woken", "message": str(message)}:
                 self.woken = message
             case {"kind": "told", "session": str(session), "entry": int(entry)}:
@@ -196,6 +209,7 @@ class Fold:
             woken=self.woken,
             told=self.told,
             problem=self.problem,
+            moved=self.moved,
         )
         return line("head", after=self.seq, fold=unstructure(kept))
 
@@ -206,7 +220,7 @@ class Fold:
         self.begun = set(kept.begun)
         self.topics, self.focus, self.told = kept.topics, kept.focus, kept.told
         self.asked, self.drafts, self.closed = kept.asked, kept.drafts, kept.closed
-        self.woken, self.problem = kept.woken, kept.problem
+        self.woken, self.problem, self.moved = kept.woken, kept.problem, kept.moved
 
 
 def _renew(found: dict[str, V], key: str, value: V, most: int) -> None:

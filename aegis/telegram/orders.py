@@ -14,11 +14,12 @@ Plain text goes to the session of the topic, or to the one that was talked to la
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import attrs
 
 from aegis.protocol.naming import NAME_PATTERN
-from aegis.telegram.updates import Text
+from aegis.telegram.updates import Text, joined
 
 HELP = """\
 /list - sessions and terminals
@@ -29,7 +30,12 @@ HELP = """\
 /requests - open requests
 /interrupt HANDLE - interrupt a turn"""
 
-_COMMAND = re.compile(r"/([a-z]+)(?:@\w+)?(?:\s+(.*))?\Z", re.DOTALL)
+_COMMAND = re.compile(r"/([a-z]+)(?:@(\w+))?(?:\s+(.*))?\Z", re.DOTALL)
+
+RUN_IS_CUT = (
+    "not run: the app has cut this command into several messages, so nobody can say where it ends; "
+    "put it into a file, or send it to a session with /to"
+)
 _NAME = re.compile(NAME_PATTERN)
 
 
@@ -84,15 +90,37 @@ class Misunderstood:
     sentence: str
 
 
-Order = Talk | Focus | Run | Show | Interrupt | Lookup | Misunderstood
+@attrs.frozen
+class ForOther:
+    """The text is a command for another bot of the group."""
 
 
-def read_order(text: Text) -> Order:
-    """Return what a text means."""
+Order = Talk | Focus | Run | Show | Interrupt | Lookup | Misunderstood | ForOther
+
+
+def is_command(text: str) -> bool:
+    """Return whether a text is a command, for this bot or another one."""
+    found = _COMMAND.match(text)
+    words = {line.split()[0] for line in HELP.split("\n")} | {"/start"}
+    return found is not None and (bool(found[2]) or f"/{found[1]}" in words)
+
+
+def read_parts(parts: Sequence[Text], bot: str) -> Order:
+    """Return what a text means that came as several messages."""
+    order = read_order(joined(parts), bot)
+    return Misunderstood(RUN_IS_CUT) if len(parts) > 1 and isinstance(order, Run) else order
+
+
+def read_order(text: Text, bot: str) -> Order:
+    """Return what a text means to the bot with the name ``bot``."""
+    if text.unfit:
+        return Misunderstood(text.unfit)
     found = _COMMAND.match(text.text)
     if found is None:
         return Talk("", text.text)
-    word, rest = found[1], (found[2] or "").strip()
+    if found[2] and found[2].lower() != bot.lower():
+        return ForOther()
+    word, rest = found[1], (found[3] or "").strip()
     name, tail = [*rest.split(maxsplit=1), "", ""][:2]
     match word:
         case "list" | "queues" | "requests" | "help":

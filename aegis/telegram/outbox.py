@@ -100,6 +100,10 @@ class Outbox(Actor[Send]):
                 wait_s = error.retry_after or _backoff_s(failures + 1)
                 self._waiting.be_quiet(trio.current_time() + wait_s)
                 return failures + 1
+            if error.moved_to is not None and error.moved_to != item.arguments.get("chat_id"):
+                item.arguments["chat_id"] = error.moved_to
+                self._waiting.again(item)
+                return failures
             if "not modified" in error.description:
                 self._settle(item, {}, None)
             else:

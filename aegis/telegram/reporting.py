@@ -49,6 +49,8 @@ class Reporting:
         self._agents: dict[str, AgentInfo] = {}
         self._followed: set[str] = set()
         self._is_forum: bool | None = None
+        self._replacing = trio.Lock()
+        self._replaced: dict[int, int | None] = {}
         self._knows_chat = trio.Event()
         self._listed = trio.Event()
 
@@ -145,16 +147,36 @@ class Reporting:
         fold = self._store.fold
         if info.state == "closed" or info.program is not None:
             return
-        if self._is_forum and info.id not in fold.topics:
-            try:
-                made = await self._chat.call("createForumTopic", name=info.handle[:TOPIC_CHARS])
-            except AegisError:
-                return
-            thread = made.get("message_thread_id")
-            if isinstance(thread, int):
-                await self._store.append(line("topic", session=info.id, thread=thread))
+        if self._is_forum and info.id not in fold.topics and not await self._open_topic(info):
+            return
         if info.id in fold.topics or info.id == fold.focus or info.id in fold.told:
             self._follow(info.id)
+
+    async def _open_topic(self, info: AgentInfo) -> bool:
+        """Give a session a topic; return False if the chat refuses."""
+        try:
+            made = await self._chat.call("createForumTopic", name=info.handle[:TOPIC_CHARS])
+        except AegisError:
+            return False
+        thread = made.get("message_thread_id")
+        if isinstance(thread, int):
+            await self._store.append(line("topic", session=info.id, thread=thread))
+        return True
+
+    async def instead_of(self, thread: int) -> int | None:
+        """Return the topic that replaces a deleted one; None: there is none, but the chat."""
+        async with self._replacing:
+            if thread in self._replaced:
+                return self._replaced[thread]
+            info = self._agents.get(self._store.fold.session_of(thread))
+            await self._store.append(line("untopic", thread=thread))
+            self._replaced[thread] = None
+            if info is not None and info.id not in self._store.fold.topics:
+                await self._open_topic(info)
+                self._replaced[thread] = self._thread(info.id)
+        if info is not None:  # what asks there was deleted with it
+            self._start_soon(self.asking.show_again, info.id)
+        return self._replaced[thread]
 
     def _follow(self, session: str) -> None:
         if session not in self._followed and len(self._followed) < MAX_FOLLOWED:

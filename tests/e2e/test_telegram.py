@@ -344,6 +344,91 @@ def test_a_session_has_a_topic_where_the_chat_has_topics(tmp_path: Path) -> None
         chat.daemon.stop()
 
 
+def test_a_deleted_topic_is_replaced_and_what_waits_is_shown_again(tmp_path: Path) -> None:
+    with bot_api(is_forum=True) as api:
+        chat = Chat(ChatDaemon(tmp_path), api)
+        chat.spawn("SAY hello\nASK touch x\nSAY all is done", handle="ann")
+        first = chat.shows("touch x")
+        api.delete_topics()
+        chat.send("ann", "SAY queued\nASK touch y\nSAY the end")
+        request = open_request(chat)
+        allow = {"answer": "allow", "scope": "once", "digest": request["digest"]}
+        chat.call("request_answer", id=request["id"], **allow)
+        message = chat.shows("all is done")
+        assert message["message_thread_id"] != first["message_thread_id"]
+        shown = chat.shows("touch y")
+        assert api.topics == {shown["message_thread_id"]: "ann"}
+        api.delete_topics()
+        chat.spawn("ASK touch z", handle="bob")  # its topic is not that of the deleted one
+        chat.shows("touch z")
+        chat.send("bob", "SAY nothing")
+        api.press(shown["message_id"], api.buttons(shown)["Allow once"])
+        chat.shows("the end")
+        chat.daemon.stop()
+
+
+def test_a_group_that_becomes_a_supergroup_is_still_served(chat: Chat, api: BotApi) -> None:
+    new = -100777
+    chat.daemon.terminal("build")
+    api.write("/run build echo be''fore")
+    chat.shows("before")
+    api.migrate(new)
+    api.write("/run build echo af''ter")
+    assert chat.shows("\nafter")["chat_id"] == new
+    chat.daemon.stop()
+    chat.start()
+    api.write("/run build echo ag''ain")
+    assert chat.shows("\nagain")["chat_id"] == new
+    found = chat.daemon.examine()["telegram"]
+    assert f"write {new} in telegram.chat_id" in found.remedy
+
+
+def test_a_group_that_moved_while_the_daemon_was_down_is_served(chat: Chat, api: BotApi) -> None:
+    chat.daemon.terminal("build")
+    chat.daemon.stop()
+    api.chat = -100777  # the message about it is lost
+    chat.start()
+    api.write("/run build echo ag''ain")
+    chat.shows("\nagain")
+
+
+def test_a_text_that_an_app_cut_is_one_message_and_a_command_is_not_run(
+    chat: Chat, api: BotApi
+) -> None:
+    chat.daemon.terminal("build")
+    chat.spawn(handle="ann")
+    api.write("/to ann SAY first")
+    chat.shows("first")
+    lines = [f"SAY part {number:04}" for number in range(600)]
+    for at in range(0, len(lines), 290):  # Telegram removes the end of the line at the cut
+        api.write("\n".join(lines[at : at + 290]))
+    api.write("/list")  # behind it, and no part of it
+    chat.shows("term:build")
+    [_, turn] = turns_of(chat, "ann")
+    assert [line for line in turn["text"].split("\n") if line.startswith("SAY ")] == lines
+    whole = "/run build true\n" + "echo x >> made.txt\n" * 400
+    api.write(whole[:4_096])
+    api.write(whole[4_096:])
+    chat.shows("not run: the app has cut this command")
+    assert len(turns_of(chat, "ann")) == 2
+    assert chat.daemon.terminal("build").records() == []
+    assert not (chat.daemon.root / "made.txt").exists()
+
+
+def test_what_is_no_text_or_for_another_bot_is_no_order(chat: Chat, api: BotApi) -> None:
+    chat.daemon.terminal("build")
+    api.send(photo=[{"file_id": "x"}], caption="/run build touch made.txt")
+    chat.shows("a photo and its caption are not taken")
+    api.send(voice={"file_id": "x"})
+    chat.shows("a voice message is not taken")
+    api.send(text="/run build touch made.txt", edits=True)
+    chat.shows("an edited message is not read again")
+    api.write("/run@other_bot build touch made.txt")
+    api.write("/run@aegis_bot build echo he''re")
+    chat.shows("\nhere")
+    assert [each["cmd"] for each in chat.daemon.terminal("build").records()] == ["echo he''re"]
+
+
 def turns_of(chat: Chat, handle: str) -> list[dict[str, Any]]:
     """The beginnings of all turns of a session, from its whole transcript."""
     found: list[dict[str, Any]] = []

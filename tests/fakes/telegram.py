@@ -27,11 +27,14 @@ class BotApi:
 
     def __init__(self, *, is_forum: bool = False) -> None:
         self.is_forum = is_forum
+        self.chat = CHAT
+        """The id of the chat; another one after ``migrate``."""
         self.lock = threading.Condition()
         self.messages: dict[int, dict[str, Any]] = {}
         self.notes: list[dict[str, Any]] = []
         self.calls: list[str] = []
         self.topics: dict[int, str] = {}
+        self.gone: set[int] = set()
         self.trouble: deque[str] = deque()
         """What the next polls get: ``409``, ``429`` or ``cut``."""
         self.sending_trouble: deque[str] = deque()
@@ -47,17 +50,44 @@ class BotApi:
     # What people do.
 
     def write(
-        self, text: str, *, user: int = USER, chat: int = CHAT, thread: int = 0, reply_to: int = 0
+        self, text: str, *, user: int = USER, chat: int = 0, thread: int = 0, reply_to: int = 0
     ) -> int:
         """A person writes a message; gives the id of its update."""
         topic = {"message_thread_id": thread, "is_topic_message": True} if thread else {}
         who = {"id": user, "first_name": "Ada"}
         with self.lock:
             self._last_message += 1
-            message = {"message_id": self._last_message, "chat": {"id": chat}, "from": who}
+            message = {
+                "message_id": self._last_message,
+                "chat": {"id": chat or self.chat},
+                "from": who,
+            }
             if reply_to:
                 message["reply_to_message"] = {"message_id": reply_to, "chat": {"id": chat}}
             return self._update({"message": {**message, **topic, "text": text}})
+
+    def send(self, *, edits: bool = False, **fields: Any) -> int:
+        """A person sends something that is no text, or edits a message."""
+        who = {"id": USER, "first_name": "Ada"}
+        with self.lock:
+            self._last_message += 1
+            chat = {"id": self.chat}
+            message = {"message_id": self._last_message, "chat": chat, "from": who, **fields}
+            return self._update({"edited_message" if edits else "message": message})
+
+    def delete_topics(self) -> None:
+        """A person deletes all topics, with their messages."""
+        with self.lock:
+            self.gone |= {*self.topics}
+            lost = [n for n, each in self.messages.items() if each.get("message_thread_id")]
+            self.topics.clear()
+            for number in lost:
+                del self.messages[number]
+
+    def migrate(self, new: int) -> None:
+        """The group becomes a supergroup: Telegram says so, and knows its old id no more."""
+        self.send(migrate_to_chat_id=new)
+        self.chat = new
 
     def press(self, message: int, data: str, *, user: int = USER) -> int:
         """A person presses a button, or sends what a button might have sent."""
@@ -109,15 +139,22 @@ class BotApi:
         handler: Callable[[dict[str, Any]], Any] | None = getattr(self, f"_{method}", None)
         if handler is None:
             return refused(404)
+        if given.get("chat_id", self.chat) != self.chat and given["chat_id"] == CHAT:
+            text = "Bad Request: group chat was upgraded to a supergroup chat"
+            return refused(400, text, moved_to=self.chat)
         try:
             return 200, {"ok": True, "result": handler(given)}
         except Refusal as error:
             return refused(error.code, error.text, error.retry_after)
 
     def _getChat(self, given: dict[str, Any]) -> Any:  # noqa: N802 -- the method's name
-        if given["chat_id"] != CHAT:
+        if given["chat_id"] != self.chat:
             raise Refusal(400, "Bad Request: chat not found")
-        return {"id": CHAT, "type": "supergroup", "is_forum": self.is_forum}
+        return {"id": self.chat, "type": "supergroup", "is_forum": self.is_forum}
+
+    def _getMe(self, given: dict[str, Any]) -> Any:  # noqa: N802
+        del given
+        return {"id": 7, "is_bot": True, "first_name": "Aegis", "username": "aegis_bot"}
 
     def _getUpdates(self, given: dict[str, Any]) -> Any:  # noqa: N802
         with self.lock:
@@ -140,7 +177,7 @@ class BotApi:
             ]
 
     def _sendMessage(self, given: dict[str, Any]) -> Any:  # noqa: N802
-        check_text(given)
+        self._check_text(given)
         with self.lock:
             self._count_flood()
             thread = given.get("message_thread_id")
@@ -151,7 +188,7 @@ class BotApi:
             return {"message_id": self._last_message, "text": given["text"]}
 
     def _editMessageText(self, given: dict[str, Any]) -> Any:  # noqa: N802
-        check_text(given)
+        self._check_text(given)
         with self.lock:
             self._count_flood()
             message = self.messages.get(given["message_id"])
@@ -172,9 +209,13 @@ class BotApi:
         if not self.is_forum:
             raise Refusal(400, "Bad Request: the chat is not a forum")
         with self.lock:
-            thread = len(self.topics) + 7
+            thread = max(self.topics, default=6) + 1 + len(self.gone)
             self.topics[thread] = given["name"]
         return {"message_thread_id": thread, "name": given["name"]}
+
+    def _check_text(self, given: dict[str, Any]) -> None:
+        assert given["chat_id"] == self.chat
+        check_text(given)
 
     def _count_flood(self) -> None:
         now = time.monotonic()
@@ -192,15 +233,16 @@ class Refusal(Exception):
 
 
 def refused(
-    code: int, text: str = "no", retry_after: int | None = None
+    code: int, text: str = "no", retry_after: int | None = None, moved_to: int | None = None
 ) -> tuple[int, dict[str, Any]]:
-    parameters = {} if retry_after is None else {"parameters": {"retry_after": retry_after}}
-    return code, {"ok": False, "error_code": code, "description": text, **parameters}
+    hints = {"retry_after": retry_after, "migrate_to_chat_id": moved_to}
+    parameters = {name: hint for name, hint in hints.items() if hint is not None}
+    body = {"ok": False, "error_code": code, "description": text}
+    return code, {**body, "parameters": parameters} if parameters else body
 
 
 def check_text(given: dict[str, Any]) -> None:
-    """Refuse what Telegram refuses; the chat must be the right one."""
-    assert given["chat_id"] == CHAT
+    """Refuse what Telegram refuses."""
     if not given["text"].strip():
         raise Refusal(400, "Bad Request: message text is empty")
     if len(given["text"].encode("utf-16-le")) // 2 > 4096:

@@ -76,7 +76,9 @@ def test_what_an_allowed_person_does_is_read() -> None:
         press(**{"from": {"id": 43}}),
         press(message={"message_id": 5, "chat": {"id": 41}}),
         press(message=None),
-        {"update_id": 9, "edited_message": message()["message"]},
+        {"update_id": 9, "edited_message": message(**{"from": {"id": 43}})["message"]},
+        message(text=None, photo=[{"file_id": "x"}], **{"from": {"id": 43}}),
+        message(text=None, new_chat_members=[{"id": 5}]),
         {"update_id": "9", "message": message()["message"]},
         {},
     ],
@@ -86,13 +88,32 @@ def test_everything_else_is_nothing(update: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("update", "sentence"),
+    [
+        (message(text=None, voice={"file_id": "x"}), "a voice message is not taken"),
+        (message(text=None, photo=[{}], caption="/run a b"), "a photo and its caption are not"),
+        (message(text=None, document={"file_id": "x"}), "a file is not taken"),
+        (message(text=None, sticker={"file_id": "x"}), "a sticker is not taken"),
+        ({"update_id": 9, "edited_message": message()["message"]}, "send the new text as a"),
+    ],
+)
+def test_what_is_no_text_is_answered_by_a_sentence(update: dict[str, Any], sentence: str) -> None:
+    read = read_update(update, SETTINGS)
+    assert isinstance(read, Text)
+    assert (read.text, sentence in read.unfit) == ("", True)
+    assert o.read_order(read, "aegis_bot") == o.Misunderstood(read.unfit)
+
+
+@pytest.mark.parametrize(
     ("content", "order"),
     [
         ("hello there", o.Talk("", "hello there")),
         ("/to ann fix it\nnow", o.Talk("ann", "fix it\nnow")),
         ("/to ann", o.Focus("ann")),
         ("/run build pytest -q", o.Run("build", "pytest -q")),
-        ("/run@my_bot build\nmake all", o.Run("build", "make all")),
+        ("/run@aegis_BOT build\nmake all", o.Run("build", "make all")),
+        ("/run@other_bot build make all", o.ForOther()),
+        ("/anything@other_bot", o.ForOther()),
         ("/screen build", o.Show("build")),
         ("/interrupt ann", o.Interrupt("ann")),
         ("/list", o.Lookup("list")),
@@ -104,7 +125,7 @@ def test_everything_else_is_nothing(update: dict[str, Any]) -> None:
     ],
 )
 def test_a_text_is_an_order(content: str, order: o.Order) -> None:
-    assert o.read_order(text(content)) == order
+    assert o.read_order(text(content), "aegis_bot") == order
 
 
 def test_a_button_fits_and_is_read_again() -> None:
