@@ -60,6 +60,7 @@ from aegis.daemon_process import (
     ErrorIgnoringStream,
     HeldRoot,
     cannot_start,
+    close_inherited,
     configure_logs,
     freeze_imports,
     hold_root,
@@ -134,6 +135,7 @@ class Nodes(Protocol):
 
 def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
     """Run a daemon until it is stopped; return the exit code of the process."""
+    close_inherited()
     configure_logs(settings.log_level)
     left_out = leave_place()
     freeze_imports()  # the modules

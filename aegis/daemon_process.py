@@ -277,6 +277,19 @@ def check_platform() -> None:
         raise StartupError(f"this is Linux {os.uname().release}; aegis-actors needs 5.4 or newer")
 
 
+def close_inherited() -> None:
+    """Close what the shell or program that started the daemon has left open, beside 0 to 2.
+
+    The daemon would hold it for as long as it runs: a terminal, a lock, the pipe whose end another
+    program waits for. An own descriptor is closed on exec, and an inherited one cannot be.
+    """
+    for each in Path("/proc/self/fd").iterdir():
+        number = int(each.name)
+        with contextlib.suppress(OSError):  # that of the listing
+            if number > 2 and os.get_inheritable(number):
+                os.close(number)
+
+
 def raise_descriptor_limit() -> int:
     """Raise the soft limit of open files to the hard limit; return the old limit.
 

@@ -7,6 +7,7 @@ AegisError (a Refusal: the actor that raised it continues)
 ├─ Busy                  a command or typed input of another caller occupies the terminal
 ├─ IncompleteInput       the shell could not finish reading the command
 ├─ Unavailable           the thing exists but cannot serve now (failed, closed, stopping)
+│  └─ LimitReached       no thread, process, descriptor or PTY is free; also a StorageError
 ├─ Forbidden             the caller may not do this, or not under that handle
 └─ StorageError          the disk refused; nothing was acknowledged
 DaemonError              (not a refusal: ends or prevents a process)
@@ -73,6 +74,19 @@ class StorageError(AegisError):
     """The disk refused a write or a sync; what was asked for was not acknowledged."""
 
     code = "storage"
+
+
+class LimitReached(Unavailable, StorageError, OSError):
+    """No thread, process, file descriptor or PTY is free; the sentence names the limit.
+
+    Also a ``StorageError`` and an ``OSError``: callers of the disk, which works in threads, handle
+    it like a refusal of the disk. So a start is tried again, and what was written is written again.
+    """
+
+    code = "unavailable"
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 class StartupError(Exception):

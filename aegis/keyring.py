@@ -13,6 +13,7 @@ import trio
 
 from aegis.errors import InvalidRequest
 from aegis.journal.disk import shown, storage_error
+from aegis.limits import in_thread
 from aegis.protocol.daemon import Voided
 from aegis.protocol.pages import Page, PageAddress, PageList, PagesRevoked
 from aegis.servers.access.auth import Keys
@@ -139,7 +140,7 @@ class Keyring:
     async def _in_thread(self, change: Callable[[*A], T], *arguments: *A) -> T:
         # In a thread: a change of the keys writes and syncs a file.
         try:
-            return await trio.to_thread.run_sync(change, *arguments)
+            return await in_thread(change, *arguments)
         except OSError as error:
             raise storage_error("write", self.keys.path, error) from error
 

@@ -51,6 +51,7 @@ COMMON = (
         "aegis.publishing",
         "aegis.following",
         "aegis.directories",
+        "aegis.limits",
         "aegis.path_text",
         "aegis.shown_text",
         "aegis.hidden_urls",
@@ -105,6 +106,7 @@ LAW: list[Rule] = [
     ("aegis.path_text", ()),
     ("aegis.shown_text", ()),
     ("aegis.hidden_urls", ()),
+    ("aegis.limits", ("aegis.errors",)),
     ("aegis.json_bounds", ()),
     ("aegis.settings", ()),
     ("aegis.announcement", ("aegis.path_text",)),
@@ -160,7 +162,7 @@ LAW: list[Rule] = [
         "aegis.journal*",
         (
             *("actors", "aegis.clock", "aegis.errors", "aegis.journal", "aegis.names"),
-            *("aegis.path_text", "aegis.state.sealing", "aegis.state.state_files"),
+            *("aegis.limits", "aegis.path_text", "aegis.state.sealing", "aegis.state.state_files"),
         ),
     ),
     ("aegis.processes.guarded.guard", ()),
@@ -168,8 +170,8 @@ LAW: list[Rule] = [
     (
         "aegis.processes*",
         (
-            *("aegis.clock", "aegis.errors", "aegis.hidden_urls", "aegis.path_text"),
-            *("aegis.processes", "aegis.protocol"),
+            *("aegis.clock", "aegis.errors", "aegis.hidden_urls", "aegis.limits"),
+            *("aegis.path_text", "aegis.processes", "aegis.protocol"),
         ),
     ),
     (
@@ -278,7 +280,7 @@ LAW: list[Rule] = [
     (
         "aegis.keyring",
         (
-            *("aegis.errors", "aegis.journal.disk", "aegis.protocol"),
+            *("aegis.errors", "aegis.journal.disk", "aegis.limits", "aegis.protocol"),
             *("aegis.servers", "aegis.state.endpoint", "aegis.state.root", "aegis.state.sealing"),
         ),
     ),

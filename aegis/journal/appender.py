@@ -34,7 +34,7 @@ import attrs
 import structlog
 import trio
 
-from aegis.errors import StorageError
+from aegis.errors import LimitReached, StorageError
 from aegis.journal import faults
 from aegis.journal.disk import read_exactly, shown, storage_error, write_all
 from aegis.journal.flusher import Flusher, Forget, Outcome
@@ -382,4 +382,5 @@ async def _after(seconds: float, proceed: Callable[[], None]) -> None:
 
 def _again(error: StorageError) -> StorageError:
     # Each caller gets its own exception: a shared one would collect the tracebacks of all.
-    return StorageError(*error.args)
+    kind = type(error) if isinstance(error, LimitReached) else StorageError
+    return kind(*error.args)

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from aegis.errors import StorageError
+from aegis.errors import LimitReached, StorageError
 from aegis.journal.file_content import FilePlace
 from aegis.journal.ledger import BLOCK_BYTES
 from aegis.journal.shared_directory import SharedDirectory, os_shared_directory
@@ -337,8 +337,8 @@ _REMEDIES = {
     errno.EROFS: "mount the file system writable, then try again",
     errno.EACCES: "give this user the right to write there, then try again",
     errno.EPERM: "give this user the right to write there, then try again",
-    errno.EMFILE: "raise the limit on open files (ulimit -n) or close terminals, then try again",
-    errno.ENFILE: "the system has no open file left: end some programs, then try again",
+    errno.EMFILE: "raise the limit on open files (RLIMIT_NOFILE, ulimit -n), then try again",
+    errno.ENFILE: "end some programs, or raise the limit (fs.file-max), then try again",
     errno.ENOENT: "another program removed it: restore it, or restart the daemon",
     errno.EISDIR: "a directory is in the file's place: move it away, then try again",
     errno.ENOTDIR: "a file is in the directory's place: move it away, then try again",
@@ -363,6 +363,8 @@ def storage_error(action: str, path: Path, error: OSError) -> StorageError:
 
     ``action`` is a verb that fits between "cannot" and the file's name.
     """
+    if isinstance(error, LimitReached):
+        return error  # not the disk's refusal: it names its own limit and remedy
     remedy = _REMEDIES.get(error.errno or 0, "check the disk, then try again")
     if isinstance(error, UnsafeFile):
         remedy = "move it away, then try again"

@@ -11,8 +11,6 @@ a thread per file would cost more than the syncs themselves.
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -24,6 +22,7 @@ import outcome
 import trio
 
 from aegis.journal.disk import Disk, OsDisk, sync_directory
+from aegis.limits import in_thread, is_no_thread, no_thread
 
 Outcome = outcome.Value[None] | outcome.Error
 """The outcome of a sync: nothing, or its ``OSError``."""
@@ -54,7 +53,7 @@ class SyncThreads:
     async def run(self, sync: Callable[[int], None], fd: int) -> None:
         """Call ``sync`` with a duplicate of ``fd`` in a thread; may be cancelled at once.
 
-        Raises the ``OSError`` of ``sync``, or EAGAIN if no thread can be started.
+        Raises the ``OSError`` of ``sync``, or ``LimitReached`` if no thread can be started.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         waiting = self.begin(
@@ -100,17 +99,18 @@ class SyncThreads:
 
         try:
             trio.lowlevel.start_thread_soon(lambda: self._work(wake), ended)
-        except RuntimeError:  # the system refuses another thread
+        except RuntimeError as error:
+            if not is_no_thread(error):
+                raise
             self._running -= 1
             self._refuse_unless_at_work()
             wake()
 
     def _refuse_unless_at_work(self) -> None:
-        refusal = outcome.Error(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
         while self._queue and not self._running:
             waiting = self._queue.popleft()
             self._disk.close(waiting.fd)
-            self._ended.append((waiting, refusal))
+            self._ended.append((waiting, outcome.Error(no_thread())))
 
     def _work(self, wake: Callable[[], None]) -> None:
         waiting = self._next()
@@ -197,16 +197,16 @@ class Flusher:
 
     async def sync_directory(self, directory: Path) -> None:
         """Sync the directory's entries; may be cancelled at once. Raises ``OSError``."""
-        await trio.to_thread.run_sync(
+        await in_thread(
             sync_directory, self.disk, directory, limiter=self._limiter, abandon_on_cancel=True
         )
 
     async def call(self, blocking: Callable[[], T]) -> T:
         """Run a blocking function to its end, even if cancelled meanwhile."""
         # For functions that change files: an abandoned thread could change them later.
-        return await trio.to_thread.run_sync(blocking, limiter=self._limiter)
+        return await in_thread(blocking, limiter=self._limiter)
 
     async def look(self, blocking: Callable[[], T]) -> T:
         """Run a blocking function that only reads; may be cancelled at once."""
         # Not in the pool: reads must not wait for files that stall in a sync.
-        return await trio.to_thread.run_sync(blocking, abandon_on_cancel=True)
+        return await in_thread(blocking, abandon_on_cancel=True)

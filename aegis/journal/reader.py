@@ -31,6 +31,7 @@ from aegis.journal.ledger import (
     scan,
 )
 from aegis.journal.opening import MAX_REPORTED
+from aegis.limits import in_thread
 from aegis.state.sealing import Seal
 
 MAX_READ_BYTES = 16 * 1024 * 1024
@@ -295,6 +296,6 @@ async def _quick_or_in_thread(read: Callable[[int | None], Reading]) -> Reading:
     except _OverBudget:
         # Read again from the start: the descriptor then belongs to the thread alone, so a
         # cancellation may leave the thread behind without harm.
-        return await trio.to_thread.run_sync(read, None, abandon_on_cancel=True)
+        return await in_thread(read, None, abandon_on_cancel=True)
     await trio.lowlevel.checkpoint()
     return reading

@@ -21,6 +21,7 @@ from actors.nodes.workers.hosted_system import begin_peer_above
 from aegis.daemon_process import (
     ErrorIgnoringStream,
     HeldRoot,
+    close_inherited,
     configure_logs,
     freeze_imports,
     hold_root,
@@ -67,6 +68,7 @@ def run_node(settings: JoinSettings) -> int:
     Raises ``StartupError`` or ``BadNodeKey``. If the daemon is unreachable, that is logged and
     tried again. A node serves no clients.
     """
+    close_inherited()
     configure_logs(settings.log_level)
     forward_node_logs()
     leave_place()

@@ -15,6 +15,7 @@ from pathlib import Path
 import attrs
 import trio
 
+from aegis.limits import in_thread_or_here
 from aegis.path_text import path_of_text
 from aegis.processes import foreground, pty, working_directory
 from aegis.processes.children import ChildCookies
@@ -84,10 +85,10 @@ class OsProcessHost:
 
     async def all_processes(self) -> Sequence[OwnedProcess]:
         # In a thread: some hundred processes take milliseconds.
-        return await trio.to_thread.run_sync(read_processes)
+        return await in_thread_or_here(read_processes)
 
     async def groups(self) -> Groups:
-        return await trio.to_thread.run_sync(read_groups)
+        return await in_thread_or_here(read_groups)
 
     def process_of(self, pid: int) -> ProcessInfo | None:
         return process_of(pid)

@@ -26,7 +26,8 @@ from typing import NoReturn
 
 import trio
 
-from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.errors import AegisError, InvalidRequest, LimitReached, Unavailable
+from aegis.limits import in_thread_or_here, open_process, open_pty
 from aegis.path_text import text_of_path
 from aegis.processes.line_discipline import LineDiscipline, LineEnds
 
@@ -57,9 +58,9 @@ async def open_pty_process(
     have raised. Raises ``InvalidRequest`` for a program or directory that cannot be used, and
     ``Unavailable`` when the system has no PTY, descriptor or process left.
     """
-    await trio.to_thread.run_sync(_check_program, argv[0], cwd, env)
+    await in_thread_or_here(_check_program, argv[0], cwd, env)
     starter = _starter(open_files)
-    master, slave = _open_pair()
+    master, slave = open_pty()
     with ExitStack() as undo:
         undo.callback(os.close, master)
         try:
@@ -79,14 +80,6 @@ def _name(slave: int) -> str:
         return os.ttyname(slave)
     except OSError:
         return ""
-
-
-def _open_pair() -> tuple[int, int]:
-    """Return the master and the slave of a new PTY, both closed on exec."""
-    try:
-        return os.openpty()
-    except OSError as error:
-        raise Unavailable(f"no terminal can be opened now: {_reason(error)}") from error
 
 
 def _starter(open_files: int | None) -> list[str]:
@@ -109,9 +102,11 @@ async def _start(
     command: Sequence[str], cwd: str, env: Mapping[str, str], slave: int
 ) -> trio.Process:
     try:
-        return await trio.lowlevel.open_process(
+        return await open_process(
             command, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env=dict(env)
         )
+    except LimitReached:
+        raise
     except OSError as error:
         raise _start_error(error, cwd) from error
 
@@ -140,8 +135,6 @@ def _check_program(program: str, cwd: str, env: Mapping[str, str]) -> None:
 
 
 def _reason(error: OSError) -> str:
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        return "the daemon has no free file descriptor; close terminals or raise its limit"
     return os.strerror(error.errno) if error.errno else str(error)
 
 
@@ -244,7 +237,7 @@ class ErrorPty(PtyMaster):
 
 def open_error_pty(rows: int, cols: int) -> ErrorPty:
     """Open a PTY for standard error. Raises ``Unavailable`` when the system has none left."""
-    master, slave = _open_pair()
+    master, slave = open_pty()
     os.set_blocking(master, False)
     _set_size(slave, rows, cols)
     return ErrorPty(master, slave)

@@ -14,6 +14,7 @@ import trio
 
 from actors import Actor, System
 from aegis.errors import StartupError
+from aegis.limits import in_thread
 from aegis.protocol.resources import ResourceChanged
 from aegis.protocol.streams import (
     CommandItem,
@@ -169,7 +170,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         while True:
             await trio.sleep(END_PAGES_S)
             try:
-                ended = await trio.to_thread.run_sync(pages.drop_ended)
+                ended = await in_thread(pages.drop_ended)
             except OSError as error:
                 log.warning("ended pages not removed", error=error.strerror)
             else:

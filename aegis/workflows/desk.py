@@ -20,6 +20,7 @@ from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Restart
 from aegis.errors import AegisError, StorageError
 from aegis.following import Followers
 from aegis.journal.flusher import Flusher
+from aegis.limits import in_thread
 from aegis.processes.environment import Withhold, withhold_keys
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.reaper import end_processes
@@ -271,7 +272,7 @@ class WorkflowDesk(Actor[DeskMessage]):
         files = await self._catalog.files()
         digest = digest_of_all(self._settings.digest, files)
         try:
-            await trio.to_thread.run_sync(self._settings.remember, digest)
+            await in_thread(self._settings.remember, digest)
         except OSError as error:
             raise StorageError(f"the trust could not be stored: {error.strerror}") from error
         self._catalog.trust(files)

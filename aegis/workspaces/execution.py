@@ -11,6 +11,7 @@ import attrs
 import trio
 
 from aegis.errors import Unavailable
+from aegis.limits import open_process
 from aegis.path_text import path_of_text
 from aegis.processes.capture import OutputCapture
 from aegis.processes.environment import shell_environment
@@ -70,7 +71,7 @@ class Execution:
             raise Unavailable("workspace_exec: bash was not found in PATH")
         environment = shell_environment(os.environ, {"TERM": "dumb"}, self.cookie, self.withheld)
         start = partial(
-            trio.lowlevel.open_process,
+            open_process,
             [bash, "-c", self.command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -24,6 +24,7 @@ from actors import Reply
 from aegis.agents.directory.checkout import Checkout, find_checkout
 from aegis.agents.directory.roster import Member
 from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.limits import in_thread_or_here, open_process
 from aegis.path_text import path_of_text
 from aegis.protocol.agents import AgentDiff
 
@@ -65,7 +66,7 @@ async def answer_difference(member: Member, reply: Reply[AgentDiff]) -> None:
 async def difference(member: Member) -> AgentDiff:
     """Return what changed since the session began. Raises ``InvalidRequest``, ``Unavailable``."""
     cwd = Path(path_of_text(member.cwd))
-    checkout = await trio.to_thread.run_sync(find_checkout, cwd)
+    checkout = await in_thread_or_here(find_checkout, cwd)
     if checkout is None or member.head is None:
         raise InvalidRequest(
             f"agent diff: {member.handle!r} works in {member.cwd!r}, which was no git checkout "
@@ -147,7 +148,7 @@ async def _run(
     program: str, environment: Mapping[str, str], cwd: str, words: list[str], limit: int
 ) -> _Printed:
     """Run git; return the first ``limit`` bytes that it prints. Raises ``Unavailable``."""
-    process = await trio.lowlevel.open_process(
+    process = await open_process(
         [program, *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

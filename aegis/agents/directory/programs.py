@@ -10,7 +10,6 @@ from secrets import token_hex
 from typing import Any, Protocol
 
 import attrs
-import trio
 
 from actors import ChildSpec, Ref, Restart
 from aegis.agents.directory.message_rights import MessageRights
@@ -43,6 +42,7 @@ from aegis.agents.sessions.steps import StartDriver
 from aegis.configuration.sections import Configuration
 from aegis.errors import NotFound, Unavailable
 from aegis.journal.flusher import Flusher
+from aegis.limits import in_thread_or_here
 from aegis.path_text import path_of_text
 from aegis.processes.environment import withhold_keys
 from aegis.processes.process_scan import ProcessScan
@@ -176,7 +176,7 @@ class Programs:
 
     async def check_program(self, profile: Profile, cwd: str) -> None:
         """Raise ``NotFound`` if the program of a profile is not installed; ``cwd`` is text."""
-        refusal = await trio.to_thread.run_sync(self.refuse_program, profile, path_of_text(cwd))
+        refusal = await in_thread_or_here(self.refuse_program, profile, path_of_text(cwd))
         if refusal is not None:
             raise NotFound(refusal)
 

@@ -36,6 +36,7 @@ from aegis.agents.sessions.changes import ResumeAgent
 from aegis.clock import utc_now
 from aegis.errors import AegisError, AlreadyExists, InvalidRequest, Unavailable
 from aegis.journal.disk import storage_error
+from aegis.limits import in_thread_or_here
 from aegis.path_text import path_of_text
 from aegis.protocol import agents as api
 from aegis.protocol.terminals import ListTerminals
@@ -254,7 +255,7 @@ class Spawning:
         self, member: Member, spawner: Member | None, check: Callable[[], None]
     ) -> Member:
         """Add a session to the roster, durably, unless ``check`` raises; return it."""
-        head = await trio.to_thread.run_sync(head_of, path_of_text(member.cwd))
+        head = await in_thread_or_here(head_of, path_of_text(member.cwd))
         async with self.lock:
             if member.id in self.ledger.roster.by_id:
                 raise AlreadyExists(f"aegis_group_spawn: session {member.id} exists; try again")

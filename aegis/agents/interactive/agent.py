@@ -35,6 +35,7 @@ from aegis.agents.sessions.status import Identity, moment_text
 from aegis.configuration.lifecycle import LifecycleSection
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.lifecycle.states import State
+from aegis.limits import in_thread_or_here
 from aegis.names import shorten
 from aegis.path_text import path_of_text
 from aegis.protocol import agents as api
@@ -236,7 +237,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         self._launched(record)
         word, cwd = _WORD.match(self._cmd), path_of_text(self._identity.cwd)
         # In any other command only the shell knows what the first word is.
-        if word and not await trio.to_thread.run_sync(self._is_installed, word[1], cwd):
+        if word and not await in_thread_or_here(self._is_installed, word[1], cwd):
             await self._check_found()
 
     async def _check_found(self) -> None:
@@ -379,7 +380,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
     async def _take_hooks(self) -> None:
         """Pass the events of Claude Code's hooks on, for as long as this actor runs."""
         try:
-            await trio.to_thread.run_sync(write_settings, self._directory)
+            await in_thread_or_here(write_settings, self._directory)
             with hook_socket(self._directory) as receiver:
                 while True:
                     hook = await next_hook(receiver)

@@ -16,7 +16,8 @@ from pathlib import Path
 import attrs
 import trio
 
-from aegis.errors import Unavailable
+from aegis.errors import LimitReached, Unavailable
+from aegis.limits import in_thread_or_here, limit_reached, open_process
 from aegis.processes.guarded import guard
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.process_table import COOKIE_VARIABLE
@@ -156,7 +157,7 @@ async def start_guarded(launch: Launch, scan: ProcessScan) -> GuardedProcess:
 
     Not cancelled half-way: the process would be nobody's.
     """
-    program = await trio.to_thread.run_sync(_find_program, launch)
+    program = await in_thread_or_here(_find_program, launch)
     with trio.CancelScope(shield=True):
         ours, theirs = _socket_pair(launch)
         control = _Control(ours)
@@ -190,14 +191,14 @@ def _socket_pair(launch: Launch) -> tuple[socket.socket, socket.socket]:
     try:
         return socket.socketpair()
     except OSError as error:
-        raise Unavailable(f"{launch.argv[0]!r} cannot be started: {error.strerror}") from error
+        raise limit_reached(f"start {launch.argv[0]!r}", error) from error
 
 
 async def _open_guard(launch: Launch, program: str, theirs: int) -> trio.Process:
     command = [sys.executable, "-I", "-S", guard.__file__, str(theirs), str(launch.term_s)]
     command += [str(launch.open_files or 0), launch.tty, program, *launch.argv[1:]]
     start = partial(
-        trio.lowlevel.open_process,
+        open_process,
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -209,6 +210,8 @@ async def _open_guard(launch: Launch, program: str, theirs: int) -> trio.Process
     )
     try:
         return await start()
+    except LimitReached:
+        raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise Unavailable(

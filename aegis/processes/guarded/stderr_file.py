@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import trio
 
 from aegis.hidden_urls import HIDDEN, hide_session_urls
+from aegis.limits import in_thread_or_here
 
 MAX_FILE_BYTES = 1024 * 1024
 """The largest file. When it is full, its older half is dropped."""
@@ -46,7 +47,7 @@ class StderrFile:
         while data := await _receive(stream):
             self._keep(data)
             if self._path is not None and not self.is_broken:
-                await trio.to_thread.run_sync(self._append, self._path, data)
+                await in_thread_or_here(self._append, self._path, data)
 
     def tail(self) -> str:
         """Return the end of the text, without control sequences and session URLs."""

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 import trio
 
-from aegis.errors import Unavailable
+from aegis.errors import LimitReached, Unavailable
+from aegis.limits import in_thread, limit_reached
 from aegis.servers.calls import CallPort, Identity
 from aegis.servers.wires.port import TextWire
 
@@ -43,6 +44,7 @@ class LazyMcp:
         self._face: McpFace | None = None
         self._wanted = trio.Event()
         self._settled = trio.Event()
+        self._why = ""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Import and run the server until cancelled; started at once."""
@@ -56,6 +58,7 @@ class LazyMcp:
             face = await self._load()
         except Exception:
             log.exception("MCP cannot be served")
+            self._why = ""
             self._settled.set()
             return
         async with trio.open_nursery() as nursery:
@@ -67,13 +70,23 @@ class LazyMcp:
         """Import and make the server; wait as long as no file descriptor is free for that."""
         while True:
             try:
-                make = await trio.to_thread.run_sync(_import_face, abandon_on_cancel=True)
+                make = await in_thread(_import_face, abandon_on_cancel=True)
                 return make(self._port, version=self._version)
             except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE):
+                refusal = error
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    refusal = limit_reached("load the MCP server", error)
+                if not isinstance(refusal, LimitReached):
                     raise
-                log.warning("MCP waits for a free file descriptor")
+                log.warning("MCP is not loaded yet", why=str(refusal))
+                self._refuse(str(refusal))
                 await trio.sleep(LOAD_AGAIN_S)
+
+    def _refuse(self, why: str) -> None:
+        """Refuse the calls that wait for the import; later ones wait for the next try."""
+        self._why = why
+        self._settled.set()
+        self._settled = trio.Event()
 
     async def handle(
         self,
@@ -104,7 +117,9 @@ class LazyMcp:
         await self._settled.wait()
         if self._face is None:
             raise Unavailable(
-                "the MCP server could not be loaded: see the daemon's log, then restart the daemon"
+                self._why
+                or "the MCP server could not be loaded: see the daemon's log, then "
+                "restart the daemon"
             )
         return self._face
 

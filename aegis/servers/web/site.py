@@ -15,6 +15,7 @@ import trio
 
 from aegis.errors import AegisError, Forbidden, InvalidRequest
 from aegis.json_bounds import read_json
+from aegis.limits import in_thread, in_thread_or_here
 from aegis.servers.access.admission import (
     Answer,
     Headers,
@@ -125,7 +126,7 @@ class Site:
 
     async def _known(self) -> dict[str, PageFile]:
         if self._files is None:
-            self._files = await trio.to_thread.run_sync(load_files, self._directory)
+            self._files = await in_thread_or_here(load_files, self._directory)
         return self._files
 
     async def _send_file(self, scope: Scope, send: Send) -> None:
@@ -184,9 +185,9 @@ class Site:
         label = " ".join(values(headers, b"user-agent"))
         match document:
             case {"code": str(code)}:
-                return await trio.to_thread.run_sync(self._pages.log_in, code, label)
+                return await in_thread(self._pages.log_in, code, label)
             case {"link": str(secret)}:
-                return await trio.to_thread.run_sync(self._pages.open_link, secret, label)
+                return await in_thread(self._pages.open_link, secret, label)
         raise InvalidRequest("send a JSON object with 'code' or 'link'")
 
     def _cookie(self, login: Login, headers: Headers) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import secrets
@@ -14,7 +15,7 @@ import structlog
 from actors import describe, root_cause
 from aegis.clock import utc_now
 from aegis.directories import find_directory
-from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.errors import AegisError, InvalidRequest, LimitReached, Unavailable
 from aegis.journal.disk import storage_error, sync_directory
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
@@ -69,9 +70,11 @@ def check_descriptors(*, coming: int = 1) -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     in_use = _open_files()
     if in_use + (coming - 1) * FILES_OF_A_TERMINAL > limit - limit // 4:
-        raise Unavailable(
+        raise LimitReached(
+            errno.EMFILE,
             f"aegis_term_spawn: the daemon has {in_use} of at most {limit} files open, and keeps "
-            "the rest for what runs; close terminals, or raise the limit (ulimit -n) and restart it"
+            "the rest for what runs; close terminals, or raise RLIMIT_NOFILE (ulimit -n) "
+            "and restart it",
         )
 
 

@@ -16,6 +16,7 @@ from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.journal.opening import sync_ledger
 from aegis.journal.raw_log import RawLog
+from aegis.limits import in_thread
 from aegis.processes.capture import CapturedOutput, OutputCapture
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.terminals import CommandRecord
@@ -90,7 +91,7 @@ async def recover_output(
     disk: Disk, directory: Path, start: int, end: int | None
 ) -> tuple[CapturedOutput, int]:
     """Return the output from cursor ``start`` to ``end`` (None: the last byte), and its end."""
-    return await trio.to_thread.run_sync(_recover, disk, directory, start, end)
+    return await in_thread(_recover, disk, directory, start, end)
 
 
 def _recover(

@@ -21,6 +21,7 @@ import trio
 from trio.lowlevel import RunVar
 
 from aegis.errors import InvalidRequest
+from aegis.limits import in_thread
 from aegis.names import shorten
 from aegis.protocol.terminals import MAX_PATTERN_CHARS
 
@@ -122,9 +123,7 @@ async def search(pattern: Pattern, text: str) -> tuple[int, int] | None:
         await trio.lowlevel.checkpoint()
         return pattern.search(text)
     # The engine releases the GIL. Cancelled, this does not wait for the thread.
-    return await trio.to_thread.run_sync(
-        pattern.search, text, limiter=_limiter(), abandon_on_cancel=True
-    )
+    return await in_thread(pattern.search, text, limiter=_limiter(), abandon_on_cancel=True)
 
 
 def _limiter() -> trio.CapacityLimiter:

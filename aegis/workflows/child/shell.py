@@ -12,6 +12,7 @@ from typing import Any
 
 import trio
 
+from aegis.limits import open_process
 from aegis.processes.capture import OutputCapture
 from aegis.workflows.calls import Outcome, failure, value
 
@@ -28,7 +29,7 @@ async def run_command(command: str, cwd: str | None, timeout: float | None) -> O
         return failure("CallFailed", "bash was not found in PATH", code="unavailable")
     try:
         with trio.CancelScope(shield=True):  # otherwise the process would be nobody's
-            process = await trio.lowlevel.open_process(
+            process = await open_process(
                 [bash, "-c", command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from aegis.errors import InvalidRequest, NotFound, Unavailable
+from aegis.limits import in_thread_or_here
 from aegis.names import nearest, shorten
 from aegis.path_text import path_of_text
 from aegis.processes.guarded.frames import Frame
@@ -129,7 +130,7 @@ class Catalog:
     async def files(self) -> tuple[PluginFile, ...]:
         """Return the plugin files as they are now."""
         root = Path(path_of_text(self._root))
-        return await trio.to_thread.run_sync(partial(find_plugins, root, self._directories))
+        return await in_thread_or_here(partial(find_plugins, root, self._directories))
 
     def trust(self, files: Sequence[PluginFile]) -> None:
         """Trust these files, and no others."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from aegis.errors import LimitReached
 from aegis.journal.flusher import SyncThreads
 from tests.fakes.faulty_disk import FaultyDisk
 
@@ -189,7 +190,7 @@ async def test_where_no_thread_can_be_started_who_waits_is_told_and_the_next_may
 
     with monkeypatch.context() as patched:
         patched.setattr(trio.lowlevel, "start_thread_soon", refuse)
-        with pytest.raises(BlockingIOError):
+        with pytest.raises(LimitReached, match="cannot start a thread: "):
             await threads.run(os.fstat, fd)  # type: ignore[arg-type]
     assert disk.open_fds == {fd}
     await threads.run(os.fstat, fd)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ import trio
 
 from aegis.agents.drivers.client.beneath import Place, find
 from aegis.errors import AegisError, Forbidden, InvalidRequest, NotFound, Unavailable
+from aegis.limits import in_thread
 
 MAX_TEXT_BYTES = 4 * 1024 * 1024
 """The largest text that is read or written at once."""
@@ -59,7 +60,7 @@ class SessionFiles:
     async def _run(self, path: str, act: Callable[[str, str], str]) -> str:
         try:
             # A thread that hangs is left alone: what it does is atomic.
-            return await trio.to_thread.run_sync(
+            return await in_thread(
                 act, self._directory, path, limiter=self._threads, abandon_on_cancel=True
             )
         except AegisError:

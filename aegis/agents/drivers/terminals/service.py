@@ -26,6 +26,7 @@ from aegis.agents.drivers.terminals.terminal import (
     LookAtTerminal,
 )
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
+from aegis.limits import in_thread_or_here
 from aegis.names import shorten
 from aegis.path_text import text_of_path
 from aegis.processes.environment import process_environment
@@ -166,7 +167,7 @@ class AgentTerminals:
         id_ = self._name(self._created)
         self._terminals[id_] = terminal = _Terminal(run)
         try:
-            launch = await trio.to_thread.run_sync(self._launch, run, self._created)
+            launch = await in_thread_or_here(self._launch, run, self._created)
             terminal.ref = await self._start(id_, launch, run)
         finally:
             if terminal.ref is None:
