@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from pathlib import Path
 from shutil import which
 
@@ -119,6 +120,26 @@ async def test_an_agent_is_told_that_the_owner_may_have_set_it(
         spawned = await client.call_tool("aegis_term_spawn", {"name": "build"})
         assert spawned.structured_content is not None
         assert spawned.structured_content["cols"] == 101
+
+
+def test_null_counts_as_absent_so_the_configured_value_holds(own_daemon: DaemonProcess) -> None:
+    configure(own_daemon, "terminals: {cols: 101, timeout_s: 0.5}")
+    own_daemon.start()
+    connected = socket.socket(socket.AF_UNIX)
+    with connected, connected.makefile("rb") as replies:
+        connected.connect(own_daemon.endpoint.socket_path)
+        for command, arguments in (
+            ("term_spawn", {"name": "build", "cols": None, "env": None}),
+            ("term_run", {"name": "build", "cmd": "sleep 30", "timeout": None, "until": None}),
+        ):
+            frame = {"type": "request", "id": 1, "command": command, "arguments": arguments}
+            connected.sendall(json.dumps(frame).encode() + b"\n")
+            answer = json.loads(replies.readline())
+            assert answer["type"] == "reply", answer
+            if command == "term_spawn":
+                assert answer["result"]["cols"] == 101
+            else:
+                assert answer["result"]["timed_out"]
 
 
 def test_the_raw_log_grows_no_further_than_configured(own_daemon: DaemonProcess) -> None:

@@ -66,6 +66,39 @@ async def test_a_client_acts_under_the_handle_of_its_command_and_no_other(
             assert "aegis_down" not in {each.name for each in (await client.list_tools()).tools}
 
 
+def test_every_request_of_a_pipe_is_answered_and_the_last_needs_no_newline(
+    daemon: DaemonProcess, terminal: LiveTerminal, handle: str
+) -> None:
+    run = {"name": terminal.name, "cmd": "sleep 1; echo piped"}
+    requests = [
+        INITIALIZE,
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+        {
+            "jsonrpc": "2.0",
+            "id": 2.0,
+            "method": "tools/call",
+            "params": {"name": "aegis_term_run", "arguments": run},
+        },
+        {"jsonrpc": "2.0", "id": None, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 3, "method": "ping"},
+    ]
+    command = command_of(daemon, handle)
+    done = subprocess.run(
+        [command.command, *command.args],
+        env=command.env,
+        cwd=command.cwd,
+        input="\n".join(map(json.dumps, requests)).encode(),
+        capture_output=True,
+        timeout=GUARD_S,
+        check=True,
+    )
+    answers = {each.get("id"): each for each in map(json.loads, done.stdout.splitlines())}
+    assert answers.keys() == {0, 1, 2, 3, None}
+    assert answers[2]["result"]["structuredContent"]["stdout"] == "piped\n"
+    assert answers[None]["error"]["code"] == -32600
+
+
 @each_era
 async def test_each_client_is_one_actor_that_ends_with_it(
     own_daemon: DaemonProcess, era: str

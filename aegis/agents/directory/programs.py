@@ -264,7 +264,9 @@ HINTS = {
     "term_subscribe": "Subscribe to a terminal with aegis_term_subscribe to get a message when the "
     "command of another has finished there.",
     "spawn": "Start other agents with aegis_spawn.",
+    "ask_human": "Ask the person with aegis_ask_human.",
     "meta": "aegis_meta says who your peers are and which other tools exist.",
+    "call": "aegis_tools describes the other tools, and aegis_call calls them.",
 }
 """The sentences of the primer about tools, by the command that must be offered."""
 

@@ -89,6 +89,9 @@ and read its output so far with aegis_term_output.
 
 The error of a failed call says in one sentence what to do."""
 
+MORE_PRIMER = """\
+There are more tools than are listed: aegis_tools describes them, and aegis_call calls one."""
+
 INBOX_PRIMER = """\
 To be notified, subscribe to a terminal with aegis_term_subscribe, then call aegis_inbox_wait: it \
 returns when a command of another caller has finished there, or when another caller handed work to \
@@ -470,7 +473,10 @@ def tool_error(tool: str, failure: Failure) -> types.CallToolResult:
 
 def instructions(identity: Identity, offer: Offer) -> str:
     """Return the primer, and the client's handle."""
-    primer = f"{PRIMER}\n\n{DRIVEN_PRIMER if offer.is_driven else INBOX_PRIMER}"
+    parts = [PRIMER, DRIVEN_PRIMER if offer.is_driven else INBOX_PRIMER]
+    if offer.reaches_all and not offer.is_whole:
+        parts.append(MORE_PRIMER)
+    primer = "\n\n".join(parts)
     if identity.handle is not None:
         return f"{primer}\n\nYour handle is {identity.handle}."
     return f"{primer}\n\nYou are the operator: say in `from_handle` which agent you act as."
