@@ -36,7 +36,7 @@ def hook_module(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
         part = ".".join(name.split(".")[:depth])
         monkeypatch.setitem(sys.modules, part, types.ModuleType(part))
     sys.modules[name].BuildHookInterface = Interface  # type: ignore[attr-defined]
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / ".ci" / "hatch_build.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

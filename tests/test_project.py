@@ -172,7 +172,7 @@ def test_the_wheel_holds_the_packages_with_their_types_and_the_hooks(wheel: list
         for package in ("actors", "aegis")
         for path in (ROOT / package).rglob("*.py")
     }
-    assert sources <= set(wheel)
+    assert sources - {"aegis/entry/aegis_actors.py"} <= set(wheel)
 
 
 @pytest.mark.real
