@@ -364,6 +364,7 @@ LAW: list[Rule] = [
         ),
     ),
     ("aegis.cli.grammar.addresses", ("aegis.settings",)),
+    ("aegis.entry.aegis_actors", ("aegis.cli.main",)),
     ("aegis.cli.config", ("aegis.cli", "aegis.configuration", "aegis.state.root")),
     ("aegis.cli.doctor", ("aegis.cli", "aegis.doctor", "aegis.state.root")),
     ("aegis.cli.mcp", ("aegis.cli", "aegis.client.bridge", "aegis.state.root")),
