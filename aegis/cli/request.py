@@ -75,13 +75,10 @@ def _ways(request: Mapping[str, Any]) -> list[str]:
         return ["deny", "cancel"]
     if request["kind"] == "permission":
         return [*_allowances(request), "deny", "cancel"]
-    allow = "allow"
-    if request["kind"] != "login":
-        names, _ = _names(request)
-        marks = range(1, len(names) + 1) if request["kind"] == "question" else names
-        values = [shlex.quote(f"{each}=VALUE") for each in marks]
-        allow = " ".join([allow, *(f"--set {each}" for each in values)])
-    return [allow, "deny", "cancel"]
+    names, _ = _names(request)
+    marks = range(1, len(names) + 1) if request["kind"] == "question" else names
+    values = [shlex.quote(f"{each}=VALUE") for each in marks]
+    return [" ".join(["allow", *(f"--set {each}" for each in values)]), "deny", "cancel"]
 
 
 def _allowances(request: Mapping[str, Any]) -> list[str]:

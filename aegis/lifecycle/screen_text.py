@@ -16,6 +16,7 @@ keys itself: Kimi turns a spinner beside its permission prompt.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import Literal
@@ -25,6 +26,11 @@ Change = Literal["text", "small", "turn", "none", "unknown"]
 
 MAX_VERSIONS = 4
 """Texts of a row that are remembered; a longer cycle of texts counts as change."""
+
+MAX_STATES = 8
+"""Changes of a row among which the states of its glyph are counted."""
+
+BLINK_STATES = 2
 
 MAX_GLYPH_CELLS = 3
 """The width of what turns, such as three dots; tips that replace each other are wider."""
@@ -46,7 +52,7 @@ class ScreenText:
 
     def __init__(self) -> None:
         self._rows: list[str] = []
-        self._before: list[str] = []  # the text of each row before the one that it has
+        self._states: list[deque[int]] = []  # of each row, the texts of its last changes
         self._versions: list[list[int]] = []
 
     def update(self, rows: Sequence[str], *, reads_keys: bool = False) -> Change:
@@ -71,15 +77,19 @@ class ScreenText:
         return "small" if len(changed) == 1 and is_rewritten else "text"
 
     def _turn(self, old: Sequence[str], rows: Sequence[str]) -> bool:
-        """Note the rows that have changed; return whether one has a third state."""
-        before = [*self._before, *[""] * len(rows)][: len(rows)]
-        self._before = [
-            kept if row == last else last for kept, last, row in zip(before, old, rows, strict=True)
-        ]
-        return any(
-            row not in (last, kept) and "" not in (row, last, kept) and _is_glyph(last, row)
-            for kept, last, row in zip(before, old, rows, strict=True)
-        )
+        """Note the rows that have changed; return whether a glyph in one has several states."""
+        missing = len(rows) - len(self._states)
+        self._states += [deque(maxlen=MAX_STATES) for _ in range(missing)]
+        del self._states[len(rows) :]
+        is_turn = False
+        for states, last, row in zip(self._states, old, rows, strict=True):
+            if row == last:
+                continue
+            if "" in (row, last) or not _is_glyph(last, row):
+                states.clear()  # another text, with states of its own
+            states.append(hash(row))
+            is_turn |= len(set(states)) > BLINK_STATES
+        return is_turn
 
 
 def _is_glyph(before: str, after: str) -> bool:

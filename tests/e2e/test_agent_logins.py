@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,3 +117,67 @@ def test_a_refused_login_leaves_the_session_in_error(team: Team) -> None:
 def screen(team: Team, terminal: str) -> str:
     listed = [each["name"] for each in team.call("term_list")["result"]]
     return str(team.call("term_screen", name=terminal)) if terminal in listed else ""
+
+
+def acp_with(**variables: object) -> dict[str, Any]:
+    given = {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in variables.items()
+    }
+    return {
+        "provider": "acp",
+        "permission": "ask",
+        "asking_mode": "default",
+        "command": [sys.executable, str(STAND_IN), "acp"],
+        "env": given,
+    }
+
+
+ONE = [{"id": "cached_token", "name": "Cached token"}]
+TWO = [*ONE, {"id": "oauth", "name": "Log in with browser"}]
+
+
+def test_the_only_method_of_an_acp_agent_is_used_without_asking(own_daemon: DaemonProcess) -> None:
+    team = Team(own_daemon, more={"one": acp_with(STAND_IN_LOGINS=ONE)})
+    handle = team.spawn("LOGIN", profile="one")
+    team.has_outcomes(handle, "completed")
+    assert team.texts(handle) == ["logged in by cached_token"]
+    assert team.call("request_list", state="all")["requests"] == []
+
+
+def test_a_person_chooses_between_several_methods(own_daemon: DaemonProcess) -> None:
+    team = Team(own_daemon, more={"two": acp_with(STAND_IN_LOGINS=TWO)})
+    handle = team.spawn("LOGIN", profile="two")
+    request = open_request(team)
+    assert (request["kind"], "'oauth' (Log in with browser)" in request["reason"]) == (
+        "login",
+        True,
+    )
+    shown = own_daemon.cli("request", "show", request["id"])
+    assert f"request answer {request['id']} allow --set method=VALUE" in shown.stderr
+    wrong = own_daemon.cli("request", "answer", request["id"], "allow", "--set", "method=x")
+    assert (wrong.returncode != 0, "oauth" in wrong.stderr) == (True, True)
+    done = own_daemon.cli("request", "answer", request["id"], "allow", "--set", "method=oauth")
+    assert done.returncode == 0, done.stderr
+    team.has_outcomes(handle, "completed")
+    assert team.texts(handle) == ["logged in by oauth"]
+
+
+def test_what_an_agent_repeats_after_it_has_loaded_its_conversation_is_no_news(
+    own_daemon: DaemonProcess,
+) -> None:
+    team = Team(own_daemon, more={"late": acp_with(STAND_IN_LOADS="late")})
+    handle = team.spawn("SAY one", profile="late")
+    team.has_outcomes(handle, "completed")
+    own_daemon.stop()
+    own_daemon.start("--port", "0", "--trust")
+    team.send(handle, "SAY two")
+    team.has_outcomes(handle, "completed", "completed")
+    assert team.texts(handle) == ["one", "two"]
+    events = [each["event"]["type"] for each in team.entries(handle, "event")]
+    assert "user_message" not in events
+    team.call("agent_restart", handle=handle)
+    until(lambda: len(team.entries(handle, "started")) == 3, "it is started again")
+    team.send(handle, "SAY three")
+    team.has_turns(handle, 3)
+    assert team.texts(handle) == ["one", "two", "three"]

@@ -313,11 +313,11 @@ async def test_the_stream_of_agents_never_shows_a_launched_one_as_exited(
 async def test_a_spinner_is_work_and_a_blink_is_not(
     own_daemon: DaemonProcess, glyphs: str, pause_s: float, waits: bool
 ) -> None:
-    (own_daemon.root / ".aegis.yaml").write_text("lifecycle: {idle_s: 3.0}\n")
+    (own_daemon.root / ".aegis.yaml").write_text("lifecycle: {idle_s: 5.0}\n")
     own_daemon.start("--port", "0", "--trust")
     program = (
         "import itertools, sys, time\n"
-        f"for glyph in itertools.islice(itertools.cycle({glyphs!r}), {round(8 / pause_s)}):\n"
+        f"for glyph in itertools.islice(itertools.cycle({glyphs!r}), {round(11 / pause_s)}):\n"
         "    sys.stdout.write(f'\\r{glyph} Working')\n"
         "    sys.stdout.flush()\n"
         f"    time.sleep({pause_s})\n"

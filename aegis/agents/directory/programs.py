@@ -207,6 +207,7 @@ class Programs:
             effort=profile.effort,
             permission=profile.permission,
             call_limit_s=profile.call_limit_s,
+            login=start.login,
         )
         how = start_of(profile, beginning, self.variables, directory)
         withheld = self._keys - own_keys(profile)

@@ -20,7 +20,9 @@ import trio
 from actors import Actor, Ref, Reply, System
 from aegis.agents import faults
 from aegis.agents.drivers.harness import (
+    REPLAY_S,
     AwaitsMcp,
+    AwaitsReplay,
     Changed,
     Emit,
     Failed,
@@ -92,6 +94,11 @@ class ReadyDeadline:
 
 
 @attrs.frozen
+class ReplayLook:
+    """The time to look whether the agent still repeats its conversation."""
+
+
+@attrs.frozen
 class McpDeadline:
     """The time limit for the agent's connection to our MCP server."""
 
@@ -99,7 +106,7 @@ class McpDeadline:
 Order = SendTurn | InterruptTurn | AnswerRequest | SetPermission | SetModel | McpConnected
 
 
-class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
+class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadline]):
     """The driver of one process; it finishes after its last report, ``DriverEnded``.
 
     ``client`` answers the agent's requests to its client; None refuses them.
@@ -139,7 +146,9 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
             if self._process is not None:
                 nursery.start_soon(self._end_at_once, self._process)
 
-    async def receive(self, message: Order | CloseDriver | ReadyDeadline | McpDeadline) -> None:
+    async def receive(
+        self, message: Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadline
+    ) -> None:
         match message:
             case CloseDriver():
                 self._is_ordered = True
@@ -149,6 +158,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
                 self._check_ready()
             case McpDeadline():
                 self._note_late_mcp()
+            case ReplayLook():
+                self._look_at_replay()
             case SetModel():
                 self._change("model", message)
             case SetPermission():
@@ -172,6 +183,15 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
         machine = self._harness
         if isinstance(machine, AwaitsMcp) and not self._is_over.is_set():
             self._perform(machine.mcp_is_late())
+
+    def _look_at_replay(self) -> None:
+        machine = self._harness
+        if isinstance(machine, AwaitsReplay) and not self._is_over.is_set():
+            outputs = machine.replay_looked_at()
+            if outputs is None:
+                self.context.after(REPLAY_S, ReplayLook())
+            else:
+                self._perform(outputs)
 
     def _change(self, setting: Setting, order: SetModel | SetPermission) -> None:
         """Change a setting; the order is answered when the agent has answered."""
@@ -378,6 +398,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | McpDeadline]):
             self._is_ready = True
             self._alarm.cancel()
             self.context.after(self._plan.mcp_within_s, McpDeadline())
+            if isinstance(self._harness, AwaitsReplay):
+                self.context.after(REPLAY_S, ReplayLook())
             self._delete_secret(is_read=True)
             report = DriverReady(
                 launch=self._plan.launch,

@@ -44,7 +44,8 @@ class Beginning:
 
     ``mcp_url`` is a secret: it travels in a frame, never in an argument. ``primer`` is added to the
     agent's system prompt, or precedes the first turn where it has none. ``conversation`` is resumed
-    if given; ``fork`` makes a copy of it. ``cwd`` is the working directory.
+    if given; ``fork`` makes a copy of it. ``cwd`` is the working directory. ``login`` is the id of
+    the ``LoginMethod`` that a person has chosen.
     """
 
     cwd: str
@@ -56,6 +57,7 @@ class Beginning:
     effort: str | None = None
     permission: Permission = "ask"
     call_limit_s: float | None = None
+    login: str = ""
 
 
 # The outputs of a machine.
@@ -207,6 +209,22 @@ class Harness(Protocol):
     def ended(self) -> list[Output]:
         """Note the end of the process: open requests are withdrawn."""
         ...
+
+
+@runtime_checkable
+class AwaitsReplay(Protocol):
+    """A ``Harness`` of agents that repeat a conversation after they have loaded it."""
+
+    def replay_looked_at(self) -> list[Output] | None:
+        """Return the outputs if the agent repeats nothing any more; None if it may still.
+
+        Called each ``REPLAY_S`` seconds from ``Ready`` on.
+        """
+        ...
+
+
+REPLAY_S = 0.25
+"""Seconds without an update after which a repetition is over."""
 
 
 @runtime_checkable

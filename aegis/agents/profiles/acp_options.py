@@ -22,6 +22,7 @@ def acp_options_of(profile: Profile, variables: Mapping[str, str], config_file: 
     return AcpOptions(
         asking_modes=profile.asking_modes,
         auth=methods[0] if methods else "",
+        uses_only_login=not provider.login_command,
         session_options=provider.session_options,
         reports_cost=provider.reports_cost,
         waits_for_mcp=provider.waits_for_mcp,

@@ -18,7 +18,9 @@ CHANGE_S = 30.0
 
 @attrs.frozen
 class ResumeAgent:
-    """Start the agent without waiting for a message."""
+    """Start the agent without waiting for a message; ``login``: by this method of its own."""
+
+    login: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from actors.codec import unstructure
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.activity import Activity
@@ -61,6 +63,7 @@ class Session:
         self.activity = Activity(now)
         self.limited_until: float | None = None
         self._ladder, self.login = Ladder(), Login(settings.login)
+        self._login_method = ""
         self._turn: Turn | None = None
         self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
         self._waiting = Waiting()
@@ -249,7 +252,7 @@ class Session:
     # The agent's process.
 
     def _start(self) -> None:
-        start = self._ladder.climb(self._past)
+        start = attrs.evolve(self._ladder.climb(self._past), login=self._login_method)
         self._append("started", rung=self._ladder.rung, conversation=start.conversation)
         self._put(start)
         self.has_process = True
@@ -416,7 +419,8 @@ class Session:
                     self._stop_process(f"restarted by {by}")
                 elif self.phase is Phase.ERROR:
                     self._try_again()
-            case steps.Resume():
+            case steps.Resume(login=login):
+                self._login_method = login or self._login_method
                 self._is_wanted = self.phase in (Phase.DORMANT, Phase.ERROR)
                 if self.phase is Phase.ERROR:
                     self._try_again()

@@ -206,8 +206,8 @@ class AgentSession(Actor[own.SessionMessage]):
                 self.context.start_soon(self._read, message, self.defer(message))
             case FollowSession():
                 self._followers.take(message, self.defer(message))
-            case ResumeAgent():
-                await self._handle(steps.Resume())
+            case ResumeAgent(login=login):
+                await self._handle(steps.Resume(login))
             case ChangeSettings():
                 await self._carry_out(self._session.change(message.settings, time.time()))
                 driver = self._driver if self._session.has_process else None
@@ -252,8 +252,8 @@ class AgentSession(Actor[own.SessionMessage]):
             case steps.WithdrawRequests(requests=requests, reason=reason):
                 self._requests.withdraw(requests, reason, self._launch)
             case steps.LogIn():
-                cwd = self._identity.cwd
-                self.context.start_soon(run_login, self.context, output, cwd, ResumeAgent())
+                cwd, again = self._identity.cwd, ResumeAgent(output.method)
+                self.context.start_soon(run_login, self.context, output, cwd, again)
             case steps.Acknowledge(message=message):
                 faults.ACKNOWLEDGE_BEFORE.hit(self._identity.handle)
                 self._mail.acknowledge(message)
@@ -374,8 +374,9 @@ class AgentSession(Actor[own.SessionMessage]):
                 await self._handle(
                     steps.DriverReady(conversation=conversation, capabilities=capabilities)
                 )
-            case msg.DriverFailed(reason=reason, kind=kind):
-                await self._handle(steps.DriverFailed(reason=reason, kind=kind))
+            case msg.DriverFailed(reason=reason, kind=kind, logins=logins):
+                failed = steps.DriverFailed(reason=reason, kind=kind, logins=logins)
+                await self._handle(failed)
             case msg.DriverEnded(exit_code=code, stderr=stderr, reason=reason):
                 self._driver, self._over = None, report.launch
                 await self._handle(steps.DriverEnded(code=code, stderr=stderr, reason=reason))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.agents.drivers.harness import Capabilities
+from aegis.agents.drivers.harness import Capabilities, LoginMethod
 from aegis.protocol.agent_events import AgentEvent, RequestAnswer, RequestOpened
 
 Outcome = Literal["completed", "failed", "cancelled", "limited", "interrupted"]
@@ -89,6 +89,7 @@ class DriverFailed:
 
     reason: str
     kind: Literal["conversation", "login", "other"] = "other"
+    logins: tuple[LoginMethod, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -180,7 +181,12 @@ class Restart:
 
 @attrs.frozen
 class Resume:
-    """A request to start the process without waiting for a message."""
+    """A request to start the process without waiting for a message.
+
+    ``login`` is the id of the login method that a person has chosen.
+    """
+
+    login: str = ""
 
 
 @attrs.frozen
@@ -225,10 +231,14 @@ class Append:
 
 @attrs.frozen(kw_only=True)
 class StartDriver:
-    """Start the agent, in ``conversation`` if given, else in a new one primed with ``texts``."""
+    """Start the agent, in ``conversation`` if given, else in a new one primed with ``texts``.
+
+    ``login`` is the id of the login method that a person has chosen.
+    """
 
     conversation: str | None
     texts: tuple[str, ...] = ()
+    login: str = ""
 
 
 @attrs.frozen
@@ -281,10 +291,11 @@ class WithdrawRequests:
 
 @attrs.frozen(kw_only=True)
 class LogIn:
-    """Run the login command in a shared terminal, if there is one; then ``Resume``."""
+    """Run the login command in a shared terminal, if any; then ``Resume`` by ``method``."""
 
     command: str
     terminal: str
+    method: str = ""
 
 
 @attrs.frozen

@@ -29,8 +29,11 @@ from aegis.terminals.screen.live import LiveScreen
 LOOK_S = 0.25
 """The shortest time between two comparisons of the screen, in seconds."""
 
-GOLDEN = 0.618
-"""Its multiples, modulo 1, are spread evenly."""
+UNEVEN, SPREAD = 0.8, 0.7548777
+"""The largest part by which a pause is longer; the multiples of SPREAD, modulo 1, choose it.
+
+With these, spinners of 2.5 to 20 turns a second are seen in a third state each two seconds.
+"""
 
 LONGEST_PAUSE_S = 2.0
 SHARE = 10
@@ -142,7 +145,7 @@ class ProgramWatch:
         pause_s = LOOK_S
         while self._has_printed and self._runs:
             # Unequal pauses: at equal ones, a spinner may be seen in the same two states only.
-            await trio.sleep(pause_s * (1 + self._looks * GOLDEN % 1))
+            await trio.sleep(pause_s * (1 + UNEVEN * (self._looks * SPREAD % 1)))
             self._looks += 1
             self._has_printed = False
             began = trio.current_time()

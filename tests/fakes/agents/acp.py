@@ -15,14 +15,20 @@ LEAVE command    as OPEN, and release it while a wait is open; SAY the answer of
 CANCEL command   as OPEN, and cancel a wait, many times; SAY the code of the last answer
 CLIENT m json a call of the client's method m; SAY the result
 HANG          go on until the turn is cancelled
+LOGIN         a chunk with the method that it was authenticated by
 FLOOD n size  n chunks, padded to this size if given
 ENVIRON       a chunk with the environment and the arguments
+
+``STAND_IN_LOGINS`` are its methods to authenticate by, as JSON: it begins no conversation before.
+With ``STAND_IN_LOADS=late`` it cannot resume, and repeats a loaded conversation after its answer.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import os
+import threading
 import time
 from typing import Any
 
@@ -43,6 +49,9 @@ TWO_WAYS = (
     {"optionId": "no", "name": "No", "kind": "reject_once"},
 )
 
+LOGINS = json.loads(os.environ.get("STAND_IN_LOGINS", "[]"))
+LOADS_LATE = os.environ.get("STAND_IN_LOADS") == "late"
+
 CANCELLED_WAITS = 20
 """More than may be open at a time."""
 
@@ -57,6 +66,7 @@ class Acp:
         self._sessions = itertools.count(1)
         self._session = ""
         self._mode = "auto"
+        self._login = ""
         self._is_cancelled = False
         self._responses: dict[int, Json] = {}
 
@@ -91,10 +101,18 @@ class Acp:
         match frame.get("method"):
             case "initialize":
                 self._answer(frame, ABILITIES)
+            case "session/new" | "session/load" | "session/resume" if LOGINS and not self._login:
+                error = {"code": -32000, "message": "Authentication required"}
+                self._wire.send({"jsonrpc": "2.0", "id": frame["id"], "error": error})
+            case "authenticate":
+                self._login = params["methodId"]
+                self._answer(frame, {})
             case "session/new" | "session/load" | "session/resume":
                 self._session = params.get("sessionId") or f"ses_{next(self._sessions)}"
                 self._mode = "auto"
                 self._answer(frame, {"sessionId": self._session, "configOptions": self._config()})
+                if frame["method"] == "session/load":
+                    threading.Thread(target=self._repeat).start()
             case "session/set_config_option":
                 self._mode = params["value"]
                 self._answer(frame, {"configOptions": self._config()})
@@ -105,6 +123,15 @@ class Acp:
             case str(method) if "id" in frame:
                 error = {"code": -32601, "message": f"Method not found: {method}"}
                 self._wire.send({"jsonrpc": "2.0", "id": frame["id"], "error": error})
+
+    def _repeat(self) -> None:
+        """Repeat a turn of the loaded conversation, slowly, as gemini does."""
+        for number in range(6):
+            time.sleep(0.1)
+            content = {"type": "text", "text": f"repeated {number}"}
+            self._update(
+                "user_message_chunk" if number == 0 else "agent_message_chunk", content=content
+            )
 
     def _turn(self, frame: Json) -> None:
         self._is_cancelled = False
@@ -132,6 +159,8 @@ class Acp:
                 self._say(text)
         elif word == "ENVIRON":
             self._say(environment_text())
+        elif word == "LOGIN":
+            self._say(f"logged in by {self._login}")
         elif not self._conduct.follow(word, rest):
             self._say(rest if word == "SAY" else f"{word} {rest}".strip())
 
@@ -242,13 +271,15 @@ class Acp:
         return self._responses.pop(id_)
 
 
+SESSIONS: Json = {} if LOADS_LATE else {"resume": {}}
+
 ABILITIES: Json = {
     "protocolVersion": 1,
     "agentInfo": {"name": "stand-in", "title": "Stand-in", "version": "1"},
     "agentCapabilities": {
         "loadSession": True,
         "mcpCapabilities": {"http": True, "sse": False},
-        "sessionCapabilities": {"resume": {}},
+        "sessionCapabilities": SESSIONS,
     },
-    "authMethods": [],
+    "authMethods": LOGINS,
 }

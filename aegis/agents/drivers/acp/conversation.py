@@ -33,6 +33,7 @@ from aegis.agents.drivers.acp.options import (
     next_step,
     read_settings,
 )
+from aegis.agents.drivers.acp.updates import REPLAYED
 from aegis.agents.drivers.harness import (
     Beginning,
     Changed,
@@ -45,6 +46,9 @@ from aegis.agents.drivers.harness import (
 from aegis.protocol.agent_events import SystemInit
 
 MAX_ID_CHARS = 1000
+
+MAX_REPLAY_LOOKS = 40
+"""How often a turn is held because the agent still repeats a loaded conversation: 10 s."""
 
 MAX_MODE_RESETS = 3
 """How often an agent may leave its asking mode by itself before it is ended."""
@@ -87,6 +91,8 @@ class Conversation:
         self._mode_resets = 0
         self._mcp = ""
         self._mcp_is_late = False
+        self._is_draining = False
+        self._repeated = self._looks = 0
         self._described: SystemInit | None = None
         self.id = ""
         self.abilities = Abilities()
@@ -102,12 +108,31 @@ class Conversation:
         """Whether updates repeat an old conversation: until session/load is answered."""
         return self._method == "session/load" and not self.id
 
+    def is_repetition(self, update: dict[str, Any]) -> bool:
+        """Whether an update before the first prompt repeats a loaded conversation.
+
+        Some agents (gemini) go on with that after their answer to session/load.
+        """
+        is_one = self._method == "session/load" and update.get("sessionUpdate") in REPLAYED
+        self._repeated += is_one
+        return is_one
+
+    def replay_looked_at(self) -> bool:
+        """Return whether no repetition came since the last look, or it has lasted too long."""
+        self._looks += 1
+        is_over = not self._repeated or self._looks >= MAX_REPLAY_LOOKS
+        self._repeated = 0
+        if is_over:
+            self._is_draining = False
+        return is_over
+
     @property
     def holds_turns(self) -> bool:
-        """Whether a turn has to wait: for a setting, or for our MCP server."""
+        """Whether a turn has to wait: for a setting, a repetition, or for our MCP server."""
         waits = self._options.waits_for_mcp and bool(self._beginning.mcp_url) and not self._mcp
         is_starting = waits or self._mcp == "starting"
-        return bool(self._changes) or (is_starting and not self._mcp_is_late)
+        is_busy = bool(self._changes) or self._is_draining
+        return is_busy or (is_starting and not self._mcp_is_late)
 
     def begin(self, client_version: str) -> list[Output]:
         """Return the first frame."""
@@ -158,6 +183,7 @@ class Conversation:
         if given and given != wanted:
             return self._not_continued(f"it opened {given[:200]!r} instead")
         self.id = wanted or ""
+        self._is_draining = self._method == "session/load"
         self.settings = read_settings(reply.result)
         return self._configure()
 
@@ -169,12 +195,21 @@ class Conversation:
         )
 
     def _log_in(self, reason: str) -> list[Output]:
-        """Authenticate by the method of the provider, once; else a person has to log in."""
-        auth = self._options.auth
-        if auth and not self._is_logged_in:
+        """Authenticate, once; else a person has to log in."""
+        method = self._login_method()
+        if method and not self._is_logged_in:
             self._is_logged_in = True
-            return [self._calls.make("authenticate", {"methodId": auth}, self._logged_in)]
+            return [self._calls.make("authenticate", {"methodId": method}, self._logged_in)]
         return self.needs_login(reason)
+
+    def _login_method(self) -> str:
+        """Return the method to authenticate by; empty: a person has to choose one, or to act.
+
+        The only one of an agent, if it needs no terminal, leaves nothing to choose.
+        """
+        logins = self.abilities.logins if self._options.uses_only_login else ()
+        only = logins[0].id if len(logins) == 1 and logins[0].arguments is None else ""
+        return self._beginning.login or self._options.auth or only
 
     def needs_login(self, reason: str) -> list[Output]:
         """Fail for want of a login, by a person."""

@@ -96,6 +96,7 @@ class Acp:
         self._writes = Writes()
         self._runs = Runs(beginning.cwd)
         self._turn: Turn | None = None
+        self._has_prompted = False
         self._next_model: str | None = None
         self._conversation = Conversation(
             beginning, self._options, self._calls, self._ready, self._fail
@@ -163,6 +164,8 @@ class Acp:
             return [Emit(Unknown(kind="session/update", raw=params))]
         if self._conversation.is_replayed and kind in REPLAYED:
             return []
+        if not self._has_prompted and self._conversation.is_repetition(update):
+            return self._conversation.take(update)
         if kind == "usage_update":
             return [Emit(self._accounting.update(update))]
         events = self._updates.take(update)
@@ -326,7 +329,7 @@ class Acp:
             return []
         if self._conversation.holds_turns:
             return []
-        turn.is_sent = True
+        turn.is_sent = self._has_prompted = True
         primer = self._beginning.primer if self._needs_primer else ""
         self._needs_primer = False
         params = {"sessionId": self._conversation.id, "prompt": prompt_blocks(primer, turn.text)}
@@ -394,6 +397,12 @@ class Acp:
             self._next_model = model
             return [Changed("model")]
         return self._conversation.set_model(model)
+
+    def replay_looked_at(self) -> list[Output] | None:
+        """Send a held turn if the agent repeats its conversation no longer; None if it may."""
+        if self._phase == "over":
+            return []
+        return self._start_turn() if self._conversation.replay_looked_at() else None
 
     def mcp_connected(self) -> list[Output]:
         """Note that the agent has listed the tools of our MCP server: a held turn is sent."""

@@ -25,7 +25,8 @@ class AcpOptions:
     ``asking_modes``: the modes in which it asks a person, the best first. ``needs_mode``: without
     such a mode it must not start, unless the permission is "full"; False where its own
     configuration makes it ask. ``auth``: the method of ``authenticate``, used only when the agent
-    asks for a login.
+    asks for a login. ``uses_only_login``: without one, an agent with a single method that needs no
+    terminal is authenticated by that.
 
     ``session_options``: the ids of the options that allow for the session, the narrowest first;
     options of kind ``allow_always`` that are not named are not offered, because their effect
@@ -47,6 +48,7 @@ class AcpOptions:
     asking_modes: tuple[str, ...] = ASKING_MODES
     needs_mode: bool = True
     auth: str = ""
+    uses_only_login: bool = False
     session_options: tuple[str, ...] | None = None
     reports_cost: bool = False
     waits_for_mcp: bool = False

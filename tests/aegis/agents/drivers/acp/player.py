@@ -117,6 +117,12 @@ class Player:
                 self._asked[each.frame["id"]] = each.frame
         if any(isinstance(each, Emit) and isinstance(each.event, Result) for each in outputs):
             self._send_waiting()
+        if any(isinstance(each, Ready) for each in outputs):
+            # As the driver does: the recorded agents had repeated everything by now.
+            looked = None
+            while looked is None:
+                looked = self.machine.replay_looked_at()
+            self._take(looked)
         return outputs
 
     @property
