@@ -136,7 +136,8 @@ def _judge_profile(profile: Profile, variables: Mapping[str, str]) -> Iterator[F
     keys = sorted(KEY_VARIABLES & variables.keys())
     if keys and not own_keys(profile):
         sentence = f"its provider is not known, so it gets none of the keys {', '.join(keys)}"
-        yield ok(subject, f"{sentence}: name the one it needs in agents.{profile.name}.env")
+        named = f"name the one it needs in agents.{profile.name}.env"
+        yield ok(f"keys of {subject}", f"{sentence}: {named}")
     refusal = refuse_start(profile, variables)
     if refusal is not None:
         yield warning(subject, refusal, f"correct the profile in {CONFIG_NAME}")

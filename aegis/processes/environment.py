@@ -197,19 +197,22 @@ def facts_of_place(variables: Mapping[str, str]) -> frozenset[str]:
 
 
 def without_launcher(variables: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return ``variables`` as they were before ``uv run`` started a program of the venv ``prefix``.
+    """Return ``variables`` as they were before ``uv`` started a program of the venv ``prefix``.
 
-    ``uv run`` activates that venv, so in each terminal ``python`` would be the daemon's own. A venv
-    that the user activated stays. Pure.
+    ``uv run`` activates that venv, and ``uv tool run`` puts its programs first on the path, so in
+    each terminal ``python`` would be the daemon's own. A venv that the user activated stays. Pure.
     """
-    if "UV_RUN_RECURSION_DEPTH" not in variables or variables.get("VIRTUAL_ENV") != prefix:
+    own = str(PurePath(prefix, "bin"))
+    directories = variables.get("PATH", "").split(os.pathsep)
+    is_active = variables.get("VIRTUAL_ENV") == prefix
+    is_run = is_active and "UV_RUN_RECURSION_DEPTH" in variables
+    is_tool = not is_active and "UV" in variables and directories[0] == own
+    if not (is_run or is_tool):
         return dict(variables)
-    of_uv = ("UV", "UV_RUN_RECURSION_DEPTH", "VIRTUAL_ENV")
+    of_uv = ("UV", "UV_RUN_RECURSION_DEPTH", *(["VIRTUAL_ENV"] if is_run else []))
     kept = {name: text for name, text in variables.items() if name not in of_uv}
-    if "PATH" in kept:
-        directories = kept["PATH"].split(os.pathsep)
-        if str(PurePath(prefix, "bin")) in directories:
-            directories.remove(str(PurePath(prefix, "bin")))
+    if own in directories:
+        directories.remove(own)
         kept["PATH"] = os.pathsep.join(directories)
     return kept
 

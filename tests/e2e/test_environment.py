@@ -15,6 +15,7 @@ import pytest
 from aegis.journal.ledger import decode_line, encode_line, seal_line
 from aegis.state.root import open_seals
 from tests.e2e.harness import PROGRAM, DaemonProcess
+from tests.e2e.hosts import HostProcess, start_with_nodes
 from tests.e2e.test_agents import STAND_IN, Team, agents_of
 from tests.resources.waiting import until
 
@@ -121,6 +122,7 @@ def of_terminal_agent(team: Team, cmd: str = "", **arguments: object) -> dict[st
     return variables(path.read_text())
 
 
+@pytest.mark.long
 def test_no_process_gets_the_facts_about_the_place_of_start_and_all_get_the_settings(
     team: Team, outer: Path
 ) -> None:
@@ -220,6 +222,7 @@ def test_an_agent_and_its_commands_get_only_the_keys_of_its_own_provider(with_ke
     assert keys_in(of_command_of_agent(team, "kimi")) == {}
 
 
+@pytest.mark.long
 def test_what_a_person_opens_has_all_keys_and_what_an_agent_opens_those_of_its_provider(
     with_keys: Team,
 ) -> None:
@@ -364,3 +367,20 @@ def test_our_processes_ignore_the_path_of_the_person_and_shells_and_plugins_keep
     assert json.loads(status()["result"]) == ["imported", str(theirs)]
     assert own_daemon.cli("status").returncode == 0
     assert "theirs was imported" not in own_daemon.log
+
+
+@pytest.mark.long
+def test_a_joined_host_hands_on_neither_its_place_nor_its_keys_to_agents(
+    own_daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    own_daemon.variables = {**own_daemon.variables, **OF_PLACE, **KEYS}
+    host = HostProcess(tmp_path, own_daemon, start_with_nodes(own_daemon))
+    host.start()
+    try:
+        for name, caller in (("mine", None), ("its", "stranger")):
+            own_daemon.call("term_spawn", name=name, node=host.name, from_handle=caller)
+            found = variables(own_daemon.terminal(name).run("env")["stdout"])
+            assert not OF_PLACE.keys() & found.keys()
+            assert ("KIMI_API_KEY" in found) is (caller is None)
+    finally:
+        host.stop()

@@ -80,6 +80,24 @@ def test_a_login_is_seen_by_a_key_or_a_file(
     assert "sk-secret" not in sentence
 
 
+def test_a_profile_whose_provider_is_not_known_is_said_to_get_no_key(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = "{provider: acp, command: [x], permission: full}"
+    (tmp_path / CONFIG_NAME).write_text(f"agents:\n  other: {profile}\n")
+    assert "keys of profile other" not in found(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    assert found(tmp_path)["keys of profile other"].sentence == (
+        "its provider is not known, so it gets none of the keys OPENAI_API_KEY: name the one it "
+        "needs in agents.other.env"
+    )
+    env = "{MY_KEY: $OPENAI_API_KEY}"
+    (tmp_path / CONFIG_NAME).write_text(
+        f"agents:\n  other: {profile.replace('full', f'full, env: {env}')}\n"
+    )
+    assert "keys of profile other" not in found(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("line", "failure"),
     [

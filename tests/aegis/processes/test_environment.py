@@ -40,6 +40,16 @@ HOME = {"HOME": "/home/ann"}
             {**HOME, **OF_UV, "VIRTUAL_ENV": "/other", "PATH": "/other/bin:/bin"},
             id="started from another environment than the program's",
         ),
+        pytest.param(
+            {**HOME, "UV": "/bin/uv", "PATH": f"{VENV}/bin:/usr/bin"},
+            {**HOME, "PATH": "/usr/bin"},
+            id="uv tool run",
+        ),
+        pytest.param(
+            {**HOME, "UV": "/bin/uv", "VIRTUAL_ENV": "/mine", "PATH": f"{VENV}/bin:/mine/bin"},
+            {**HOME, "VIRTUAL_ENV": "/mine", "PATH": "/mine/bin"},
+            id="uv tool run in a venv of the user",
+        ),
     ],
 )
 def test_the_environment_is_what_it_was_before_uv_run(
