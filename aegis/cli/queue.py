@@ -50,7 +50,9 @@ def list_queues(daemon: Daemon) -> None:
     option("--after", metavar="TASK", many=True, help="A task that must complete before."),
     option("--key", metavar="TEXT", help="The same key gives the same task."),
     option("--priority", kind=WHOLE, help="0 to 9, higher ones first; default 0."),
-    option("--not-before", "not_before", metavar="TIME", help="As 2026-05-22T14:00:00Z."),
+    option(
+        "--not-before", "not_before", metavar="TIME", help="As 2026-05-22T14:00, in local time."
+    ),
     option("--attempts", kind=WHOLE, help="How often it may begin; default: the queue's."),
     option("--max-runtime", "max_runtime", kind=SECONDS, help="Seconds of one attempt."),
     flag("--no-callback", "silent", help="No message when it has ended."),
@@ -75,7 +77,14 @@ def add(
     A fresh agent session does it. Its end comes to your inbox. With --wait, exits with 0 if it
     completed, 1 if it failed or was cancelled, and 124 if it has not ended in time.
     """
+    from aegis.clock import moment_of
+
     text = text_or_input(payload)
+    if not_before is not None:
+        try:  # the zone of the person, who may sit at another machine than the daemon
+            not_before = moment_of(not_before).isoformat()
+        except ValueError as error:
+            raise UsageError(f"--not-before: {error}") from None
     if wait is not None:
         given = (after, priority, not_before, attempts, max_runtime, silent)
         if any(given):
@@ -95,8 +104,14 @@ def add(
         max_runtime_s=max_runtime,
         callback=False if silent else None,
     )
-    daemon.show(reply, lambda: print_lines(reply["task_id"]))
+    daemon.show(reply, lambda: _show_added(reply))
     return DONE
+
+
+def _show_added(reply: Mapping[str, Any]) -> None:
+    print_lines(reply["task_id"])
+    if reply["not_before"]:
+        print_notice(f"↳ it does not begin before {reply['not_before']}")
 
 
 @verb(
@@ -127,7 +142,13 @@ def cancel(daemon: Daemon, task: str) -> None:
 def retry(daemon: Daemon, task: str) -> None:
     """Enqueue TASK, which failed or was cancelled, again."""
     reply = daemon.call("task_retry", task_id=task.upper())
-    daemon.show(reply, lambda: _show_tasks({"result": [reply]}))
+    daemon.show(reply, lambda: _show_retried(reply))
+
+
+def _show_retried(task: Mapping[str, Any]) -> None:
+    _show_tasks({"result": [task]})
+    if task["failed_with"]:
+        print_notice(f"↳ failed with it, and not retried: {', '.join(task['failed_with'])}")
 
 
 @verb(argument("queue"))
@@ -176,6 +197,8 @@ def _show_tasks(reply: Mapping[str, Any]) -> None:
 def _task_row(task: Mapping[str, Any]) -> list[object]:
     status, position = task["status"], task["queued_position"]
     payload = " ".join(task["payload"].split())
+    if task["waits"]:
+        status = f"{status} {task['waits']}"
     return [
         task["task_id"],
         task["queue"],
@@ -189,9 +212,10 @@ def _task_row(task: Mapping[str, Any]) -> list[object]:
 
 def _show_task(task: Mapping[str, Any]) -> None:
     names = ("task_id", "queue", "status", "queued_position", "worker", "attempt", "max_attempts")
-    after = ("sender", "key", "priority", "enqueued", "started", "ended", "error")
+    after = ("not_before", "sender", "key", "priority", "enqueued", "started", "ended", "error")
     lines = [f"{name}: {task[name]}" for name in (*names, *after) if task[name] not in (None, "")]
-    lines += [f"waiting_for: {', '.join(task['waiting_for'])}"] * bool(task["waiting_for"])
+    for name in ("waiting_for", "failed_with"):
+        lines += [f"{name}: {', '.join(task[name])}"] * bool(task[name])
     print_lines("\n".join(map(escaped_line, lines)))
     print_lines(f"payload:\n{escaped(task['payload'])}")
     if task["result"] is not None:

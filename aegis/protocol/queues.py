@@ -45,8 +45,10 @@ class TaskInfo:
     ``queued_position`` tasks begin before a pending one; null in any other status. ``worker`` is
     the handle of the session that runs or ran it, ``attempt`` the number of times that it began.
     ``result`` is the last message of a completed task's agent; ``error`` says why it failed, was
-    cancelled, or waits. ``waiting_for`` are tasks that it waits for. Times are UTC, ISO 8601 with
-    ``Z``. ``payload`` is its beginning. A result of more than 50,000 characters is cut: the
+    cancelled, or waits. ``waiting_for`` are tasks that it waits for, ``not_before`` is the time
+    before which it does not begin, ``waits`` says both in words. ``failed_with`` are tasks that
+    failed because this one did. Times are UTC, ISO 8601 with ``Z``; ``not_before`` has the daemon's
+    zone. ``payload`` is its beginning. A result of more than 50,000 characters is cut: the
     transcript of the worker has all of it.
     """
 
@@ -67,14 +69,21 @@ class TaskInfo:
     enqueued: str
     started: str | None
     ended: str | None
+    not_before: str | None = None
+    waits: str = ""
+    failed_with: list[str] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)
 class Enqueued:
-    """A task that is stored; ``queued_position`` tasks begin before it, null while it waits."""
+    """A task that is stored; ``queued_position`` tasks begin before it, null while it waits.
+
+    ``not_before`` is the time before which it does not begin, with the daemon's zone.
+    """
 
     task_id: str
     queued_position: int | None
+    not_before: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -162,7 +171,10 @@ class Enqueue(Command[Enqueued]):
     not_before: str | None = attrs.field(
         default=None,
         validator=at_most_chars(MAX_TIME_CHARS),
-        metadata=described("A time before which it does not begin, such as 2026-05-22T14:00:00Z."),
+        metadata=described(
+            "A time before which it does not begin, such as 2026-05-22T14:00:00Z; without a zone: "
+            "local time of the daemon's machine."
+        ),
     )
     max_attempts: int | None = attrs.field(
         default=None,
@@ -224,7 +236,10 @@ class CancelTask(OnTask):
 
 @attrs.frozen(kw_only=True)
 class RetryTask(OnTask):
-    """Enqueue a failed or cancelled task again, with its payload and its place."""
+    """Enqueue a failed or cancelled task again, with its payload, place and conditions.
+
+    failed_with in the reply are tasks that failed because it did: they are not enqueued again.
+    """
 
 
 @attrs.frozen(kw_only=True)

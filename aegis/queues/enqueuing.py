@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Protocol
 
+from aegis.clock import moment_of
 from aegis.errors import AegisError, InvalidRequest, NotFound, StorageError, Unavailable
 from aegis.names import nearest
 from aegis.path_text import is_utf8
 from aegis.protocol.queues import MAX_AFTER, Delegate, Enqueue, TaskInfo
 from aegis.queues.events import Enqueuing
 from aegis.queues.store import TaskStore
-from aegis.queues.tasks import QueueSettings, Task
+from aegis.queues.tasks import QueueSettings, Task, has_ended_badly
 
 MAX_LIVE = 10_000
 """Tasks of one queue that have not ended."""
@@ -51,10 +51,21 @@ def not_ended_badly(task: TaskInfo) -> AegisError:
     )
 
 
-def lost_blocker(task_id: str, outcome: str) -> str:
-    """Return why a task fails with another one that it waits for."""
-    has = "was cancelled" if outcome == "cancelled" else "has failed"
-    return f"task {task_id}, which it waits for, {has}"
+def blocked_for_good(task_id: str, blocker: str, tasks: TaskStore) -> InvalidRequest | None:
+    """Return the error for the retry of a task that waits for one that will not complete."""
+    outcome = tasks.outcome(blocker)
+    if outcome == "completed" or (outcome is None and tasks.is_known(blocker)):
+        return None
+    if tasks.get(blocker) is None:
+        return InvalidRequest(
+            f"task {task_id} waits for task {blocker}, which is not kept any more, so it can never "
+            "begin: enqueue it anew without it"
+        )
+    assert outcome is not None
+    has = has_ended_badly(outcome)
+    return InvalidRequest(
+        f"task {task_id} waits for task {blocker}, which {has}: retry that one before it"
+    )
 
 
 def other_payload(task_id: str, key: str | None) -> InvalidRequest:
@@ -102,12 +113,9 @@ def _refusal_of_order(request: Enqueue | Delegate, tasks: TaskStore) -> AegisErr
             return NotFound(f"there is no task {each[:40]!r}, which `after` names")
     if isinstance(request, Enqueue) and request.not_before is not None:
         try:
-            _moment(request.not_before)
-        except (ValueError, OverflowError):
-            return InvalidRequest(
-                f"not_before must be a time such as 2026-05-22T14:00:00Z, not "
-                f"{request.not_before!r}"
-            )
+            moment_of(request.not_before)
+        except ValueError as error:
+            return InvalidRequest(f"not_before: {error}")
     return None
 
 
@@ -126,7 +134,7 @@ def new_task(event: Enqueuing, queue: QueueSettings, number: int, now: str) -> T
         key=request.key,
         after=tuple(dict.fromkeys(_after(request))),
         priority=0 if only is None else only.priority,
-        not_before=_moment(only.not_before) if only and only.not_before else None,
+        not_before=moment_of(only.not_before).timestamp() if only and only.not_before else None,
         attempts=attempts,
         max_attempts=attempts,
         max_runtime_s=(only and only.max_runtime_s) or queue.max_runtime_s,
@@ -136,9 +144,3 @@ def new_task(event: Enqueuing, queue: QueueSettings, number: int, now: str) -> T
 
 def _after(request: Enqueue | Delegate) -> list[str]:
     return request.after if isinstance(request, Enqueue) else []
-
-
-def _moment(text: str) -> float:
-    """Return a time in seconds since 1970; one without a zone is UTC. Raises ``ValueError``."""
-    moment = datetime.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

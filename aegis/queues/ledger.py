@@ -112,8 +112,6 @@ def changed(task: Task, line: Mapping[str, Any]) -> Task | None:
                 retries=task.retries + 1,
                 max_attempts=task.attempt + task.attempts,
                 idle_starts=0,
-                not_before=None,
-                after=(),
                 ended=None,
                 result=None,
                 error=None,

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from aegis.clock import local_text
 from aegis.errors import AegisError, Forbidden, InvalidRequest, StorageError
 from aegis.protocol.naming import name_key
 from aegis.protocol.queues import Delegate, Enqueued
@@ -32,6 +33,7 @@ from aegis.queues.tasks import (
     End,
     Task,
     earlier_workers,
+    lost_blocker,
     pause_of,
     worker_handle,
 )
@@ -156,6 +158,10 @@ class Queues:
         queue = self.state.queue(task.queue)
         if task.phase not in ("failed", "cancelled") or not task.is_notified:
             raise enqueuing.not_ended_badly(self.state.info(task.id))
+        for each in task.after:
+            refusal = enqueuing.blocked_for_good(task.id, each, self.state.tasks)
+            if refusal is not None:
+                raise refusal
         queue.enter(task)
         self._change(task, ledger.retried_line(task), [event.caller])
 
@@ -272,10 +278,11 @@ class Queues:
         queue = self.state.queues[task.queue]
         if any(task.id in each for each in (self.state.ending, self.state.unsynced, queue.places)):
             return  # something about it is not durable yet
+        self._changed(task.queue)
         for each in task.after:
             outcome = self.state.tasks.outcome(each)
             if outcome in ("failed", "cancelled"):
-                self._end(task, "failed", error=enqueuing.lost_blocker(each, outcome))
+                self._end(task, "failed", error=lost_blocker(each, outcome))
                 return
         if self.state.blockers(task) or self.state.alarms.moment(("pause", task.id)) is not None:
             return
@@ -376,7 +383,8 @@ class Queues:
 
     def _answer_enqueued(self, task: Task, callers: Iterable[int]) -> None:
         position = self.state.queues[task.queue].lineup.position(task)
-        value = Enqueued(task_id=task.id, queued_position=position)
+        not_before = None if task.not_before is None else local_text(task.not_before)
+        value = Enqueued(task_id=task.id, queued_position=position, not_before=not_before)
         waiting = self._waiters.of(task.id)
         self._out += [e.Return(caller=each, value=value) for each in callers if each not in waiting]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import attrs
 
@@ -157,11 +158,14 @@ class QueueState:
     def info(self, task_id: str) -> TaskInfo:
         """Return a task as clients see it. Raises ``NotFound``."""
         task = self.task(task_id)
+        lost = islice(self.tasks.lost_with(task_id), MAX_CHAIN)
         return task_info(
             task,
             position=self.queues[task.queue].lineup.position(task),
             waiting_for=self.blockers(task) if task.phase == "queued" else [],
+            next_try=self.alarms.moment(("pause", task_id)),
             limited_until=self.limited.get(task.id),
+            failed_with=[*dict.fromkeys(each.id for each in lost)],
         )
 
     def queue_info(self, name: str) -> QueueInfo:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 import attrs
 
 from aegis.protocol.naming import name_key
-from aegis.queues.tasks import End, Task
+from aegis.queues.tasks import End, Task, lost_with
 
 MAX_ENDED = 1_000
 MAX_ENDED_CHARS = 16 * 1024 * 1024
@@ -97,6 +97,15 @@ class TaskStore:
         """Return the queued tasks that name this one in ``after``."""
         named = (self._tasks.get(each) for each in self._dependants.get(task_id, ()))
         return [each for each in named if each is not None and each.phase == "queued"]
+
+    def lost_with(self, task_id: str) -> Iterator[Task]:
+        """Yield the tasks that failed because this one did, and those that failed with them."""
+        for each in self._dependants.get(task_id, ()):
+            task = self._tasks.get(each)
+            reason = task.error if task is not None and task.phase == "failed" else None
+            if task is not None and reason is not None and reason.startswith(lost_with(task_id)):
+                yield task
+                yield from self.lost_with(task.id)
 
     def put(self, task: Task) -> None:
         """Add or replace a task; drop the oldest settled ones beyond the limits."""

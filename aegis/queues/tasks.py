@@ -105,3 +105,18 @@ def earlier_workers(task: Task) -> list[str]:
 def pause_of(task: Task, *, idle: bool) -> float:
     """Return the seconds until the next try of a task; ``idle``: its last session did nothing."""
     return START_AGAIN_S * 2**task.idle_starts if idle else TRY_AGAIN_S
+
+
+def has_ended_badly(outcome: str) -> str:
+    """Return the end of a task that has not completed, in words."""
+    return "was cancelled" if outcome == "cancelled" else "has failed"
+
+
+def lost_blocker(task_id: str, outcome: str) -> str:
+    """Return why a task fails with another one that it waits for."""
+    return f"{lost_with(task_id)}{has_ended_badly(outcome)}"
+
+
+def lost_with(task_id: str) -> str:
+    """Return the beginning of the reason why a task fails with another one."""
+    return f"task {task_id}, which it waits for, "

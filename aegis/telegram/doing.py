@@ -12,7 +12,7 @@ from aegis.errors import AegisError, NotFound
 from aegis.protocol.agents import AgentInfo, InterruptAgent, ListSessions
 from aegis.protocol.inboxes import Handoff
 from aegis.protocol.naming import name_key
-from aegis.protocol.queues import ListQueues
+from aegis.protocol.queues import ListQueues, ListTasks
 from aegis.protocol.requests import ListRequests
 from aegis.protocol.screens import GetScreen
 from aegis.protocol.terminals import ListTerminals, RunCommand
@@ -23,6 +23,9 @@ from aegis.telegram.updates import Text
 from aegis.turns.services import Services
 
 CALL_S = 30.0
+MAX_LISTED = 1_000
+"""The tasks among which those that wait are looked for."""
+
 RUN_S = 3_600.0
 """Seconds that the chat waits for a command; it keeps running."""
 
@@ -119,7 +122,8 @@ class Doing:
                 return list_text(agents.result, terminals.result)
             case "queues":
                 queues = await services.ask("queues", ListQueues(), CALL_S)
-                return queues_text(queues.result)
+                tasks = await services.ask("queues", ListTasks(limit=MAX_LISTED), CALL_S)
+                return queues_text(queues.result, tasks.result)
             case "requests":
                 found = await services.ask("requests", ListRequests(), CALL_S)
                 lines = [f"🟡 {each.handle}: {each.tool or each.kind}" for each in found.requests]

@@ -9,7 +9,7 @@ from typing import Any
 from aegis.protocol.agent_states import STALLED_S
 from aegis.protocol.agents import AgentInfo
 from aegis.protocol.inboxes import Message
-from aegis.protocol.queues import QueueInfo
+from aegis.protocol.queues import QueueInfo, TaskInfo
 from aegis.protocol.requests import RequestInfo
 from aegis.protocol.terminals import CommandRecord, TerminalInfo
 from aegis.shown_text import escape_line, escape_text
@@ -180,11 +180,20 @@ def _terminal_state(info: TerminalInfo) -> str:
     return info.state
 
 
-def queues_text(queues: Iterable[QueueInfo]) -> str:
-    """Return the queues."""
+MAX_TASKS = 10
+"""The waiting tasks that are shown."""
+
+
+def queues_text(queues: Iterable[QueueInfo], tasks: Iterable[TaskInfo] = ()) -> str:
+    """Return the queues, and of ``tasks`` those that wait for others or for a time."""
     lines = [
         f"▣ {each.queue}: {each.running}/{each.max_parallel} running, {each.pending} pending"
         f"{', paused' if each.paused else ''}{f' - {each.problem}' if each.problem else ''}"
         for each in queues
     ]
+    waiting = [each for each in tasks if each.waits]
+    lines += [
+        f"⚪ {each.task_id} of {each.queue} waits {each.waits}" for each in waiting[:MAX_TASKS]
+    ]
+    lines += [f"{len(waiting) - MAX_TASKS} more wait"] * (len(waiting) > MAX_TASKS)
     return "\n".join(lines) or "there is no queue"

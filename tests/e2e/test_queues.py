@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -66,6 +68,21 @@ class Queued(Team):
         ended = self.task(task)
         assert ended["status"] == status, ended
         return ended
+
+    def retry(self, task: str) -> Json:
+        """Enqueue a task again, once its session is ended."""
+        found: list[Json] = []
+
+        def is_retried() -> bool:
+            try:
+                found.append(self.call("task_retry", task_id=task))
+            except CommandFailed as error:
+                if "is still being ended" not in str(error):
+                    raise
+            return bool(found)
+
+        until(is_retried, f"task {task} is enqueued again")
+        return found[0]
 
     def runs(self, task: str) -> str:
         """Wait until the worker of a task works; return its handle."""
@@ -140,8 +157,118 @@ def test_a_failed_turn_fails_its_task_and_those_that_wait_for_it(queued: Queued)
     assert "which it waits for, has failed" in queued.ends(after, "failed")["error"]
     messages = queued.gets("pm", 2)
     assert [each["status"] for each in messages] == ["error", "error"]
-    queued.call("task_retry", task_id=after)
-    queued.ends(after)
+    with pytest.raises(CommandFailed, match=f"waits for task {task}, which has failed: retry"):
+        queued.retry(after)
+
+
+def test_a_retried_task_still_waits_for_the_tasks_and_the_time_of_its_first_attempt(
+    queued: Queued,
+) -> None:
+    first = queued.add("DIE 1")
+    second = queued.add("SAY second", after=[first])
+    third = queued.add("SAY third", after=[second])
+    queued.ends(third, "failed")
+    with pytest.raises(CommandFailed, match=f"waits for task {second}, which has failed"):
+        queued.retry(third)
+    # The daemon restarts: a retry is refused by what is stored.
+    queued.daemon.kill()
+    queued.start()
+    with pytest.raises(CommandFailed, match=f"waits for task {first}, which has failed"):
+        queued.retry(second)
+    queued.call("queue_pause", queue="build")
+    assert queued.retry(first)["failed_with"] == [second, third]
+    shown = queued.retry(second)
+    assert (shown["status"], shown["waits"]) == ("waiting", f"for {first}")
+    assert queued.task(first)["failed_with"] == [], "it waits again"
+    queued.daemon.kill()
+    queued.start()
+    assert queued.task(second)["waiting_for"] == [first]
+    queued.call("queue_resume", queue="build")
+    assert "which it waits for, has failed" in queued.ends(second, "failed")["error"]
+
+    later = queued.add(not_before="2099-01-01T00:00:00Z")
+    queued.call("cancel", task_id=later)
+    shown = queued.retry(later)
+    assert shown["status"] == "waiting"
+    assert shown["waits"].startswith("until ")
+    assert datetime.fromisoformat(shown["not_before"]) == datetime(2099, 1, 1, tzinfo=UTC)
+
+
+ZONE = "Europe/Berlin"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("2098-07-01T06:00", "2098-07-01T06:00:00+02:00"),
+        ("2098-12-01 06:00:30", "2098-12-01T06:00:30+01:00"),
+        ("2098-12-01T06:00Z", "2098-12-01T07:00:00+01:00"),
+        ("2098-12-01T06:00:00.5-0500", "2098-12-01T12:00:00+01:00"),
+        ("2026-10-25T02:30+01:00", "2026-10-25T02:30:00+01:00"),
+    ],
+)
+def test_a_time_without_a_zone_is_local_and_is_shown_with_its_zone(
+    queued: Queued, text: str, shown: str
+) -> None:
+    queued.daemon.stop()
+    queued.daemon.variables["TZ"] = ZONE
+    queued.start()
+    queued.call("queue_pause", queue="build")
+    reply = queued.call("enqueue", queue="build", payload="SAY x", not_before=text)
+    assert reply["not_before"] == shown
+    if not shown.startswith("2026"):
+        assert queued.task(reply["task_id"])["waits"] == f"until {shown}"
+    added = queued.daemon.cli("queue", "add", "build", "SAY x", "--not-before", text)
+    assert f"does not begin before {shown}" in added.stderr
+    task = queued.task(added.stdout.strip())
+    assert task["not_before"] == shown
+    assert shown in queued.daemon.cli("queue", "task", task["task_id"]).stdout
+
+
+def test_a_time_of_the_command_line_is_local_to_the_person(queued: Queued) -> None:
+    queued.daemon.variables["TZ"] = "Asia/Tokyo"  # of the command line: the daemon runs already
+    added = queued.daemon.cli("queue", "add", "build", "x", "--not-before", "2098-07-01T06:00")
+    moment = datetime.fromisoformat(queued.task(added.stdout.strip())["not_before"])
+    assert moment == datetime(2098, 6, 30, 21, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        *(
+            (text, "is no date with a time of day: write it as")
+            for text in ("2098-07-01", "2098-W27-2T06:00", "2098W272", "20980701T0600", "6:00")
+        ),
+        *((text, "is no date with a time of day") for text in ("2098-13-01T06:00", "tomorrow", "")),
+        ("2026-03-29T02:30", "is not there, as the clocks of this machine are set forward then"),
+        ("2026-10-25T02:30", r"is there twice, .*: write the zone as well, \+02:00 or \+01:00"),
+    ],
+)
+def test_a_time_that_is_no_moment_is_refused(queued: Queued, text: str, problem: str) -> None:
+    queued.daemon.stop()
+    queued.daemon.variables["TZ"] = ZONE
+    queued.start()
+    with pytest.raises(CommandFailed, match=f"not_before: .*{problem}"):
+        queued.add(not_before=text)
+    refused = queued.daemon.cli("queue", "add", "build", "x", "--not-before", text)
+    assert refused.returncode == 2
+    assert re.search(problem, refused.stderr)
+    assert queued.call("task_list")["result"] == []
+
+
+def test_the_command_line_shows_what_a_task_waits_for(queued: Queued) -> None:
+    first = queued.add("HANG")
+    second = queued.add(after=[first], not_before="2098-07-01T06:00Z")
+    table = queued.daemon.cli("queue", "show", "build").stdout
+    assert f"waiting for {first} and until 2098-07-01T" in table
+    queued.call("cancel", task_id=first)
+    queued.ends(second, "failed")
+
+    def retried() -> str:
+        done = queued.daemon.cli("queue", "retry", first)
+        return done.stderr if done.returncode == 0 else ""
+
+    until(lambda: f"failed with it, and not retried: {second}" in retried(), "it says so")
 
 
 def test_a_worker_that_dies_is_replaced_if_another_attempt_is_allowed(queued: Queued) -> None:

@@ -753,5 +753,8 @@ def test_a_changed_file_is_not_run_by_a_process_that_starts_later(working: Worki
 
 
 def is_child(pid: int) -> bool:
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # it has ended meanwhile
     return b"aegis.workflows.child" in words and not any(b"guard.py" in each for each in words)

@@ -177,6 +177,12 @@ def test_a_queue_is_paused_and_shows_its_tasks(studio: Studio, browser: Browser)
     expect(window.page.locator(".head")).to_contain_text("paused")
     studio.call("enqueue", queue="builds", payload="SAY built")
     expect(window.page.locator("a.row", has_text="pending")).to_have_count(1)
+    late = studio.call(
+        "enqueue", queue="builds", payload="SAY late", not_before="2099-01-01T12:00Z"
+    )
+    waiting = window.page.locator("a.row", has_text="waiting")
+    expect(waiting).to_contain_text(f"waits until {late['not_before']}")
+    studio.call("cancel", task_id=late["task_id"])
     window.page.get_by_role("button", name="Resume").click()
     expect(window.page.locator("a.row", has_text="pending")).to_have_count(0)
     expect(window.page.locator("a.row", has_text="completed")).not_to_have_count(0)

@@ -115,7 +115,9 @@ class QueuesPane(SubjectsPane):
         number = task.task_id
 
         async def retry(client: Client) -> None:
-            await client.queues.retry(number)
+            lost = (await client.queues.retry(number)).failed_with
+            if lost:
+                self.desk.tell(f"failed with it, and not retried: {', '.join(lost)}")
 
         self.act(f"task {number[-6:]}", retry)
 
@@ -142,6 +144,7 @@ def _task_passage(task: TaskInfo, now: float) -> Passage:
         (f"{task.status:<10}", "bold"),
         (escape_line(task.payload.split("\n")[0][:80]), ""),
         (f"  {escape_line(task.worker or '')}{place}", "dim"),
+        (f"waits {task.waits}" if task.waits else "", "yellow"),
     ]
     text = task.error or task.result or ""
     style = "red" if task.error else "dim"

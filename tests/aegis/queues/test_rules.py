@@ -297,8 +297,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "empty payload": ({"payload": " \n"}, "the payload is empty"),
     "unknown task": ({"after": ["0" * 26]}, "there is no task"),
     "too many tasks": ({"after": ["0" * 26] * 101}, "at most 100 others"),
-    "no time": ({"not_before": "tomorrow"}, "must be a time such as"),
-    "a time beyond the calendar": ({"not_before": "9999-99-99"}, "must be a time such as"),
+    "no time": ({"not_before": "tomorrow"}, "is no date with a time of day"),
+    "a time beyond the calendar": ({"not_before": "9999-99-99"}, "is no date with a time of day"),
     "a lone surrogate": ({"payload": "\ud800"}, "not valid Unicode"),
 }
 

@@ -29,7 +29,7 @@ from aegis.telegram.texts import (
 )
 from aegis.telegram.updates import MAX_TEXT_CHARS, Press, Text, read_update
 from aegis.telegram.waiting import BURST, MAX_WAITING, Item, WaitingCalls
-from tests.aegis.tui.examples import NOON, agent, queue, record, request, terminal
+from tests.aegis.tui.examples import NOON, agent, queue, record, request, task, terminal
 
 SETTINGS = ChatSettings(chat_id=-100, user_ids=(41, 42), token="7:secret")
 SECRET, REQUEST, DIGEST = "s" * 64, "0123456789ab", "d" * 64
@@ -257,6 +257,11 @@ def test_lists_and_records_are_short_texts() -> None:
     assert list_text([agent(state="working", quiet_s=120.0)], []) == "🟠 ann - stalled"
     assert list_text([], []) == "nothing is open"
     assert queues_text([queue(paused=True)]) == "▣ review: 1/2 running, 1 pending, paused"
+    waiting = [task(f"01{each}", status="waiting", waits="for 01Z") for each in range(12)]
+    assert queues_text([queue()], [task(), *waiting]).splitlines()[1:] == [
+        *(f"⚪ 01{each} of review waits for 01Z" for each in range(10)),
+        "2 more wait",
+    ]
     assert record_text(record(stdout="ok\n"), "build") == "build $ make\nok\n✅ exit 0 · 4.20s"
     running = record(3, end=None, exit=None, duration_s=None)
     assert record_text(running, "build").endswith("⏳ it runs: seq 3")

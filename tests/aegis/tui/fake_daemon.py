@@ -16,7 +16,7 @@ from aegis.protocol.agents import AgentInfo, ProfileInfo, ProfileList
 from aegis.protocol.inboxes import MessageList, Receipt
 from aegis.protocol.output_streams import OutputStart, Redraw, StateItem
 from aegis.protocol.queue_streams import QueuesItem
-from aegis.protocol.queues import TaskList
+from aegis.protocol.queues import TaskInfo, TaskList
 from aegis.protocol.requests import RequestInfo, RequestReply
 from aegis.protocol.streams import OpenRequestsItem, RequestItem, TerminalItem, TerminalsItem
 from aegis.protocol.terminals import CommandRecord, NeedsInput, RecordList, State, TerminalInfo
@@ -168,7 +168,7 @@ class FakeDaemon:
                 tasks=self._list_tasks,
                 pause=self._calls("pause"),
                 cancel=self._calls("cancel"),
-                retry=self._calls("retry"),
+                retry=self._retry_task,
             ),
             workflows=SimpleNamespace(
                 follow=lambda: self.workflows.opened(),
@@ -276,6 +276,11 @@ class FakeDaemon:
 
     async def _list_workflows(self, **_: Any) -> WorkflowList:
         return self.runs
+
+    async def _retry_task(self, task_id: str) -> TaskInfo:
+        self.called.append(("retry", task_id))
+        found: TaskInfo = next(each for each in self.tasks if each.task_id == task_id)
+        return found
 
     async def _list_tasks(self, **_: Any) -> TaskList:
         return TaskList(result=self.tasks)

@@ -15,7 +15,7 @@ from aegis.protocol.workflows import (
 )
 from aegis.tui.panes.subjects import CONFIRM_S
 from tests.aegis.tui.examples import NOON, group, queue, task, workflow
-from tests.aegis.tui.fake_daemon import FakeDaemon
+from tests.aegis.tui.fake_daemon import FakeDaemon, until
 from tests.aegis.tui.test_app import Stage, plain_world, play
 
 __all__ = ["plain_world"]
@@ -26,17 +26,25 @@ pytestmark = pytest.mark.usefixtures("plain_world")
 def test_a_queue_is_paused_and_its_selected_task_cancelled_at_the_second_press() -> None:
     daemon = FakeDaemon()
     daemon.queues = [queue()]
-    daemon.tasks = [task("01A", payload="first one"), task("01B", status="failed", error="no")]
+    failed = task("01B", status="failed", error="no", failed_with=["01C"])
+    daemon.tasks = [task("01A", payload="first one"), failed]
+    daemon.tasks.append(
+        task("01D", status="waiting", waits="for 01B and until 2026-05-22T14:00:00Z")
+    )
 
     async def work(stage: Stage) -> None:
         await stage.press("ctrl+d")
         await stage.shows("▣ review", "first one", "failed", "1 queue · 1 running")
+        await stage.shows("waits for 01B and until 2026-05-22T14:00:00Z")
         await stage.press("p")
         await stage.press("down", "x")
         assert stage.app.remark == "press it again to cancel task 01A"
         assert daemon.called == [("pause", "review")]
         await stage.press("x", "down", "r")
         assert daemon.called[1:] == [("cancel", "01A"), ("retry", "01B")]
+        await until(
+            lambda: stage.app.remark == "failed with it, and not retried: 01C", "it says so"
+        )
         # A press that comes late, or for another task, is a first one.
         await stage.press("x")
         stage.app.moved_s = CONFIRM_S + 1

@@ -18,7 +18,7 @@ export class QueueView {
     if (queue) setText(this.state, queue.problem || `${queue.agent} × ${queue.max_parallel}${queue.paused ? ' · paused' : ''} · ${queue.running} run · ${queue.pending + queue.waiting} wait`);
     try {
       const { result } = await this.app.link.call('task_list', { queue: this.name, limit: 200 });
-      keyed(this.part.list, result, task => task.task_id, task => task.worker ? row(`#/a/${task.worker}`) : row(`#/q/${this.name}`), (item, task) => fill(item, { tone: TASK[task.status] ?? '' }, task.status, task.error || task.payload, [task.worker, `attempt ${task.attempt}/${task.max_attempts}`, ago(task.ended ?? task.started ?? task.enqueued)].filter(Boolean).join(' · ')));
+      keyed(this.part.list, result, task => task.task_id, task => task.worker ? row(`#/a/${task.worker}`) : row(`#/q/${this.name}`), (item, task) => fill(item, { tone: TASK[task.status] ?? '' }, task.status, task.error || task.payload, [task.waits && `waits ${task.waits}`, task.worker, `attempt ${task.attempt}/${task.max_attempts}`, ago(task.ended ?? task.started ?? task.enqueued)].filter(Boolean).join(' · ')));
       setText(this.part.note, 'No tasks.');
     } catch (error) { if (error.code !== 'lost') toast(error.message, 'bad'); }
   }
