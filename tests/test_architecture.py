@@ -367,6 +367,8 @@ LAW: list[Rule] = [
     ("aegis.entry.aegis_actors", ("aegis.cli.main",)),
     ("aegis.cli.config", ("aegis.cli", "aegis.configuration", "aegis.state.root")),
     ("aegis.cli.doctor", ("aegis.cli", "aegis.doctor", "aegis.state.root")),
+    # A time without a zone is local to the person, who may sit at another machine than the daemon.
+    ("aegis.cli.queue", ("aegis.cli", "aegis.clock")),
     ("aegis.cli.mcp", ("aegis.cli", "aegis.client.bridge", "aegis.state.root")),
     ("aegis.cli.tui", ("aegis.cli", "aegis.client.line", "aegis.tui")),
     # The terminal interface: a client like any other, and the text of events.
