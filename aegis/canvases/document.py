@@ -2,8 +2,9 @@
 
 The text before the first heading is the section ``_preamble``; in a file without such a heading it
 is called ``body``. Headings are those of CommonMark at the top level: a ``##`` in a code fence, in
-a list or in a quotation is text, and a line of text over ``---`` is a heading. The bytes of a
-section are kept as they are until that section is written.
+a list or in a quotation is text, and a line of text over ``---`` is a heading. Front matter at the
+beginning of the file, YAML between ``---`` or TOML between ``+++``, belongs to ``_preamble`` and
+has no headings. The bytes of a section are kept as they are until that section is written.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MAX_SECTIONS = 500
 _BOM = "\ufeff"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _LINE_END = re.compile(r"\r\n|\r")
-_FRONT_KEY = re.compile(r"[\w-]+[ \t]*:")
+_YAML_KEY = re.compile(r"""("[^"]*"|'[^']*'|[^\s:#\-][^:]*)\s*:(\s|$)""")
 
 
 class NotCanvas(Exception):
@@ -167,13 +168,18 @@ def _parser() -> MarkdownIt:
 
 
 def _front_matter(lines: list[str]) -> int:
-    """Return the number of lines of a YAML head, whose end would be taken for a heading."""
-    if len(lines) < 3 or lines[0].rstrip() != "---" or not _FRONT_KEY.match(lines[1]):
-        return 0
-    for number, line in enumerate(lines[1:], 1):
-        if line.rstrip() in ("---", "..."):
-            return number + 1
-    return 0
+    """Return the number of lines of the front matter; 0 without one.
+
+    A line ``---`` that begins a file may be a rule: YAML must have a key in its first line, or
+    nothing at all.
+    """
+    first = lines[0].rstrip() if lines else ""
+    ends = {"---": ("---", "..."), "+++": ("+++",)}.get(first, ())
+    inner = (number for number, line in enumerate(lines[1:], 1) if line.rstrip() in ends)
+    end = next(inner, 0)
+    content = [each for each in lines[1:end] if each.strip() and not each.startswith("#")]
+    is_rule = first == "---" and content and not _YAML_KEY.match(content[0])
+    return 0 if is_rule or not end else end + 1
 
 
 # Writing.

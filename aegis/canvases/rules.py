@@ -4,7 +4,8 @@
 file are jobs, done one after another:
 
     a job        → Examine: the file is read, and what the job would make of it is computed
-    an edit by another program → Compare → Append(outside) → Synced → subscribers are notified
+    an edit by another program → Later, until the file is quiet → Compare → Append(outside)
+                   → Synced → subscribers are notified
     a read       → Return
     a write      → Append(intent) → Synced → Exchange → Append(done), Return, subscribers
 
@@ -44,12 +45,21 @@ PATIENCE_S = 5.0
 PAUSE_S = 0.05
 """Seconds between two examinations of a file that another program has open for writing."""
 
+QUIET_S = 0.2
+"""Seconds for which a file that another program has changed must stay as it is to be judged."""
+
+GONE_S = 1.0
+"""The same for a file that is gone or empty.
+
+Many programs save a file by removing it and making it anew, ``git checkout`` for example.
+"""
+
 LOOK_AGAIN_S = 1.0
 """Seconds until an edit is looked for again, if a program was writing or the disk refused."""
 
 Phase = Literal[
     "idle", "examining", "comparing", "noting", "displaced", "keeping", "intending", "exchanging",
-    "discarding", "pausing"
+    "discarding", "pausing", "settling"
 ]  # fmt: skip
 
 LOOK = e.Job(kind="look")
@@ -73,6 +83,7 @@ class Canvas:
         self._phase: Phase = "idle"
         self._began = 0.0
         self._found = e.Found()
+        self._seen = ""  # the digest of a change by another program that is not judged yet
         self._written: CanvasChange | None = None
         self._revision = state.rev
         self._numbers = 0
@@ -103,7 +114,7 @@ class Canvas:
 
     def _continue(self, event: e.Event) -> None:
         match event:
-            case e.Resume() if self._phase == "pausing":
+            case e.Resume() if self._phase in ("pausing", "settling"):
                 self._examine()
             case e.Examined(found=found) if self._phase == "examining":
                 self._examined(found)
@@ -137,7 +148,7 @@ class Canvas:
     def _next(self) -> None:
         if self._phase == "idle" and self._jobs:
             self._job, self._began = self._jobs.popleft(), self._now
-            self._own, self._written = 0, None
+            self._own, self._written, self._seen = 0, None, ""
             self._examine()
 
     def _examine(self) -> None:
@@ -174,13 +185,34 @@ class Canvas:
         elif found.is_open:
             self._wait_for_writer()
         elif self._is_settled(found):
-            if found.digest != self.state.digest:
-                assert found.document is not None
+            assert found.document is not None
+            if not self._is_changed(found):
+                self.document = found.document
+                self._proceed(found)
+            elif self._is_quiet_file(found):
                 self._found, self._phase = found, "comparing"
                 self._out.append(e.Compare(before=self.state.texts, after=found.document.texts))
             else:
-                self.document = found.document
-                self._proceed(found)
+                is_gone = not found.document.data
+                self._seen, self._phase = found.digest, "settling"
+                seconds = GONE_S if is_gone else QUIET_S
+                self._out.append(e.Later(seconds=seconds, event=e.Resume()))
+
+    def _is_changed(self, found: e.Found) -> bool:
+        """Return whether another program has changed the file.
+
+        Or whether this version finds other sections in it than the one that read it before.
+        """
+        assert found.document is not None
+        is_first = self.document is None
+        return found.digest != self.state.digest or (
+            is_first and found.document.texts != self.state.texts and self.state.rev > 0
+        )
+
+    def _is_quiet_file(self, found: e.Found) -> bool:
+        """Return whether a changed file can be judged: what a program does in steps is one save."""
+        is_new = self.state.rev == 0
+        return is_new or found.digest == self._seen or self._now - self._began > PATIENCE_S
 
     def _wait_for_writer(self) -> None:
         """Wait for a program that has the file open for writing, or answer without the file."""

@@ -18,13 +18,16 @@ PLAN = "# Plan\n\nIntro.\n\n## Goals\n\n- ship\n\n## Log\n\nbegun\n"
 class Canvases:
     """The canvas ``plan`` of a daemon, and its file."""
 
-    def __init__(self, daemon: DaemonProcess, text: str | None = PLAN) -> None:
+    def __init__(
+        self, daemon: DaemonProcess, text: str | None = PLAN, file: str = "plan.md"
+    ) -> None:
         self.daemon = daemon
         self.file = daemon.root / "plan.md"
         if text is not None:
             self.file.write_text(text)
         daemon.start()
-        self.call("open", file="plan.md")
+        if file:
+            self.call("open", file=file)
 
     def call(self, command: str, **arguments: object) -> Json:
         return self.daemon.call(f"canvas_{command}", **{"name": "plan", **arguments})

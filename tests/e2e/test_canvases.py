@@ -7,6 +7,10 @@ import shutil
 import stat
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -96,6 +100,116 @@ def test_an_edit_of_another_program_is_noticed(canvases: Canvases, edit: object)
     )
     assert second["body"].startswith('section "More"\nchanged by')
     assert canvases.sections()["Goals"]["writer"] == "outside"
+
+
+def anew(path: Path, text: str) -> None:
+    """Save as ``git checkout`` does."""
+    path.unlink()
+    path.write_text(text)
+
+
+def anew_later(path: Path, text: str) -> None:
+    """Save as a synchronizing program does, which writes a while after it has removed."""
+    path.unlink()
+    time.sleep(0.3)
+    path.write_text(text)
+
+
+def with_backup(path: Path, text: str) -> None:
+    """Save as vim does with ``backupcopy=no``, and emacs."""
+    backup = path.with_name(f"{path.name}~")
+    path.rename(backup)
+    path.write_text(text)
+    backup.unlink()
+
+
+def emptied(path: Path, text: str) -> None:
+    """Save in two steps: an empty file first."""
+    path.write_text("")
+    time.sleep(0.1)
+    truncate_and_write(path, text)
+
+
+def in_pieces(path: Path, text: str) -> None:
+    """Save by appending, the file closed in between."""
+    for start in range(0, len(text), 20):
+        with path.open("a" if start else "w") as file:
+            file.write(text[start : start + 20])
+        time.sleep(0.02)
+
+
+SAVES = (anew, anew_later, with_backup, emptied, in_pieces, rename_over)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("save", SAVES, ids=lambda each: each.__name__)
+def test_a_save_is_one_edit_however_the_program_makes_the_file(
+    canvases: Canvases, save: Callable[[Path, str], None]
+) -> None:
+    canvases.call("subscribe", from_handle="bob")
+    before = canvases.sections()
+    for number in range(3):
+        save(canvases.file, PLAN.replace("begun", f"begun {number}"))
+        wakes = canvases.gets("bob", number + 1)
+        assert 'section "Log"' in wakes[-1]["body"]
+    # A save of the same text is none at all.
+    save(canvases.file, canvases.file.read_text())
+    canvases.append("Log", "the end", from_handle="ada")
+    assert len(canvases.gets("bob", 4)) == 4
+    after = canvases.sections()
+    assert after["Log"]["text"] == "begun 2\nthe end"
+    for section in ("_preamble", "Goals"):
+        assert after[section]["rev"] == before[section]["rev"]
+        assert len(canvases.history(section=section)) == 1
+    assert [each["op"] for each in canvases.history()].count("removed") == 0
+
+
+def test_a_call_amid_a_save_sees_the_whole_file(canvases: Canvases) -> None:
+    rev = canvases.sections()["Goals"]["rev"]
+    canvases.file.unlink()
+    saving = threading.Timer(0.3, canvases.file.write_text, (PLAN.replace("begun", "saved"),))
+    saving.start()
+    assert canvases.write("Goals", "- later", if_rev=rev)["ok"]
+    saving.join()
+    assert canvases.file.read_text() == PLAN.replace("begun", "saved").replace("- ship", "- later")
+
+
+FRONT_MATTER = {
+    "yaml": "---\nDate created: 2024-01-01\ntags: [a]\n---\n",
+    "comment": '---\n# of a tool\n\n## not a heading\n"a key": |\n  ## text\n  ---\n---\n',
+    "dots": "---\ntitle: x\n...\n",
+    "toml": "+++\ntitle = 'x'\n\n## no heading\ntext = [\n1,\n]\n---\n+++\n",
+    "empty": "---\n---\n",
+    "windows": "\ufeff---\r\ntitle: x\r\n---\r\n",
+}
+
+
+@pytest.mark.parametrize("name", FRONT_MATTER)
+def test_front_matter_belongs_to_the_preamble_and_stays_as_it_is(
+    own_daemon: DaemonProcess, name: str
+) -> None:
+    front = FRONT_MATTER[name]
+    newline = "\r\n" if "\r" in front else "\n"
+    text = front + PLAN.replace("\n", newline)
+    canvases = Canvases(own_daemon, None, "")
+    canvases.file.write_bytes(text.encode())
+    canvases.call("open", file="plan.md")
+    assert canvases.call("open")["sections"] == ["_preamble", "Goals", "Log"]
+    canvases.write("Goals", "- done", force=True)
+    canvases.append("Log", "ended")
+    expected = text.replace("- ship", "- done").replace("begun", f"begun{newline}ended")
+    assert canvases.file.read_bytes() == expected.encode()
+    shown = canvases.text("_preamble")
+    assert shown.startswith(front.removeprefix("\ufeff").replace("\r", "").rstrip("\n"))
+    canvases.write("_preamble", f"{shown}\n\nMore.", force=True)
+    canvases.append("_preamble", "Still more.")
+    assert canvases.file.read_bytes().startswith(front.encode())
+    assert canvases.call("open")["sections"] == ["_preamble", "Goals", "Log"]
+
+
+def test_a_rule_at_the_beginning_is_no_front_matter(own_daemon: DaemonProcess) -> None:
+    canvases = Canvases(own_daemon, "---\n\nSome words.\n\nA heading\n---\n\ntext\n")
+    assert canvases.call("open")["sections"] == ["_preamble", "A heading"]
 
 
 def test_a_section_that_was_changed_outside_is_not_overwritten(canvases: Canvases) -> None:

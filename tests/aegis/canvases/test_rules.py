@@ -304,6 +304,8 @@ def test_an_edit_that_cannot_be_recorded_is_looked_for_again(world: World) -> No
     world.file = EDIT
     world.handle(e.Asked(job=e.Job(kind="look")))
     world.do_work()
+    world.handle(world.later.pop())
+    world.do_work()
     world.do_work()
     world.refuse()
     assert world.later
