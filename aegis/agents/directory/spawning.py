@@ -241,6 +241,8 @@ class Spawning:
         prompt: str | None,
         task: str | None = None,
     ) -> api.AgentInfo:
+        # A bad argument is refused as such, also where the program is missing.
+        self._handle(member.handle)
         self.programs.check(profile)
         await self.programs.check_program(profile, member.cwd)
         member = await self._added(member, spawner, partial(self._check, profile, spawner))
