@@ -115,12 +115,14 @@ class _Watchdog:
         self._seen = (math.nan, traceback.StackSummary())
 
     def __enter__(self) -> _Watchdog:
-        self._thread.start()
+        with contextlib.suppress(RuntimeError):  # the limit of threads: steps have no stacks then
+            self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def stack_of(self, began: float) -> str:
         """Return the stack of the step that began at ``began``, or an empty text."""

@@ -95,6 +95,7 @@ def hold_root(
     with contextlib.ExitStack() as held:
         try:
             state_id = examine(state, trust=trust, programs=programs)
+            has_version = _has_version(state)
             held.enter_context(_directories(state))
             directory = _opened(held, open_directory(str(state.directory)))
             lock = _opened(held, open_safely(str(state.lock), os.O_RDWR | os.O_CREAT))
@@ -112,7 +113,8 @@ def hold_root(
             raise StartupError(
                 f"cannot use {state.directory}: {error.strerror}; the daemon keeps its state there"
             ) from error
-        _check_version(state)
+        if not has_version:
+            _write_version(state)
         keep_out_of_repositories(state)
         yield HeldRoot(state, seals, lock, directory, earlier)
 
@@ -238,22 +240,33 @@ def _is_held(lock: int, state: State) -> StartupError:
     )
 
 
-def _check_version(state: State) -> None:
+def _has_version(state: State) -> bool:
+    """Return whether the state has a version. Raises ``StartupError`` for a newer one."""
     path = state.directory / "version"
     try:
         text = (read_safely(str(path), 4096) or b"").decode("ascii").strip("\0\n ")
-        if not text:  # no file, or a loss of power emptied it
-            write_whole(path, f"{STATE_VERSION}\n")
-            return
+    except UnsafeFile:
+        raise
     except OSError as error:
         raise cannot_start("use", path, error) from error
     except UnicodeDecodeError as error:
         raise StartupError(f"cannot read {path}: {error}") from error
+    if not text:  # no file, or a loss of power emptied it
+        return False
     if not text.isdecimal() or int(text) > STATE_VERSION:
         raise StartupError(
             f"{state.directory} is of version {text[:20]!r}, made by a newer aegis-actors: "
             "upgrade this one"
         )
+    return True
+
+
+def _write_version(state: State) -> None:
+    path = state.directory / "version"
+    try:
+        write_whole(path, f"{STATE_VERSION}\n")
+    except OSError as error:
+        raise cannot_start("use", path, error) from error
 
 
 def keep_out_of_repositories(state: State) -> None:

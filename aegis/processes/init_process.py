@@ -37,7 +37,11 @@ def run_below_init(run: Callable[[], int]) -> int:
     sys.stdout.flush()  # else both processes would print what is buffered
     # Blocked until there is a handler: a signal in between would be lost.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError:  # the limit of processes: the daemon runs, and orphans are not reaped
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return run()
     if child == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # else the daemon would outlive its supervisor's

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import trio
 
+from aegis.limits import is_no_thread, no_thread
 from aegis.telegram.settings import ChatSettings
 
 CALL_S = 10.0
@@ -93,6 +94,10 @@ class Bot:
             except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
                 # The text of such an error has the address, and so the token.
                 raise Unreachable(type(error).__name__) from None
+            except RuntimeError as error:  # names are looked up in a thread
+                if not is_no_thread(error):
+                    raise
+                raise Unreachable(str(no_thread("look up the Bot API"))) from None
         raise Unreachable("no answer in time")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from aegis.daemon_process import hold_root
 from aegis.errors import StartupError
 from aegis.node_key import open_node_key
 from aegis.state.root import State
@@ -100,6 +101,19 @@ def test_a_second_start_that_is_refused_leaves_the_files_of_the_daemon_that_runs
     assert "a daemon already runs" in done.stderr
     assert sorted(daemon.root.rglob("*")) == before
     assert daemon.stop() == 0
+
+
+def test_a_state_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    with hold_root(state):
+        (state.directory / "version").write_text("99\n")
+    (state.directory / "place.json").unlink()
+    before = {each.name: each.read_bytes() for each in state.directory.iterdir()}
+    for trust in (False, True):
+        refused = pytest.raises(StartupError, match="version '99', made by a newer aegis-actors")
+        with refused, hold_root(state, trust=trust):
+            pass
+    assert {each.name: each.read_bytes() for each in state.directory.iterdir()} == before
 
 
 @as_root
