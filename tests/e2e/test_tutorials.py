@@ -188,19 +188,24 @@ def comparable(text: str) -> str:
     return text
 
 
+def installing(home: Path) -> dict[str, str]:
+    """The environment of a newcomer's installation, with what uv has fetched before."""
+    uv = [str(ROOT / ".ci" / "uv")]
+    cache = subprocess.run([*uv, "cache", "dir"], capture_output=True, text=True, check=True)
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("XDG_", "UV"))}
+    own = {"HOME": str(home), "UV_CACHE_DIR": cache.stdout.strip(), "UV_PYTHON": sys.executable}
+    return kept | own
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh HOME, with the program installed by the README's command."""
     fresh = tmp_path_factory.mktemp("home")
     [command] = INSTALL.findall((ROOT / "README.md").read_text("utf-8"))
-    uv = [str(ROOT / ".ci" / "uv")]
-    cache = subprocess.run([*uv, "cache", "dir"], capture_output=True, text=True, check=True)
-    own = {"HOME": str(fresh), "UV_CACHE_DIR": cache.stdout.strip()}
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(("XDG_", "UV"))}
     done = subprocess.run(
-        ["bash", "-c", f"{command} --python {sys.executable}"],
+        ["bash", "-c", command],
         cwd=ROOT,
-        env={**kept, **own},
+        env=installing(fresh),
         capture_output=True,
         text=True,
         timeout=600,
@@ -221,6 +226,24 @@ def reader(home: Path, tmp_path: Path) -> Iterator[Reader]:
             assert window.stdout is not None
             window.stdout.close()
             window.wait(GUARD_S)
+
+
+def test_the_first_actors(home: Path, tmp_path: Path) -> None:
+    page = TUTORIALS / "first-actors.md"
+    blocks = BLOCK.findall(page.read_text("utf-8"))
+    program = tmp_path / "bank.py"
+    program.write_text("\n".join(body for _, language, body in blocks if language == "python"))
+    [step] = [each for each in steps_of(page) if each.command]
+    done = subprocess.run(
+        ["bash", "-c", step.command.replace("bank.py", str(program))],
+        cwd=ROOT,
+        env=installing(home) | {"UV_PROJECT_ENVIRONMENT": str(tmp_path / "venv")},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=600,
+        check=True,
+    )
+    assert done.stdout == step.output
 
 
 def start_daemon(reader: Reader) -> str:
