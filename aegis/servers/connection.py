@@ -6,7 +6,7 @@ passes the command to the actor that owns it, which answers the client directly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -33,8 +33,31 @@ class Invoke(Request[Any]):
     arguments: Mapping[str, object]
 
 
-Refuse = Callable[[str, str, Sequence[str]], str | None]
-"""Returns why a handle may not call a command on terminals, in one sentence; None if it may."""
+class Refuse(Protocol):
+    """The check of a caller's rights."""
+
+    def __call__(
+        self,
+        handle: str,
+        command: str,
+        terminals: Sequence[str] = (),
+        arguments: Mapping[str, object] | None = None,
+    ) -> str | None:
+        """Return why ``handle`` may not call ``command`` on ``terminals``; None if it may.
+
+        ``arguments`` are those of a call over MCP, which a model has made; None: of another wire.
+        """
+        ...
+
+
+def refuse_nothing(
+    handle: str,
+    command: str,
+    terminals: Sequence[str] = (),
+    arguments: Mapping[str, object] | None = None,
+) -> str | None:
+    """Return None, where no session has rights: a ``Refuse``."""
+    return None
 
 
 class Names(Protocol):
@@ -90,17 +113,20 @@ class Connection(Actor[Invoke]):
         entry = BY_NAME[message.command]
         command = command_from(entry, message.arguments)
         command = with_identity(command, self._caller.identity, self._names)
-        self._check_rights(entry, command)
+        self._check_rights(entry, command, message.arguments)
         self._report_handle(command.from_handle)
         command = with_addresses(command, self._names)
         owner = find_owner(self.context.system.registry, entry, command)
         self.pass_on(message, owner, command)
 
-    def _check_rights(self, entry: Entry, command: Command[Any]) -> None:
+    def _check_rights(
+        self, entry: Entry, command: Command[Any], arguments: Mapping[str, object]
+    ) -> None:
         handle = self._caller.identity.handle
         if handle is None:
             return
-        refusal = self._refuse(handle, entry.name, terminals_of(entry, command))
+        given = arguments if self._caller.face == "mcp" else None
+        refusal = self._refuse(handle, entry.name, terminals_of(entry, command), given)
         if refusal is not None:
             raise Forbidden(f"{entry.tool}: {refusal}")
 

@@ -25,7 +25,7 @@ from aegis.servers.access.admission import allowed_hosts
 from aegis.servers.access.auth import Keys
 from aegis.servers.access.pages import Pages
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.servers.connection import NO_NAMES, Names, Refuse
+from aegis.servers.connection import NO_NAMES, Names, Refuse, refuse_nothing
 from aegis.servers.dispatcher import Dispatcher, connection_spec
 from aegis.servers.gateway.gateway import Routes, serve_gateway
 from aegis.servers.gateway.http_app import HttpApp
@@ -98,7 +98,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         handles: str,
         handle_seen: type,
         settings: Mapping[str, object],
-        refuse: Refuse = lambda handle, command, terminals: None,
+        refuse: Refuse = refuse_nothing,
         identify: IdentifyPeer = operator_only,
         names: Names = NO_NAMES,
         offer: Callable[[str], Offer | None] = lambda handle: None,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from aegis.client.line import CommandFailed
 from tests.e2e.harness import DaemonProcess
-from tests.e2e.test_agents import Team, open_request
+from tests.e2e.test_agents import STAND_IN, Team, open_request
+from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -69,6 +71,41 @@ def test_only_an_open_session_is_changed(team: Team) -> None:
     team.call("close", handle=handle)
     with pytest.raises(CommandFailed, match="is closed"):
         team.call("agent_set", handle=handle, permission="full")
+
+
+def test_a_session_goes_on_once_its_spent_budget_is_raised(own_daemon: DaemonProcess) -> None:
+    command = [sys.executable, str(STAND_IN), "claude"]
+    profile = {"provider": "claude", "command": command, "budget_usd": 0.02}
+    team = Team(own_daemon, more={"poor": profile})
+    handle = team.spawn("SAY one", profile="poor")
+    team.has_outcomes(handle, "completed")
+    ask(team, handle, "SAY two")
+    team.has_outcomes(handle, "completed", "completed")
+    ask(team, handle, "SAY three")
+    team.is_in(handle, "blocked")
+    assert "agent set --budget" in team.info(handle)["blocked"]["title"]
+    raised = own_daemon.cli("agent", "set", handle, "--budget", "1")
+    assert raised.returncode == 0, raised.stderr
+    team.has_outcomes(handle, *["completed"] * 3)
+    assert team.texts(handle) == ["one", "two", "three"]
+    assert len(team.entries(handle, "started")) == 2
+    assert team.entries(handle, "started")[1]["conversation"] is not None
+    ask(team, handle, "ENVIRON")
+    team.has_turns(handle, 4)
+    assert "--max-budget-usd=1.0000" in team.texts(handle)[-1]
+
+
+def test_a_raise_during_a_turn_interrupts_nothing(own_daemon: DaemonProcess) -> None:
+    command = [sys.executable, str(STAND_IN), "claude"]
+    profile = {"provider": "claude", "command": command, "budget_usd": 0.02}
+    team = Team(own_daemon, more={"poor": profile})
+    handle = team.spawn("ASK x\nSAY one", profile="poor")
+    request = open_request(team)
+    team.call("agent_set", handle=handle, budget_usd=2)
+    team.call("request_answer", id=request["id"], digest=request["digest"], answer="allow")
+    team.has_outcomes(handle, "completed")
+    until(lambda: len(team.entries(handle, "started")) == 2, "it is started with the new budget")
+    team.is_in(handle, "idle")
 
 
 def test_the_verb_shows_the_session(team: Team) -> None:

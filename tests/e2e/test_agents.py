@@ -261,6 +261,38 @@ def test_the_message_of_a_refusal_reaches_the_agent_once(
     assert "next" in team.texts(handle)[-1]
 
 
+def test_an_acp_agent_that_asks_nobody_runs_nothing_over_its_own_url(
+    own_daemon: DaemonProcess,
+) -> None:
+    profiles = {f"acp-{each}": acp_profile(each) for each in ("read", "ask", "write", "full")}
+    team = Team(own_daemon, more=profiles)
+    spawn = 'aegis_term_spawn {"name": "NAME"}'
+    for permission, runs in (("read", False), ("ask", False), ("write", False), ("full", True)):
+        name = f"of-{permission}"
+        order = spawn.replace("NAME", name)
+        handle = team.spawn(f"MCP {order}", profile=f"acp-{permission}")
+        team.has_outcomes(handle, "completed")
+        said = team.texts(handle)[-1]
+        assert ("is not allowed" in said or "needs the approval" in said) is not runs, said
+        listed = [each["name"] for each in team.call("term_list")["result"]]
+        assert (name in listed) is runs, permission
+    handle = team.spawn("MCP aegis_status {}\nMCP aegis_term_list {}", profile="acp-ask")
+    team.has_outcomes(handle, "completed")
+
+
+def test_a_call_that_a_person_allowed_is_run_once_and_no_other(own_daemon: DaemonProcess) -> None:
+    team = Team(own_daemon, more={"acp": acp_profile("ask")})
+    one, other = ('aegis_term_spawn {"name": "one"}', 'aegis_term_spawn {"name": "two"}')
+    handle = team.spawn(f"PERMIT {one}\nMCP {other}\nMCP {one}\nMCP {one}", profile="acp")
+    request = open_request(team)
+    named = {"id": request["id"], "digest": request["digest"]}
+    team.call("request_answer", **named, answer="allow")
+    team.has_outcomes(handle, "completed")
+    _, *results = team.texts(handle)
+    assert ["needs the approval" in each for each in results] == [True, False, True]
+    assert [each["name"] for each in team.call("term_list")["result"]] == ["one"]
+
+
 @pytest.mark.parametrize(
     ("order", "ways"),
     [

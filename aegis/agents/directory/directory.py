@@ -411,7 +411,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         ref = self._refs.get(member.id)
         if ref is None:
             return None
-        settings = settings_of(member, profile, self._counters, self._ledger.roster)
+        settings = settings_of(member, profile, self._programs, self._ledger.roster)
         change = ChangeSettings(settings=settings, model=model, permission=permission)
         try:
             refusal: str | None = await ref.ask(change)

@@ -51,6 +51,9 @@ from aegis.protocol.tool_sets import Offer
 TERMINALS = "terminals"
 """The name of the supervisor of a session's ACP terminals."""
 
+MIN_BUDGET_USD = 0.0001
+"""The least budget that a program takes; the session itself holds turns back."""
+
 CLEANUP_S = 2.0
 """Seconds that a driver has to end its processes when the daemon stops."""
 
@@ -209,6 +212,9 @@ class Programs:
             call_limit_s=profile.call_limit_s,
             login=start.login,
         )
+        if profile.budget_usd is not None:
+            rest_usd = max(MIN_BUDGET_USD, profile.budget_usd - start.spent_usd)
+            profile = attrs.evolve(profile, budget_usd=rest_usd)
         how = start_of(profile, beginning, self.variables, directory)
         withheld = self._keys - own_keys(profile)
         plan = how.plan(

@@ -12,7 +12,6 @@ from aegis.agents.directory.message_rights import root_of
 from aegis.agents.directory.meta import meta_of
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import SET, Member, Roster
-from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.policy import decide
 from aegis.agents.profiles.profile import Profile, every_profile, login_command, refuse_start
 from aegis.agents.profiles.rights import LOGIN_PREFIX, refuse_reach
@@ -98,8 +97,9 @@ def login_terminal(handle: str) -> str:
     return f"{LOGIN_PREFIX}{handle}"[:MAX_NAME]
 
 
-def settings_of(member: Member, profile: Profile, counters: Counters, roster: Roster) -> Settings:
+def settings_of(member: Member, profile: Profile, programs: Programs, roster: Roster) -> Settings:
     """Return the settings of a session."""
+    counters = programs.counters
     tree = root_of(roster, member)
     return Settings(
         session=member.id,
@@ -108,9 +108,11 @@ def settings_of(member: Member, profile: Profile, counters: Counters, roster: Ro
         max_runtime_s=profile.max_runtime_s,
         answer_within_s=profile.answer_within_s,
         budget_usd=profile.budget_usd,
+        limits_itself=profile.provider.family == "claude",
         supervisor=member.spawned_by,
         note_cost=partial(counters.note_cost, tree),
         refuse_work=partial(counters.refuse_work, tree),
+        note_allowed=partial(programs.rights.note_allowed, member.address),
         login=LogIn(command=login_command(profile), terminal=login_terminal(member.handle)),
         reopened=member.reopened,
         forked_from=member.forked_from,

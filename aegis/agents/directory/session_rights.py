@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Mapping
 
+import attrs
+
+from aegis.agents.drivers.harness import OWN_PREFIX
 from aegis.agents.profiles.profile import Profile, own_keys
 from aegis.agents.profiles.rights import refuse_call, refuse_program, refuse_terminals, verdict
+from aegis.protocol.agent_events import RequestOpened
 from aegis.protocol.naming import name_key
+from aegis.protocol.table import BY_NAME
 from aegis.protocol.tool_sets import Offer
 
 
@@ -16,11 +23,13 @@ class SessionRights:
     def __init__(self) -> None:
         self._profiles: dict[str, Profile] = {}
         self._sessions: dict[str, tuple[str, Profile]] = {}
+        self._allowed: dict[str, Allowed] = {}
         self._programs: dict[str, frozenset[str] | None] = {}
 
     def open(self, session: str, handle: str, profile: Profile) -> None:
         """Note the handle and the profile of the session with the id ``session``."""
         self._sessions[session] = handle, profile
+        self._allowed.setdefault(name_key(handle), Allowed())
         self._profiles[name_key(handle)] = profile
 
     def note_program(self, terminal: str, keys: frozenset[str] | None) -> None:
@@ -57,8 +66,21 @@ class SessionRights:
             return None
         return Offer(profile.tools, is_driven=True, call_limit_s=profile.call_limit_s)
 
-    def refuse(self, handle: str, command: str, terminals: Iterable[str] = ()) -> str | None:
+    def note_allowed(self, handle: str, request: RequestOpened, lasts: bool) -> None:
+        """Note a permission that the session ``handle`` was given; ``lasts``: for the session."""
+        self._allowed.setdefault(name_key(handle), Allowed()).add(request, lasts=lasts)
+
+    def refuse(
+        self,
+        handle: str,
+        command: str,
+        terminals: Iterable[str] = (),
+        arguments: Mapping[str, object] | None = None,
+    ) -> str | None:
         """Return why the session may not call a command on terminals; None if it may.
+
+        ``arguments`` are those of a call over MCP: only such calls are the model's own, those of
+        other wires come from commands that were approved as such.
 
         A handle that is no session may call everything else that its key permits. A closed session
         keeps its rights: a process of it that outlived it gains nothing.
@@ -72,10 +94,73 @@ class SessionRights:
         if refusal is not None:
             return refusal
         needs_person = verdict(command, profile.permission) == "ask"
-        if needs_person and not profile.provider.asks_for_our_tools:
+        asks = profile.provider.asks_for_our_tools
+        if needs_person and asks is None and arguments is not None:
+            if not self._allowed[name_key(handle)].take(command, arguments):
+                return (
+                    f"command {command!r} needs the approval of a person, for which the agent has "
+                    "not asked with these arguments: have it ask by session/request_permission "
+                    "first, or ask a person for a profile with a higher permission"
+                )
+        elif needs_person and asks is False:
             return (
                 f"command {command!r} needs the approval of a person, for which "
                 f"{profile.provider.name} does not ask: ask a person to run it, or for a profile "
                 "with a higher permission"
             )
         return refuse_call(command, profile.permission, profile.name)
+
+
+MAX_ALLOWED = 64
+"""Permissions of a session whose calls have not come; the oldest is dropped."""
+
+_TOOL = re.compile(r"\baegis_(\w+)")
+
+
+class Allowed:
+    """The calls of our tools that were allowed to one session, and have not come yet. Pure."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[str, Mapping[str, object]]] = []
+        self._lasting: set[str] = set()
+
+    def add(self, request: RequestOpened, *, lasts: bool) -> None:
+        """Note a permission; one that names no tool of ours, or several, changes nothing."""
+        tool = request.tool.removeprefix(OWN_PREFIX)
+        named = set(_TOOL.findall(tool)) or set(_TOOL.findall(request.title))
+        if len(named) != 1:
+            return
+        command = named.pop()
+        if lasts:
+            self._lasting.add(command)
+        else:
+            self._calls = [*self._calls, (command, request.input)][-MAX_ALLOWED:]
+
+    def take(self, command: str, arguments: Mapping[str, object]) -> bool:
+        """Return whether a call was allowed; the permission of one call is used up.
+
+        Some agents show no input in their requests: then the tool's name has to do.
+        """
+        if command in self._lasting:
+            return True
+        for place, (name, shown) in enumerate(self._calls):
+            if name == command and _fits(command, shown, arguments):
+                del self._calls[place]
+                return True
+        return False
+
+
+def _fits(command: str, shown: Mapping[str, object], arguments: Mapping[str, object]) -> bool:
+    """Return whether the input that a person saw is that of a call."""
+    entry = BY_NAME.get(command)
+    fields = () if entry is None else attrs.fields(entry.command)
+    if not shown.keys() & {each.name for each in fields}:
+        return True
+    # What is left out has its default: MCP fills that in.
+    defaults = {each.name: each.default for each in fields}
+    return _comparable({**defaults, **shown}) == _comparable({**defaults, **arguments})
+
+
+def _comparable(arguments: Mapping[str, object]) -> str:
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return json.dumps(given, sort_keys=True, default=str)

@@ -67,7 +67,7 @@ def session_subtree(
         AgentSession,
         identity=identity,
         directory=directory,
-        settings=settings_of(member, profile, programs.counters, roster),
+        settings=settings_of(member, profile, programs, roster),
         make_driver=programs.driver_of(member, directory, flusher),
         processes=f"{above}/{member.id}/processes",
         flusher=flusher,

@@ -46,7 +46,8 @@ class Provider:
     ``own_title``: see ``AcpOptions``.
 
     ``login`` says how to log in, and ``login_command`` is its program for a terminal.
-    ``asks_for_our_tools``: a call of our MCP tools is a permission request first. A key in one of
+    ``asks_for_our_tools``: a call of our MCP tools is a permission request first; None: that is not
+    known, so a call is taken only after such a request was answered. A key in one of
     ``key_variables`` or a file of ``key_files``, relative to the home directory, is a sign that it
     is logged in; the variables in ``home_variables`` replace the directory of a file.
     """
@@ -66,7 +67,7 @@ class Provider:
     password_variables: tuple[str, ...] = ()
     refused_variables: tuple[str, ...] = ()
     reports_cost: bool = False
-    asks_for_our_tools: bool = True
+    asks_for_our_tools: bool | None = True
     call_limit_s: float | None = None
     session_options: tuple[str, ...] = ()
     waits_for_mcp: bool = False
@@ -319,8 +320,13 @@ PROVIDERS: tuple[Provider, ...] = (
         name="acp",
         title="Any other agent that speaks ACP",
         family="acp",
+        asks_for_our_tools=None,
         start=(),
-        traps=("Its profile names the command, and the mode in which it asks.",),
+        traps=(
+            "Its profile names the command, and the mode in which it asks.",
+            "A tool of ours that runs programs or writes is refused unless the agent has asked for "
+            "the permission of that call before, by session/request_permission.",
+        ),
     ),
 )
 

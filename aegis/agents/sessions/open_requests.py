@@ -32,8 +32,11 @@ Policy = Callable[[ev.RequestOpened], tuple[ev.RequestAnswer, str] | None]
 class OpenRequests:
     """The open requests of one agent's process, by the agent's ids."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(
+        self, policy: Policy, note_allowed: Callable[[ev.RequestOpened, bool], None]
+    ) -> None:
         self.policy = policy
+        self._note_allowed = note_allowed
         self._open: dict[str, ev.RequestOpened] = {}
         self._due: dict[str, float] = {}  # only of requests that expire
         self._by_call: set[str] = set()
@@ -61,17 +64,24 @@ class OpenRequests:
         """
         decided = self.policy(request)
         if decided is not None:
+            self._note(request, decided[0])
             return decided
         kept = self._of_session.get(request.tool) if request.id in self._by_call else None
         if kept is not None and not request.needs_person:
             name = request.tool.removeprefix(OWN_PREFIX)
             why = f"a person answered calls of {name} for this session"
+            self._note(request, ev.PermissionAnswer(kind=kept))
             return ev.PermissionAnswer(kind=kept, message="" if kept == "allow_once" else why), why
         if len(self._open) >= MAX_OPEN and request.id not in self._open:
             why = f"{MAX_OPEN} requests are open already"
             return refusal(request, why), why
         self._open.setdefault(request.id, request)
         return None
+
+    def _note(self, request: ev.RequestOpened, answer: ev.RequestAnswer) -> None:
+        """Note a permission that is given, before the agent knows it."""
+        if isinstance(answer, ev.PermissionAnswer) and answer.kind.startswith("allow"):
+            self._note_allowed(request, answer.kind == "allow_session")
 
     def is_open(self, request: str) -> bool:
         """Whether an answer to this request can still act."""
@@ -115,6 +125,7 @@ class OpenRequests:
             return [_withdrawn([step.request], "the agent no longer waits for the answer")]
         if isinstance(step, steps.Answered):
             answer = step.answer
+            self._note(event, answer)
             reason = ""
             if isinstance(answer, ev.PermissionAnswer):
                 reason = "" if event.takes_reason else answer.message

@@ -59,11 +59,15 @@ class Session:
         past.meter.end_process(past.at)  # no process outlives its daemon
         self.phase = Phase.CLOSED if past.is_closed else Phase.DORMANT
         self.since, self.reason = now, ""
-        self.requests, self.budget = OpenRequests(settings.policy), Budget(settings)
+        self.requests, self.budget = (
+            OpenRequests(settings.policy, settings.note_allowed),
+            Budget(settings),
+        )
         self.activity = Activity(now)
         self.limited_until: float | None = None
         self._ladder, self.login = Ladder(), Login(settings.login)
         self._login_method = ""
+        self._is_outdated = False  # the process has a limit that was changed
         self._turn: Turn | None = None
         self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
         self._waiting = Waiting()
@@ -126,6 +130,8 @@ class Session:
 
     def change(self, settings: Settings, now: float) -> list[Output]:
         """Take other settings from now on; return the outputs."""
+        is_other = settings.limits_itself and settings.budget_usd != self._settings.budget_usd
+        self._is_outdated |= is_other and self.has_process
         self._settings = self.budget.settings = settings
         self.requests.policy = settings.policy
         return self.handle(steps.Changed(), now)
@@ -167,6 +173,9 @@ class Session:
                 self._advance_end()
             case Phase.DORMANT if has_work or self._turn is not None or self._is_wanted:
                 self._start()
+            case Phase.IDLE if self._is_outdated and (has_work or not self.activity.tasks):
+                self._is_wanted = True
+                self._stop_process("its budget was changed")
             case Phase.IDLE if self._turn is not None:
                 if self._turn.is_stored:
                     self._send(self._turn)
@@ -253,6 +262,9 @@ class Session:
 
     def _start(self) -> None:
         start = attrs.evolve(self._ladder.climb(self._past), login=self._login_method)
+        if start.conversation is None:
+            start = attrs.evolve(start, spent_usd=self.metrics.cost_usd or 0.0)
+        self._is_outdated = False
         self._append("started", rung=self._ladder.rung, conversation=start.conversation)
         self._put(start)
         self.has_process = True

@@ -8,6 +8,7 @@ import attrs
 
 from aegis.agents.sessions.open_requests import Policy
 from aegis.agents.sessions.steps import LogIn
+from aegis.protocol.agent_events import RequestOpened
 
 START_AGAIN_S = 2.0
 """Seconds between two tries to start the agent."""
@@ -33,6 +34,9 @@ class Settings:
     ``login`` is the order by which a person logs in to the agent. ``reopened`` counts how often a
     person opened the session again after a close; ``forked_from`` is the session whose conversation
     it copied.
+    ``note_allowed`` takes a permission that was given, and whether it is for the session.
+    ``limits_itself``: the agent's program was started with the budget as a limit of its own, so a
+    change needs another process.
     ``permission`` and ``model`` are shown only: the driver and the policy have theirs.
     """
 
@@ -42,9 +46,11 @@ class Settings:
     max_runtime_s: float | None = None
     answer_within_s: float | None = None
     budget_usd: float | None = None
+    limits_itself: bool = False
     supervisor: str = "human"
     note_cost: Callable[[float, float], None] = lambda usd, now: None
     refuse_work: Callable[[float], str | None] = lambda now: None
+    note_allowed: Callable[[RequestOpened, bool], None] = lambda request, lasts: None
     login: LogIn | None = None
     reopened: int = 0
     forked_from: str | None = None

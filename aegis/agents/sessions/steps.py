@@ -233,12 +233,14 @@ class Append:
 class StartDriver:
     """Start the agent, in ``conversation`` if given, else in a new one primed with ``texts``.
 
-    ``login`` is the id of the login method that a person has chosen.
+    ``login`` is the id of the login method that a person has chosen. ``spent_usd`` is the cost of
+    the session so far, in a new conversation: the agent counts that of an old one itself.
     """
 
     conversation: str | None
     texts: tuple[str, ...] = ()
     login: str = ""
+    spent_usd: float = 0.0
 
 
 @attrs.frozen

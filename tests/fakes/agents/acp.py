@@ -14,6 +14,8 @@ LIMIT s command  as TERM, but kill the command after s seconds
 LEAVE command    as OPEN, and release it while a wait is open; SAY the answer of the wait
 CANCEL command   as OPEN, and cancel a wait, many times; SAY the code of the last answer
 CLIENT m json a call of the client's method m; SAY the result
+MCP tool json call a tool at the URL of its MCP server; SAY the result
+PERMIT tool json  ask for the permission of a call of our tool; SAY the chosen option
 HANG          go on until the turn is cancelled
 LOGIN         a chunk with the method that it was authenticated by
 FLOOD n size  n chunks, padded to this size if given
@@ -67,6 +69,7 @@ class Acp:
         self._session = ""
         self._mode = "auto"
         self._login = ""
+        self._url = ""
         self._is_cancelled = False
         self._responses: dict[int, Json] = {}
 
@@ -108,6 +111,8 @@ class Acp:
                 self._login = params["methodId"]
                 self._answer(frame, {})
             case "session/new" | "session/load" | "session/resume":
+                servers = params.get("mcpServers") or [{}]
+                self._url = servers[0].get("url", "")
                 self._session = params.get("sessionId") or f"ses_{next(self._sessions)}"
                 self._mode = "auto"
                 self._answer(frame, {"sessionId": self._session, "configOptions": self._config()})
@@ -159,6 +164,12 @@ class Acp:
                 self._say(text)
         elif word == "ENVIRON":
             self._say(environment_text())
+        elif word == "MCP":
+            tool, _, arguments = rest.partition(" ")
+            self._say(call_tool(self._url, tool, json.loads(arguments)))
+        elif word == "PERMIT":
+            tool, _, arguments = rest.partition(" ")
+            self._permit(tool, json.loads(arguments))
         elif word == "LOGIN":
             self._say(f"logged in by {self._login}")
         elif not self._conduct.follow(word, rest):
@@ -195,6 +206,15 @@ class Acp:
         self._update("tool_call_update", toolCallId=f"call_{id_}", status=status, content=content)
         if chooses:
             self._say(f"chose {chosen}")
+
+    def _permit(self, tool: str, arguments: Json) -> None:
+        id_ = next(self._ids)
+        call: Json = {"toolCallId": f"call_{id_}", "title": f"{tool} (aegis)", "kind": "other"}
+        params: Json = {"sessionId": self._session, "toolCall": {**call, "rawInput": arguments}}
+        params["options"] = OPTIONS
+        method = "session/request_permission"
+        self._wire.send({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
+        self._say(f"chose {self._outcome(id_)}")
 
     def _use_terminal(self, word: str, command: str) -> None:
         limit_s = 0.0
@@ -269,6 +289,36 @@ class Acp:
             else:
                 self._take(frame)
         return self._responses.pop(id_)
+
+
+def call_tool(url: str, tool: str, arguments: Json) -> str:
+    """Return the text of the result of a tool's call over HTTP."""
+    import urllib.request
+
+    headers = {
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+    }
+    begin = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    steps: list[tuple[int | None, str, Json]] = [
+        (1, "initialize", begin),
+        (None, "notifications/initialized", {}),
+        (2, "tools/call", {"name": tool, "arguments": arguments}),
+    ]
+    text = ""
+    for id_, method, params in steps:
+        body: Json = {"jsonrpc": "2.0", "method": method, "params": params}
+        body |= {} if id_ is None else {"id": id_}
+        request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            session = answer.headers.get("mcp-session-id")
+            headers |= {"mcp-session-id": session} if session else {}
+            text = answer.read().decode()
+    return text
 
 
 SESSIONS: Json = {} if LOADS_LATE else {"resume": {}}

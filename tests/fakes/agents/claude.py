@@ -32,6 +32,8 @@ TOKEN = re.compile(r"@[a-z]+[.][a-z0-9.]+@")
 
 RESUME = "--resume="
 
+BUDGET = "--max-budget-usd="
+
 LOGIN = os.environ.get("STAND_IN_LOGIN", "")
 """A file that exists after a login; empty: no login is needed."""
 
@@ -51,6 +53,8 @@ class Claude:
         self._numbers = itertools.count(1)
         self._waiting: list[Json] = []
         self._cost = 0.0
+        limits = [float(each.removeprefix(BUDGET)) for each in sys.argv if each.startswith(BUDGET)]
+        self._budget = min(limits, default=float("inf"))
         self._servers = servers_in_file()
         self._witness = Witness()
         resumed = [each.removeprefix(RESUME) for each in sys.argv if each.startswith(RESUME)]
@@ -128,6 +132,9 @@ class Claude:
         if LOGIN and not os.path.exists(LOGIN):
             self._refuse_without_login(uuid)
             return
+        if self._cost >= self._budget:
+            self._refuse_over_budget(uuid)
+            return
         is_whole = all(self._order(*order) for order in orders_of(_text_of(frame)))
         self._cost += 0.01
         outcome = "ok" if is_whole else "cancelled"
@@ -145,6 +152,21 @@ class Claude:
         )
         state = "completed" if is_whole else "cancelled"
         self._out("command_lifecycle", command_uuid=uuid, state=state)
+        self._state("idle")
+
+    def _refuse_over_budget(self, uuid: Any) -> None:
+        self._out(
+            "result",
+            subtype="error_max_budget_usd",
+            is_error=True,
+            terminal_reason="budget_exhausted",
+            result="Reached maximum budget",
+            user_message_uuids=[uuid] if uuid else [],
+            total_cost_usd=self._cost,
+            usage={"input_tokens": 0, "output_tokens": 0, "cache_read_input_tokens": 0},
+            num_turns=1,
+        )
+        self._out("command_lifecycle", command_uuid=uuid, state="completed")
         self._state("idle")
 
     def _refuse_without_login(self, uuid: Any) -> None:
