@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from aegis.client.line import CommandFailed
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import Team, agents_of, command_of
 from tests.resources.waiting import until
@@ -52,11 +53,16 @@ def test_a_closed_session_continues_its_conversation_under_its_handle(team: Team
     assert team.info(handle)["state"] == "closed"
 
 
-def test_a_message_to_a_closed_session_is_its_first_turn_when_it_continues(team: Team) -> None:
-    handle = team.spawn("SAY before")
-    team.has_outcomes(handle, "completed")
-    team.call("close", handle=handle)
+def test_a_message_that_waited_at_the_close_is_the_first_turn_when_it_continues(
+    team: Team,
+) -> None:
+    handle = team.spawn("SAY before\nHANG")
+    until(lambda: team.texts(handle) == ["before"], "it works")
     team.send(handle, "SAY it waited")
+    until(lambda: team.info(handle)["waiting"] == 1, "the message waits")
+    team.call("close", handle=handle)
+    with pytest.raises(CommandFailed, match="is closed and reads no messages"):
+        team.send(handle, "SAY too late")
     done = team.daemon.cli("agent", "launch", "--resume", handle)
     assert (done.returncode, done.stdout) == (0, f"{handle}\n")
     until(lambda: team.texts(handle) == ["before", "it waited"], "the message has its turn")

@@ -50,9 +50,9 @@ agents:
 read back each time the agent starts; if the agent does not take it, the session does not start. An
 agent without such a mode can only be started with `permission: full`.
 
-Whether such an agent asks before it calls a tool of the daemon is not known. So a call that runs a program
-or writes is refused, where the permission of the profile says ask, unless the agent has asked for exactly that
-call before (`session/request_permission`) and you have allowed it.
+Whether such an agent asks before it calls a tool of the daemon is not known. So a call that runs a
+program or writes is refused, where the permission of the profile says ask, unless the agent has
+asked for exactly that call before (`session/request_permission`) and you have allowed it.
 """
 
 
