@@ -123,7 +123,9 @@ class Discarded:
 
 @attrs.frozen(kw_only=True)
 class Resume:
-    """The pause of the current job is over."""
+    """The pause of the current job is over; ``pause`` numbers those for a file to become quiet."""
+
+    pause: int = 0
 
 
 @attrs.frozen(kw_only=True)

@@ -45,7 +45,7 @@ PATIENCE_S = 5.0
 PAUSE_S = 0.05
 """Seconds between two examinations of a file that another program has open for writing."""
 
-QUIET_S = 0.2
+QUIET_S = 0.1
 """Seconds for which a file that another program has changed must stay as it is to be judged."""
 
 GONE_S = 1.0
@@ -83,6 +83,7 @@ class Canvas:
         self._phase: Phase = "idle"
         self._began = 0.0
         self._found = e.Found()
+        self._pauses = 0
         self._seen = ""  # the digest of a change by another program that is not judged yet
         self._written: CanvasChange | None = None
         self._revision = state.rev
@@ -114,7 +115,9 @@ class Canvas:
 
     def _continue(self, event: e.Event) -> None:
         match event:
-            case e.Resume() if self._phase in ("pausing", "settling"):
+            case e.Resume() if self._phase == "pausing":
+                self._examine()
+            case e.Resume(pause=pause) if self._phase == "settling" and pause == self._pauses:
                 self._examine()
             case e.Examined(found=found) if self._phase == "examining":
                 self._examined(found)
@@ -143,6 +146,10 @@ class Canvas:
             self._out.append(e.Fail(caller=job.caller, error=error))
             return
         self._jobs.append(job)
+        if self._phase == "settling" and self._job is LOOK and job is not LOOK:
+            # A caller does not wait behind a look, which is made again after it.
+            self._jobs.append(LOOK)
+            self._phase = "idle"
         self._next()
 
     def _next(self) -> None:
@@ -195,8 +202,9 @@ class Canvas:
             else:
                 is_gone = not found.document.data
                 self._seen, self._phase = found.digest, "settling"
+                self._pauses += 1
                 seconds = GONE_S if is_gone else QUIET_S
-                self._out.append(e.Later(seconds=seconds, event=e.Resume()))
+                self._out.append(e.Later(seconds=seconds, event=e.Resume(pause=self._pauses)))
 
     def _is_changed(self, found: e.Found) -> bool:
         """Return whether another program has changed the file.
@@ -211,8 +219,12 @@ class Canvas:
 
     def _is_quiet_file(self, found: e.Found) -> bool:
         """Return whether a changed file can be judged: what a program does in steps is one save."""
-        is_new = self.state.rev == 0
-        return is_new or found.digest == self._seen or self._now - self._began > PATIENCE_S
+        assert found.document is not None
+        if self.state.rev == 0 or found.digest == self._seen:
+            return True
+        # A caller waits only for a file that is gone or empty: another may change all the time.
+        is_asked = self._job.kind != "look" and bool(found.document.data)
+        return is_asked or self._now - self._began > PATIENCE_S
 
     def _wait_for_writer(self) -> None:
         """Wait for a program that has the file open for writing, or answer without the file."""
