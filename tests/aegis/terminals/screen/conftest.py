@@ -1,4 +1,4 @@
-"""Emulators on pyavt, which terminals use, and on pyte, to compare it with."""
+"""Emulators of both libraries, and what is looked at of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from aegis.terminals.screen.avt_grid import AvtGrid
 from aegis.terminals.screen.emulator import NewGrid, ScreenEmulator
-from tests.aegis.terminals.screen.pyte_grid import PyteGrid
+from aegis.terminals.screen.pyte_grid import PyteGrid
 
 NewEmulator: TypeAlias = Callable[..., ScreenEmulator]
 

@@ -3,7 +3,20 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from aegis.terminals.screen.choice import new_emulator
+import pytest
+
+from aegis.terminals.screen.avt_grid import AvtGrid
+from aegis.terminals.screen.choice import new_emulator, new_grid
+from aegis.terminals.screen.pyte_grid import PyteGrid
+
+
+def test_pyavt_is_used_where_it_is_installed() -> None:
+    assert new_grid() is AvtGrid
+
+
+def test_pyte_is_used_where_pyavt_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "avt", None)
+    assert new_grid.__wrapped__() is PyteGrid
 
 
 def test_an_emulator_has_the_size_that_was_asked_for() -> None:

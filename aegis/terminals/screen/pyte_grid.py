@@ -1,4 +1,4 @@
-"""A grid on ``pyte``, to compare the one on ``pyavt`` with: passages, token by token.
+"""A grid on ``pyte``: passages, token by token, as operations of a screen. Pure.
 
 pyte's own parser is not used: it is wrong about many sequences, and slow.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from tests.aegis.terminals.screen.pyte_screen import TextScreen
+from aegis.terminals.screen.pyte_screen import TextScreen
 
 _TOKENS = re.compile(
     r"([^\x00-\x1f]+)|([\x00-\x1a\x1c-\x1f])|\x1b\[([!?]?[0-9;]*)([@-~])|\x1b(#?[0-~])"
