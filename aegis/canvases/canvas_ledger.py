@@ -44,9 +44,11 @@ class CanvasLedger:
         self._state = state
         self._flusher = flusher
         self._start_soon = start_soon
-        self._synced = synced
-        self._refused = refused
-        self._seq = state.seq
+        self._report_synced = synced
+        self._report_refused = refused
+        self._seq = self._synced_seq = state.seq
+        self._seqs: dict[int, int] = {}
+        """The numbers of the lines that are not synced, by those of their appends."""
         self._rotating: list[Append] | None = None
         self._full_at = max(HISTORY_BYTES, appender.synced // 2)
         self._begin(appender)
@@ -74,6 +76,7 @@ class CanvasLedger:
             self._rotating.append(action)
             return
         self._seq += 1
+        self._seqs[action.number] = self._seq
         self._writer.append(attrs.evolve(action, line={"seq": self._seq, **action.line}))
 
     async def rotate(self) -> None:
@@ -106,6 +109,16 @@ class CanvasLedger:
         if found.intent is not None and found.intent.change.rev == done:
             found.finish()
         return CanvasHistory(canvas=canvas, result=found.newest_first, more=found.has_more)
+
+    def _synced(self, number: int) -> None:
+        self._synced_seq = self._seqs.pop(number)
+        self._report_synced(number)
+
+    def _refused(self, sentence: str) -> None:
+        # No line that was not synced is in the file: the next one has the number of the first.
+        self._seqs.clear()
+        self._seq = self._synced_seq
+        self._report_refused(sentence)
 
     def close(self) -> None:
         """Close the file."""

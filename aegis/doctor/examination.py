@@ -28,20 +28,15 @@ from aegis.doctor.trust import examine_trust
 from aegis.errors import StartupError
 from aegis.state.root import State
 
+Checks = tuple[tuple[str, Callable[[], Iterable[Finding]]], ...]
+
 
 def examine(state: State) -> Iterator[Finding]:
     """Run all checks; yield each finding at once. Nothing is changed."""
-    is_in_use = is_held(state)
-    checks: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
+    checks: Checks = (
         ("machine", partial(examine_machine, state)),
         ("configuration", partial(examine_configuration, state)),
-        ("trust", partial(examine_trust, state)),
-        ("modes", partial(examine_modes, state)),
-        ("version", partial(examine_version, state)),
-        ("keys", partial(examine_keys, state)),
-        ("ledgers", partial(examine_ledgers, state, is_in_use=is_in_use)),
-        ("damage", partial(examine_damage, state, is_in_use=is_in_use)),
-        ("leftovers", partial(examine_leftovers, state, is_in_use=is_in_use)),
+        *_checks_of_state(state),
         ("daemon", partial(examine_daemon, state, __version__)),
         ("shells", examine_shells),
         ("agents", partial(examine_agents, state)),
@@ -49,6 +44,25 @@ def examine(state: State) -> Iterator[Finding]:
     )
     for subject, check in checks:
         yield from _guarded(subject, check)
+
+
+def examine_state(state: State) -> Iterator[Finding]:
+    """Run the checks of what the daemon has written; yield each finding at once."""
+    for subject, check in _checks_of_state(state):
+        yield from _guarded(subject, check)
+
+
+def _checks_of_state(state: State) -> Checks:
+    is_in_use = is_held(state)
+    return (
+        ("trust", partial(examine_trust, state)),
+        ("modes", partial(examine_modes, state)),
+        ("version", partial(examine_version, state)),
+        ("keys", partial(examine_keys, state)),
+        ("ledgers", partial(examine_ledgers, state, is_in_use=is_in_use)),
+        ("damage", partial(examine_damage, state, is_in_use=is_in_use)),
+        ("leftovers", partial(examine_leftovers, state, is_in_use=is_in_use)),
+    )
 
 
 def repair(state: State) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import attrs
 
 from aegis.doctor.finding import Finding, ok, problem, warning
 from aegis.journal.ledger import Damaged, Line
+from aegis.journal.rotation import AFTER
 
 NUMBER = "seq"
 MAX_SHOWN = 5
@@ -15,10 +16,12 @@ MAX_SHOWN = 5
 class Survey:
     """A summary of the lines of one ledger; ``torn`` bytes follow the last line.
 
-    A damaged line may have had any one number. So numbers are missing only if more of them are
+    ``first`` is the number of the first line, unless a head says which lines were before it. A
+    damaged line may have had any one number. So numbers are missing only if more of them are
     skipped than there are damaged lines in between.
     """
 
+    first: int = 0
     lines: int = 0
     damaged: list[Damaged] = attrs.field(factory=list)
     damaged_count: int = 0
@@ -48,12 +51,14 @@ class Survey:
             self.foreign_count += 1
             if len(self.foreign) < MAX_SHOWN:
                 self.foreign.append(f"at byte {judged.start}: {misfit}")
-        number = judged.fields.get(NUMBER)
+        number, after = judged.fields.get(NUMBER), judged.fields.get(AFTER)
         if type(number) is int:
             self._number(number)
+        elif type(after) is int and judged.start == 0:  # the head of a file after a rotation
+            self._expected = after + 1
 
     def _number(self, number: int) -> None:
-        expected = 0 if self._expected is None else self._expected
+        expected = self.first if self._expected is None else self._expected
         if number < expected:
             self._fault(f"{number} is repeated after {expected - 1}")
         elif number - expected > self._excused:

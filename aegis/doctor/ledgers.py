@@ -31,7 +31,11 @@ def examine_ledgers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
     seals = _seals(state)
     for path in ledgers(state):
         seal = None if seals is None else seals.of(str(path))
-        survey = survey_of(path, _misfit if state.terminals in path.parents else _nothing, seal)
+        is_terminal = state.terminals in path.parents
+        # The numbers of commands begin at 0, those of the lines of canvases and the chat at 1.
+        survey = survey_of(
+            path, _misfit if is_terminal else _nothing, seal, first=0 if is_terminal else 1
+        )
         found = judge_ledger(_subject(state, path), survey, is_in_use=is_in_use)
         yield from (each for each in found if each.remedy)
         count, lines = count + 1, lines + survey.lines
@@ -79,13 +83,17 @@ def _nothing(_: Line) -> str | None:
 
 
 def survey_of(
-    path: Path, misfit: Callable[[Line], str | None] = _nothing, seal: Seal | None = None
+    path: Path,
+    misfit: Callable[[Line], str | None] = _nothing,
+    seal: Seal | None = None,
+    first: int = 0,
 ) -> Survey:
     """Read a whole ledger with bounded memory. Raises ``OSError``.
 
-    ``misfit`` returns why an intact line cannot be read, None if it can.
+    ``first`` is the number of its first line. ``misfit`` returns why an intact line cannot be read,
+    None if it can.
     """
-    survey = Survey()
+    survey = Survey(first=first)
     rest, base = b"", 0
     with open(open_safely(str(path), os.O_RDONLY), "rb") as file:  # noqa: PTH123
         while chunk := file.read(CHUNK_BYTES):
@@ -115,7 +123,16 @@ def _start(judged: Line | Damaged) -> int:
 
 
 def _subject(state: State, path: Path) -> str:
-    """Return the subject of a ledger: ``terminal build`` or ``inbox pm``."""
-    if path.is_relative_to(state.terminals):
-        return f"terminal {path.parent.name}"
-    return f"inbox {re.sub(r'[.]jsonl$', '', path.name)}"
+    """Return the subject of a ledger: ``terminal build``, ``inbox pm`` or ``telegram``."""
+    if path == state.telegram:
+        return "telegram"
+    kinds = {
+        "terminal": state.terminals,
+        "canvas": state.canvases,
+        "workflow": state.workflows,
+        "queue": state.queues,
+        "group": state.groups,
+    }
+    kind = next((word for word, each in kinds.items() if path.is_relative_to(each)), "inbox")
+    name = path.parent.name if path.name == LEDGER else re.sub(r"[.]jsonl$", "", path.name)
+    return f"{kind} {name}"

@@ -46,6 +46,7 @@ class Store:
         self._full_at = max(limit_bytes, appender.synced // 2)
         self._count = fold.seq
         self._waiting: dict[int, tuple[trio.Event, Line]] = {}
+        self._failed: set[trio.Event] = set()
         self._refusal = ""
         self._idle: trio.Event | None = None
         self._rotated: trio.Event | None = None
@@ -82,8 +83,8 @@ class Store:
         self._waiting[number] = done, numbered
         self._writer.append(Append(number=number, line=numbered))
         await done.wait()
-        if number in self._waiting:
-            self._forget(number)
+        if done in self._failed:
+            self._failed.discard(done)
             raise StorageError(self._refusal)
 
     def close(self) -> None:
@@ -133,5 +134,11 @@ class Store:
 
     def _refused(self, sentence: str) -> None:
         self._refusal = sentence
-        for done, _ in self._waiting.values():
+        refused, self._waiting = self._waiting, {}
+        # None of them is in the file: the next line has the number of the first one.
+        self._count = self.fold.seq
+        for done, _ in refused.values():
+            self._failed.add(done)
             done.set()
+        if self._idle is not None:
+            self._idle.set()

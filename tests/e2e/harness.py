@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -47,6 +48,8 @@ class DaemonProcess(ScratchDaemon):
 
     startup_files = tuple(STARTUP_FILES.values())
     is_installed = False
+    expected: frozenset[str] = frozenset()
+    """The subjects of what ``doctor`` may find after a stop: a test has damaged these."""
 
     def __init__(self, directory: Path, bashrc: str = PLAIN_BASHRC) -> None:
         super().__init__(directory, bashrc)
@@ -77,6 +80,15 @@ class DaemonProcess(ScratchDaemon):
         """Write a file of the state as the daemon would."""
         seal = open_seals(str(self.root)).of(str(path))
         path.write_text(json.dumps(sealed_document(document, seal)))
+
+    def stop(self, signum: signal.Signals = signal.SIGTERM) -> int:
+        """Stop it in order; then ``doctor`` has nothing to say about what it has written."""
+        code = super().stop(signum)
+        if code == 0:
+            found = [each for each in examination.examine_state(self.state) if each.remedy]
+            unexpected = [each for each in found if each.subject not in self.expected]
+            assert not unexpected, unexpected
+        return code
 
     def check_left_nothing(self) -> None:
         """After a stop in order: no process, no endpoint, no failure in the log."""

@@ -43,6 +43,7 @@ def seqs(found: list[str]) -> list[int]:
 def test_a_terminal_whose_settings_are_lost_sends_no_wake_a_second_time_under_another_id(
     own_daemon: DaemonProcess, content: bytes | None, way: str
 ) -> None:
+    own_daemon.expected = frozenset({"damage", "modes"})
     own_daemon.start()
     terminal = spawn(own_daemon)
     terminal.subscribe("pm")
@@ -98,6 +99,7 @@ def test_a_new_root_misses_no_workspace_file(own_daemon: DaemonProcess) -> None:
 def test_a_ledger_that_is_cut_while_the_daemon_runs_is_reported_and_no_number_comes_again(
     own_daemon: DaemonProcess,
 ) -> None:
+    own_daemon.expected = frozenset({"terminal build"})
     own_daemon.start()
     terminal = spawn(own_daemon)
     for number in range(5):
@@ -124,6 +126,7 @@ def test_a_ledger_that_is_cut_while_the_daemon_runs_is_reported_and_no_number_co
 def test_a_ledger_that_is_gone_is_reported_and_no_number_comes_again(
     own_daemon: DaemonProcess,
 ) -> None:
+    own_daemon.expected = frozenset({"terminal build"})
     own_daemon.start()
     terminal = spawn(own_daemon)
     for number in range(3):
@@ -140,6 +143,7 @@ def test_a_ledger_that_is_gone_is_reported_and_no_number_comes_again(
 def test_a_damaged_line_of_an_inbox_is_reported_and_the_other_messages_are_shown(
     own_daemon: DaemonProcess,
 ) -> None:
+    own_daemon.expected = frozenset({"inbox pm"})
     own_daemon.start()
     terminal = spawn(own_daemon)
     terminal.subscribe("pm")
@@ -159,6 +163,7 @@ def test_a_damaged_line_of_an_inbox_is_reported_and_the_other_messages_are_shown
 
 
 def test_subscriptions_that_cannot_be_read_are_kept_and_reported(own_daemon: DaemonProcess) -> None:
+    own_daemon.expected = frozenset({"damage"})
     own_daemon.start()
     terminal = spawn(own_daemon)
     terminal.subscribe("pm")

@@ -290,6 +290,7 @@ def test_a_title_and_output_that_are_not_utf8_are_shown(terminal: LiveTerminal) 
 
 
 def test_term_read_and_doctor_tell_of_lines_that_cannot_be_read(own_daemon: DaemonProcess) -> None:
+    own_daemon.expected = frozenset({"terminal a"})
     own_daemon.start("--port", "0")
     terminal = own_daemon.terminal("a")
     for number in range(3):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.aegis.test_shown_text import EMOJI
 from tests.e2e.conftest import NewTerminal
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import Team
@@ -231,6 +232,22 @@ def test_each_of_several_options_of_one_kind_has_a_button(
     assert "chose sandbox" in "".join(team.texts(handle))
     window.check()
     own_daemon.stop()
+
+
+def test_emoji_are_shown_whole_and_what_hides_beside_them_by_its_number(
+    daemon: DaemonProcess, browser: Browser
+) -> None:
+    window = log_in(browser, daemon)
+
+    def shown(text: str) -> str:
+        code = "async text => (await import('./dom.js')).plain(text)"
+        return str(window.page.evaluate(code, text))
+
+    for emoji in EMOJI:
+        assert shown(f"done {emoji}{emoji}") == f"done {emoji}{emoji}"
+    hidden = "a\u200bb\U000e0101\ufe0f\U000e0041👍\u200d1\ufe0f"
+    assert shown(hidden) == "a⟨U+200B⟩b⟨U+E0101⟩⟨U+FE0F⟩⟨U+E0041⟩👍⟨U+200D⟩1⟨U+FE0F⟩"
+    window.check()
 
 
 CARD = """async request => {

@@ -11,6 +11,7 @@ import re
 import sys
 
 from aegis.program import PROGRAM, program_word
+from aegis.shown_text import replaced
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-_CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-# Not compiled here: most texts are printable and need neither.
-_IN_TEXT = f"[{_CONTROLS}]"
-_IN_LINE = f"[\t\n{_CONTROLS}]"
+_SPACES = "\u00a0\u1680\u202f\u205f" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 MIN_COLUMNS = 40
@@ -47,21 +45,23 @@ _STATES = ("state", "status")
 def escaped(text: str) -> str:
     """Escape ``text`` of several lines for printing.
 
-    Control characters other than tab and line feed, characters that change the direction of
-    writing, and surrogates become ``\\x1b``, ``\\u202e`` and the like.
+    Characters that a window obeys, that change the direction of writing, or that nobody sees become
+    ``\\x1b``, ``\\u202e`` and the like; tab and line feed stay.
     """
-    if text.replace("\n", "").replace("\t", "").isprintable():
-        return text
-    return re.sub(_IN_TEXT, _escape, text)
+    return replaced(text, "\n\t", _escape)
 
 
 def escaped_line(text: str) -> str:
     """Escape ``text`` for printing on one line: tab and line feed are escaped too."""
-    return text if text.isprintable() else re.sub(_IN_LINE, _escape, text)
+    return replaced(text, "", _escape)
 
 
-def _escape(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")
+def _escape(character: str) -> str:
+    # A window shows the symbols of its own font, and spaces of any width.
+    is_private = "\ue000" <= character <= "\uf8ff" or character >= "\U000f0000"
+    if is_private or character in _SPACES:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def cell(value: object) -> str:

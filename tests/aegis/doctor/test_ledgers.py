@@ -186,3 +186,16 @@ def test_lines_that_check_and_are_no_records_are_counted_and_named(state: State)
     )
     assert "exit" in found.sentence
     assert "missing" not in found.sentence, "their numbers were given"
+
+
+def test_lines_of_the_chat_and_of_canvases_are_numbered_from_one_and_a_head_goes_on(
+    state: State,
+) -> None:
+    state.telegram.parent.mkdir(parents=True, exist_ok=True)
+    state.telegram.write_bytes(line(1) + line(2))
+    canvas = state.canvases / "plan" / "ledger.jsonl"
+    canvas.parent.mkdir(parents=True)
+    canvas.write_bytes(encode_line({"kind": "head", "after": 7}) + line(8) + line(10))
+    [found] = [each for each in examine_ledgers(state, is_in_use=False) if each.remedy]
+    assert (found.subject, found.level) == ("canvas plan", Level.PROBLEM)
+    assert "1 faults: 9 missing" in found.sentence

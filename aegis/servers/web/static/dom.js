@@ -18,14 +18,18 @@ export function el(name, properties = {}, ...children) {
 
 export const $ = id => document.getElementById(id);
 
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+// As aegis/shown_text.py decides: emoji stay whole, with the joiners, selectors and tags that belong to them.
+const SIGN = String.raw`\p{Extended_Pictographic}(?:[\ufe0e\ufe0f]|\p{Emoji_Modifier})?`;
+const FLAGS = ['gbeng', 'gbsct', 'gbwls'].map(region => [...region].map(c => String.fromCodePoint(0xe0000 + c.charCodeAt(0))).join('')).join('|');
+const EMOJI = String.raw`[0-9#*]\ufe0f\u20e3|\u{1f3f4}(?:${FLAGS})\u{e007f}|${SIGN}(?:\u200d${SIGN})*`;
+const HIDDEN = new RegExp(String.raw`(${EMOJI})|(?![\n\t])[\p{C}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\u{1d159}\u{e0100}-\u{e01ef}]`, 'gu');
 const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[ -/]*[0-~])/g;
 
 /** Return foreign text as it may be shown: characters that hide, reorder or act are named. */
 export function plain(text, limit = 20000) {
   let shown = String(text ?? '');
   if (shown.length > 4 * limit) shown = shown.slice(0, 4 * limit);
-  shown = shown.replace(ESCAPES, '').replace(/\r\n?/g, '\n').replace(HIDDEN, c => `⟨U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
+  shown = shown.replace(ESCAPES, '').replace(/\r\n?/g, '\n').replace(HIDDEN, (c, emoji) => emoji ?? `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
   return shown.length > limit ? `${shown.slice(0, limit)}… (${String(text).length.toLocaleString('en')} characters)` : shown;
 }
 
