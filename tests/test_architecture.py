@@ -376,6 +376,7 @@ LAW: list[Rule] = [
         "aegis.tui*",
         ("aegis.agents.render", "aegis.client", "aegis.protocol", "aegis.shown_text", "aegis.tui"),
     ),
+    ("aegis.cli.printing.formatting", ("aegis.program", "aegis.shown_text")),
     # Verbs over the Python client, loaded when such a verb is used.
     ("aegis.cli.live*", ("aegis.cli", "aegis.client", "aegis.protocol", "aegis.state.root")),
     (

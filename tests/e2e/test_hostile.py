@@ -116,6 +116,7 @@ def test_a_terminal_goes_on_without_a_number_twice_after_its_ledger_was_lost(
     assert [terminal.run(f"echo {number}")["seq"] for number in range(3)] == [0, 1, 2]
     terminal.close()
     os.truncate(terminal.directory / "ledger.jsonl", left)
+    terminal.daemon.expected |= {f"terminal {terminal.name}"}
     terminal.daemon.call("term_spawn", name=terminal.name)
     assert [terminal.run(f"echo {number}")["seq"] for number in range(2)] == [3, 4]
     # The note of what was in flight still tells of the last command that was lost, and of its end.
