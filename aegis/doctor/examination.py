@@ -36,6 +36,7 @@ def examine(state: State) -> Iterator[Finding]:
     checks: Checks = (
         ("machine", partial(examine_machine, state)),
         ("configuration", partial(examine_configuration, state)),
+        ("trust", partial(examine_trust, state)),
         *_checks_of_state(state),
         ("daemon", partial(examine_daemon, state, __version__)),
         ("shells", examine_shells),
@@ -55,7 +56,6 @@ def examine_state(state: State) -> Iterator[Finding]:
 def _checks_of_state(state: State) -> Checks:
     is_in_use = is_held(state)
     return (
-        ("trust", partial(examine_trust, state)),
         ("modes", partial(examine_modes, state)),
         ("version", partial(examine_version, state)),
         ("keys", partial(examine_keys, state)),
