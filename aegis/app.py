@@ -69,6 +69,7 @@ from aegis.daemon_process import (
     remembered_port,
     reset_ignored_signals,
 )
+from aegis.errors import StartupError
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
 from aegis.journal.flusher import Flusher
 from aegis.journal.raw_log import LIMIT_BYTES
@@ -145,7 +146,7 @@ def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
         sync_state(held.disk(), state)
         shell_file_limit = raise_descriptor_limit()
         keys = open_keys(state.directory, held.seals)
-        address = choose_address(settings, state)
+        address = choose_address(settings, held)
         try:
             with faults_armed():
                 trio.run(
@@ -159,18 +160,27 @@ def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
     return 0
 
 
-def choose_address(settings: DaemonSettings, state: State) -> Address:
+def choose_address(settings: DaemonSettings, held: HeldRoot) -> Address:
     """Choose the address to listen on: the given port, else the last, the usual or a free one."""
-    port = settings.port
+    port, state = settings.port, held.state
     if port is None:
         port = remembered_port(state) or DEFAULT_PORT
     return Address(
         host=settings.host,
         port=port,
         socket=socket_path(state.directory),
-        find_socket=partial(socket_path, state.directory),
+        find_socket=partial(_find_socket, held),
         fall_back=settings.port is None,
     )
+
+
+def _find_socket(held: HeldRoot) -> Path:
+    """Return the path for a new socket. Raises ``StartupError`` once the root is not held."""
+    # Another daemon may have started where the state was: the socket there is its own.
+    why = held.loss_reason()
+    if why is not None:
+        raise StartupError(why)
+    return socket_path(held.state.directory)
 
 
 def daemon_tree(

@@ -53,7 +53,7 @@ def test_a_daemon_that_has_lost_its_lock_stops_before_another_one_starts(
     lock = first.state.lock
     lock.unlink()
     if how == "replaced":
-        lock.write_text("")
+        lock.touch(0o600)
     second.start(*UP)
     assert first.wait_dead(SOON_S)
     assert first.stop() == 0
