@@ -210,7 +210,11 @@ class AgentSession(Actor[own.SessionMessage]):
                 await self._handle(steps.Resume(login))
             case ChangeSettings():
                 await self._carry_out(self._session.change(message.settings, time.time()))
-                driver = self._driver if self._session.has_process else None
+                # One that is being ended takes no order; the next has the change from its start.
+                is_used = self._session.has_process and (
+                    self._session.phase is not steps.Phase.STOPPING
+                )
+                driver = self._driver if is_used else None
                 self.context.start_soon(change_agent, message, driver, self.defer(message))
             case api.ToolsListed():
                 self._tools_listed()

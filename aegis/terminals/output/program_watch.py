@@ -29,10 +29,11 @@ from aegis.terminals.screen.live import LiveScreen
 LOOK_S = 0.25
 """The shortest time between two comparisons of the screen, in seconds."""
 
-UNEVEN, SPREAD = 0.8, 0.7548777
-"""The largest part by which a pause is longer; the multiples of SPREAD, modulo 1, choose it.
+PACES = (1.0, 1.16, 1.01, 1.82, 1.68, 1.7, 1.94)
+"""The factors of the pauses, one after the other.
 
-With these, spinners of 2.5 to 20 turns a second are seen in a third state each two seconds.
+At equal pauses, a spinner whose period fits them is seen in the same two states, as a blink. With
+these, searched for with all periods from 0.1 to 5 s, its third state is seen each three seconds.
 """
 
 LONGEST_PAUSE_S = 2.0
@@ -144,8 +145,7 @@ class ProgramWatch:
     async def _look(self) -> None:
         pause_s = LOOK_S
         while self._has_printed and self._runs:
-            # Unequal pauses: at equal ones, a spinner may be seen in the same two states only.
-            await trio.sleep(pause_s * (1 + UNEVEN * (self._looks * SPREAD % 1)))
+            await trio.sleep(pause_s * PACES[self._looks % len(PACES)])
             self._looks += 1
             self._has_printed = False
             began = trio.current_time()

@@ -180,7 +180,7 @@ WITH_GROUPS = (14, 189, 310, 636)
 
 
 FIRST: dict[str, tuple[int, ...]] = {
-    "told and gone": (6,),
+    "told and gone": (17, 22),
     "overwritten unseen": (0,),
     "edit lost": (15,),
     "canvas wake needless": (15,),
