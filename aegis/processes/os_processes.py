@@ -102,6 +102,17 @@ class OsProcessHost:
     def program_image(self, pid: int) -> ProgramImage | None:
         return foreground.program_image(pid)
 
+    def environment_of(self, pid: int) -> Mapping[str, str]:
+        entries = os.fsdecode(environment_of(pid) or b"").split("\0")
+        pairs = (entry.partition("=") for entry in entries)
+        return {name: text for name, equals, text in pairs if name and equals}
+
+    def executable_of(self, pid: int) -> str | None:
+        try:
+            return os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115
+        except OSError:
+            return None
+
     def directory_of(self, pid: int) -> str | None:
         return working_directory.directory_of(pid)
 

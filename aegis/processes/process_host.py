@@ -175,6 +175,12 @@ class ProcessHost(Protocol):
     def program_image(self, pid: int) -> ProgramImage | None:
         """Return the program that a process runs; None if that is unknown."""
 
+    def environment_of(self, pid: int) -> Mapping[str, str]:
+        """Return the environment that a process's program was given; empty if it is hidden."""
+
+    def executable_of(self, pid: int) -> str | None:
+        """Return the path of the program that a process runs; None if that is unknown."""
+
     def directory_of(self, pid: int) -> str | None:
         """Return the working directory, as ``working_directory.directory_of`` does."""
 

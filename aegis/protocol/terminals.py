@@ -59,7 +59,9 @@ class CommandRecord:
     the command waits for input, and ``may_need_input`` unless it may: a program reads the terminal,
     but another thread, or an earlier part of the pipe, works meanwhile. ``end`` is the reason why
     the record ended; null: not yet. ``cmd`` is null for a typed command whose text is not fully
-    known; ``cmd_reason`` says why.
+    known; ``cmd_reason`` says why. A record by ``shell`` is of no command: the shell itself ended
+    at its prompt, or was replaced, for the reason in ``cmd_reason``. ``new_shell_since`` is the seq
+    behind which a fresh shell began, in its first record: what earlier commands had set is gone.
     """
 
     seq: int
@@ -82,6 +84,7 @@ class CommandRecord:
     end: End | None
     cmd_reason: str | None = None
     may_need_input: NeedsInput | None = None
+    new_shell_since: int | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -123,7 +126,8 @@ class TerminalInfo:
     error of commands is recorded separately. ``node`` is the name of the node it runs on;
     ``unreachable``: the connection to the node is lost, and the fields are the last known ones.
     ``running`` is the command that runs. ``notice`` says what a caller should know before the next
-    command: for example that the last directory is gone, and the shell started in another one.
+    command: for example that the last directory is gone, and the shell started in another one, or
+    that the shell took the place of one that ended or was replaced, and why.
     """
 
     name: str
@@ -324,7 +328,7 @@ class RunCommand(OnTerminal[CommandRecord]):
     and it keeps running. If another command runs until the timeout, or waits for input, the call
     fails and nothing was typed. For a server or watcher pass ``until: "started"``, then use
     aegis_term_output and aegis_term_wait. ``stdout`` has at most 64 KiB; read the rest of a
-    ``truncated`` one with aegis_term_output.
+    ``truncated`` one with aegis_term_output. ``new_shell_since``: variables are gone.
     """
 
     cmd: str = attrs.field(

@@ -132,6 +132,11 @@ class CommandRecorded:
 
 
 @attrs.frozen(kw_only=True)
+class StartNow:
+    """Start the fresh shell that is delayed because the ones before it ended without use."""
+
+
+@attrs.frozen(kw_only=True)
 class EndShell:
     """End the shell and all its processes, for good; ``ShellEnded`` follows with this ``end``."""
 
@@ -143,12 +148,18 @@ class EndShell:
 
 @attrs.frozen(kw_only=True)
 class ShellStarted:
-    """A fresh shell runs, named ``shell``; ``first_cursor`` is where its output begins."""
+    """A fresh shell runs, named ``shell``; ``first_cursor`` is where its output begins.
+
+    ``program`` is its path if that is not the one in the settings. ``gone`` is the last directory,
+    where it could not start.
+    """
 
     shell: str
     pid: int
     integration: Integration
     first_cursor: int
+    program: str | None = None
+    gone: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -187,9 +198,13 @@ class NeedsInputChanged:
 
 @attrs.frozen(kw_only=True)
 class IntegrationChanged:
-    """The integration of the running shell has changed."""
+    """The integration of the running shell has changed.
+
+    ``is_replaced``: another program runs in place of the shell now (``exec bash``).
+    """
 
     integration: Integration
+    is_replaced: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -279,12 +294,26 @@ class OutputSoFar:
 
 
 @attrs.frozen(kw_only=True)
+class ShellLoss:
+    """The loss of a shell between two commands: ``words`` were printed since its prompt.
+
+    They begin at the cursor ``raw_start``. ``replaced`` is a sentence about a shell that was ended
+    because another program had replaced it.
+    """
+
+    words: str
+    raw_start: int
+    replaced: str | None = None
+
+
+@attrs.frozen(kw_only=True)
 class ShellEnded:
     """The shell's process has ended, and all processes that it had started.
 
     ``exit`` is its exit code, -n for a signal, None without a shell; ``output`` is that of the
     current command. ``leftover`` names processes that could not be ended. ``end``: it was ended on
-    purpose, and no fresh shell follows.
+    purpose, and no fresh shell follows. ``loss`` is set where the end has to be recorded even if no
+    command ran.
     """
 
     shell: str
@@ -295,6 +324,7 @@ class ShellEnded:
     raw_end: int
     leftover: tuple[str, ...] = ()
     end: WhyEnded | None = None
+    loss: ShellLoss | None = None
 
     def without_output(self) -> ShellEnded:
         """Return the notification for a command that was queued behind the current one."""

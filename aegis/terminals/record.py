@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -16,6 +16,11 @@ from aegis.protocol.terminals import CommandRecord, End, NeedsInput
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import CommandStarted
 from aegis.terminals.typed import LOST, NOT_ENDED, NOT_SAID, SHELL_ENDED
+
+T = TypeVar("T")
+
+SHELL_WRITER = "shell"
+"""The writer of a record that is of no command."""
 
 _UNTYPED: dict[End | None, str] = {None: NOT_ENDED, "exited": NOT_SAID, "lost": LOST}
 
@@ -39,7 +44,8 @@ class InFlight:
     time of its start, None after a restart of the front. ``shell`` names its shell. ``began_at`` is
     the cursor at which the shell reported its start; until then it is only submitted, for the call
     of number ``call``. Its output begins at ``raw_start`` for readers. ``outcome`` is set once it
-    has ended and its record is not in the ledger yet.
+    has ended and its record is not in the ledger yet. ``new_shell_since``: see ``CommandRecord``.
+    ``notice`` is the text of a record that is of no command.
     """
 
     seq: int
@@ -54,6 +60,8 @@ class InFlight:
     call: int | None = None
     began_at: int | None = None
     outcome: Outcome | None = None
+    new_shell_since: int | None = None
+    notice: str | None = None
 
     @property
     def key(self) -> CommandKey:
@@ -76,6 +84,8 @@ class InFlight:
             "call": self.call,
             "began_at": self.began_at,
             "outcome": None if self.outcome is None else attrs.asdict(self.outcome),
+            "new_shell_since": self.new_shell_since,
+            "notice": self.notice,
         }
 
 
@@ -108,9 +118,16 @@ def from_note(fields: Mapping[str, object]) -> InFlight | None:
                 call=call,
                 began_at=began_at,
                 outcome=_outcome_from_note(outcome),
+                new_shell_since=_of_type(int, fields.get("new_shell_since")),
+                notice=_of_type(str, fields.get("notice")),
             )
         case _:
             return None
+
+
+def _of_type(kind: type[T], value: object) -> T | None:
+    """Return a field that notes of earlier versions do not have; None for a wrong type."""
+    return value if isinstance(value, kind) else None
 
 
 def commands_in(fields: Mapping[str, object]) -> list[InFlight]:
@@ -224,6 +241,8 @@ def record_line(record: CommandRecord) -> bytes:
     """Return the line of a record for the ledger."""
     fields = attrs.asdict(record, recurse=False)
     del fields["may_need_input"]  # of a running command only
+    if record.new_shell_since is None:
+        del fields["new_shell_since"]
     return encode_line(fields)
 
 
@@ -261,6 +280,7 @@ def _record(
     needs_input: NeedsInput | None = None,
     untyped: str | None = None,
 ) -> CommandRecord:
+    reason = None if command.cmd is not None else untyped or _UNTYPED.get(end, SHELL_ENDED)
     return CommandRecord(
         seq=command.seq,
         cmd=command.cmd,
@@ -280,7 +300,8 @@ def _record(
         raw_end=raw_end,
         needs_input=needs_input,
         end=end,
-        cmd_reason=None if command.cmd is not None else untyped or _UNTYPED.get(end, SHELL_ENDED),
+        cmd_reason=command.notice or reason,
+        new_shell_since=command.new_shell_since,
     )
 
 
@@ -292,9 +313,12 @@ def writer_tag(from_handle: str | None) -> str:
 
 
 def handle_of(writer: str) -> str:
-    """Return the handle in a writer's tag; for ``human:<name>`` it is ``human``."""
+    """Return the handle in a writer's tag; for ``human:<name>`` it is ``human``.
+
+    It is empty for the shell, which is nobody's.
+    """
     kind, _, name = writer.partition(":")
-    return name if kind == "agent" else "human"
+    return "" if writer == SHELL_WRITER else name if kind == "agent" else "human"
 
 
 def shell_exit_code(status: int) -> int:

@@ -33,6 +33,8 @@ FIELDS = {
     "needs_input": type(None),
     "end": str,
     "cmd_reason": type(None),
+    "may_need_input": type(None),
+    "new_shell_since": type(None),
 }
 
 
@@ -61,6 +63,8 @@ def test_a_record_has_every_field_with_its_type(terminal: LiveTerminal) -> None:
         "needs_input": None,
         "end": "exited",
         "cmd_reason": None,
+        "may_need_input": None,
+        "new_shell_since": None,
     } | {
         name: record[name]
         for name in ("started_at", "finished_at", "duration_s", "raw_start", "raw_end")

@@ -194,7 +194,7 @@ def print_notice(text: str) -> None:
 
 def _colour_of_end(line: str) -> str:
     """Return the colour of the line with the end of a command, ``↳ exit 0 · 4.20s``."""
-    if "timed out" in line or "waits for input" in line:
+    if any(each in line for each in ("timed out", "waits for input", "may wait for input")):
         return YELLOW
     if not line.startswith("↳ exit "):
         return DIM
@@ -257,13 +257,17 @@ def status_line(record: Mapping[str, Any]) -> str:
         parts.append("killed by restart")
     if record["timed_out"]:
         parts.append("timed out")
+    if record.get("new_shell_since") is not None:
+        parts.append(f"new shell since seq {record['new_shell_since']}")
     return f"↳ {' · '.join(parts)}"
 
 
 def record_block(record: Mapping[str, Any]) -> str:
     """Return a whole record: its header, output and status line."""
-    command = "?" if record["cmd"] is None else record["cmd"]
-    header = f"#{record['seq']} $ {command} · {record['writer']} · {record['started_at']}"
+    command = f"$ {'?' if record['cmd'] is None else record['cmd']}"
+    if record["writer"] == "shell":
+        command = record["cmd_reason"]
+    header = f"#{record['seq']} {command} · {record['writer']} · {record['started_at']}"
     parts = [paint(escaped_line(header), BOLD)]
     parts += [escaped(text.removesuffix("\n")) for text in _outputs(record)]
     end = status_line(record)

@@ -19,7 +19,7 @@ notification that the ledger or this object already reflects changes nothing.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import attrs
 import structlog
@@ -30,8 +30,9 @@ from aegis.journal.note import Note
 from aegis.path_text import path_of_stored, stored_path
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.front.calls import Call, Displaced, is_submission
-from aegis.terminals.messages import CommandStarted
+from aegis.terminals.messages import CommandStarted, ShellEnded
 from aegis.terminals.record import (
+    SHELL_WRITER,
     InFlight,
     Outcome,
     begun_by,
@@ -48,6 +49,9 @@ class Flight:
 
     ``shell`` names the shell that gets it. ``cursor`` is the end of the output as that shell began
     or as the last command ended. ``cwd`` is the directory of the last prompt, if it is known.
+
+    The first record of a shell that is not the first one says so. The note names the shell of the
+    newest command that has ended, for a front that crashes meanwhile.
     """
 
     def __init__(self, note: Note, next_seq: int, cwd: str | None, root: str = "") -> None:
@@ -66,6 +70,8 @@ class Flight:
         self.cwd = cwd
         self._root = root
         self._is_removed = False
+        self._known_shell: str | None = None
+        self._last_ended = -1
 
     @classmethod
     def open(
@@ -102,6 +108,8 @@ class Flight:
         lacking = sorted((each for each in noted if each.seq > last_seq), key=lambda each: each.seq)
         flight._found = {each.seq: each for each in lacking}
         flight._shown = set(flight._found)
+        flight._last_ended = last_seq
+        flight._known_shell = _known_shell(fields, noted, last_seq)
         return flight
 
     @property
@@ -179,7 +187,8 @@ class Flight:
             self.command = attrs.evolve(submitted, began_at=news.raw_start)
         else:
             seq = self._claim() if submitted is None else submitted.seq
-            self.command = begun_by(news, seq)
+            since = self._new_shell_since(news.shell)
+            self.command = attrs.evolve(begun_by(news, seq), new_shell_since=since)
         self._note_down()
 
     def end(self, raw_start: int, typed: str | None) -> tuple[InFlight, Call | None] | None:
@@ -227,6 +236,25 @@ class Flight:
         if self._displaced is not None and self._displaced.command.shell == shell:
             ended.append(self._end_displaced(self._displaced))
         return sorted(ended, key=lambda each: each[0].seq)
+
+    def end_idle(self, news: ShellEnded, notice: str) -> InFlight:
+        """Note the end of a shell between two commands, as one that is over; ``notice`` is why."""
+        assert news.loss is not None
+        ended = InFlight(
+            seq=self._claim(),
+            cmd=None,
+            writer=SHELL_WRITER,
+            cwd=self.cwd,
+            started_at=news.finished_at,
+            moment_s=news.moment_s,
+            raw_start=news.loss.raw_start,
+            shell=news.shell,
+            notice=notice,
+        )
+        ended = self._has_ended(ended, None)
+        if news.loss.replaced is None:
+            self._known_shell = news.shell  # else it has shown no prompt, so nothing is gone
+        return ended
 
     def lost_with(self, shells: Collection[str]) -> list[tuple[InFlight, Call | None]]:
         """Return the commands of other shells than ``shells``, oldest first: they are lost."""
@@ -409,7 +437,17 @@ class Flight:
             raw_start=self.cursor,
             shell=self.shell,
             call=call.number,
+            new_shell_since=self._new_shell_since(self.shell),
         )
+
+    def shell_replaced(self) -> None:
+        """Note that another program runs in place of the shell, without its variables."""
+        self._known_shell = ""
+
+    def _new_shell_since(self, shell: str) -> int | None:
+        """Return the newest number of the earlier shells, if ``shell`` has ended no command yet."""
+        is_known = self._known_shell in (None, shell)
+        return None if is_known or self._last_ended < 0 else self._last_ended
 
     def _is_known(self, news: CommandStarted) -> bool:
         """Whether this command is known already, so that the notification is a repeated one."""
@@ -450,6 +488,9 @@ class Flight:
         if command.cmd is None:
             command = attrs.evolve(command, cmd=typed)
         self._ended[command.seq] = command
+        self._last_ended = max(self._last_ended, command.seq)
+        if command.notice is None or self._known_shell is not None:
+            self._known_shell = command.shell
         return command
 
     def _note_down(self) -> None:
@@ -472,6 +513,18 @@ class Flight:
                 "commands": [each.note() for each in commands],
                 "place": None if self.cwd is None else stored_path(self.cwd, self._root),
                 "next": self._next_seq,
+                "shell": self._known_shell,
             }
         )
         self._owes_write = False
+
+
+def _known_shell(
+    fields: Mapping[str, object], noted: Iterable[InFlight], last_seq: int
+) -> str | None:
+    """Return the shell of the newest recorded command by a note; empty if it is not named."""
+    recorded = [each for each in noted if each.seq <= last_seq]
+    if recorded:
+        return max(recorded, key=lambda each: each.seq).shell
+    named = fields.get("shell")
+    return named if isinstance(named, str) else None if last_seq < 0 else ""

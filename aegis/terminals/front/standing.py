@@ -26,6 +26,7 @@ class Standing:
     current command waits, ``may_need_input`` the one for which it may wait; ``was_answered``: keys
     were passed to the shell since. ``ending`` is the reason why no further shell follows. ``node``
     is the node on which the terminal runs.
+    ``notice`` is about the shell, whose actor is in its incarnation ``life``.
     """
 
     settings: TerminalSettings
@@ -44,6 +45,9 @@ class Standing:
     failure: str = ""
     ending: msg.WhyEnded | None = None
     node: str = LOCAL_NODE
+    program: str | None = None
+    notice: str | None = None
+    life: int = 0
 
     def introduced(self, news: msg.Introduction) -> None:
         """Take over the state of the shell's actor."""
@@ -52,6 +56,9 @@ class Standing:
         self.needs_input = news.needs_input
         self.shells = max(self.shells + 1, len(news.shells))
         self.cwd, self.failure = news.cwd or self.cwd, news.failure
+        if self.life and self.life != news.life:
+            self.notice = "the shell is new: the actor that ran the one before it has crashed"
+        self.life = news.life
         self.ending = self.ending or news.ending
         if news.ending is not None and news.pid is None:
             self.state = "closed"
@@ -66,8 +73,11 @@ class Standing:
         """Note that a fresh shell runs."""
         self.shells += 1
         self.pid, self.integration = news.pid, news.integration
-        self.state, self.typing = "starting", None
+        self.state, self.typing, self.program = "starting", None, news.program
         self.needs_input = self.may_need_input = None
+        if news.gone is not None:
+            gone = f"its last directory {news.gone!r} is gone, so it was started in the root"
+            self.notice = f"{self.notice}; {gone}" if self.notice else gone
 
     def prompted(self, news: msg.Prompted) -> None:
         """Note that the shell is at its prompt."""
@@ -89,6 +99,8 @@ class Standing:
         self.pid, self.typing, self.reported = None, None, None
         self.needs_input = self.may_need_input = None
         self.state = "starting" if news.end is None else "closed"
+        if news.loss is not None and news.loss.replaced is not None:
+            self.shells -= 1  # it was none of the terminal's own
 
     def info(
         self,
@@ -107,7 +119,7 @@ class Standing:
         return api.TerminalInfo(
             name=self.settings.name,
             pid=self.pid,
-            shell=self.settings.shell,
+            shell=self.program or self.settings.shell,
             cwd=self.reported or self._directory(),
             started_at=self.settings.started_at,
             cols=self.settings.cols,
@@ -122,7 +134,7 @@ class Standing:
             stderr=self.settings.stderr,
             typing=self.typing,
             running=running,
-            notice=self.settings.notice,
+            notice=self.failure if self.state == "failed" else self.notice or self.settings.notice,
         )
 
     def _directory(self) -> str | None:

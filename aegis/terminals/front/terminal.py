@@ -20,6 +20,7 @@ import structlog
 from actors import Down, Ref, Reply, Request
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
+from aegis.processes.capture import CapturedOutput
 from aegis.processes.process_host import ProcessHost
 from aegis.protocol import control
 from aegis.protocol import output as out
@@ -48,7 +49,7 @@ from aegis.terminals.hooks.submission import check_command
 from aegis.terminals.open_commands import ReadOpenCommands, open_commands
 from aegis.terminals.quarantine import open_note
 from aegis.terminals.record import InFlight, behind, final_record, outcome_of, shell_exit_code
-from aegis.terminals.sentences import incomplete
+from aegis.terminals.sentences import incomplete, shell_lost
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.messages import ForShell
 from aegis.terminals.shell.notifications import notified_up_to
@@ -145,9 +146,11 @@ class Terminal(Front):
                 check_command(message.cmd)
                 self._check_serving()
                 self._runs.add(message, self._next_number(), self.defer(message))
+                self._need_shell()
             case api.SendKeys() | TypeBytes() | control.SignalTerminal():
                 self._check_serving()
                 self._standing.was_answered = True
+                self._need_shell()
                 self.pass_on(message, self._shell, self._requests.shell_input(message))
             case _ if isinstance(message, ForShell):
                 request: Request[Any] = message
@@ -213,6 +216,8 @@ class Terminal(Front):
                 self._events.changed(self._flight.command)
             case msg.IntegrationChanged(integration=integration):
                 self._standing.integration = integration
+                if message.is_replaced:
+                    self._flight.shell_replaced()
             case msg.OutputSoFar():
                 self._runs.output_so_far(message)
             case msg.ShellFailed(why=why):
@@ -229,6 +234,10 @@ class Terminal(Front):
         if self._standing.state == "failed":
             raise Unavailable(f"terminal {name!r} has failed: {self._standing.failure}")
         self._recorder.check(name)
+
+    def _need_shell(self) -> None:
+        if self._standing.pid is None and self._shell_life:
+            self._shell.tell(msg.StartNow())
 
     # News of the shell.
 
@@ -304,11 +313,21 @@ class Terminal(Front):
             self._finish(*ended, news, end="exited", exit_code=news.exit)
 
     def _shell_ended(self, news: msg.ShellEnded) -> None:
+        is_recorded = self._is_recorded(news)
         self._standing.ended(news)
         end: api.End = news.end or "shell_exit"
         code = None if news.exit is None or end != "shell_exit" else shell_exit_code(news.exit)
+        if news.loss is not None and news.loss.replaced is not None:
+            code = None  # that of the program that was ended
         self._runs.shell_ended(news.shell)
         ended = self._flight.end_all(news.shell)
+        if news.loss is not None:
+            self._standing.notice = shell_lost(news)
+        if not (ended or is_recorded or news.loss is None):
+            lost = self._flight.end_idle(news, shell_lost(news))
+            if news.loss.replaced is None:
+                self._standing.notice = f"the shell is new since seq {lost.seq}: {lost.notice}"
+            ended = [(lost, None)]
         for command, call in ended:
             if command is last_begun(each for each, _ in ended):
                 self._finish(command, call, news, end=end, exit_code=code)
@@ -320,6 +339,13 @@ class Terminal(Front):
             self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} was closed"))
             self._recorder.end()
             self._check_ended()
+
+    def _is_recorded(self, news: msg.ShellEnded) -> bool:
+        """Whether the ledger has a record of this end, or a later one: the front began anew."""
+        last = self._last_record
+        if last is None or last.duration_s is None or last.raw_end is None:
+            return False
+        return last.raw_end >= news.raw_end
 
     def _shell_failed(self, why: str) -> None:
         self._standing.state, self._standing.failure = "failed", why
@@ -347,7 +373,11 @@ class Terminal(Front):
         )
         self._flight.finished(command.seq, outcome)
         untyped = news.untyped if isinstance(news, msg.CommandEnded) else None
-        self._recorder.append(final_record(command, news.output, outcome, untyped), call)
+        output = news.output
+        if command.notice is not None and isinstance(news, msg.ShellEnded) and news.loss:
+            words = news.loss.words
+            output = CapturedOutput(text=words, total_bytes=len(words.encode()), truncated=False)
+        self._recorder.append(final_record(command, output, outcome, untyped), call)
 
     def _submission_failed(self, news: msg.SubmissionFailed) -> None:
         """Handle a submission that did not run; record it if its number was shown."""

@@ -93,6 +93,20 @@ def take_plain(
     return Taken("".join(texts), position)
 
 
+_PROMPT_END = re.compile(rb"\x1b\]133;B[^\x07\x1b]*(?:\x07|\x1b\\\\)")
+
+
+def words_after_prompt(data: bytes) -> tuple[int, str]:
+    """Return the text after the last prompt in ``data``, and the offset at which it begins.
+
+    Without the mark of a prompt: the text of the last line.
+    """
+    prompts = list(_PROMPT_END.finditer(data))
+    start = prompts[-1].end() if prompts else data.rstrip(b"\r\n").rfind(b"\n") + 1
+    text = take_plain(data[start:], len(data), whole=True).text
+    return start, "".join(f"{line.strip()}\n" for line in text.splitlines() if line.strip())
+
+
 def take_raw(data: bytes, limit: int, *, whole: bool = False) -> Taken:
     """Decode the first ``limit`` bytes of ``data`` (4 or more), without an incomplete character."""
     text, size = _decoded(data[:limit], is_last=not whole or limit < len(data))

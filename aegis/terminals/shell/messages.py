@@ -58,6 +58,7 @@ ShellMessage = (
     | msg.FetchLine
     | msg.FetchPrinted
     | msg.CommandRecorded
+    | msg.StartNow
     | msg.EndShell
     | ShellTimer
 )

@@ -95,7 +95,7 @@ class Rearming:
         pastes = self.tracker.is_pasting
         if name is None or not is_at_prompt(name, front, pastes=pastes):
             return False
-        return self._rearm(name, image)
+        return self._rearm(name, image, is_replaced=True)
 
     def _is_unanswered(self, image: ProgramImage, front: Foreground) -> bool:
         """Try the fallback if an installed hook has sent no mark in time."""
@@ -116,7 +116,7 @@ class Rearming:
             return False
         return self._rearm(name, image)
 
-    def _rearm(self, name: str, image: ProgramImage) -> bool:
+    def _rearm(self, name: str, image: ProgramImage, *, is_replaced: bool = False) -> bool:
         self._tries = self._tries + 1 if image == self._tried else 1
         self._tried, self._tried_at = image, trio.current_time()
         try:
@@ -130,5 +130,5 @@ class Rearming:
         except OSError as error:
             log.warning("hook not written", error=str(error))
             return False
-        self.tracker.rearm(rearmed)
+        self.tracker.rearm(rearmed, is_replaced=is_replaced)
         return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import attrs
 import trio
 
 from actors import Actor
@@ -16,6 +17,7 @@ from aegis.clock import utc_now
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.disk import Disk
 from aegis.journal.raw_log import RawLog
+from aegis.path_text import text_of_path
 from aegis.processes.process_host import ProcessHost, ShellProcess
 from aegis.processes.process_scan import GroupScan, ProcessScan
 from aegis.processes.working_directory import REMOVED, existing_directory
@@ -24,10 +26,12 @@ from aegis.protocol.terminals import Done
 from aegis.terminals import messages as msg
 from aegis.terminals.front_port import Front
 from aegis.terminals.hooks.adapter import ShellAdapter
+from aegis.terminals.hooks.programs import Replacement, replaced, replaced_again
 from aegis.terminals.meta import saved_settings
 from aegis.terminals.output.observers import OutputObservers
 from aegis.terminals.output.reading import open_raw_log
 from aegis.terminals.output.window import Window
+from aegis.terminals.parse.plain import words_after_prompt
 from aegis.terminals.screen.live import LiveScreen
 from aegis.terminals.screen.modes import ModeWatch
 from aegis.terminals.sentences import SPAWN_ANEW
@@ -41,12 +45,20 @@ from aegis.terminals.shell.rearming import Rearming
 from aegis.terminals.shell.responder import MAX_UNREAD_ANSWERS_BYTES, Responder
 from aegis.terminals.shell.running import RunningShell, introduction, state_of
 from aegis.terminals.shell.signalling import signal_front
-from aegis.terminals.shell.starting import Starter
+from aegis.terminals.shell.starting import PLACE, Starter
 from aegis.terminals.shell.tracker import Tracker
 from aegis.terminals.shell.tty_watch import TtyWatch
 
 FRESH_SHELL_DELAYS_S = (0.0, 0.2, 1.0)
 """Seconds before each fresh shell, while shells end without a prompt; then none is started."""
+
+UNUSED_DELAY_S = 1.0
+MAX_UNUSED_DELAY_S = 60.0
+"""Seconds before a fresh shell where the one before was not used (a short ``TMOUT``); doubled each
+time. A request for the terminal ends the delay."""
+
+MAX_WORDS_BYTES = 4096
+"""Limit of the output before the end of a shell in which its last words are looked for."""
 
 RETRY_START_S = 1.0
 """Seconds between attempts to start a shell that the disk or the system refused."""
@@ -89,8 +101,12 @@ class Shell(Actor[ShellMessage]):
         self._cwd = settings.cwd
         self._notifications = NotificationLog()
         self._shells: list[str] = []
-        self._first_cursor = self._promptless = 0
-        self._is_over = False
+        self._first_cursor = self._promptless = self._unused = 0
+        self._wanted = trio.Event()
+        self._place = PLACE
+        self._replacement: Replacement | None = None
+        self._is_over = self._has_failed = False
+        self._gone: str | None = None
         self._failure = ""
         self._ending: msg.WhyEnded | None = None
 
@@ -141,7 +157,10 @@ class Shell(Actor[ShellMessage]):
                     self._running.tracker.report(call)
             case msg.CommandRecorded(raw_end=raw_end):
                 self._notifications.recorded(raw_end)
+            case msg.StartNow():
+                self._wanted.set()
             case msg.EndShell(end=end):
+                self._wanted.set()
                 self._end(end)
             case (
                 timers.FlushRawLog()
@@ -341,9 +360,10 @@ class Shell(Actor[ShellMessage]):
 
     async def _start(self) -> RunningShell:
         """Start a shell. Raises ``AegisError``: then none of its processes is left."""
-        self._cwd = existing_directory(self._cwd, self._settings.root)
+        wanted, self._cwd = self._cwd, existing_directory(self._cwd, self._settings.root)
+        self._gone = wanted if wanted != self._cwd else None
         running = await self._starter.start(
-            self._cwd, self._window.rows, self._window.cols, self._follow
+            self._cwd, self._window.rows, self._window.cols, self._follow, self._place
         )
         self._shells = [*self._shells, running.name][-MAX_KEPT:]
         self._failure = ""
@@ -364,8 +384,32 @@ class Shell(Actor[ShellMessage]):
         rearming = Rearming(self._host, process, tracker, directory)
         program = self._observers.program
         return tracker, TtyWatch(
-            name, process, rearming, self._groups, self.context, self._notify, program
+            name,
+            process,
+            rearming,
+            self._groups,
+            self.context,
+            self._notify,
+            program,
+            self._is_replaced,
         )
+
+    def _is_replaced(self, found: Replacement) -> bool:
+        """End the shell, and start it so that ``found`` does not replace it; return whether."""
+        running, place = self._running, self._place
+        if running is None or self._ending is not None or self._replacement is not None:
+            return False
+        if found.shell is not None and place.shell is not None:
+            return False  # its hook is typed at its prompt
+        self._has_failed = found.shell is None and found.guards.keys() <= place.guards.keys()
+        self._replacement = found
+        if found.shell is not None:
+            inherited = found.inherited
+            self._place = attrs.evolve(place, shell=found.shell, inherited=inherited)
+        else:
+            self._place = attrs.evolve(place, guards={**place.guards, **found.guards})
+        self.context.start_soon(self._cleaner.end_processes, running)
+        return True
 
     def _responder(self) -> Responder:
         assert self._screen is not None
@@ -390,7 +434,12 @@ class Shell(Actor[ShellMessage]):
 
         A start that the disk or the system refuses is retried.
         """
-        self._promptless = 0 if ended.tracker.was_prompted else self._promptless + 1
+        found, self._replacement = self._replacement, None
+        if found is not None and self._has_failed:
+            self._fail(replaced_again(self._settings.shell, found))
+            return None
+        is_known = ended.tracker.was_prompted or found is not None
+        self._promptless = 0 if is_known else self._promptless + 1
         if self._promptless >= len(FRESH_SHELL_DELAYS_S):
             last = ended.tracker.printed.snapshot().text.strip()[-500:]
             self._fail(
@@ -398,8 +447,12 @@ class Shell(Actor[ShellMessage]):
             )
             return None
         delay_s = FRESH_SHELL_DELAYS_S[self._promptless]
+        if self._unused > 1:
+            delay_s = min(UNUSED_DELAY_S * 2.0 ** min(self._unused - 2, 10), MAX_UNUSED_DELAY_S)
         while True:
-            await trio.sleep(delay_s)
+            self._wanted = trio.Event()
+            with trio.move_on_after(delay_s):
+                await self._wanted.wait()
             if self._ending is not None:
                 return None
             try:
@@ -428,6 +481,8 @@ class Shell(Actor[ShellMessage]):
                     pid=running.process.pid,
                     integration=running.tracker.adapter.integration,
                     first_cursor=self._raw_log.position,
+                    gone=self._gone,
+                    program=None if self._place.shell is None else text_of_path(self._place.shell),
                 )
             )
             running.tracker.greeting.send()
@@ -439,6 +494,7 @@ class Shell(Actor[ShellMessage]):
         assert self._observers is not None
         if self._ending is not None:
             self._observers.end()
+        loss = None if ended is None or self._ending else self._loss(ended.tracker)
         self._notify(
             msg.ShellEnded(
                 shell=self._shells[-1],
@@ -449,5 +505,28 @@ class Shell(Actor[ShellMessage]):
                 raw_end=self._raw_log.position,
                 leftover=leftover,
                 end=self._ending,
+                loss=loss,
             )
         )
+
+    def _loss(self, ended: Tracker) -> msg.ShellLoss | None:
+        """Return what was lost with a shell that ended; None if it was not used and took no state.
+
+        A shell that ends by itself again and again (``TMOUT``) is recorded once.
+        """
+        assert self._raw_log is not None
+        if self._replacement is not None:
+            why = replaced(self._settings.shell, self._replacement)
+            return msg.ShellLoss(words="", raw_start=self._raw_log.position, replaced=why)
+        if not ended.was_prompted:
+            return None
+        self._unused = 0 if ended.is_used else self._unused + 1
+        if self._unused and len(self._shells) > 1:
+            return None
+        begin = max(self._raw_log.position - MAX_WORDS_BYTES, self._first_cursor)
+        try:
+            data, missing = self._raw_log.read(begin, self._raw_log.position)
+        except StorageError:
+            return msg.ShellLoss(words="", raw_start=self._raw_log.position)
+        start, words = words_after_prompt(data)
+        return msg.ShellLoss(words=words, raw_start=begin + missing + start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import attrs
 import trio
@@ -28,6 +28,22 @@ Follow = Callable[[str, ShellProcess, ShellAdapter], tuple[Tracker, TtyWatch]]
 
 
 @attrs.frozen(kw_only=True)
+class Place:
+    """What the start-up files of an earlier start have shown: how the next shell is started.
+
+    ``guards`` keep multiplexers away. ``shell`` is started instead of the terminal's own, with the
+    environment ``inherited``.
+    """
+
+    guards: Mapping[str, str] = attrs.field(factory=dict)
+    shell: str | None = None
+    inherited: Mapping[str, str] = attrs.field(factory=dict)
+
+
+PLACE = Place()
+
+
+@attrs.frozen(kw_only=True)
 class Starter:
     """Starts the shells of one terminal; ``file_limit`` is how many files a shell may open."""
 
@@ -44,6 +60,7 @@ class Starter:
         rows: int,
         cols: int,
         follow: Follow,
+        place: Place = PLACE,
     ) -> RunningShell:
         """Start a shell in ``cwd`` with a window of that size, under a new name.
 
@@ -55,7 +72,7 @@ class Starter:
             self.host.open_error_pty(rows, cols) if self.settings.stderr == "separate" else None
         )
         try:
-            return await self._start(name, cookie, cwd, rows, cols, follow, errors)
+            return await self._start(name, cookie, cwd, rows, cols, follow, place, errors)
         except BaseException:
             if errors is not None:
                 errors.close()
@@ -69,13 +86,15 @@ class Starter:
         rows: int,
         cols: int,
         follow: Follow,
+        place: Place,
         errors: ErrorTerminal | None,
     ) -> RunningShell:
-        adapter = self._prepare(cookie, None if errors is None else errors.path)
+        shell = place.shell or path_of_text(self.settings.shell)
+        adapter = self._prepare(shell, cookie, None if errors is None else errors.path)
         await faults.SHELL_START_BEFORE.reach(self.settings.name)
-        environment = shell_environment(
-            os.environ, self.settings.env, cookie, self.settings.withheld
-        )
+        given = {**self.settings.env, **place.guards}
+        inherited = place.inherited or os.environ
+        environment = shell_environment(inherited, given, cookie, self.settings.withheld)
         process = await self.host.open_pty_process(
             adapter.argv,
             cwd=cwd,
@@ -108,11 +127,11 @@ class Starter:
                 raise storage_error("write", self.files.shell, error) from error
             raise
 
-    def _prepare(self, cookie: str, error_tty: str | None) -> ShellAdapter:
+    def _prepare(self, shell: str, cookie: str, error_tty: str | None) -> ShellAdapter:
         """Write the start-up files of the shell, and the note before its start."""
         directory = self.host.startup_directory(self.files.directory)
         try:
-            adapter = prepare_shell(path_of_text(self.settings.shell), directory, error_tty)
+            adapter = prepare_shell(shell, directory, error_tty)
             save_note(self.disk, self.files.shell, make_note(self.host, None, cookie))
         except OSError as error:
             raise storage_error("write", self.files.directory, error) from error

@@ -38,8 +38,9 @@ log = structlog.get_logger("aegis.terminals")
 class Tracker:
     """Follows the shell called ``name``; ``notify`` is called with each notification, in order.
 
-    ``observers`` get every byte once it is in the raw log; one of them may put the directories that
-    programs report into ``reports``. ``modes`` is fed here, for all.
+    ``is_used``: a command began, or keys were sent. ``observers`` get every byte once it is in the
+    raw log; one of them may put the directories that programs report into ``reports``. ``modes`` is
+    fed here, for all.
     """
 
     def __init__(
@@ -74,10 +75,11 @@ class Tracker:
         self._line_query = EmptyLineQuery(shell, lambda: self._boundaries, lambda: self.adapter)
         self.typing: api.Typing | None = None
         self.reports = DirectoryReports()
-        self.was_prompted = False
+        self.was_prompted = self.is_used = False
         self.is_pasting = False
         self.editor_answered: bool | None = None
         self._rearmed: CapturedOutput | None = None
+        self._is_replaced = False
 
     def feed(self, data: bytes) -> None:
         """Process bytes that were read from the PTY."""
@@ -145,9 +147,10 @@ class Tracker:
         """Note a prompt without a mark."""
         self._happened(self._boundaries.prompt_unseen())
 
-    def rearm(self, rearmed: Rearmed) -> None:
+    def rearm(self, rearmed: Rearmed, *, is_replaced: bool = False) -> None:
         """Make the shell at the prompt read its hook, and follow the marks of that hook.
 
+        ``is_replaced``: it is another program than the one before, without its variables.
         The open command ends, as lost, with the first of those marks. Its output ends before the
         line of the prompt.
         """
@@ -156,6 +159,7 @@ class Tracker:
         self.adapter = rearmed.adapter
         self.greeting = Greeting(b"", self._shell.write, self._shell.look_again_after)
         self._streams = ShellStreams(self.adapter.secret, split=self.adapter.error_tty is not None)
+        self._is_replaced = is_replaced
         self._shell.write(rearmed.keys)
 
     def fell_back(self) -> None:
@@ -171,7 +175,8 @@ class Tracker:
         self._rearmed, self._sent, self._incomplete = None, None, False
         self._boundaries = bd.Boundaries(reports_starts=self.adapter.reports_starts)
         self.was_prompted = False
-        self._notify(msg.IntegrationChanged(integration=self.adapter.integration))
+        integration = self.adapter.integration
+        self._notify(msg.IntegrationChanged(integration=integration, is_replaced=self._is_replaced))
 
     def submit(self, submission: msg.Submit) -> None:
         """Type a command, now or once the line is known to be empty; or refuse it."""
@@ -192,6 +197,7 @@ class Tracker:
         self._notify_typing()
 
     def _typed(self, writer: str, data: bytes) -> None:
+        self.is_used = True
         self._keyed.sent(data, is_empty=self._boundaries.is_line_empty())
         self._happened(self._boundaries.keys(writer, data))
         self._line_query.typed()
@@ -362,6 +368,7 @@ class Tracker:
 
     def _started(self, begun: bd.Started) -> None:
         faults.START_MARK_AFTER.hit()
+        self.is_used = True
         self.editor_answered = None
         self._keyed.began()
         self._has_echo = not (begun.submitted or self.adapter.reports_starts)

@@ -15,12 +15,13 @@ from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import CommandRecord
 from aegis.protocol.wakes import wake_id as wake_id
 from aegis.terminals.output.patterns import MAX_TEXT_CHARS
-from aegis.terminals.record import handle_of
+from aegis.terminals.record import SHELL_WRITER, handle_of
 
 STDOUT_LINES = 8
 STDERR_LINES = 4
 MAX_LINE_CHARS = 200
 MAX_COMMAND_CHARS = 200
+MAX_NOTICE_CHARS = 1000
 
 _TAB_STOP = 8
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
@@ -54,7 +55,7 @@ def wake_of(record: CommandRecord) -> Wake:
         body=wake_body(record),
         timestamp=record.finished_at or record.started_at,
         cmd=None if len(record.cmd or "") > MAX_TEXT_CHARS else record.cmd,
-        failed=record.exit != 0,
+        failed=record.exit != 0 or record.writer == SHELL_WRITER,
     )
 
 
@@ -89,7 +90,13 @@ def wake_sender(terminal: str) -> str:
 
 def wake_body(record: CommandRecord) -> str:
     """Return the message's body: command, outcome, the last lines of the output."""
-    lines = [f"$ {_command(record)} · run by {record.writer}", _outcome(record)]
+    if record.writer == SHELL_WRITER:
+        first = _shown(record.cmd_reason or "the shell ended", MAX_NOTICE_CHARS)
+    else:
+        first = f"$ {_command(record)} · run by {record.writer}"
+    lines = [first, _outcome(record)]
+    if record.new_shell_since is not None:
+        lines[-1] += f" · new shell since seq {record.new_shell_since}"
     if record.stdout.strip():
         lines += ["──", *_last_lines(record.stdout, STDOUT_LINES)]
     if record.stderr.strip():

@@ -15,6 +15,9 @@ from collections import Counter
 from tests.chaos.checking.evidence import Command, Evidence
 from tests.chaos.checking.observations import Record
 
+SHELL = "shell"
+"""The writer of a record of no command: a shell ended at its prompt."""
+
 TOKEN = re.compile(r"@[a-z0-9.]+@")
 
 
@@ -75,6 +78,8 @@ class Matching:
         ]
 
     def _named(self, terminal: str, record: Record) -> Command | None:
+        if record["writer"] == SHELL:
+            return None
         if (terminal, record["cmd"]) in self._by_text:
             return self._by_text[terminal, record["cmd"]]
         found = tokens_in(record["cmd"]) or self._printed_by(record)

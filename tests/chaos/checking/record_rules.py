@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tests.chaos.checking.case import CRASHING, Case
 from tests.chaos.checking.evidence import Command, SeenRecord
-from tests.chaos.checking.matching import tokens_in
+from tests.chaos.checking.matching import SHELL, tokens_in
 from tests.chaos.checking.observations import UNKNOWN, Record
 from tests.chaos.checking.rule import Rule
 
@@ -109,13 +109,23 @@ def _repeated(case: Case) -> Iterator[str]:
 def _strangers(case: Case) -> Iterator[str]:
     """Find records that match no sent command, or differ from it in writer or text."""
     for terminal, record, command in case.matched:
-        if command is None:
+        if record["writer"] == SHELL:
+            yield from _wrong_end(case, terminal, record)
+        elif command is None:
             yield f"seq {record['seq']} of {terminal} matches no sent command: {dict(record)}"
-            continue
-        if record["writer"] != command.writer:
+        elif record["writer"] != command.writer:
             yield f"{command.token} was written by {command.writer}, not by {record['writer']}"
-        if record["cmd"] != command.text and not _may_be_nameless(case, command, record):
+        elif record["cmd"] != command.text and not _may_be_nameless(case, command, record):
             yield f"the text of {command.token} was recorded as {record['cmd']!r}"
+
+
+def _wrong_end(case: Case, terminal: str, record: Record) -> Iterator[str]:
+    """Find a record of a shell's end between commands that nothing can have caused."""
+    ends = ("shell killed", "keys")
+    if (record["cmd"], record["end"]) != (None, "shell_exit") or not record["cmd_reason"]:
+        yield f"seq {record['seq']} of {terminal} is no end of a shell: {dict(record)}"
+    if not any(each.kind in ends for each in case.harms(terminal, UNKNOWN)):
+        yield f"seq {record['seq']} of {terminal}: no shell was ended there"
 
 
 def _may_be_nameless(case: Case, command: Command, record: Record) -> bool:
@@ -128,6 +138,8 @@ def _may_be_nameless(case: Case, command: Command, record: Record) -> bool:
 def _mixed(case: Case) -> Iterator[str]:
     """Find output of one command in the record of another, apart from echoed keystrokes."""
     for terminal, record, command in case.matched:
+        if record["writer"] == SHELL:
+            continue  # its words may be a line that was being typed
         since = UNKNOWN if command is None else command.span
         if case.is_rebuilt_from_less(terminal, record, since):
             continue

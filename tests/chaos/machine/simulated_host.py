@@ -295,6 +295,15 @@ class SimulatedHost:
             return None
         return ProgramImage(words=process.words, address=process.start_time)
 
+    def environment_of(self, pid: int) -> Mapping[str, str]:
+        """Return no environment: no simulated process replaces another."""
+        return {}
+
+    def executable_of(self, pid: int) -> str | None:
+        """Return the first word of a process; None if it has ended."""
+        process = self.machine.find(pid)
+        return process.words[0] if process is not None and process.is_alive else None
+
     def directory_of(self, pid: int) -> str | None:
         """Return the working directory of a process; None if it has ended."""
         process = self.machine.find(pid)

@@ -348,7 +348,7 @@ export class TerminalView {
 
   update(row, record) {
     const runs = isOpen(record), { cmd, chip, time } = row.parts;
-    setText(cmd, record.cmd === null ? '(typed; the text is not known)' : line(record.cmd, 600));
+    setText(cmd, record.cmd === null ? `(${line(record.cmd_reason || 'typed; the text is not known', 600)})` : line(record.cmd, 600));
     row.classList.toggle('runs', runs); row.classList.toggle('fail', !runs && record.exit !== 0);
     chip.className = `chip ${runs ? (record.needs_input ? 'bad' : 'busy') : record.exit === 0 ? 'good' : 'bad'}`;
     setText(chip, runs ? (record.needs_input ? 'needs input' : 'runs') : record.exit === null ? record.end.replaceAll('_', ' ') : `exit ${record.exit}`);
