@@ -90,7 +90,7 @@ def ensure_daemon(root: Path, own_options: set[str]) -> Started | None:
             raise NotStarted(_reason(log, code), code if code > 0 else FAILED)
         if time.monotonic() > deadline:
             raise NotStarted(
-                f"the daemon (pid {process.pid}) does not serve after {LIMIT_S:g} s; it goes on "
+                f"the daemon (pid {process.pid}) does not serve after {LIMIT_S:g} s; it continues "
                 f"starting, and its log is {log}",
                 FAILED,
             )

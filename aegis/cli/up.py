@@ -168,7 +168,7 @@ WantedBy=default.target
 """
 
 _KEPT_IN_UNITS = ("PATH", "SHELL", "XDG_STATE_HOME")
-"""What the daemon needs of this shell's environment and a service manager may not have."""
+"""The variables that the daemon needs of this shell and a service manager may not have."""
 
 
 @click.command()

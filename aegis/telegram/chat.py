@@ -18,7 +18,7 @@ from aegis.telegram.texts import parts_of
 AGAIN_S = 1.0
 
 GONE = ("thread not found", "TOPIC_DELETED", "TOPIC_CLOSED")
-"""What Telegram says about a topic that a person deleted or closed."""
+"""The words of Telegram about a topic that a person deleted or closed."""
 
 
 @attrs.frozen

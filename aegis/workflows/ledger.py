@@ -31,7 +31,7 @@ Line = dict[str, object]
 
 @attrs.frozen
 class Moment:
-    """What the function of a workflow had got when it made a call.
+    """The outcomes that the function of a workflow had got when it made a call.
 
     ``seen`` are the outcomes since the call before; ``time`` is the workflow's time, in seconds.
     """
@@ -168,7 +168,7 @@ def resumed_calls(calls: Mapping[str, Call]) -> dict[str, Call]:
     """Return the calls after a person has continued the workflow.
 
     What had failed or was interrupted may be done again; a session that was closed is opened again.
-    A call that the function cancelled stays so where the function went on behind it.
+    A call that the function cancelled stays so where the function continued behind it.
     """
     last: dict[str, int] = {}
     for position in calls:

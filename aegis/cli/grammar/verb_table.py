@@ -90,7 +90,7 @@ HINTS = {
     "queue status": "'queue show' lists the tasks, 'queue task TASK' shows one",
     "queue ps": "'queue show' lists the tasks, 'queue task TASK' shows one",
 }
-"""What to say of a word of other tools that could mean several verbs."""
+"""The answers to words of other tools that could mean several verbs."""
 
 VERBS_OF_TOOLS = {
     "handoff": "inbox send",

@@ -144,7 +144,7 @@ def columns(text: str) -> int:
 
 
 def _window_columns() -> int | None:
-    """Return the width of the window that standard output goes to; None if it goes elsewhere."""
+    """Return the width of the window that standard output goes to; None if it is no window."""
     import os
 
     try:

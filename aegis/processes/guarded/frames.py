@@ -4,7 +4,7 @@ A line that is no JSON object is noise: it is skipped and counted. Invalid UTF-8
 does a lone surrogate; ``NaN`` and infinite numbers become null. So every text of a frame can be
 encoded, and every frame written as JSON.
 
-A line over the limit becomes a ``LargeFrame``: the stream goes on behind it.
+A line over the limit becomes a ``LargeFrame``: the stream continues behind it.
 """
 
 from __future__ import annotations

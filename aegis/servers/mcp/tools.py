@@ -340,7 +340,7 @@ class McpFace:
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             pass  # the client has disconnected, which also ends its call
         except Exception:
-            log.exception("progress not told", tool=entry.tool)
+            log.exception("progress not sent", tool=entry.tool)
 
     async def _outcome(
         self, caller: Caller, tool: str, arguments: Mapping[str, object]

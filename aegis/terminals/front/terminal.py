@@ -278,7 +278,7 @@ class Terminal(Front):
             if command.began_at is None:
                 self._recorder.append_lost(command)
             else:
-                log.error("no end was told", terminal=self._settings.name, seq=command.seq)
+                log.error("no end was reported", terminal=self._settings.name, seq=command.seq)
 
     def _shell_started(self, news: msg.ShellStarted) -> None:
         self._standing.started(news)

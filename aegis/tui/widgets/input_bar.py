@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 MAX_HISTORY = 500
 
 RECENT_S = 2.0
-"""What was typed in these seconds before a program asks for a secret is the beginning of that."""
+"""Text typed in these seconds before a program asks for a secret is its beginning."""
 
 
 class Recall(Suggester):
@@ -149,7 +149,7 @@ class LineInput(PasteInput):
     def set_secret(self, is_secret: bool) -> None:
         """Show no character, or show them again.
 
-        The line that was there before comes back then, and what was typed unseen is dropped: it is
+        The line that was there before is restored then, and what was typed unseen is dropped: it is
         never shown. A line that was typed just now is the beginning of the secret.
         """
         if is_secret == self.password:

@@ -88,7 +88,7 @@ def _ran(start: Mapping[str, Any], link: Link) -> dict[str, Any]:
         return result
 
     result = trio.run(run, clock=clock)
-    if engine._changed is not None:  # whatever the function made of it
+    if engine._changed is not None:  # also where the function caught it
         return _failed(f"WorkflowChanged: {engine._changed}")
     if isinstance(result, outcome.Error):
         traceback.print_exception(result.error)

@@ -130,7 +130,7 @@ class Engine:
     async def send(self, handle: str, text: str, *, timeout: float | None = None) -> str:
         """Send a message to a session; return the last text of the turn that answers it.
 
-        The message stays sent after a ``timeout``, and its turn goes on.
+        The message stays sent after a ``timeout``, and its turn continues.
         """
         with _limit(timeout, f"send to {handle!r}"):
             reply: str = await self._call("send", {"handle": handle, "text": text})
