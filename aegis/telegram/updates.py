@@ -36,7 +36,10 @@ UNREAD = {
     "paid_media": "paid media",
     "rich_message": "a formatted page",
 }
-"""The contents that a person may send in place of a text, by field. Other messages are the group's own."""
+"""The contents that a person may send in place of text, by field.
+
+Other messages are the group's own.
+"""
 
 NOT_EDITED = "an edited message is not read again: send the new text as a message"
 

@@ -117,7 +117,7 @@ async def keep_named(
     """Make the Unix socket of ``accepting`` again when its name is removed or replaced.
 
     A logout empties the runtime directory, and cleaners empty /tmp: no client could connect any
-    more. ``listen_again`` binds a new socket, also at another path; while it fails it is tried again.
+    more. ``listen_again`` binds a new socket, also at another path; a failure is tried again.
     Runs until cancelled, which removes the name of the socket.
     """
     path, is_logged = path_of(listener), False
