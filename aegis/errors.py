@@ -86,7 +86,8 @@ class LimitReached(Unavailable, StorageError, OSError):
     code = "unavailable"
 
     def __str__(self) -> str:
-        return str(self.strerror)
+        # One that arrived from another process has its sentence alone, and no number.
+        return str(self.args[0] if self.strerror is None else self.strerror)
 
 
 class StartupError(Exception):
