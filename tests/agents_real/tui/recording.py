@@ -185,7 +185,11 @@ def text_of(recording: Recording) -> str:
 def _lines(recording: Recording) -> Iterator[Json]:
     yield {"about": attrs.asdict(recording.about)}
     for event in recording.events:
-        fields = {name: _plain(value) for name, value in attrs.asdict(event).items()}
+        # Recordings from before a doubt was reported have none.
+        known = attrs.asdict(
+            event, filter=lambda field, value: (field.name, value) != ("doubt", None)
+        )
+        fields = {name: _plain(value) for name, value in known.items()}
         yield {"is": _NAMES[type(event)], **fields, "t": round(event.t, 3)}
 
 
