@@ -84,7 +84,7 @@ class DaemonProcess(ScratchDaemon):
     def stop(self, signum: signal.Signals = signal.SIGTERM) -> int:
         """Stop it in order; then ``doctor`` has nothing to say about what it has written.
 
-        Only at the end of a test of ``tests/e2e``: attacks and harnesses damage the state on purpose.
+        Only in tests of ``tests/e2e``: attacks and harnesses damage the state on purpose.
         """
         code = super().stop(signum)
         if code == 0 and os.environ.get("PYTEST_CURRENT_TEST", "").startswith("tests/e2e/"):
