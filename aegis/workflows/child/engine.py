@@ -418,9 +418,9 @@ class Engine:
                     # The daemon ignores it if the outcome is on its way.
                     await self._send({"kind": "left", "position": position})
                 await waiting.ended.wait()
-            if waiting.outcome is None or is_cancelled(waiting.outcome):
-                raise
-            return waiting.outcome
+            if waiting.outcome is not None and not is_cancelled(waiting.outcome):
+                return waiting.outcome
+            raise
         assert waiting.outcome is not None
         if is_cancelled(waiting.outcome):
             return not_cancelled(position)
