@@ -32,7 +32,7 @@ _GUARDS: Mapping[str, Mapping[str, str]] = {
 first of them is shown by the program when a person runs it there."""
 
 GUARD = '[ -z "$AEGIS_TERMINAL" ] && …'
-"""What a start-up file can ask for instead."""
+"""The condition that a start-up file can use instead."""
 
 
 @attrs.frozen(kw_only=True)

@@ -29,7 +29,7 @@ Follow = Callable[[str, ShellProcess, ShellAdapter], tuple[Tracker, TtyWatch]]
 
 @attrs.frozen(kw_only=True)
 class Place:
-    """What the start-up files of an earlier start have shown: how the next shell is started.
+    """The findings about the start-up files of an earlier start: how the next shell is started.
 
     ``guards`` keep multiplexers away. ``shell`` is started instead of the terminal's own, with the
     environment ``inherited``.
