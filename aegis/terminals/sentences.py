@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable, Sequence
 
 from aegis.errors import AegisError, Busy, IncompleteInput, NotFound, StorageError, Unavailable
 from aegis.names import nearest, shorten
 from aegis.processes.line_discipline import MAX_LINE_BYTES
 from aegis.protocol.terminals import NeedsInput, Typing
-from aegis.terminals.messages import ShellEnded
 from aegis.terminals.record import InFlight
 
 SPAWN_ANEW = "close it and spawn it anew"
@@ -112,28 +110,6 @@ def unread(terminal: str, cmd: str) -> Unavailable:
         f"the shell of terminal {terminal!r} ended with a command that was typed ahead of yours, "
         f"which did not run: {shown(cmd)}; a fresh shell follows, run it again"
     )
-
-
-def shell_lost(news: ShellEnded) -> str:
-    """Return why a shell ended between two commands, with its last line where it printed one."""
-    assert news.loss is not None
-    if news.loss.replaced is not None:
-        return news.loss.replaced
-    if news.exit is None:
-        how = "the shell ended"
-    elif news.exit >= 0:
-        how = f"the shell ended at its prompt with exit {news.exit}"
-    else:
-        how = f"the shell was killed at its prompt by {_signal_name(-news.exit)}"
-    lines = news.loss.words.strip().splitlines()
-    return f"{how}: {shorten(lines[-1])!r}" if lines else how
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def unwritten(terminal: str, cmd: str) -> StorageError:

@@ -107,6 +107,8 @@ SHOWS_NOTHING_OF_OTHERS = {
     "web",
     "page link",
     "page revoke",
+    "request ask",
+    "unit",
     "up",
     "join",
     "node key",

@@ -148,6 +148,7 @@ def test_trap_22_a_damaged_workspace_is_set_aside_and_nothing_else_is_lost(
     killed: LiveTerminal, content: bytes
 ) -> None:
     daemon = killed.daemon
+    daemon.expected = frozenset({"damage"})
     daemon.state.workspace.write_bytes(content)
     daemon.start()
     assert daemon.call("term_list") == {"result": [], "of_agents": []}

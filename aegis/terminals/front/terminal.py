@@ -11,6 +11,7 @@ of shells that have ended were killed with them; those of the current shell are 
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ import structlog
 from actors import Down, Ref, Reply, Request
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
+from aegis.names import shorten
 from aegis.processes.capture import CapturedOutput
 from aegis.processes.process_host import ProcessHost
 from aegis.protocol import control
@@ -49,7 +51,7 @@ from aegis.terminals.hooks.submission import check_command
 from aegis.terminals.open_commands import ReadOpenCommands, open_commands
 from aegis.terminals.quarantine import open_note
 from aegis.terminals.record import InFlight, behind, final_record, outcome_of, shell_exit_code
-from aegis.terminals.sentences import incomplete, shell_lost
+from aegis.terminals.sentences import incomplete
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.messages import ForShell
 from aegis.terminals.shell.notifications import notified_up_to
@@ -322,9 +324,9 @@ class Terminal(Front):
         self._runs.shell_ended(news.shell)
         ended = self._flight.end_all(news.shell)
         if news.loss is not None:
-            self._standing.notice = shell_lost(news)
+            self._standing.notice = _shell_lost(news)
         if not (ended or is_recorded or news.loss is None):
-            lost = self._flight.end_idle(news, shell_lost(news))
+            lost = self._flight.end_idle(news, _shell_lost(news))
             if news.loss.replaced is None:
                 self._standing.notice = f"the shell is new since seq {lost.seq}: {lost.notice}"
             ended = [(lost, None)]
@@ -481,3 +483,25 @@ class Terminal(Front):
         return self._standing.info(
             self._last_record, self._wakes.subscribers, running, is_free=is_free
         )
+
+
+def _shell_lost(news: msg.ShellEnded) -> str:
+    """Return why a shell ended between two commands, with its last line where it printed one."""
+    assert news.loss is not None
+    if news.loss.replaced is not None:
+        return news.loss.replaced
+    if news.exit is None:
+        how = "the shell ended"
+    elif news.exit >= 0:
+        how = f"the shell ended at its prompt with exit {news.exit}"
+    else:
+        how = f"the shell was killed at its prompt by {_signal_name(-news.exit)}"
+    lines = news.loss.words.strip().splitlines()
+    return f"{how}: {shorten(lines[-1])!r}" if lines else how
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
