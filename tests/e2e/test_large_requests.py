@@ -238,7 +238,7 @@ def test_the_command_line_refuses_in_one_line(daemon: DaemonProcess, words: list
         timeout=GUARD_S,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")  # not even sent
     [line] = done.stderr.splitlines()
     assert line.startswith("aegis-actors: ")
     check(line)

@@ -23,6 +23,7 @@ def spawn(daemon: DaemonProcess, name: str, **arguments: object) -> LiveTerminal
 @pytest.fixture
 def killed(own_daemon: DaemonProcess) -> LiveTerminal:
     """A terminal with three records, of a daemon that was killed; ``other`` is open beside it."""
+    own_daemon.expected = frozenset({"damage", "ledgers", "modes", "terminal build"})
     own_daemon.start()
     terminal = spawn(own_daemon, "build", cols=99)
     spawn(own_daemon, "other")
@@ -148,7 +149,6 @@ def test_trap_22_a_damaged_workspace_is_set_aside_and_nothing_else_is_lost(
     killed: LiveTerminal, content: bytes
 ) -> None:
     daemon = killed.daemon
-    daemon.expected = frozenset({"damage"})
     daemon.state.workspace.write_bytes(content)
     daemon.start()
     assert daemon.call("term_list") == {"result": [], "of_agents": []}

@@ -182,7 +182,10 @@ def print_error(sentence: str, code: str) -> None:
 
 def print_notice(text: str) -> None:
     """Print one line for people on standard error; the commands in it work as they are printed."""
-    sys.stdout.flush()  # where both go to one file, what was printed before comes first
+    try:  # noqa: SIM105 -- contextlib takes long to import
+        sys.stdout.flush()  # where both go to one file, what was printed before comes first
+    except RuntimeError:
+        pass  # a signal came in the middle of a write, and its handler prints this
     line = escaped_line(as_typed(text))
     head = f"{PROGRAM}:"
     if line.startswith(head):
