@@ -117,7 +117,9 @@ def test_the_endpoint_file_is_private_whole_and_removed_at_the_end(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     document = json.loads(path.read_text())
     url = document["url"]
-    assert document.keys() == {"version", "pid", "url", "mcp", "ws", "socket", "token", "mac"}
+    names = {"version", "root", "pid", "url", "mcp", "ws", "socket", "token", "mac"}
+    assert document.keys() == names
+    assert document["root"] == str(own_daemon.root)
     assert (document["version"], document["pid"]) == (1, own_daemon.process.pid)
     assert (document["mcp"], document["ws"]) == (f"{url}/mcp", f"ws{url[4:]}/ws")
     assert own_daemon.stop() == 0
