@@ -73,7 +73,7 @@ def test_a_fresh_shell_whose_directory_is_gone_says_where_it_started(
     place = tmp_path / "place"
     place.mkdir()
     terminal.run(f"cd '{place}'")
-    place.rename(tmp_path / "elsewhere")
+    place.rmdir()
     kill_shell(terminal)
     assert wait_fresh(terminal, 1)["cwd"] == str(terminal.daemon.root)
     assert f"its last directory {str(place)!r} is gone" in terminal.described()["notice"]
