@@ -275,11 +275,13 @@ async def test_a_function_that_is_not_there_is_told(entry: str, why: str) -> Non
     assert entry in end.text
 
 
-async def test_a_process_that_dies_before_it_connects_has_never_started() -> None:
+async def test_a_process_that_dies_before_it_connects_has_never_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     with nothing_left():
         async with open_runtime() as runtime:
-            broken = {**os.environ, "PYTHONHOME": "/nonexistent"}
-            end = await Worker(runtime, spec("echo", environment=broken)).run()
+            end = await Worker(runtime, spec("echo")).run()
     assert end.kind is EndKind.NEVER_STARTED
     assert "ended with code" in end.text
 
