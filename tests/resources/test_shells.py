@@ -51,7 +51,7 @@ async def test_a_shell_that_is_killed_ends_its_command_with_all_its_children_and
     gate.wait_reached()
     async with connect_mcp(own_daemon, "auto", "ann") as client:
         for expected in range(1, 3):
-            # At rest: nothing was in flight, so nothing is recorded.
+            # At rest: the end of the shell is recorded by itself.
             before = shell_of(terminal)
             os.kill(before, signal.SIGKILL)
             until_fresh(terminal, before)
@@ -62,7 +62,7 @@ async def test_a_shell_that_is_killed_ends_its_command_with_all_its_children_and
             os.kill(shell_of(terminal), signal.SIGKILL)
             record = run.result()
             assert (record["seq"], record["end"], record["exit"]) == (
-                2 * expected - 1,
+                3 * expected - 1,
                 "shell_exit",
                 128 + signal.SIGKILL,
             )
@@ -73,8 +73,8 @@ async def test_a_shell_that_is_killed_ends_its_command_with_all_its_children_and
             assert done.structured_content["stdout"] == "on\n"
     gate.open()
     assert held.result()["stdout"] == "undisturbed\n"
-    assert [record["seq"] for record in terminal.records()] == list(range(5))
-    assert [woken.next()["id"].split("/")[-2] for _ in range(4)] == ["1", "2", "3", "4"]
+    assert [record["seq"] for record in terminal.records()] == list(range(7))
+    assert [woken.next()["id"].split("/")[-2] for _ in range(6)] == ["1", "2", "3", "4", "5", "6"]
 
 
 def test_a_child_that_is_killed_ends_its_command_and_not_its_shell(

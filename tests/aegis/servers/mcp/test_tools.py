@@ -109,7 +109,7 @@ async def test_a_tool_call_comes_back_as_structure_and_as_the_same_text(
     assert result.structured_content["stdout"] == "echo hé"
     without_nulls = {k: v for k, v in result.structured_content.items() if v is not None}
     assert without_nulls.keys() == result.structured_content.keys() - {
-        *("needs_input", "may_need_input", "cmd_reason")
+        *("needs_input", "may_need_input", "new_shell_since", "cmd_reason")
     }
     assert json.loads(result.content[0].text) == without_nulls
     caller, command, arguments = daemon.port.calls[0]
