@@ -97,7 +97,7 @@ def test_pm_is_woken_when_builder_has_run_the_tests(
     assert wake["sender"] == f"term:{build}"
     assert f"run by agent:{builder.handle}" in wake["text"]
     assert pm.call("aegis_term_read", name=build) == {"result": [record], "running": None}
-    assert pm.call("aegis_inbox_read", after=woken["next"]) == {"messages": [], "next": None}
+    assert pm.call("aegis_inbox_wait", after=woken["next"], timeout=0)["messages"] == []
 
 
 @each_way

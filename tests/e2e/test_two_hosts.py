@@ -47,7 +47,10 @@ LENGTHS = ((0.2, 2.0), (5.5, 8.0), (2.0, 5.0), (4.5, 6.0), (8.0, 12.0))
 
 NODE = "gpu1"
 
-OWN_FILES = {".gitignore", "version", "lock", "node.id", "state.id", "terminals", "workspace.json"}
+OWN_FILES = {
+    *(".gitignore", "version", "lock", "node.id", "state.id", "place.json"),
+    *("terminals", "workspace.json"),
+}
 """What lies in the directory of a node's state: nothing that leads a client there."""
 
 

@@ -21,6 +21,7 @@ from aegis.terminals.front.terminal import RETRY_APPEND_S
 from aegis.terminals.front.writer import LedgerWriter
 from aegis.terminals.front_port import Front
 from aegis.terminals.messages import AppendFailed, RecordAppended, RetryAppends
+from aegis.terminals.record import record_in
 from aegis.terminals.settings import TerminalFiles
 from tests.aegis.terminals.samples import RECORD
 from tests.chaos.exhaustive import Evidence, World
@@ -142,7 +143,7 @@ class Append:
         if not found.damaged and seqs != list(range(len(seqs))):
             yield f"the order is {seqs}"
         for seq, fields in zip(seqs, found.records, strict=True):
-            if seq not in evidence.tried or fields != attrs.asdict(record(seq), recurse=False):
+            if seq not in evidence.tried or record_in(fields) != record(seq):
                 yield f"record {seq} was never written like this"
         if not found.kept_aside:
             yield "a torn tail was cut off and is not kept aside"

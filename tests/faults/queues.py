@@ -24,6 +24,7 @@ from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent, SpawnWorker,
 from aegis.protocol.feeds import FollowSession, SessionNews
 from aegis.protocol.inboxes import Deliver, Receipt
 from aegis.protocol.queues import CancelTask, Delegate, Enqueue, GetTask, TaskInfo
+from aegis.protocol.requests import ListRequests, RequestList
 from aegis.protocol.terminals import ListTerminals, TerminalList
 from aegis.queues import events as e
 from aegis.queues.desk import QueueDesk
@@ -108,7 +109,9 @@ class Sessions:
         entries.append(TranscriptEntry(seq=seq, kind=kind, at="", fields={"turn": 1, **fields}))
 
 
-Asked = SpawnWorker | ShowAgent | CloseAgent | FollowSession | Deliver | ListTerminals
+Asked = (
+    SpawnWorker | ShowAgent | CloseAgent | FollowSession | Deliver | ListTerminals | ListRequests
+)
 
 
 class Played(Actor[Asked]):
@@ -119,7 +122,7 @@ class Played(Actor[Asked]):
         self._waiting: list[tuple[FollowSession, Reply[SessionNews]]] = []
 
     async def setup(self) -> None:
-        for service in ("agents", "inboxes", "terminals"):
+        for service in ("agents", "inboxes", "requests", "terminals"):
             self.context.register("service", service)
 
     async def receive(self, message: Asked) -> None:
@@ -143,6 +146,8 @@ class Played(Actor[Asked]):
                 self._deliver(message)
             case ListTerminals():
                 self.reply(message, TerminalList(result=[]))
+            case ListRequests():
+                self.reply(message, RequestList(requests=[]))
 
     def _follow(self, request: FollowSession, reply: Reply[SessionNews]) -> None:
         assert request.place is not None

@@ -57,6 +57,7 @@ KEPT = frozenset(
         ".gitignore",
         "state.id",
         "version",
+        "place.json",
         "lock",
         "port",
         "keys.json",
