@@ -10,6 +10,6 @@ def script(*lines: str) -> str:
     return "\n".join(lines)
 
 
-def call(tool: str, **arguments: object) -> str:
+def call(tool: str, /, **arguments: object) -> str:
     """Return the line that calls a tool."""
     return f"CALL {tool} {json.dumps(arguments)}"
