@@ -101,13 +101,16 @@ class Reporting:
         await self.asking.follow()
 
     async def _wakes(self) -> None:
+        everything = ReadInbox(unread=False, limit=CATCH_UP)
+        if self._store.fold.woken is None:
+            # The first start: what was before is no news. What comes while Telegram cannot be
+            # reached yet is, so this does not wait for the chat.
+            before = (await self._ask("inboxes", everything)).messages
+            await self._store.append(line("woken", message=before[-1].id if before else ""))
         await self._knows_chat.wait()
         first = await self._ask("inboxes", FollowInbox(handle=HUMAN))
         place: InboxPlace = first.place
-        kept = await self._ask("inboxes", ReadInbox(unread=False, limit=CATCH_UP))
-        messages = kept.messages
-        if self._store.fold.woken is None:  # the first start: what was before is no news
-            await self._store.append(line("woken", message=messages[-1].id if messages else ""))
+        messages = (await self._ask("inboxes", everything)).messages
         for message in _after(messages, self._store.fold.woken):
             await self._wake(message)
         while True:
