@@ -3,8 +3,8 @@
 The profile ``sim`` is for long runs with a seed of their own (``just properties``); the variable
 says how many examples a test has in it that does not say so itself.
 
-The tests that failed are written, a line each, to the file that ``AEGIS_FAILED_TESTS`` names:
-``.ci/run`` tries a few of them again.
+The tests that failed, each with the reason, are appended to the file that ``AEGIS_FAILED_TESTS``
+names: ``.ci/run`` prints it at the end of its log.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ if OWN_REGISTRY not in os.environ:
     os.environ[OWN_REGISTRY] = tempfile.mkdtemp(prefix="aegis-registry-")
     atexit.register(shutil.rmtree, os.environ[OWN_REGISTRY], ignore_errors=True)
 os.environ["XDG_STATE_HOME"] = os.environ[OWN_REGISTRY]
+
+# Taken out of the environment: a pytest that a test runs has failures that are none of this run.
+FAILED_TESTS = os.environ.pop("AEGIS_FAILED_TESTS", None)
+REASON_LINES = 15
 
 EXAMPLES = int(os.environ.get("AEGIS_SIM_EXAMPLES", "500"))
 
@@ -58,12 +62,15 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Write down what failed, where that is asked for."""
-    path = os.environ.get("AEGIS_FAILED_TESTS")
-    if path is not None:
+    """Append each failed test, and the lines that say why, to the file of the failed tests."""
+    if FAILED_TESTS is not None:
         reports = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
-        failed = dict.fromkeys(report.nodeid for report in reports)
-        Path(path).write_text("".join(f"{each}\n" for each in failed))
+        with Path(FAILED_TESTS).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            for report in reports:
+                lines = report.longreprtext.splitlines()
+                # A worker that died and a traceback drawn by rich have no such lines.
+                reason = [line for line in lines if line.startswith("E ")] or lines[-REASON_LINES:]
+                file.writelines(f"{line}\n" for line in (report.nodeid, *reason[:REASON_LINES]))
 
 
 def pytest_collection_finish() -> None:

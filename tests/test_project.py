@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import tomllib
 import zipfile
@@ -188,8 +189,81 @@ def test_the_wheel_holds_nothing_else(wheel: list[str]) -> None:
 
 
 def test_every_test_of_a_real_daemon_is_marked_so() -> None:
-    """``.ci/run`` repeats them on no newer Python, and tries one that failed again."""
+    """``.ci/run`` repeats them on no newer Python."""
     directories = ("e2e", "crash", "attacks", "resources")
     files = [file for name in directories for file in (ROOT / "tests" / name).glob("test_*.py")]
     assert len(files) > 100
     assert [file.name for file in files if "pytest.mark.real" not in file.read_text()] == []
+
+
+FAILS_ONCE = """
+from pathlib import Path
+
+import pytest
+
+ONCE = Path(__file__).with_name("once")
+
+
+@pytest.mark.real
+def test_chance():
+    first = not ONCE.exists()
+    ONCE.touch()
+    assert not first, "the first time"
+
+
+def test_rest():
+    pass
+"""
+
+UV = """#!/bin/sh
+# The ordinary tests are run; every other command succeeds.
+case "$*" in
+*pytest*"not long and not agents and not alone"*) shift 2; exec {python} -m pytest "$@" ;;
+*"long and not alone"*) echo "3 passed in 1.00s" ;;
+*tests.chaos*) echo "seed 7 broke G2"; exit 1 ;;
+esac
+"""
+
+
+@pytest.mark.long
+@pytest.mark.real
+def test_one_failure_by_chance_fails_the_run_and_the_end_of_its_log_says_why(
+    tmp_path: Path,
+) -> None:
+    """The run of a checkout whose only test fails the first time."""
+    files = {
+        ".ci/run": (ROOT / ".ci" / "run").read_text(),
+        ".ci/uv": UV.format(python=sys.executable),
+        "tests/conftest.py": (ROOT / "tests" / "conftest.py").read_text(),
+        "tests/durations.py": (ROOT / "tests" / "durations.py").read_text(),
+        "pyproject.toml": (ROOT / "pyproject.toml").read_text(),
+        "tests/test_chance.py": FAILS_ONCE,
+        # Nothing is installed on this machine.
+        "bin/apt-get": "#!/bin/sh\nexit 1\n",
+        "bin/sudo": "#!/bin/sh\nexit 1\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    run = subprocess.run(
+        [str(tmp_path / ".ci" / "run")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    end = run.stdout.partition("== what failed, and why\n")[2].splitlines()
+    assert [" ".join(line.split()) for line in end[:-1]] == [
+        "-- tests on Python 3.11",
+        "tests/test_chance.py::test_chance",
+        "E AssertionError: the first time",
+        "E assert not True",
+        "-- random histories",
+        "seed 7 broke G2",
+        "failed: tests on Python 3.11 random histories",
+    ]
+    assert end[-1].startswith("1 failed, 4 passed in ")
