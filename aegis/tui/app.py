@@ -87,7 +87,7 @@ class AegisApp(TabbedApp):
 
     async def on_mount(self) -> None:
         await self.show_tab(WELCOME)
-        self.set_interval(TICK_S, self._tick)
+        self.set_interval(TICK_S, self.tick)
         self.set_timer(LISTED_S, lambda: self.release_keys(self._unlisted))
         self.call_after_refresh(self._connect)
 
@@ -116,10 +116,11 @@ class AegisApp(TabbedApp):
     async def action_quit(self) -> None:
         await self._leave(0)
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
+        """Draw what changes with the time, and end with the window."""
         if not self.is_headless and is_gone(sys.__stdin__.fileno()):  # type: ignore[union-attr]
             self._end_by(signal.SIGHUP)
-        super()._tick()
+        super().tick()
 
     # What the feeds report.
 

@@ -121,22 +121,25 @@ class TabbedApp(PatientApp):
         """Draw once for all changes that come together."""
         if not self._is_drawing:
             self._is_drawing = True
-            self.set_timer(DRAW_S, self._draw)
+            self.set_timer(DRAW_S, self.draw)
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
+        """Draw what changes with the time."""
         self.draw_frame()
-        if self.active is not None:
+        if self.is_running and self.active is not None:
             self.active.ticked()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
+        """Draw what has changed."""
         self._is_drawing = False
         self.draw_frame()
-        if self.active is not None:
+        if self.is_running and self.active is not None:
             self.active.changed()
 
     def draw_frame(self) -> None:
-        if not self.base.query(TabBar):
-            return  # the app ends
+        # Textual ends an app by removing its screens, and stops the timers after that.
+        if not self.is_running:
+            return
         now = self.now()
         labels = self.tabs.labels(self.world, now)
         self.base.query_one(TabBar).show(labels, self.tabs.active, self._right())

@@ -355,6 +355,21 @@ def test_a_paste_is_inserted_once_and_whole_into_every_input(end: str) -> None:
     play(work, shop())
 
 
+def test_a_timer_that_outlives_the_screens_of_an_app_that_ends_draws_nothing() -> None:
+    stages = []
+
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+2")
+        await stage.shows("── live ──")
+        stages.append(stage)
+
+    play(work, shop())
+    [stage] = stages
+    assert stage.app.screen_stack == []
+    stage.app.tick()
+    stage.app.draw()
+
+
 def test_keys_of_one_read_act_one_after_another() -> None:
     async def work(stage: Stage) -> None:
         stage.daemon.may_spawn = trio.Event()
