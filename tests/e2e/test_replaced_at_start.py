@@ -60,6 +60,9 @@ def check_replaced(terminal: LiveTerminal, program: str, guard: str | None = Non
     assert (info["state"], info["notice"] is None) == ("idle", False), (info, terminal.raw()[-800:])
     assert f"replaced it by {program}" in info["notice"]
     assert terminal.described()["notice"] == info["notice"]
+    deadline = time.monotonic() + GUARD_S
+    while not terminal.records() and time.monotonic() < deadline:
+        time.sleep(0.05)  # a spawn does not wait until the disk has the notice
     [notice] = terminal.records()
     assert (notice["writer"], notice["cmd"], notice["exit"]) == ("shell", None, None)
     assert notice["cmd_reason"] == info["notice"]
@@ -152,6 +155,9 @@ def test_a_shell_that_two_multiplexers_replace_gets_both_guards(
     lines = '[ -z "$TMUX" ] && exec tmux\n[ -z "$STY" ] && exec screen\n'
     terminal = new_terminal(lines, env=own_sockets)
     assert terminal.info["state"] == "idle"
+    deadline = time.monotonic() + GUARD_S
+    while len(terminal.records()) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
     notices = [each["cmd_reason"] for each in terminal.records()]
     assert ["by tmux" in notices[0], "by screen" in notices[1]] == [True, True]
 
