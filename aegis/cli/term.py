@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aegis.cli.grammar.keys import keys_of
+from aegis.cli.grammar.numbers import whole_number
 from aegis.cli.grammar.verb import (
     SECONDS,
     WHOLE,
@@ -139,16 +140,39 @@ def keys(daemon: Daemon, name: str, keys: str, literal: bool) -> None:
 def send_signal(daemon: Daemon, name: str, signal: str) -> None:
     """Send SIGNAL to the foreground program of the terminal NAME.
 
-    SIGNAL is INT, TERM, HUP, KILL, QUIT, TSTP, STOP, CONT, USR1, USR2 or WINCH.
+    SIGNAL is INT, TERM, HUP, KILL, QUIT, TSTP, STOP, CONT, USR1, USR2 or WINCH, also with SIG
+    before it, or its number as in kill(1): 15 is TERM.
     """
-    reply = daemon.call("term_signal", name=name, signal=signal.upper())
+    reply = daemon.call("term_signal", name=name, signal=_signal_name(signal))
     daemon.show(reply, lambda: None)
 
 
-@verb(argument("name"), argument("cols", kind=WHOLE), argument("rows", kind=WHOLE))
-def resize(daemon: Daemon, name: str, cols: int, rows: int) -> None:
-    """Resize the terminal NAME to COLS columns and ROWS rows."""
-    reply = daemon.call("term_resize", name=name, cols=cols, rows=rows)
+def _signal_name(text: str) -> str:
+    """Return the name of the signal ``text``, if that is a number; the daemon refuses the rest."""
+    if text.isascii() and text.isdecimal():
+        from signal import Signals
+
+        try:
+            return Signals(int(text)).name
+        except ValueError:  # no signal of this number
+            return text
+    return text.upper()
+
+
+@verb(argument("name"), argument("cols"), argument("rows", kind=WHOLE, required=False))
+def resize(daemon: Daemon, name: str, cols: str, rows: int | None) -> None:
+    """Resize the terminal NAME to COLS columns and ROWS rows.
+
+    The size may also be one word, as `term list` shows it: 100x30.
+    """
+    try:
+        first, x, second = cols.lower().partition("x") if rows is None else (cols, "x", str(rows))
+        size = whole_number(first), whole_number(second) if x else None
+    except ValueError as error:
+        raise UsageError(f"{error}: give the size as 100 30 or 100x30") from None
+    if size[1] is None:
+        raise UsageError("the number of rows is missing: give the size as 100 30 or 100x30")
+    reply = daemon.call("term_resize", name=name, cols=size[0], rows=size[1])
     daemon.show(reply, lambda: print_lines(_terminals([reply])))
 
 

@@ -373,25 +373,32 @@ def test_screen_tells_what_is_to_be_known_of_it(server: LineServer, invoke: Invo
     )
 
 
-@pytest.mark.parametrize("given", ["INT", "int", "sigint"])
-def test_a_signal_is_sent_by_its_name_in_capitals(
-    server: LineServer, invoke: Invoke, given: str
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [("INT", "INT"), ("int", "INT"), ("sigint", "SIGINT"), ("15", "SIGTERM"), ("9", "SIGKILL")],
+)
+def test_a_signal_is_sent_by_its_name_in_capitals_or_its_number(
+    server: LineServer, invoke: Invoke, given: str, sent: str
 ) -> None:
     server.answers["term_signal"] = DONE
     result = invoke("term", "signal", "build", given)
-    assert server.arguments() == {"name": "build", "signal": given.upper()}
+    assert server.arguments() == {"name": "build", "signal": sent}
     assert (result.exit_code, result.output) == (0, "")
 
 
+@pytest.mark.parametrize("size", [["100", "30"], ["100x30"], ["100X30"]], ids=" ".join)
 def test_a_new_size_is_sent_and_the_terminal_shown(
-    server: LineServer, invoke: Invoke, info: Make
+    server: LineServer, invoke: Invoke, info: Make, size: list[str]
 ) -> None:
     server.answers["term_resize"] = info(name="build", cols=100, rows=30)
-    result = invoke("term", "resize", "build", "100", "30")
+    result = invoke("term", "resize", "build", *size)
     assert server.arguments() == {"name": "build", "cols": 100, "rows": 30}
     assert result.exit_code == 0
     assert "100x30" in result.stdout
 
 
-def test_a_size_that_is_no_number_is_a_usage_error(invoke: Invoke) -> None:
-    assert invoke("term", "resize", "build", "wide", "30").exit_code == 2
+@pytest.mark.parametrize("size", [["wide", "30"], ["100"], ["100x"], ["x30"], ["100x30", "4"]])
+def test_a_size_that_is_no_number_is_a_usage_error(invoke: Invoke, size: list[str]) -> None:
+    result = invoke("term", "resize", "build", *size)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "give the size as 100 30 or 100x30" in result.stderr
