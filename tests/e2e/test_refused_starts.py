@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import socket
 import subprocess
@@ -55,10 +57,16 @@ def bad_configuration(project: Path) -> list[str]:
 
 
 def port_taken(_: Path) -> list[str]:
-    return ["--port", str(TAKEN.getsockname()[1])]
+    return ["--port", str(taken_port())]
 
 
-TAKEN = socket.create_server(("127.0.0.1", 0))
+@functools.cache
+def taken_port() -> int:
+    """Return a port at which this process listens until it ends."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    atexit.register(listening.close)
+    port: int = listening.getsockname()[1]
+    return port
 
 
 @pytest.mark.real
