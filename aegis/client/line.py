@@ -27,7 +27,7 @@ from aegis.client.errors import (
 from aegis.client.sizes import check_size
 from aegis.path_text import text_of_path
 from aegis.state.endpoint import BadEndpoint, Endpoint, endpoint_of
-from aegis.state.root import holder_of, how_to_start
+from aegis.state.root import daemon_of, how_to_start
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -172,7 +172,7 @@ def open_connection(
             return _opened(root)
         except NotServing:
             # A daemon that is stopping holds the lock too, for two seconds at most.
-            pid = holder_of(root)
+            pid = daemon_of(root)
             if pid is None:
                 raise
             if time.monotonic() > deadline:

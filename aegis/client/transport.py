@@ -25,7 +25,7 @@ from aegis.client.errors import (
 )
 from aegis.client.line import START_POLL_S, not_served
 from aegis.state.endpoint import Endpoint
-from aegis.state.root import holder_of, how_to_start, is_held
+from aegis.state.root import daemon_of, how_to_start
 
 CONNECT_LIMIT_S = 10.0
 RECEIVE_BUFFER_BYTES = 65_536
@@ -75,7 +75,7 @@ async def dial(address: Address, nursery: trio.Nursery) -> Wire:
         if isinstance(address, Local):
             return await _dial_local(address, nursery)
         return await _dial_remote(address, nursery)
-    if isinstance(address, Local) and (pid := holder_of(address.root)) is not None:
+    if isinstance(address, Local) and (pid := daemon_of(address.root)) is not None:
         raise not_served(address.root, pid, CONNECT_LIMIT_S)
     raise ConnectionLost(f"{place_of(address)} did not answer within {CONNECT_LIMIT_S:g} s")
 
@@ -93,7 +93,7 @@ async def _dial_local(address: Local, nursery: trio.Nursery) -> Wire:
             endpoint, stream = await _stream_to(address)
             break
         except NotServing:
-            if not is_held(address.root):
+            if daemon_of(address.root) is None:
                 raise
         await trio.sleep(START_POLL_S)  # it is starting; ``dial`` has the limit
     key = [(b"authorization", f"Bearer {endpoint.token}".encode())]

@@ -172,9 +172,70 @@ def how_to_start(root: Path | str) -> str:
     return f"start one with: aegis-actors up --root {shell_word(root)}"
 
 
-def is_held(root: Path | str) -> bool:
-    """Return whether a process is the daemon of ``root``, also while it starts or stops."""
-    return holder_of(root) is not None
+STARTING_S = 20.0
+"""Seconds for which a process that was told to be a daemon may take to lock its root."""
+
+
+def daemon_of(root: Path | str) -> str | None:
+    """Return the pid of the daemon of ``root``, also while it starts or stops; None without one.
+
+    "" if a daemon holds the root and its pid is unknown.
+    """
+    holder = holder_of(root)
+    return starter_of(root) if holder is None else holder
+
+
+def starter_of(root: Path | str) -> str | None:
+    """Return the pid of a process that was just started to become the daemon of ``root``.
+
+    It holds nothing before it has imported the daemon, longer than another verb takes until it
+    connects: ``aegis-actors up & aegis-actors status`` would find no daemon.
+    """
+    for pid in os.listdir("/proc"):  # noqa: PTH208
+        try:
+            if pid.isdecimal() and _starts(f"/proc/{pid}", os.fsencode(root)):
+                return pid
+        except (OSError, ValueError, IndexError):
+            continue  # it ended meanwhile, or is another user's
+    return None
+
+
+def _starts(process: str, root: bytes) -> bool:
+    """Return whether ``process``, a directory of /proc, runs ``up`` for ``root``, since a moment.
+
+    A process of a killed daemon that has outlived it has the same words, and is older.
+    """
+    if os.stat(process).st_uid != os.geteuid():  # noqa: PTH116
+        return False
+    with open(f"{process}/cmdline", "rb") as file:  # noqa: PTH123
+        words = iter(file.read(65_536).split(b"\0"))
+    if not any(word.rpartition(b"/")[2] == b"aegis-actors" for word in words):
+        return False
+    verb = given = None
+    for word in words:  # those behind the program
+        if word in (b"--root", b"--as"):
+            value = next(words, b"")
+            given = value if word == b"--root" else given
+        elif word.startswith(b"--root="):
+            given = word[len(b"--root=") :]
+        elif word == b"--tui":
+            return False  # it stays for as long as its window; what it starts is a process too
+        elif verb is None and not word.startswith(b"-"):
+            verb = word
+    if verb != b"up":
+        return False
+    here = os.readlink(os.fsencode(f"{process}/cwd"))  # noqa: PTH115
+    served = os.fsencode(nearest_root(os.fsdecode(here)))
+    if given is not None:
+        served = os.path.realpath(here + b"/" + given if not given.startswith(b"/") else given)
+    if served != root:
+        return False
+    with open(f"{process}/stat", "rb") as file:  # noqa: PTH123
+        began = int(file.read().rpartition(b")")[2].split()[19])
+    import time
+
+    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+    return since_boot - began / os.sysconf("SC_CLK_TCK") < STARTING_S
 
 
 def holder_of(root: Path | str) -> str | None:

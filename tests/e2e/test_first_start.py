@@ -87,6 +87,44 @@ def test_clients_wait_for_a_daemon_that_is_starting(
     assert halted.wait(GUARD_S) == 0
 
 
+def test_a_verb_right_behind_up_waits_for_a_daemon_that_has_no_lock_yet(
+    root: DaemonProcess, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    def start(*words: str) -> subprocess.Popen[bytes]:
+        halted = subprocess.Popen(
+            [*root.program, "up", "--port", "0", *words],
+            env=root.environment,
+            cwd=root.root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        halted.send_signal(signal.SIGSTOP)
+        request.addfinalizer(halted.kill)
+        return halted
+
+    # No daemon of this root, and nothing to wait for.
+    other = start("--root", str(tmp_path))
+    missing = root.cli("status")
+    assert "no daemon runs for" in missing.stderr
+    other.kill()
+    other.wait(GUARD_S)
+
+    halted = start()
+    assert not root.state.lock.exists()
+    words = [*root.program, "status", "--json"]
+    waiting = subprocess.Popen(
+        words, env=root.environment, cwd=root.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    until_asleep(waiting.pid)
+    halted.send_signal(signal.SIGCONT)
+    out, err = waiting.communicate(timeout=GUARD_S)
+    assert (waiting.returncode, err) == (0, b"")
+    assert f'"pid": {halted.pid}'.encode() in out
+    assert root.cli("down").returncode == 0
+    assert halted.wait(GUARD_S) == 0
+
+
 def halt_while_it_starts(root: DaemonProcess) -> subprocess.Popen[bytes]:
     """Start a daemon, and stop its process while it holds the lock and does not serve yet."""
     for _ in range(20):
