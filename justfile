@@ -32,6 +32,10 @@ test *arguments:
 agents *arguments:
     {{ run }} pytest -q -m agents tests/agents_real "$@"
 
+# The size of the packages beside their budgets; --journeys: the code that four journeys enter too.
+house *arguments:
+    @{{ run }} python -m tests.house "$@"
+
 # The ten slowest tests of the last run; or of a file of .durations/, with --count COUNT.
 slowest *arguments:
     @{{ run }} python -m tests.durations "$@"

@@ -1,0 +1,68 @@
+"""The command that shows the size of the packages."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import pytest
+
+from tests import house
+from tests.journeys import JOURNEYS, trace_all
+
+SOURCE = '''"""A module."""
+
+import os  # an import is no code
+
+class Fold:
+    """A class."""
+
+    field: int = 1
+    """A field."""
+
+    async def method(self) -> str:
+        # A comment.
+        return """text
+
+        of three lines"""
+'''
+
+
+def test_each_file_has_one_subject() -> None:
+    found = {file: house.subjects_of(file) for file in house.sources()}
+    assert len(found) > 100
+    assert {file: subjects for file, subjects in found.items() if len(subjects) != 1} == {}
+    assert house.subjects_of("aegis/new.py") == house.subjects_of("aegis/new/__init__.py") == []
+
+
+def test_each_path_of_a_subject_or_an_entity_is_in_the_packages() -> None:
+    paths = [paths for _, paths in house.SUBJECTS.values()]
+    named = chain.from_iterable(each.split() for each in (*paths, *house.ENTITIES.values()))
+    files = house.sources()
+    assert [path for path in named if not any(house.fit(file, path) for file in files)] == []
+
+
+def test_imports_docstrings_and_comments_are_no_code() -> None:
+    size = house.size_of(SOURCE)
+    assert size == house.Size(files=1, lines=15, code=6, classes=1, functions=1, comments=2)
+
+
+def test_the_report_adds_up_subjects_and_counts_the_modules_of_a_class_name() -> None:
+    files = ("aegis/app.py", "aegis/queues/ledger.py", "aegis/queues/rules.py")
+    report = house.report(dict.fromkeys(files, SOURCE))
+    rows = {line[:20].split("  ")[0]: line.split()[-7:] for line in report.splitlines()}
+    assert rows["queues"][-6:] == ["2", "30", "12", "2", "2", "3"]
+    assert rows["inboxes … workspaces"] == ["2", "30", "12", "2", "2", "3", "10,500"]
+    assert rows["all"] == ["3", "45", "18", "3", "3", "3", "88,000"]
+    assert "Fold 3" in report
+    assert "together 3" in report
+
+
+@pytest.mark.real
+@pytest.mark.long
+def test_each_journey_enters_functions_and_sends_messages() -> None:
+    entered = trace_all(rounds=1)
+    assert entered.keys() == JOURNEYS.keys()
+    for each in entered.values():
+        assert each.functions > each.files > 20
+        assert each.functions > each.classes > 20
+        assert each.messages >= 2
