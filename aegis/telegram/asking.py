@@ -42,6 +42,8 @@ from aegis.turns.services import Services
 FOLLOW_S = 3_600.0
 CALL_S = 30.0
 AGAIN_S = 1.0
+SHOWN_S = 10.0
+"""Seconds that an answer waits for its request to be known: Telegram may not be reached."""
 
 NOT_VALID = "This button is not valid any more."
 CLOSED = "this request was settled"
@@ -77,6 +79,8 @@ class Asking:
         self._chat = chat
         self._store = store
         self._thread_of = thread_of
+        self._is_listed = trio.Event()
+        self._showing: set[trio.Event] = set()
         # Of a message that shows a request: its last edit must be the one that says how it ended.
         self._editing = trio.Lock()
 
@@ -91,6 +95,18 @@ class Asking:
                     await self._look_again(key)
             for request in news.changed:
                 await self._report(request)
+            self._is_listed.set()
+
+    async def wait_shown(self) -> None:
+        """Wait until the messages of all open requests are known, for at most ``SHOWN_S``.
+
+        A person may press or reply before the call that sent the message has returned, and before
+        its line is durable.
+        """
+        with trio.move_on_after(SHOWN_S):
+            await self._is_listed.wait()
+            for each in [*self._showing]:
+                await each.wait()
 
     async def _look_again(self, key: str) -> None:
         """Report a request that was settled while nobody looked."""
@@ -114,15 +130,21 @@ class Asking:
             await self._store.append(line("settled", request=request.id))
 
     async def _show(self, request: RequestInfo) -> None:
+        shown = trio.Event()
+        self._showing.add(shown)
         try:
             message = await self._chat.send(
                 self._text(request), self._thread_of(request.session), self._buttons(request)
             )
         except AegisError:
-            return
-        await self._store.append(
-            line("asked", request=request.id, digest=request.digest, message=message)
-        )
+            pass
+        else:
+            await self._store.append(
+                line("asked", request=request.id, digest=request.digest, message=message)
+            )
+        finally:
+            self._showing.discard(shown)
+            shown.set()
 
     async def show_again(self, session: str) -> None:
         """Show the open requests of a session whose topic, with their messages, was deleted."""
@@ -177,8 +199,10 @@ class Asking:
 
     async def press(self, press: Press) -> str:
         """Answer by a button; return a sentence, empty if the message shows what came of it."""
-        digests = {key: each.digest for key, each in self._store.fold.asked.items()}
-        pressed = read_button(self._store.fold.secret, press.data, digests)
+        pressed = self._read(press)
+        if pressed is None:
+            await self.wait_shown()
+            pressed = self._read(press)
         if pressed is None:
             return NOT_VALID
         if pressed.choice == "named":
@@ -189,6 +213,10 @@ class Asking:
         return await self._take(
             pressed.request, pressed.digest, press.update, change, at=pressed.step
         )
+
+    def _read(self, press: Press) -> Pressed | None:
+        digests = {key: each.digest for key, each in self._store.fold.asked.items()}
+        return read_button(self._store.fold.secret, press.data, digests)
 
     async def reply(self, text: Text, request: str) -> str:
         """Answer the next question of an open request by a reply; return a sentence, or nothing."""

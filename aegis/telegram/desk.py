@@ -305,6 +305,10 @@ class Work:
             await self._done(update)
             return
         request = self._store.fold.request_of(update.reply_to)
+        is_known = not update.reply_to or request or update.reply_to in self._store.fold.closed
+        if not is_known:
+            await self._asking.wait_shown()
+            request = self._store.fold.request_of(update.reply_to)
         order = o.read_parts(parts, self._name)
         if update.unfit:
             await self._chat_say(update, update.unfit)

@@ -164,6 +164,25 @@ def shows_next(message: dict[str, Any], part: str) -> None:
     until(lambda: part in message["text"], f"the message shows {part!r}: {message['text']}")
 
 
+def test_an_answer_that_comes_before_its_message_is_known_counts(chat: Chat, api: BotApi) -> None:
+    """People see a message before the call that has sent it returns."""
+
+    def taken(update: int) -> None:
+        until(lambda: api.confirmed > update, "the daemon has the update")
+        api.release()
+
+    api.held = "Which colour?"
+    chat.spawn(question(COLOR), handle="ann")
+    message = chat.shows("Which colour?")
+    taken(api.press(message["message_id"], api.buttons(message)["Blue"]))
+    chat.has_outcomes("ann", "completed")
+    api.held = "Why?"
+    chat.spawn(question({"question": "Why?"}), handle="bob")
+    taken(api.write("because", reply_to=chat.shows("Why?")["message_id"]))
+    chat.has_outcomes("bob", "completed")
+    assert "not valid any more" not in str(api.notes)
+
+
 def test_questions_are_answered_by_buttons_and_replies(chat: Chat, api: BotApi) -> None:
     chat.spawn(question(COLOR, {"question": "Why?"}, SIDES), handle="ann")
     message = chat.shows("Which colour? (1 of 3)")

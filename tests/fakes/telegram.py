@@ -39,6 +39,8 @@ class BotApi:
         """What the next polls get: ``409``, ``429`` or ``cut``."""
         self.sending_trouble: deque[str] = deque()
         """What the next other calls get."""
+        self.held = ""
+        """The calls that send a message with this part return once it is empty again."""
         self.confirmed = 0
         self.port = 0
         self._updates: dict[int, dict[str, Any]] = {}
@@ -88,6 +90,12 @@ class BotApi:
         """The group becomes a supergroup: Telegram says so, and knows its old id no more."""
         self.send(migrate_to_chat_id=new)
         self.chat = new
+
+    def release(self) -> None:
+        """Let the calls return that are held."""
+        with self.lock:
+            self.held = ""
+            self.lock.notify_all()
 
     def press(self, message: int, data: str, *, user: int = USER) -> int:
         """A person presses a button, or sends what a button might have sent."""
@@ -184,8 +192,10 @@ class BotApi:
             if thread is not None and thread not in self.topics:
                 raise Refusal(400, "Bad Request: message thread not found")
             self._last_message += 1
-            self.messages[self._last_message] = {**given, "message_id": self._last_message}
-            return {"message_id": self._last_message, "text": given["text"]}
+            number = self._last_message
+            self.messages[number] = {**given, "message_id": number}
+            self.lock.wait_for(lambda: not (self.held and self.held in given["text"]))
+            return {"message_id": number, "text": given["text"]}
 
     def _editMessageText(self, given: dict[str, Any]) -> Any:  # noqa: N802
         self._check_text(given)
