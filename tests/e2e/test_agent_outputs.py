@@ -60,6 +60,17 @@ def test_the_whole_output_is_kept_by_its_id_through_a_kill_of_the_daemon(team: T
     assert refusal.code == "not_found"
 
 
+def test_a_kill_while_an_output_is_stored_leaves_no_file(team: Team) -> None:
+    handle = team.spawn("TERM echo x", profile="acp-full")
+    team.has_outcomes(handle, "completed")
+    commands = team.daemon.state.directory / "agents" / team.info(handle)["id"] / "commands"
+    team.daemon.kill()
+    (commands / "term_1_2.jsonl.new").write_bytes(b"a part")
+    team.daemon.start("--port", "0", "--trust")
+    team.info(handle)
+    assert [each.name for each in commands.iterdir()] == ["term_1_1.jsonl"]
+
+
 def test_the_output_of_a_running_command_is_read_and_followed(team: Team) -> None:
     handle = team.spawn(f"OPEN {GATED}", profile="acp-full")
     says(team, handle, "opened term_1_1")

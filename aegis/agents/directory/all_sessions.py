@@ -17,6 +17,7 @@ from aegis.agents.directory.replies import closed_info
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.sessions.changes import ResumeAgent
+from aegis.agents.sessions.command_outputs import delete_unfinished
 from aegis.errors import AegisError
 from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
@@ -82,11 +83,13 @@ def withdraw_asked(addresses: list[str], registry: Registry) -> None:
 
 
 async def delete_left(roster: Roster, directory: Path, flusher: Flusher) -> None:
-    """Delete what a kill has left of sessions that were being purged."""
+    """Delete what a kill has left of sessions: of their purge, of a file that was being stored."""
     for member in roster.by_id.values():
         if member.is_purged:
             with contextlib.suppress(OSError):  # tried again by the next start
                 await flusher.call(partial(delete_files, flusher.disk, directory / member.id))
+    kept = [directory / each.id for each in roster.kept]
+    await flusher.call(partial(delete_unfinished, flusher.disk, kept))
     await flusher.call(partial(delete_left_over, flusher.disk, directory))
 
 

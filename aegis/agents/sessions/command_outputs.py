@@ -6,7 +6,9 @@ and is replaced by none after a kill in the middle. The newest ``MAX_KEPT`` of a
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,19 @@ def _keep(disk: Disk, path: Path, line: bytes) -> None:
     kept = sorted(filter(None, map(_number, disk.list_directory(path.parent))))
     for _, _, name in kept[:-MAX_KEPT]:
         disk.unlink(path.parent / name)
+
+
+def delete_unfinished(disk: Disk, sessions: Iterable[Path]) -> None:
+    """Delete outputs of which a kill has left a part, as far as the disk permits. Blocking.
+
+    No later output has their name, so none replaces them. ``sessions`` are the directories of
+    sessions, which store nothing meanwhile.
+    """
+    for directory in sessions:
+        with contextlib.suppress(OSError):  # most have no command, and so no directory of them
+            for name in disk.list_directory(directory / DIRECTORY):
+                if name.endswith(f"{SUFFIX}.new"):
+                    disk.unlink(directory / DIRECTORY / name)
 
 
 def _number(name: str) -> tuple[int, int, str] | None:
