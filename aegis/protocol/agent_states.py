@@ -36,6 +36,9 @@ BlockedKind = Literal["permission", "question", "elicitation", "auth", "limit"]
 class Blocked:
     """The oldest open request of an agent; ``since`` is UTC, ISO 8601 with ``Z``.
 
+    ``in_turn``: a turn waits for the answer. Otherwise the agent is at rest, and the answer is its
+    next message.
+
     ``limit``: messages wait because a limit on the cost is reached. It has no request: ``title``
     says which limit, and how to continue.
     """
@@ -44,6 +47,7 @@ class Blocked:
     request_id: str
     title: str
     since: str
+    in_turn: bool = True
 
 
 @attrs.frozen(kw_only=True)
@@ -154,3 +158,9 @@ class AgentList:
     """Agent sessions, in the order of their handles."""
 
     result: list[AgentInfo]
+
+
+def is_at_rest(info: AgentInfo) -> bool:
+    """Return whether no turn of a session runs or is about to: it may wait for a person."""
+    waits = info.blocked is not None and not info.blocked.in_turn
+    return info.state in ("idle", "dormant") or (info.state == "blocked" and waits)

@@ -18,6 +18,7 @@ from aegis.protocol.agent_states import AgentTerminal as AgentTerminal
 from aegis.protocol.agent_states import AgentUsage as AgentUsage
 from aegis.protocol.agent_states import Blocked as Blocked
 from aegis.protocol.agent_states import BlockedKind as BlockedKind
+from aegis.protocol.agent_states import is_at_rest as is_at_rest
 from aegis.protocol.command import Command, at_most_chars, between, described, matching
 from aegis.protocol.inboxes import MAX_BODY_CHARS
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE

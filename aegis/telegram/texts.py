@@ -160,8 +160,11 @@ def record_text(record: CommandRecord, terminal: str) -> str:
 
 def list_text(agents: Sequence[AgentInfo], terminals: Sequence[TerminalInfo]) -> str:
     """Return the sessions and terminals."""
-    states = [(each.handle, _agent_state(each)) for each in agents]
-    lines = [f"{DOTS.get(state, '⚪')} {handle} - {state}" for handle, state in states]
+    lines = []
+    for each in agents:
+        state = _agent_state(each)
+        asked = "" if each.blocked is None else f": {each.blocked.title}"
+        lines.append(f"{DOTS.get(state, '⚪')} {each.handle} - {state}{escape_line(asked)}")
     lines += [
         f"{DOTS.get(each.state, '⚪')} term:{each.name} - {_terminal_state(each)}"
         for each in terminals

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.protocol.agents import AgentInfo, TranscriptEntry
+from aegis.protocol.agents import AgentInfo, TranscriptEntry, is_at_rest
 from aegis.protocol.inboxes import Place
 
 TurnEnd = Literal["completed", "failed", "interrupted", "cancelled", "limited", "lost"]
@@ -97,6 +97,7 @@ class TurnWatch:
         """
         if self.has_gap and (self.turn is not None or (place is not None and place.is_landed)):
             is_working = info.turn == self.turn and info.state in ("working", "blocked")
+            is_working &= not is_at_rest(info)
             return None if is_working else self._lost(FORGOTTEN)
         # A session in this state opens no turn before a person, or another message, starts it.
         waits = self.turn is None and place is not None and not place.is_landed

@@ -17,7 +17,13 @@ import trio
 from actors import AskError
 from aegis.clock import utc_now
 from aegis.errors import AegisError, Forbidden, NotFound, Unavailable
-from aegis.protocol.agents import AgentInfo, CloseAgent, ResumeSession, SpawnForWorkflow
+from aegis.protocol.agents import (
+    AgentInfo,
+    CloseAgent,
+    ResumeSession,
+    SpawnForWorkflow,
+    is_at_rest,
+)
 from aegis.protocol.command import MAX_TIMEOUT_S
 from aegis.protocol.feeds import SessionPlace
 from aegis.protocol.groups import (
@@ -364,7 +370,7 @@ def _is_idle(info: AgentInfo) -> bool:
     """Return whether a session has nothing to do, or cannot do it."""
     if info.state in ("closed", "error") or info.program is not None:
         return True
-    return info.state in ("idle", "dormant") and not info.waiting
+    return is_at_rest(info) and not info.waiting
 
 
 def end_message(workflow: Workflow) -> Deliver:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
 import aegis
+from aegis.client.line import ClientError
 from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.mcp_client import connect_mcp_to
 from tests.e2e.test_agents import Team, open_request
+from tests.e2e.test_telegram import Chat, ChatDaemon
+from tests.e2e.tmux import interface
+from tests.fakes.telegram import bot_api
 from tests.resources.waiting import until
 
 pytestmark = [
@@ -21,6 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings(r"ignore:Async generator 'http(x|core)2\.:ResourceWarning"),
 ]
 
+TRANSCRIPT, ROSTER = "transcript.jsonl", "sessions.jsonl"
 COLOUR = {"question": "Which colour?", "options": ["Red", "Blue"]}
 
 
@@ -123,6 +130,72 @@ def test_a_question_of_a_session_outlives_its_turn_and_ends_with_it(team: Team) 
     assert answered(team, last, text="Blue") == "withdrawn"
     [closed] = team.call("request_list", id=last["id"])["requests"]
     assert closed["withdrawn"] == "its session was closed"
+
+
+def test_a_session_that_rests_on_its_question_is_shown_as_waiting_in_every_face(
+    tmp_path: Path,
+) -> None:
+    with bot_api() as api:
+        chat = Chat(ChatDaemon(tmp_path), api)
+        ann = chat.spawn("SAY hello", handle="ann")
+        chat.has_turns(ann, 1)
+        with interface(chat.daemon, tmp_path / "tmux") as window:
+            window.shows("ann")
+            asked(chat, ann)
+            request = open_request(chat)
+            chat.is_in(ann, "blocked")
+            waits = chat.info(ann)["blocked"]
+            assert (waits["kind"], waits["title"]) == ("question", "Which colour?")
+            assert (waits["request_id"], waits["in_turn"]) == (request["id"], False)
+            for words in (("status",), ("agent", "list"), ("agent", "show", ann)):
+                shown = chat.daemon.cli(*words).stdout
+                assert "🟡 blocked" in shown
+                assert "question: Which colour?" in shown
+            window.shows("🟡 ann*")
+            window.press("M-1")
+            window.shows("waits for you: question: Which colour?", "F2 answers")
+            api.write("/list")
+            chat.shows("🟡 ann - blocked: Which colour?")
+            chat.daemon.kill()
+            chat.start()
+            chat.is_in(ann, "blocked")  # a session without a process waits too
+            assert answered(chat, open_request(chat), text="SAY it is Blue") == "applied"
+            chat.has_turns(ann, 2)
+            chat.is_in(ann, "idle")
+            window.shows("ann · idle")
+        chat.daemon.stop()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *(f"ledger.append.{when}[{TRANSCRIPT}]" for when in ("before", "after")),
+        *(f"ledger.append.{when}[{ROSTER}]" for when in ("before", "after")),
+        *(f"request.append.{when}[withdrawn]" for when in ("before", "after")),
+        "actor.receive.after[AgentSession]",
+    ],
+)
+def test_a_kill_while_its_session_is_closed_leaves_no_question_open(team: Team, place: str) -> None:
+    ann = team.spawn("SAY hello", handle="ann")
+    team.has_turns(ann, 1)
+    asked(team, ann)
+    request = open_request(team)
+    team.daemon.stop()
+    team.daemon.launch("--port", "0", "--trust", faults=f"{place}@1=kill")
+    if team.daemon.wait_ready():
+        with suppress(ClientError, OSError, ValueError):
+            team.call("close", handle=ann)
+    assert team.daemon.wait_dead(GUARD_S)
+    team.daemon.kill()
+    team.daemon.start("--port", "0", "--trust")
+    if team.info(ann)["state"] != "closed":  # the close was not stored, and nobody was told it was
+        assert open_request(team)["id"] == request["id"]
+        team.call("close", handle=ann)
+    until(lambda: not team.call("request_list")["requests"], "the question is withdrawn")
+    assert answered(team, request, text="Blue") == "withdrawn"
+    [closed] = team.call("request_list", id=request["id"])["requests"]
+    assert closed["withdrawn"] == "its session was closed"
+    assert team.inbox(ann) == []
 
 
 async def test_a_question_ends_with_the_session_url_and_its_caller_learns_it(

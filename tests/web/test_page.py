@@ -183,6 +183,18 @@ def test_a_daemon_that_is_killed_is_found_again(
     window.check()
 
 
+def test_a_session_that_rests_on_its_question_needs_an_answer(
+    own_daemon: DaemonProcess, browser: Browser
+) -> None:
+    team = Team(own_daemon)
+    window = log_in(browser, own_daemon)
+    team.spawn("SAY hello", handle="ada")
+    team.has_turns("ada", 1)
+    own_daemon.call("ask_human", from_handle="ada", question="Which colour?", wait_s=0)
+    expect(window.page.locator("main")).to_contain_text("needs an answer: Which colour?")
+    window.check()
+
+
 def test_a_request_is_answered_in_one_browser_and_withdrawn_in_the_other(
     own_daemon: DaemonProcess, browser: Browser
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -55,7 +56,7 @@ from aegis.agents.directory.subtree import session_subtree
 from aegis.agents.drivers.harness import Permission
 from aegis.agents.sessions.changes import ChangeSettings
 from aegis.agents.sessions.command_outputs import CommandOutputs
-from aegis.agents.sessions.state_reports import SessionClosed
+from aegis.agents.sessions.state_reports import AskedChanged, SessionClosed
 from aegis.errors import (
     AegisError,
     InvalidRequest,
@@ -199,6 +200,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._programs.messages.roster = self._ledger.roster
         self._programs.messages.has_closed = self._board.has_closed
         self._is_loaded = True
+        follow = self._programs.asked.follow
+        self.context.start_soon(follow, self.context.system.registry, self._asked_changed)
         closed = [each.address for each in self._ledger.roster.by_id.values() if each.is_closed]
         withdraw_asked(closed, self.context.system.registry)
         for member in self._ledger.roster.open:
@@ -341,6 +344,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 f"the session {member.handle!r} is closed: read it with aegis_session_read, or "
                 "spawn another one"
             )
+
+    def _asked_changed(self, sessions: Iterable[str]) -> None:
+        """Have these sessions show whether they wait for an answer of the person."""
+        for id_ in sessions:
+            ref = self._refs.get(id_)
+            with contextlib.suppress(ActorError):  # one that is being restarted looks by itself
+                if ref is not None:
+                    ref.tell(AskedChanged())
 
     def _tools_listed(self, message: api.ToolsListed) -> None:
         """Notify the session, if one has this handle."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import attrs
 
 from actors import ChildSpec, Ref, Restart
+from aegis.agents.directory.asked import AskedQuestions
 from aegis.agents.directory.message_rights import MessageRights
 from aegis.agents.directory.roster import SET, Member
 from aegis.agents.directory.session_names import SessionNames
@@ -81,6 +82,7 @@ class Programs:
     ``root`` is text as ``aegis.path_text`` makes it. ``open_files`` is the limit of descriptors of
     an agent's processes. ``rights`` are those of the open sessions, ``messages`` those of
     their messages; ``names`` are those of all sessions, ``counters`` count for their limits.
+    ``asked`` are their questions to the person.
     """
 
     configuration: Configuration
@@ -99,6 +101,7 @@ class Programs:
         )
     )
     names: SessionNames = attrs.field(factory=SessionNames)
+    asked: AskedQuestions = attrs.field(factory=AskedQuestions)
     variables: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
     _keys: frozenset[str] = attrs.field(init=False, repr=False)
 

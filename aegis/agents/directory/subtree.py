@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from actors import AutoShutdown, ChildSpec, MailboxSpec, Restart, SupervisorSpec
@@ -40,6 +41,7 @@ def session_subtree(
         address=member.address,
         name_of=programs.names.shown,
         address_of=programs.names.address_of,
+        asked=partial(programs.asked.of, member.id),
         profile=member.profile,
         provider=member.provider,
         cwd=member.cwd,

@@ -30,7 +30,7 @@ from aegis.agents.interactive.hooks import (
 from aegis.agents.interactive.terminal import FAILURES, ProgramTerminal
 from aegis.agents.interactive.unread import UnreadMessages
 from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
-from aegis.agents.sessions.state_reports import SessionClosed
+from aegis.agents.sessions.state_reports import AskedChanged, SessionClosed
 from aegis.agents.sessions.status import Identity, moment_text
 from aegis.configuration.lifecycle import LifecycleSection
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
@@ -75,6 +75,7 @@ TerminalAgentMessage = (
     | FollowSession
     | ResumeAgent
     | ChangeSettings
+    | AskedChanged
 )
 
 
@@ -151,6 +152,8 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
                 self.context.start_soon(self._order, self._interrupt, self.defer(message))
             case ChangeSettings():
                 self.reply(message, f"{self._identity.handle!r} is a terminal agent")
+            case AskedChanged():
+                self._on_change(self._info())
             case api.ToolsListed():
                 pass
             case _:
@@ -181,12 +184,14 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
 
     def _info(self) -> api.AgentInfo:
         identity, now = self._identity, self._standing
+        # At its prompt: a program that works, or asks in its terminal, is shown as such.
+        asked = identity.asked() if now.need is not None and now.need.kind == "ready" else None
         return api.AgentInfo(
             id=identity.id,
             handle=identity.handle,
             profile=identity.profile,
             provider=identity.provider,
-            state=now.state,
+            state=now.state if asked is None else "blocked",
             since=moment_text(now.since),
             reason=now.reason,
             cwd=identity.cwd,
@@ -196,7 +201,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             waiting=self._unread.count,
             quiet_s=0.0,
             tools=[],
-            blocked=None,
+            blocked=asked,
             limited_until=None,
             conversation=None,
             program=_program(now, self._cmd),

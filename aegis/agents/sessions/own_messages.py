@@ -10,7 +10,7 @@ from aegis.agents.sessions import steps
 from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
 from aegis.agents.sessions.mail import News
 from aegis.agents.sessions.requests_out import NotShown
-from aegis.agents.sessions.state_reports import LookAgain
+from aegis.agents.sessions.state_reports import AskedChanged, LookAgain
 from aegis.protocol import agents as api
 from aegis.protocol.feeds import FollowSession
 from aegis.protocol.inboxes import FindMessage, WithdrawMessage
@@ -69,6 +69,7 @@ SessionMessage = (
     | Settled
     | TimerDue
     | LookAgain
+    | AskedChanged
     | NoDriver
     | Refused
     | NotShown

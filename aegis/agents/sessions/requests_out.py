@@ -74,7 +74,9 @@ class RequestsOut:
         key = key_of(launch, event.id)
         title = shorten(title_of(event), 200)
         kind: BlockedKind = "auth" if event.kind == "login" else event.kind
-        self._open[key] = Blocked(kind=kind, request_id="", title=title, since=utc_now())
+        self._open[key] = Blocked(
+            kind=kind, request_id="", title=title, since=utc_now(), in_turn=turn is not None
+        )
         request = OpenRequest(
             owner=self._path,
             handle=self._identity.handle,
@@ -170,12 +172,7 @@ class RequestsOut:
                 await self._owner.ref.send(NotShown(key=request.key))
         elif request.key in self._open:
             blocked = self._open[request.key]
-            self._open[request.key] = Blocked(
-                kind=blocked.kind,
-                request_id=opened.id,
-                title=blocked.title,
-                since=blocked.since,
-            )
+            self._open[request.key] = attrs.evolve(blocked, request_id=opened.id)
             self._on_change()
 
     async def _ask(self, request: Any, service: str = "requests") -> Any:

@@ -28,7 +28,7 @@ from aegis.agents.sessions.places import Places
 from aegis.agents.sessions.requests_out import NotShown, RequestsOut, agent_id
 from aegis.agents.sessions.rules import Session
 from aegis.agents.sessions.settings import Settings
-from aegis.agents.sessions.state_reports import LookAgain, SessionClosed, StateReports
+from aegis.agents.sessions.state_reports import AskedChanged, LookAgain, SessionClosed, StateReports
 from aegis.agents.sessions.status import Identity, agent_info
 from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, Transcript
 from aegis.agents.sessions.transcript_reading import read_durable
@@ -175,6 +175,8 @@ class AgentSession(Actor[own.SessionMessage]):
                 self.reply(message, None)
             case LookAgain():
                 self._reports.look_again()
+            case AskedChanged():
+                pass  # what has changed is shown after each message
             case _:
                 await self._ordered(message)
 

@@ -18,6 +18,11 @@ class LookAgain:
 
 
 @attrs.frozen
+class AskedChanged:
+    """The open questions of the session to the person have changed: from its directory."""
+
+
+@attrs.frozen
 class SessionClosed:
     """The session with this id is closed and ends: for its directory."""
 

@@ -13,6 +13,7 @@ from aegis.agents.sessions.steps import Phase
 from aegis.clock import utc_text
 from aegis.protocol.agent_states import STALLED_S as STALLED_S
 from aegis.protocol.agents import AgentInfo, AgentState, AgentTerminal, AgentUsage, Blocked
+from aegis.protocol.requests import ASK_HUMAN
 
 Reported = tuple[object, ...]
 """The parts of a session's state whose change is reported."""
@@ -23,13 +24,15 @@ class Identity:
     """The parts of a session that its machine does not know.
 
     ``address`` is the first handle. ``name_of`` returns the current handle of a session for its
-    address, and ``address_of`` the address for any of its handles.
+    address, and ``address_of`` the address for any of its handles. ``asked`` returns its oldest
+    open question to the person, by ``aegis_ask_human``.
     """
 
     id: str
     address: str
     name_of: Callable[[str], str] = attrs.field(default=str, eq=False)
     address_of: Callable[[str], str] = attrs.field(default=str, eq=False)
+    asked: Callable[[], Blocked | None] = attrs.field(default=lambda: None, eq=False)
     profile: str
     provider: str
     cwd: str
@@ -46,11 +49,11 @@ def agent_info(
 ) -> AgentInfo:
     """Return the state of ``session`` at the moment ``now``, in seconds since 1970.
 
-    ``blocked_by`` is its oldest open request.
+    ``blocked_by`` is the oldest open request of its agent.
     """
     limited_until = session.limited_until
     is_limited = limited_until is not None and now < limited_until
-    blocked_by = blocked_by or _held(session)
+    blocked_by = _blocked(identity, session, blocked_by)
     settings = session.budget.settings
     return AgentInfo(
         id=identity.id,
@@ -80,13 +83,31 @@ def agent_info(
     )
 
 
+def _blocked(identity: Identity, session: Session, request: Blocked | None) -> Blocked | None:
+    """Return what the session waits for: a request of its agent, a limit, or its own question."""
+    if request is not None:
+        return request
+    if session.phase in _AT_REST:
+        return _held(session) or identity.asked()
+    # A turn that has asked may work on: it waits if nothing but the question runs.
+    tools = session.activity.tools.values()
+    if session.phase is Phase.WORKING and tools and all(ASK_HUMAN in each for each in tools):
+        asked = identity.asked()
+        return None if asked is None else attrs.evolve(asked, in_turn=True)
+    return None
+
+
 def _held(session: Session) -> Blocked | None:
     """Return the limit that keeps waiting messages from becoming a turn."""
-    is_held = session.budget.reason and session.waiting and session.phase in _AT_REST
-    if not is_held:
+    if not (session.budget.reason and session.waiting):
         return None
-    title = session.budget.reason
-    return Blocked(kind="limit", request_id="", title=title, since=moment_text(session.since))
+    return Blocked(
+        kind="limit",
+        request_id="",
+        title=session.budget.reason,
+        since=moment_text(session.since),
+        in_turn=False,
+    )
 
 
 _AT_REST = (Phase.IDLE, Phase.DORMANT)
@@ -128,7 +149,7 @@ def reported(
         session.waiting,
         tuple(session.activity.tools.values()),
         tuple(session.activity.terminals),
-        blocked_by,
+        _blocked(identity, session, blocked_by),
         limited_until if limited_until is not None and now < limited_until else None,
         session.conversation,
         session.metrics,

@@ -63,11 +63,10 @@ def _state(info: Mapping[str, Any]) -> str:
 
 
 def _blocked(info: Mapping[str, Any]) -> str | None:
-    program = info.get("program")
-    if program is not None:
+    program, blocked = info.get("program"), info["blocked"]
+    if program is not None and blocked is None:
         need = program["need"]
         return None if need is None else f"{need['kind']}: {need['text']}".removesuffix(": ")
-    blocked = info["blocked"]
     if blocked is None:
         return None
     title = tool_name(blocked["title"])

@@ -12,6 +12,7 @@ from aegis.agents.render import Segment
 from aegis.client.agent_kinds import SessionEvent
 from aegis.client.client import Client
 from aegis.client.errors import ClientError
+from aegis.protocol.agents import is_at_rest
 from aegis.shown_text import escape_line
 from aegis.tui.model.conversation import Conversation, Part
 from aegis.tui.model.rail import standing_of
@@ -133,7 +134,8 @@ class ConversationPane(FollowedPane):
         info = self.desk.world.agents.get(self.id_)
         # The two streams have no common order: the turn may be shown before the state has changed.
         has_turn = self.conversation.turn_began is not None
-        if info is None or not (has_turn or info.state in ("working", "blocked", "starting")):
+        is_busy = info is not None and info.state in ("working", "blocked", "starting")
+        if info is None or not (has_turn or (is_busy and not is_at_rest(info))):
             return False
         handle = info.handle
 
