@@ -99,7 +99,7 @@ def test_fifty_clients_that_never_read_under_a_flood_cost_bounded_memory(
             idle = crowd.enter_context(tcp(own_daemon))
             assert idle.upgrade(**bearer(own_daemon)) == 101
         deaf: list[Deaf] = [crowd.enter_context(connect(own_daemon.endpoint)) for _ in range(50)]
-        flood = terminal.start("yes | head -c 20000000")
+        flood = terminal.start("yes | head -c 5000000")
         for each in deaf:
             each.ask("term_read", {"name": "busy", "last_n": 10}, 1500)
         assert flood.result()["truncated"]

@@ -556,7 +556,8 @@ async def test_a_refusal_has_its_status_however_late_it_is(
 async def test_the_session_of_a_client_that_vanished_during_a_long_call_is_left_idle(
     start: Any,
 ) -> None:
-    async with start(mcp={"session_idle_s": 0.3}) as daemon:
+    # The call must come while the session is not idle yet: on a busy machine that takes a while.
+    async with start(mcp={"session_idle_s": 1.5}) as daemon:
         session = await daemon.open_session()
         stream = await daemon.connect()
         await stream.send_all(daemon.legacy_call(session, "aegis_inbox_wait", {}))
@@ -641,12 +642,18 @@ async def test_without_sessions_a_handle_is_one_caller_until_it_is_idle(
     start: Any, response: Any
 ) -> None:
     async with start(mcp={"session_idle_s": 0.1}) as daemon:
-        for authorization in (daemon.bearer, daemon.bearer):
-            stream = await daemon.connect()
-            call = daemon.modern_call("aegis_term_list", {}, authorization=authorization)
-            await stream.send_all(call)
-            assert (await response(stream))[0] == 200
+        waiting, stream = await daemon.connect(), await daemon.connect()
+        # The first call keeps the caller from being idle, however late the second one comes.
+        await waiting.send_all(
+            daemon.modern_call("aegis_inbox_wait", {}, authorization=daemon.bearer)
+        )
+        await daemon.port.until(lambda: daemon.port.waiting == 1)
+        await stream.send_all(
+            daemon.modern_call("aegis_term_list", {}, authorization=daemon.bearer)
+        )
+        assert (await response(stream))[0] == 200
         assert [caller.connection for caller in daemon.port.here] == ["operator"]
+        await waiting.aclose()
         await daemon.port.until(lambda: daemon.port.gone == daemon.port.here)
 
 
