@@ -15,13 +15,17 @@ from textual.app import App
 from textual.events import Event, Key, Paste
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.timer import Timer
 from textual.widgets import Input
 
 MAX_HELD = 16 * 1024
 """Keys and pastes that are kept; more are dropped with a bell."""
 
-SETTLE_S = 1.0
-"""Seconds that keys wait for the effect of the one before: a removed widget reports none."""
+LOOK_S = 0.25
+"""How often it is checked that the queue for which keys wait can still answer."""
+
+MAX_LOOKS = 20
+"""Checks, not seconds: on a busy machine time passes in which no message could be handled."""
 
 NEVER_HELD = "ctrl+q"
 """The way out: it works at once."""
@@ -29,6 +33,17 @@ NEVER_HELD = "ctrl+q"
 
 class Hold:
     """A reason to keep keys, from its creation until ``PatientApp.release_keys``."""
+
+
+class Settling(Hold):
+    """Keys wait for the effect of the one before, until the queues ``pumps`` have been followed."""
+
+    def __init__(self, pumps: Iterator[MessagePump]) -> None:
+        self.pumps = pumps
+        self.pump: MessagePump | None = None
+        self.step = 0
+        self.looks = 0
+        self.timer: Timer | None = None
 
 
 class PatientApp(App[None]):
@@ -93,13 +108,31 @@ class PatientApp(App[None]):
         way: Sequence[MessagePump] = (
             [self.screen, self] if focused is None else focused.ancestors_with_self
         )
-        self._settle(self.hold_keys(SETTLE_S), iter([each for each in way for _ in range(2)] * 2))
+        settling = Settling(iter([each for each in way for _ in range(2)] * 2))
+        self._holds.add(settling)
+        settling.timer = self.set_interval(LOOK_S, partial(self._look, settling))
+        self._settle(settling, settling.step)
 
-    def _settle(self, hold: Hold, pumps: Iterator[MessagePump]) -> None:
-        for pump in pumps:
-            if pump.call_later(self._settle, hold, pumps):
+    def _settle(self, settling: Settling, step: int) -> None:
+        """Follow the next queue once that of ``step`` has been followed."""
+        if step != settling.step:
+            return  # it was given up
+        for settling.pump in settling.pumps:
+            settling.step += 1
+            settling.looks = 0
+            if settling.pump.call_later(self._settle, settling, settling.step):
                 return
-        self.release_keys(hold)
+        settling.step += 1
+        if settling.timer is not None:
+            settling.timer.stop()
+        self.release_keys(settling)
+
+    def _look(self, settling: Settling) -> None:
+        """Give a queue up that does not answer: its widget was removed, or is stuck."""
+        settling.looks += 1
+        is_gone = settling.pump is not None and not settling.pump.is_running
+        if is_gone or settling.looks > MAX_LOOKS:
+            self._settle(settling, settling.step)
 
     async def act_on(self, message: Message) -> None:
         """Carry out what was typed."""

@@ -25,7 +25,7 @@ from aegis.tui.model.requests import GUARD_S
 from aegis.tui.panes.conversation import ConversationPane
 from aegis.tui.panes.terminal import TerminalPane
 from aegis.tui.raw_keys import Divider, RawKeys, RawMode, RawSwitched
-from aegis.tui.widgets.input_bar import LineInput, PasteInput
+from aegis.tui.widgets.input_bar import InputBar, LineInput, PasteInput
 from aegis.tui.widgets.line_view import LineView
 from tests.aegis.tui.examples import NOON_S, blocked, entry, event, record, request, workflow
 from tests.aegis.tui.fake_daemon import FakeDaemon, link_to, until
@@ -389,6 +389,20 @@ def test_keys_of_one_read_act_one_after_another() -> None:
         assert stage.daemon.output["new"].typed == b"\x1b[A"
 
     play(work)
+
+
+def test_a_key_waits_for_the_enter_before_it_on_a_slow_machine() -> None:
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+2")
+        await stage.shows("── live ──")
+        # The bar has the Enter only after that.
+        stage.app.query_one(InputBar).call_later(asyncio.sleep, 1.3)
+        for each in XTermParser().feed("echo 1\recho 2\r"):
+            stage.app.post_message(each)
+        runs = [("run", ("build", "echo 1")), ("run", ("build", "echo 2"))]
+        await until(lambda: [e for e in stage.daemon.called if e[0] == "run"] == runs, "all ran")
+
+    play(work, shop())
 
 
 def test_a_line_is_typed_into_the_program_that_waits_and_a_secret_is_not_shown() -> None:
