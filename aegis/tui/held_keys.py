@@ -117,10 +117,10 @@ class PatientApp(App[None]):
         """Follow the next queue once that of ``step`` has been followed."""
         if step != settling.step:
             return  # it was given up
-        for settling.pump in settling.pumps:
+        for pump in settling.pumps:
             settling.step += 1
-            settling.looks = 0
-            if settling.pump.call_later(self._settle, settling, settling.step):
+            settling.pump, settling.looks = pump, 0
+            if pump.call_later(self._settle, settling, settling.step):
                 return
         settling.step += 1
         if settling.timer is not None:
