@@ -82,12 +82,26 @@ class AvtGrid:
             self._join(first)
         else:
             clusters.insert(0, first)
+        if clusters:
+            self._make_room(clusters[0])
         if self._wraps:
             self._vt.feed_str("".join(map(self._as_fed, clusters)))
             return
         for cluster in clusters:
             if min(self._vt.cursor.col, self._cols - 1) + width_of(cluster[0]) <= self._cols:
                 self._vt.feed_str(self._as_fed(cluster))
+
+    def _make_room(self, cluster: str) -> None:
+        """Blank the half of a wide character that ``cluster`` overwrites at the end of a line."""
+        # avt wraps a wide character that begins there, though the last two columns have room for
+        # it: xterm and pyte overwrite both halves.
+        column = self._vt.cursor.col
+        if (
+            0 < column == self._cols - 2
+            and width_of(cluster[0]) == 2
+            and not self._vt[self._vt.cursor.row][column].width
+        ):
+            self._vt.feed_str(" \b")
 
     def _join(self, marks: str) -> None:
         """Add combining marks to the character before the cursor, if any."""

@@ -22,6 +22,9 @@ CASES: dict[str, tuple[str, list[str], tuple[int, int]]] = {
     "tabs behind a full line": (X + "\x1b[2Iy", [X, "y"], (1, 1)),
     "a tab to the last column": ("\t\t\tab", [" " * 19 + "a", "b"], (1, 1)),
     "a return behind a full line": (X + "\ry", ["y" + X[1:]], (0, 1)),
+    "a wide character on half of one at the end": (
+        *("x" * 17 + "日\x1b[1;19H日", ["x" * 17 + " 日"], (0, 19)),
+    ),
     "without wrapping": ("\x1b[?7labcdefghijklmnopqrstuvwxyz", ["abcdefghijklmnopqrsz"], (0, 19)),
     "scrolling": ("1\r\n2\r\n3\r\n4\r\n5\r\n6", ["2", "3", "4", "5", "6"], (4, 1)),
     "insertion of characters": ("abc\x1b[1;2H\x1b[2@", ["a  bc"], (0, 1)),

@@ -25,6 +25,9 @@ TEXTS = [
     *(f"\x1b[?{mode}{letter}" for mode in (47, 1047, 1049) for letter in "hl"),
 ]
 
+# The same examples at each run; the profile ``sim`` draws others each time.
+IS_FIXED = settings.get_current_profile_name() != "sim"
+
 SEQUENCES = st.builds(
     lambda numbers, final: f"\x1b[{';'.join(map(str, numbers))}{final}",
     st.lists(st.sampled_from([0, 1, 2, 3, 4, 5, 8, 19, 20, 21]), max_size=3),
@@ -32,7 +35,7 @@ SEQUENCES = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, derandomize=IS_FIXED)
 @given(st.lists(st.one_of(st.sampled_from(TEXTS), SEQUENCES), max_size=60))
 def test_the_libraries_agree(pieces: list[str]) -> None:
     emulators = [ScreenEmulator(5, 20, grid) for grid in GRIDS.values()]
@@ -43,7 +46,7 @@ def test_the_libraries_agree(pieces: list[str]) -> None:
         assert first == second
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=IS_FIXED)
 @given(st.lists(st.one_of(st.sampled_from(TEXTS), SEQUENCES), max_size=30), st.data())
 def test_the_libraries_agree_about_other_sizes(pieces: list[str], data: st.DataObject) -> None:
     emulators = [ScreenEmulator(5, 20, grid) for grid in GRIDS.values()]
@@ -62,7 +65,7 @@ NOT_WITHOUT_WRAPPING = {"\u0301", "\x1b8", "\x1b[u"}
 SOME = [text for text in TEXTS if text not in NOT_WITHOUT_WRAPPING]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=IS_FIXED)
 @given(
     st.lists(st.one_of(st.sampled_from(["\x1b[?7l", "\x1b[?7h", *SOME]), SEQUENCES), max_size=40)
 )
@@ -75,7 +78,7 @@ def test_the_libraries_agree_about_lines_that_do_not_wrap(pieces: list[str]) -> 
         assert first == second
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=IS_FIXED)
 @given(st.binary(max_size=400))
 def test_rubbish_breaks_neither(data: bytes) -> None:
     emulators = [ScreenEmulator(5, 20, grid) for grid in GRIDS.values()]
