@@ -18,6 +18,7 @@ from aegis.tui.model.requests import GUARD_S
 from tests.e2e.harness import GUARD_S as END_S
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import Team
+from tests.e2e.test_modes_left_on import KILLED
 from tests.e2e.tmux import Tmux, interface
 from tests.resources.waiting import until
 
@@ -406,3 +407,25 @@ def clipboard(window: Tmux) -> str:
         return window.do("show-buffer")
     except subprocess.CalledProcessError:
         return ""
+
+
+def test_modes_that_a_killed_program_left_on_change_neither_the_view_nor_the_keys(
+    window: Tmux,
+) -> None:
+    open_terminal(window, "left")
+    run(window, KILLED)
+    window.shows("exit 137")
+    run(window, "echo still'' here")
+    window.shows("▎ still here", "── live ──", "RUN")
+    run(window, "cat -v")
+    window.shows("NEXT")
+    window.press("C-k")
+    window.shows("RAW")
+    window.type("\x1b[<0;20;5M\x1b[<0;20;5m")  # a click
+    window.type("\x1b[I")  # the focus
+    window.press("Up", "Enter")
+    shown = window.waits(lambda shown: "^[[A" in shown or "^[OA" in shown, "the key")
+    assert "^[[A" in shown
+    assert not [each for each in ("[<0", "[M", "[I") if each in shown]
+    window.press("C-d")
+    window.shows("exit 0")
