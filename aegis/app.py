@@ -137,12 +137,15 @@ class Nodes(Protocol):
 def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
     """Run a daemon until it is stopped; return the exit code of the process."""
     close_inherited()
-    configure_logs(settings.log_level)
+    logs = configure_logs(settings.log_level)
     left_out = leave_place()
     freeze_imports()  # the modules
     state = State(settings.root)
     programs = NamedPrograms(settings.programs, digest_of_all(settings.digest, settings.plugins))
-    with hold_root(state, trust=settings.trust, programs=programs) as held:
+    with (
+        hold_root(state, trust=settings.trust, programs=programs) as held,
+        logs.in_file(state.log if settings.logs_to_state else None),
+    ):
         sync_state(held.disk(), state)
         shell_file_limit = raise_descriptor_limit()
         keys = open_keys(state.directory, held.seals)

@@ -120,7 +120,10 @@ def hold_root(
 
 
 _OF_A_START = frozenset(
-    ("lock", "version", "state.id", "place.json", "keys.json", "node.key", "node.id", ".gitignore")
+    (
+        *("lock", "version", "state.id", "place.json", "keys.json", "node.key", "node.id"),
+        *(".gitignore", "daemon.log"),
+    )
 )
 """The files that a start makes before the daemon serves."""
 
@@ -344,6 +347,24 @@ def _port_file(state: State) -> Path:
     return state.directory / "port"
 
 
+LOG_BYTES = 8 * 1024 * 1024
+"""The log of a daemon in the background begins a new file beyond this size; one older is kept."""
+
+
+def _open_log(log: Path) -> None:
+    """Make ``log`` standard error; one that is full gets another name before, of which one is kept.
+
+    Raises ``OSError``.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if log.lstat().st_size > LOG_BYTES:
+            log.replace(f"{log}.1")
+    opened = open_safely(str(log), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    # What writes to standard error past Python (a fatal error of the interpreter) gets there too.
+    os.dup2(opened, 2)
+    os.close(opened)
+
+
 class ErrorIgnoringStream:
     """A text stream that drops its output once its reader is gone, without an error.
 
@@ -352,22 +373,52 @@ class ErrorIgnoringStream:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._log: Path | None = None
+
+    @contextlib.contextmanager
+    def in_file(self, log: Path | None) -> Iterator[None]:
+        """Let standard error lead to the end of the file ``log``; None: leave it.
+
+        If the block raises ``StartupError``, standard error is the old one again: the reason is for
+        the program that started this one. Raises ``StartupError`` if the file cannot be used.
+        """
+        if log is None:
+            yield
+            return
+        before = os.dup(2)
+        try:
+            try:
+                _open_log(log)
+            except OSError as error:
+                raise cannot_start("write", log, error) from error
+            self._log = log
+            yield
+        except StartupError:
+            os.dup2(before, 2)
+            raise
+        finally:
+            self._log = None
+            os.close(before)
 
     def write(self, text: str) -> None:
         """Write ``text``, or drop it."""
         try:
             self._stream.write(text)
-        except OSError:
-            self._give_up()
+        except OSError as error:
+            self._give_up(error)
 
     def flush(self) -> None:
         """Flush the stream."""
         try:
             self._stream.flush()
-        except OSError:
-            self._give_up()
+            if self._log is not None and os.fstat(self._stream.fileno()).st_size > LOG_BYTES:
+                _open_log(self._log)
+        except OSError as error:
+            self._give_up(error)
 
-    def _give_up(self) -> None:
+    def _give_up(self, error: OSError) -> None:
+        if self._log is not None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            return  # a file takes more once the disk does
         # The null device replaces the descriptor: the buffered text would fail again at the exit.
         nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         os.dup2(nowhere, self._stream.fileno())
@@ -379,8 +430,12 @@ def wants_colours(environment: Mapping[str, str]) -> bool:
     return not environment.get("NO_COLOR") and environment.get("TERM", "dumb") != "dumb"
 
 
-def configure_logs(level: str) -> None:
-    """Write structured logs to standard error: text on a terminal, otherwise JSON lines."""
+def configure_logs(level: str) -> ErrorIgnoringStream:
+    """Write structured logs to standard error: text on a terminal, otherwise JSON lines.
+
+    Returns the stream of the logs.
+    """
+    stream = ErrorIgnoringStream(sys.stderr)
     on_terminal = sys.stderr.isatty()
     renderer = (
         structlog.dev.ConsoleRenderer(colors=wants_colours(os.environ))
@@ -396,9 +451,8 @@ def configure_logs(level: str) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(
-            cast("TextIO", ErrorIgnoringStream(sys.stderr))
-        ),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", stream)),
     )
     # Libraries use the standard library's logging; only their errors are of interest.
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr)
+    return stream

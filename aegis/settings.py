@@ -46,6 +46,7 @@ class DaemonSettings(NamedTuple):
     known to be this user's own. ``programs`` are sentences about what the configuration names to
     run, ``digest`` is that of its content. ``plugins`` are the plugin files (``PluginFile``) that
     are trusted. ``opens_page``: open the web page in a browser once the daemon serves.
+    ``logs_to_state``: log to a file of the state once the root is locked, not to standard error.
     ``notify_socket``: where systemd waits for the notification that it serves (sd_notify); empty:
     nowhere.
     """
@@ -64,6 +65,7 @@ class DaemonSettings(NamedTuple):
     digest: str = ""
     plugins: tuple[Any, ...] = ()
     opens_page: bool = False
+    logs_to_state: bool = False
     notify_socket: str = ""
 
 

@@ -26,7 +26,12 @@ OWN_REGISTRY = "AEGIS_TEST_REGISTRY"
 
 if OWN_REGISTRY not in os.environ:
     # Not the user's registry of trusted states. The workers of one run share the one of the first.
-    os.environ[OWN_REGISTRY] = tempfile.mkdtemp(prefix="aegis-registry-")
+    # A run that was killed leaves its own, with the pid in the name; the next run removes it.
+    for _left in Path(tempfile.gettempdir()).glob("aegis-*-*-*"):
+        _what, _pid = _left.name.split("-")[1:3]
+        if _what in ("registry", "history") and not Path("/proc", _pid).exists():
+            shutil.rmtree(_left, ignore_errors=True)
+    os.environ[OWN_REGISTRY] = tempfile.mkdtemp(prefix=f"aegis-registry-{os.getpid()}-")
     atexit.register(shutil.rmtree, os.environ[OWN_REGISTRY], ignore_errors=True)
 os.environ["XDG_STATE_HOME"] = os.environ[OWN_REGISTRY]
 

@@ -9,12 +9,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from aegis.cli.grammar.verb import Daemon
 from aegis.cli.printing.failures import FAILED, PROGRAM
 from aegis.cli.printing.formatting import escaped, escaped_line, print_lines, print_notice
 from aegis.client.line import ClientError, open_connection
+from aegis.state.root import LOG_TO_STATE, State
 
 POLL_S = 0.05
 
@@ -22,14 +23,15 @@ LIMIT_S = 60.0
 """Seconds in which a daemon that was started must serve."""
 
 SAID_BYTES = 65_536
-"""How much of the end of a log is looked at for the reason of a failure."""
+"""How much of an output or of the end of a log is looked at."""
 
 
 class Started(NamedTuple):
-    """A daemon that was started: its process and the file of its output."""
+    """A daemon that was started: its process, what it printed for people, its log."""
 
     pid: int
-    log: str
+    announced: str
+    log: Path
 
 
 class NotStarted(ClientError):
@@ -53,7 +55,7 @@ def start_detached(root: Path, *, opens_page: bool) -> int:
             f"↳ a daemon already runs for {root} (pid {pid}); this one's options were not used"
         )
     else:
-        print_lines(escaped(_announced(started)))
+        print_lines(escaped(started.announced))
         print_notice(f"↳ it runs in the background (pid {started.pid}); its log: {started.log}")
     if opens_page:
         from aegis.cli.web import web
@@ -69,33 +71,33 @@ def ensure_daemon(root: Path, own_options: set[str]) -> Started | None:
     """
     if serving_pid(root) is not None:
         return None
-    # Not in the root: a checkout may have anything there, and a start that is refused leaves it.
-    descriptor, log = tempfile.mkstemp(prefix="aegis-up-", suffix=".log")
+    log = State(root).log
     words = [word for word in sys.argv if word not in own_options]
-    try:
+    # A file without a name until the daemon has locked the root: a checkout may have anything
+    # there, and a start that is refused leaves nothing.
+    with tempfile.TemporaryFile() as output:
         # A session of its own: the keys and the end of this window are no signals for it.
         process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
-            stdout=descriptor,
-            stderr=descriptor,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, LOG_TO_STATE: "1"},
             start_new_session=True,
         )
-    finally:
-        os.close(descriptor)
-    deadline = time.monotonic() + LIMIT_S
-    while (pid := serving_pid(root)) is None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = process.wait(POLL_S)
-            raise NotStarted(_reason(log, code), code if code > 0 else FAILED)
-        if time.monotonic() > deadline:
-            raise NotStarted(
-                f"the daemon (pid {process.pid}) does not serve after {LIMIT_S:g} s; it continues "
-                f"starting, and its log is {log}",
-                FAILED,
-            )
-    process.returncode = 0  # it is left running: no warning about it
-    return Started(pid, log)
+        deadline = time.monotonic() + LIMIT_S
+        while (pid := serving_pid(root)) is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = process.wait(POLL_S)
+                raise NotStarted(_reason(output, log, code), code if code > 0 else FAILED)
+            if time.monotonic() > deadline:
+                raise NotStarted(
+                    f"the daemon (pid {process.pid}) does not serve after {LIMIT_S:g} s; it "
+                    f"continues starting, and its log is {log}",
+                    FAILED,
+                )
+        process.returncode = 0  # it is left running: no warning about it
+        return Started(pid, _announced(output), log)
 
 
 def serving_pid(root: Path) -> int | None:
@@ -109,22 +111,30 @@ def serving_pid(root: Path) -> int | None:
     return pid
 
 
-def _announced(started: Started) -> str:
+def _announced(output: IO[bytes]) -> str:
     """Return what the daemon printed for people: it follows the file with its address."""
     deadline = time.monotonic() + LIMIT_S
     while True:
-        lines = Path(started.log).read_text(errors="replace").splitlines()
-        shown = [line for line in lines if not line.startswith("{")]
-        if any("stop it with" in line for line in shown) or time.monotonic() > deadline:
-            return "\n".join(shown)
+        said = _said(output)
+        if "stop it with" in said or time.monotonic() > deadline:
+            return "\n".join(line for line in said.splitlines() if not line.startswith("{"))
         time.sleep(POLL_S)
 
 
-def _reason(log: str, code: int) -> str:
+def _said(output: IO[bytes]) -> str:
+    # Not read(): the daemon has the same offset, and would write over its own text.
+    return os.pread(output.fileno(), SAID_BYTES, 0).decode(errors="replace")
+
+
+def _reason(output: IO[bytes], log: Path, code: int) -> str:
     """Return the sentence for a daemon that ended with ``code``."""
-    with open(log, "rb") as file:  # noqa: PTH123
-        file.seek(max(0, os.fstat(file.fileno()).st_size - SAID_BYTES))
-        lines = file.read().decode(errors="replace").strip().splitlines()
-    said = [line for line in lines if line.startswith(f"{PROGRAM}: ")] or lines
-    why = escaped_line(said[-1].removeprefix(f"{PROGRAM}: ")) if said else "it said nothing"
-    return f"the daemon did not start (exit code {code}): {why}; its log is {log}"
+    lines = _said(output).strip().splitlines()
+    where = ""
+    if not lines and log.is_file():  # it ended later, and not by a refusal
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - SAID_BYTES))
+            lines = file.read().decode(errors="replace").strip().splitlines()
+        where = f"; its log is {log}"
+    said = [line for line in lines if line.startswith(f"{PROGRAM}: ")] or lines[-1:]
+    why = "; ".join(escaped_line(line.removeprefix(f"{PROGRAM}: ")) for line in said)
+    return f"the daemon did not start (exit code {code}): {why or 'it said nothing'}{where}"

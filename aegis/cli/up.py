@@ -18,7 +18,7 @@ from aegis.cli.grammar.click_options import DIRECTORY, here, root_before
 from aegis.cli.printing.formatting import escaped_line, print_lines, print_notice
 from aegis.path_text import text_of_path
 from aegis.settings import DEFAULT_HOST, DEFAULT_PORT, DaemonSettings
-from aegis.state.root import CONFIG_NAME, find_root
+from aegis.state.root import CONFIG_NAME, LOG_TO_STATE, find_root
 
 _PORT_HELP = f"Port; 0: any free port. Default: the port last used here, else {DEFAULT_PORT}."
 _PORTS = WholeRange(0, 65_535)
@@ -129,6 +129,7 @@ def _run(directory: Path, log_level: str, workers: int | None, options: dict[str
         programs=programs,
         digest=parsed.digest if programs else "",
         plugins=plugins,
+        logs_to_state=bool(os.environ.pop(LOG_TO_STATE, "")),
         notify_socket=os.environ.pop("NOTIFY_SOCKET", ""),
         **options,
     )

@@ -76,6 +76,11 @@ class State(namedtuple("State", ("root",))):
         return self.directory / "lock"
 
     @property
+    def log(self) -> Path:
+        """The log of a daemon in the background; an older part of it has ``.1`` behind its name."""
+        return self.directory / "daemon.log"
+
+    @property
     def workspace(self) -> Path:
         """The names of the open terminals."""
         return self.directory / "workspace.json"
@@ -172,8 +177,11 @@ def how_to_start(root: Path | str) -> str:
     return f"start one with: aegis-actors up --root {shell_word(root)}"
 
 
+LOG_TO_STATE = "AEGIS_LOG_TO_STATE"
+"""The variable by which ``up -d`` has the daemon that it starts log to a file of the state."""
+
 STARTING_S = 20.0
-"""Seconds for which a process that was told to be a daemon may take to lock its root."""
+"""Seconds in which a process that runs ``up`` is to lock its root."""
 
 
 def daemon_of(root: Path | str) -> str | None:

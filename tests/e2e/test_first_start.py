@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import aegis
+from aegis.daemon_process import LOG_BYTES
 from tests.e2e.harness import GUARD_S, PROGRAM, DaemonProcess
 
 pytestmark = pytest.mark.real
@@ -35,7 +36,7 @@ def test_up_in_the_background_returns_when_it_serves(root: DaemonProcess) -> Non
     assert f"is ready for {root.root}" in done.stdout
     assert "Ctrl-C" not in done.stdout  # it would reach nothing
     [log] = re.findall(r"its log: (\S+)", done.stderr)
-    assert Path(log).read_text().startswith(done.stdout)
+    assert Path(log) == root.state.log
     again = root.cli("up", "-d")
     assert again.returncode == 0
     assert f"(pid {root.endpoint.pid})" in again.stderr
@@ -48,8 +49,6 @@ def test_a_start_in_the_background_that_fails_has_its_reason_code_and_log(
     done = root.cli("up", "-d", "--port", "0")
     assert (done.returncode, done.stdout) == (2, "")
     assert "terminals.cols" in done.stderr
-    [log] = re.findall(r"its log is (\S+)$", done.stderr.strip())
-    assert "terminals.cols" in Path(log).read_text()
     assert not (root.root / ".aegis").exists()
     done = subprocess.run(
         [str(PROGRAM), "up", "-d", "--host", "203.0.113.1", "--root", str(root.home)],
@@ -61,6 +60,40 @@ def test_a_start_in_the_background_that_fails_has_its_reason_code_and_log(
     )
     assert done.returncode == 1
     assert "cannot listen on 203.0.113.1" in done.stderr
+    assert not (root.home / ".aegis").exists()
+
+
+def test_the_log_of_the_background_is_one_file_of_the_state_and_bounded(
+    root: DaemonProcess, tmp_path: Path
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    root.variables["TMPDIR"] = str(scratch)
+    log, older = root.state.log, Path(f"{root.state.log}.1")
+
+    def cycle() -> None:
+        assert root.cli("up", "-d", "--port", "0", "--log-level", "debug").returncode == 0
+        assert root.cli("down").returncode == 0
+
+    cycle()
+    first = log.read_text()
+    assert all(line.startswith("{") for line in first.splitlines())
+    cycle()
+    assert log.read_text().startswith(first)
+    with log.open("ab") as file:
+        file.truncate(LOG_BYTES + 1)
+    cycle()
+    assert (older.stat().st_size, log.stat().st_size < LOG_BYTES) == (LOG_BYTES + 1, True)
+
+    # It grows while the daemon runs, too: the next line begins another file.
+    assert root.cli("up", "-d", "--port", "0", "--log-level", "debug").returncode == 0
+    with log.open("ab") as file:
+        file.truncate(LOG_BYTES + 2)
+    assert root.cli("term", "spawn", "build").returncode == 0
+    assert root.cli("down").returncode == 0
+    assert LOG_BYTES + 2 <= older.stat().st_size < LOG_BYTES + 10_000
+    assert 0 < log.stat().st_size < LOG_BYTES
+    assert list(scratch.iterdir()) == []
 
 
 def test_clients_wait_for_a_daemon_that_is_starting(

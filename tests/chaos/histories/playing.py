@@ -8,6 +8,7 @@ work, answer all reads, and stop without leaving anything behind.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from bisect import bisect
 from collections import Counter
@@ -110,7 +111,8 @@ class Outcome:
 
 def play(script: s.Script) -> Outcome:
     """Play ``script`` to its end, and check it. The same script has the same outcome."""
-    with tempfile.TemporaryDirectory(prefix="aegis-history-") as scratch, capture_logs():
+    prefix = f"aegis-history-{os.getpid()}-"  # tests/conftest.py removes those of killed runs
+    with tempfile.TemporaryDirectory(prefix=prefix) as scratch, capture_logs():
         history: list[History] = []
 
         async def run(simulation: Simulation) -> None:
