@@ -1,0 +1,456 @@
+"""The queues of a daemon on a simulated disk and clock, with agent sessions that a test directs.
+
+The desk is the real one and gets the commands of clients. Sessions, inboxes and terminals are played
+by one actor that loses nothing: it stands for durable transcripts and inboxes, which outlive a kill.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import attrs
+import trio
+import trio.testing
+
+from actors import Actor, ChildSpec, Reply, Request, SupervisorSpec, System
+from actors.simulate import Simulation, simulate
+from aegis.errors import AegisError, AlreadyExists, Forbidden, NotFound, Unavailable
+from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent, SpawnWorker, TranscriptEntry
+from aegis.protocol.feeds import FollowQueues, FollowSession, QueuesNews, SessionNews
+from aegis.protocol.inboxes import Deliver, Receipt
+from aegis.protocol.queues import (
+    CancelTask,
+    Delegate,
+    Enqueue,
+    Enqueued,
+    GetTask,
+    ListQueues,
+    ListTasks,
+    QueueInfo,
+    RetryTask,
+    TaskInfo,
+)
+from aegis.protocol.requests import ASK_HUMAN, ListRequests, RequestInfo, RequestList
+from aegis.protocol.terminals import ListTerminals, TerminalInfo, TerminalList
+from aegis.queues.desk import QueueDesk
+from aegis.queues.tasks import QueueSettings
+from tests.aegis.tui.examples import request, terminal
+from tests.chaos.machine.disk_images import legal_images
+from tests.chaos.machine.disk_model import Image, cached_image
+from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan, Fail, SimulatedDisk
+from tests.chaos.machine.simulated_flusher import SimulatedFlusher
+from tests.chaos.reproducible import reproducible
+
+T = TypeVar("T")
+
+DIRECTORY = Path("/state/queues")
+EMPTY: Image = {"/": None, "/state": None}
+BUILD = QueueSettings(name="build", agent="claude", account="claude")
+SETTLED_S = 0.2
+"""Longer than all syncs and calls take that follow from one event, shorter than any timer."""
+
+WRITES = frozenset({"write", "fdatasync", "ftruncate"})
+
+
+class RefusingDisk(DiskPlan):
+    """A disk whose calls named in ``refuses`` fail with ``ENOSPC``."""
+
+    refuses: Container[str] = ()
+
+    def strike(self, call: str) -> DiskFault | None:
+        """Count the call; fail it if it is refused."""
+        super().strike(call)
+        return Fail(errno.ENOSPC) if call in self.refuses else None
+
+
+@attrs.define
+class Session:
+    """A session: its transcript, and the part of its state that is not in the transcript."""
+
+    prompt: str
+    entries: list[TranscriptEntry] = attrs.field(factory=list)
+    state: str = "idle"
+    turn: int = 0
+    limited_until: str | None = None
+
+
+class Agents:
+    """All sessions by their handles, and all messages by their ids.
+
+    ``refuses_spawn`` is why no session can be opened; ``busy`` and ``asks`` have handles whose
+    terminal runs a command, or that wait for a person's answer.
+    """
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, Session] = {}
+        self.opened: list[str] = []
+        self.messages: dict[str, Deliver] = {}
+        self.refuses_spawn = ""
+        self.busy: set[str] = set()
+        self.asks: set[str] = set()
+        self.begins_late: set[str] = set()
+        self.closing_fails = False
+        self.spawned: Callable[[SpawnWorker], None] = lambda _: None
+        self.waiting: list[tuple[FollowSession, Reply[SessionNews]]] = []
+
+    def open(self, request: SpawnWorker) -> None:
+        handle = request.handle or ""
+        if self.refuses_spawn:
+            raise Unavailable(self.refuses_spawn)
+        if handle in self.sessions:
+            raise AlreadyExists(f"handle {handle!r} is or was used")
+        self.sessions[handle] = Session(request.prompt or "")
+        self.opened.append(handle)
+        self.spawned(request)
+
+    def add(self, handle: str, kind: str, **fields: object) -> None:
+        """Add an entry to a transcript, and publish it."""
+        session = self.sessions[handle]
+        entry = TranscriptEntry(
+            seq=len(session.entries) + 1,
+            kind=kind,
+            at="",
+            fields={"turn": session.turn, **fields},
+        )
+        session.entries.append(entry)
+        waiting, self.waiting = self.waiting, []
+        for request, reply in waiting:
+            self.follow(request, reply)
+
+    def begin(self, handle: str) -> None:
+        session = self.sessions[handle]
+        session.turn, session.state = session.turn + 1, "working"
+        self.add(handle, "turn_opened")
+
+    def end(self, handle: str, outcome: str = "completed", text: str = "done") -> None:
+        self.sessions[handle].state = "idle"
+        self.add(handle, "turn_ended", outcome=outcome, text=text, reason="it said so")
+
+    def limit(self, handle: str, until: str) -> None:
+        self.sessions[handle].limited_until = until
+        self.end(handle, "limited", "")
+
+    def close(self, handle: str) -> None:
+        session = self.sessions[handle]
+        if handle in self.begins_late and not session.turn:
+            self.begin(handle)
+            self.end(handle)
+        if session.state != "closed":
+            session.state = "closed"
+            self.add(handle, "closed")
+
+    def follow(self, request: FollowSession, reply: Reply[SessionNews]) -> None:
+        assert request.place is not None
+        entries = self.sessions[request.handle].entries[request.place.seq :]
+        if not entries:
+            self.waiting.append((request, reply))
+            return
+        place = attrs.evolve(request.place, seq=entries[-1].seq)
+        reply.send(SessionNews(entries=entries, place=place, newest=place.seq))
+
+    def info(self, handle: str) -> AgentInfo:
+        if handle not in self.sessions:
+            raise NotFound(f"there is no agent {handle!r}")
+        session = self.sessions[handle]
+        state: Any = session.state
+        return AgentInfo(
+            id=handle,
+            handle=handle,
+            profile="a",
+            provider="claude",
+            state=state,
+            since="",
+            reason="",
+            cwd="/",
+            spawned_by="queue:build",
+            model="",
+            turn=session.turn,
+            waiting=0,
+            quiet_s=0.0,
+            tools=[],
+            blocked=None,
+            limited_until=session.limited_until,
+            conversation=None,
+        )
+
+    def is_open(self, handle: str) -> bool:
+        return handle in self.sessions and self.sessions[handle].state != "closed"
+
+
+Asked = (
+    SpawnWorker | ShowAgent | CloseAgent | FollowSession | Deliver | ListTerminals | ListRequests
+)
+
+
+class PlayedServices(Actor[Asked]):
+    """The services that a desk asks."""
+
+    def __init__(self, *, agents: Agents) -> None:
+        self._agents = agents
+
+    async def setup(self) -> None:
+        for service in ("agents", "inboxes", "requests", "terminals"):
+            self.context.register("service", service)
+
+    async def receive(self, message: Asked) -> None:
+        agents = self._agents
+        match message:
+            case SpawnWorker(handle=str(handle)):
+                agents.open(message)
+                self.reply(message, agents.info(handle))
+            case ShowAgent(handle=handle):
+                self.reply(message, agents.info(handle))
+            case CloseAgent(handle=handle):
+                agents.info(handle)
+                if agents.closing_fails:
+                    raise Unavailable("it is not possible now")
+                agents.close(handle)
+                self.reply(message, agents.info(handle))
+            case FollowSession():
+                agents.follow(message, self.defer(message))
+            case Deliver():
+                agents.messages.setdefault(message.id, message)
+                self.reply(message, Receipt(id=message.id, status="queued", position=0))
+            case ListTerminals():
+                self.reply(message, TerminalList(result=[_terminal(each) for each in agents.busy]))
+            case ListRequests(handle=handle):
+                asks = [_question(each) for each in agents.asks if each == handle]
+                self.reply(message, RequestList(requests=asks))
+
+
+class Rights:
+    """All agents may give work to all queues, except for those named."""
+
+    def __init__(self) -> None:
+        self.refused: set[str] = set()
+
+    def refuse_work(self, sender: str, agent: str) -> AegisError | None:
+        return Forbidden(f"{sender} may not use {agent}") if sender in self.refused else None
+
+
+class Office:
+    """One state directory with the lives of a daemon, and a client of its queues."""
+
+    def __init__(self, simulation: Simulation, settings: tuple[QueueSettings, ...]) -> None:
+        self.settings = settings
+        self.chance = simulation.chance
+        self.agents = Agents()
+        self.rights = Rights()
+        self.plan = RefusingDisk()
+        self.disk = SimulatedDisk(EMPTY, self.plan)
+        self.system: System
+        self._simulation = simulation
+        self._scope = trio.CancelScope()
+        self._nursery: trio.Nursery
+
+    # Lives of the daemon.
+
+    async def start(self) -> None:
+        """Start the daemon on what is on the disk."""
+        await self._nursery.start(self._live)
+
+    async def _live(self, task_status: trio.TaskStatus[None]) -> None:
+        desk = ChildSpec.of(
+            "queues",
+            QueueDesk,
+            directory=DIRECTORY,
+            settings={each.name: each for each in self.settings},
+            flusher=SimulatedFlusher(self.disk),
+            rights=self.rights,
+        )
+        played = ChildSpec.of("played", PlayedServices, agents=self.agents)
+        spec = SupervisorSpec(name="root", children=(played, desk))
+        with trio.CancelScope() as self._scope:
+            async with self._simulation.open_system(spec) as self.system:
+                task_status.started()
+                await trio.sleep_forever()
+
+    async def stop(self, *, power_fails: bool = False) -> None:
+        """Kill the daemon; ``power_fails``: only synced data is left."""
+        model = self.disk.model
+        image = next(iter(legal_images(model))) if power_fails else dict(cached_image(model))
+        self.disk = SimulatedDisk(image, self.plan)  # the cleanup of the killed one changes nothing
+        self.agents.waiting = []
+        self._scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+
+    async def restart(self, *, power_fails: bool = False) -> None:
+        await self.stop(power_fails=power_fails)
+        await self.start()
+        await self.settles()
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Office]:
+        async with trio.open_nursery() as self._nursery:
+            await self.start()
+            yield self
+            self._nursery.cancel_scope.cancel()
+
+    async def settles(self) -> None:
+        """Wait until all that follows from the last event has happened, apart from timers."""
+        await trio.sleep(SETTLED_S)
+
+    async def passes(self, seconds: float) -> None:
+        """Let time pass."""
+        await trio.sleep(seconds)
+        await self.settles()
+
+    async def yields(self) -> None:
+        """Let all tasks run that can, without time passing."""
+        await trio.testing.wait_all_tasks_blocked()
+
+    # Clients.
+
+    async def ask(self, request: Request[T]) -> T:
+        return await self.system.ref("root/queues").ask(request, timeout=10_000)
+
+    def ask_soon(self, request: Request[T]) -> Answer[T]:
+        """Ask without waiting for the answer."""
+        answer: Answer[T] = Answer()
+
+        async def wait() -> None:
+            try:
+                answer.value = await self.ask(request)
+            except AegisError as error:
+                answer.error = error
+
+        self._nursery.start_soon(wait)
+        return answer
+
+    async def enqueued(
+        self, payload: str = "work", *, by: str | None = None, **fields: Any
+    ) -> Enqueued:
+        made = {"queue": "build", "payload": payload, "from_handle": by, **fields}
+        return await self.ask(Enqueue(**made))
+
+    async def enqueue(self, payload: str = "work", *, by: str | None = None, **fields: Any) -> str:
+        """Enqueue a task, and wait until it has begun if it can; return its id."""
+        task = (await self.enqueued(payload, by=by, **fields)).task_id
+        await self.settles()
+        return task
+
+    def delegate(
+        self, *, by: str | None = None, timeout: float = 600, **fields: Any
+    ) -> Answer[TaskInfo]:
+        made = {"queue": "build", "payload": "work", "from_handle": by, **fields}
+        return self.ask_soon(Delegate(timeout=timeout, **made))
+
+    @asynccontextmanager
+    async def gives_up(self) -> AsyncIterator[None]:
+        """Give up waiting inside the block once everything has settled."""
+        with trio.move_on_after(SETTLED_S):
+            yield
+
+    async def cancel(self, task: str, by: str | None = None) -> TaskInfo:
+        info = await self.ask(CancelTask(task_id=task, from_handle=by))
+        await self.settles()
+        return info
+
+    async def retry(self, task: str) -> TaskInfo:
+        info = await self.ask(RetryTask(task_id=task))
+        await self.settles()
+        return info
+
+    async def show(self, task: str) -> TaskInfo:
+        return await self.ask(GetTask(task_id=task))
+
+    async def status(self, *tasks: str) -> list[str]:
+        return [(await self.show(each)).status for each in tasks]
+
+    async def listed(self, queue: str | None = None, limit: int = 1000) -> list[TaskInfo]:
+        return (await self.ask(ListTasks(queue=queue, limit=limit))).result
+
+    async def queue(self, name: str = "build") -> QueueInfo:
+        queues = (await self.ask(ListQueues())).result
+        return next(each for each in queues if each.queue == name)
+
+    async def news(self, after: QueuesNews | None = None) -> QueuesNews:
+        """Return the next news of the queues."""
+        return await self.ask(FollowQueues(place=None if after is None else after.place))
+
+    async def refusal(self, request: Request[Any]) -> str:
+        """Return why a request is refused."""
+        try:
+            answer = await self.ask(request)
+        except AegisError as error:
+            return str(error)
+        raise AssertionError(f"it is not refused: {answer}")
+
+    # Workers, by the ids of their tasks.
+
+    async def worker(self, task: str) -> str:
+        worker = (await self.show(task)).worker
+        assert worker is not None
+        return worker
+
+    async def begins(self, task: str) -> None:
+        self.agents.begin(await self.worker(task))
+        await self.settles()
+
+    async def ends(self, task: str, outcome: str = "completed", text: str = "done") -> None:
+        """Let the worker of a task end its turn, which it begins before if it has not."""
+        worker = await self.worker(task)
+        if self.agents.sessions[worker].state != "working":
+            self.agents.begin(worker)
+        self.agents.end(worker, outcome, text)
+        await self.settles()
+
+    def message(self, task: str, retries: int = 0) -> Deliver | None:
+        """Return the message about the end of a task to its sender."""
+        return self.agents.messages.get(f"task:{task}/end" + (f"/{retries}" if retries else ""))
+
+    def does_at_once(self, request: SpawnWorker) -> None:
+        """Let the session that is being opened begin and complete its task."""
+        assert request.handle is not None
+        self.agents.begin(request.handle)
+        self.agents.end(request.handle)
+
+    # The disk.
+
+    def files(self) -> list[str]:
+        return [path for path in cached_image(self.disk.model) if path.endswith(".jsonl")]
+
+    def refuse_file(self, name: str) -> None:
+        """Refuse to open the ledger of this name; none if it is empty."""
+        opens = self.disk.model.open
+
+        def refusing(path: str, *arguments: Any, **more: Any) -> int:
+            if name and path.endswith(name):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return opens(path, *arguments, **more)
+
+        self.disk.model.open = refusing  # type: ignore[method-assign]
+
+
+@attrs.define
+class Answer(Generic[T]):
+    """The answer to a request that a test does not wait for: None until it is there."""
+
+    value: Any = None
+    error: AegisError | None = None
+
+
+def play(
+    story: Callable[[Office], Awaitable[None]], *settings: QueueSettings, seed: int = 1
+) -> None:
+    """Run a story of an office with these queues."""
+
+    async def run(simulation: Simulation) -> None:
+        with reproducible(simulation.chance):
+            async with Office(simulation, settings or (BUILD,)).opened() as office:
+                await story(office)
+
+    simulate(run, seed=seed)
+
+
+def _terminal(subscriber: str) -> TerminalInfo:
+    return terminal(name=f"of-{subscriber}", state="running", subscribers=[subscriber])
+
+
+def _question(handle: str) -> RequestInfo:
+    return request(handle=handle, tool=ASK_HUMAN)
