@@ -10,6 +10,7 @@ import errno
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -17,8 +18,9 @@ import attrs
 import trio
 import trio.testing
 
-from actors import Actor, ChildSpec, Reply, Request, SupervisorSpec, System
+from actors import Actor, AskError, ChildSpec, Reply, Request, SupervisorSpec, System
 from actors.simulate import Simulation, simulate
+from aegis.clock import utc_text
 from aegis.errors import AegisError, AlreadyExists, Forbidden, NotFound, Unavailable
 from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent, SpawnWorker, TranscriptEntry
 from aegis.protocol.feeds import FollowQueues, FollowSession, QueuesNews, SessionNews
@@ -41,10 +43,10 @@ from aegis.queues.desk import QueueDesk
 from aegis.queues.tasks import QueueSettings
 from tests.aegis.tui.examples import request, terminal
 from tests.chaos.machine.disk_images import legal_images
-from tests.chaos.machine.disk_model import Image, cached_image
+from tests.chaos.machine.disk_model import DiskModel, Image, cached_image
 from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan, Fail, SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
-from tests.chaos.reproducible import reproducible
+from tests.chaos.reproducible import BEGIN, reproducible
 
 T = TypeVar("T")
 
@@ -304,6 +306,16 @@ class Office:
         """Let all tasks run that can, without time passing."""
         await trio.testing.wait_all_tasks_blocked()
 
+    def in_seconds(self, seconds: float) -> str:
+        """Return a moment, ISO 8601."""
+        return utc_text(BEGIN + timedelta(seconds=trio.current_time() + seconds))
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition, which is looked at every millisecond."""
+        with trio.fail_after(60):
+            while not condition():
+                await trio.sleep(0.001)
+
     # Clients.
 
     async def ask(self, request: Request[T]) -> T:
@@ -316,7 +328,7 @@ class Office:
         async def wait() -> None:
             try:
                 answer.value = await self.ask(request)
-            except AegisError as error:
+            except (AegisError, AskError) as error:
                 answer.error = error
 
         self._nursery.start_soon(wait)
@@ -415,14 +427,14 @@ class Office:
     def files(self) -> list[str]:
         return [path for path in cached_image(self.disk.model) if path.endswith(".jsonl")]
 
-    def refuse_file(self, name: str) -> None:
+    def refuse_to_open(self, name: str) -> None:
         """Refuse to open the ledger of this name; none if it is empty."""
-        opens = self.disk.model.open
+        opens = DiskModel.open
 
         def refusing(path: str, *arguments: Any, **more: Any) -> int:
             if name and path.endswith(name):
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-            return opens(path, *arguments, **more)
+            return opens(self.disk.model, path, *arguments, **more)
 
         self.disk.model.open = refusing  # type: ignore[method-assign]
 
@@ -432,7 +444,7 @@ class Answer(Generic[T]):
     """The answer to a request that a test does not wait for: None until it is there."""
 
     value: Any = None
-    error: AegisError | None = None
+    error: Exception | None = None
 
 
 def play(
