@@ -106,6 +106,11 @@ class LedgerReader:
         """
         return self._onward(start, end, max_bytes, None)
 
+    def scan(self, start: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES) -> Scan:
+        """Return the lines from offset ``start`` on as ``onward`` does, with their places."""
+        with self._opened(end, None) as (read_at, stop):
+            return _scan_onward(read_at, start, stop, max_bytes, self._disk.seal(self._sealed_as))
+
     async def last_n_async(
         self,
         n: int,

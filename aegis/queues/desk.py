@@ -1,39 +1,57 @@
-"""``QueueDesk``: the actor of all queues, between enqueuers and the sessions of agents.
+"""``QueueDesk``: the actor of all queues: durable tasks, each done by a fresh agent session.
 
-The rules decide (``rules``); this actor appends their lines, and has ``workers`` open, follow and
-close sessions. The ledger of a queue is created with its first task.
+    enqueue   → the row is durable → the caller gets the id, the task is lined up
+    a place   → "dispatched" is durable → a session gets the payload as its first message
+    its turn  → "running": the attempt counts
+    its end   → durable → the place is free, the worker is closed, the sender notified
+
+``_advance`` does what follows from the durable state of a task, whether that has just become
+durable, was read at the start, or is what a refusing disk has left. The first end that is written
+wins. The ledger of a queue is created with its first task.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Mapping
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 import attrs
+import trio
 from ulid import ULID
 
-from actors import Actor, Reply
-from aegis.errors import AegisError, StorageError
+from actors import Actor, Reply, Timer
+from aegis.clock import local_text, moment_of
+from aegis.errors import (
+    AegisError,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    StorageError,
+    Unavailable,
+)
 from aegis.following import Followers
-from aegis.journal.appender import Appender
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
-from aegis.journal.folding import exists, load
-from aegis.journal.line_writer import LineWriter
+from aegis.journal.table import Table, Text, digest_of
+from aegis.path_text import is_utf8
 from aegis.protocol.feeds import FollowQueues, QueuesNews, StatesPlace
-from aegis.protocol.naming import is_name
+from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.queues import (
+    MAX_AFTER,
     CancelTask,
     Delegate,
     Enqueue,
+    Enqueued,
     GetTask,
     ListQueues,
     ListTasks,
     PauseQueue,
+    QueueInfo,
     QueueList,
     ResumeQueue,
     RetryTask,
@@ -42,21 +60,34 @@ from aegis.protocol.queues import (
 )
 from aegis.protocol.resources import QueueResource
 from aegis.publishing import publish_change
-from aegis.queues import events as e
-from aegis.queues import faults
-from aegis.queues.ledger import Fold
-from aegis.queues.rules import Queues
-from aegis.queues.tasks import QueueSettings
-from aegis.queues.workers import Workers
+from aegis.queues import faults, tasks, views
+from aegis.queues.tasks import End, QueueSettings, Switch, Task, moment_text
+from aegis.queues.workers import Worker, WorkerGone, end_message
+from aegis.turns.services import Services
+from aegis.turns.sessions import Sessions
 
 SUFFIX = ".jsonl"
 
 MAX_LIST_BYTES = 256 * 1024
 """The size of the results in one list of tasks."""
 
+MAX_LIVE = 10_000
+"""Tasks of one queue that have not ended."""
+
+MAX_LIVE_CHARS = 64 * 1024 * 1024
+"""The size of their payloads together."""
+
+MAX_OVER = 1_000
+"""Tasks of one queue that are over and kept in memory."""
+
+MAX_DROPPED = 100_000
+"""Tasks of one queue that are not kept, whose outcome and key are still known."""
+
+MAX_CHAIN = 100
+"""Tasks that wait for each other, as far as they are followed."""
 
 READ_AGAIN_S = 5.0
-"""Seconds until a ledger that the disk refused is read again."""
+"""Seconds until a sender is notified again, or a worker closed, after a storage error."""
 
 
 class WorkRights(Protocol):
@@ -67,19 +98,144 @@ class WorkRights(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
+class Dropped:
+    """The rest of a task that is not kept: its end, and its key with the digest of its payload."""
+
+    end: str
+    key: tuple[str, str] | None
+    digest: str
+
+
+class Queue:
+    """A queue: its rows, the tasks that may begin in their order, and the taken ``places``.
+
+    ``keys`` has the task of each sender and key. ``numbers`` tasks were enqueued, of which ``live``
+    have not ended, each with the size of its payload; ``chars`` is the sum. ``over`` are the tasks
+    that are over, the oldest first, and ``dropped`` older ones.
+    """
+
+    def __init__(self, settings: QueueSettings, table: Table[Any]) -> None:
+        self.settings, self.table = settings, table
+        self.lineup: list[tuple[int, int, str]] = []
+        self.places: set[str] = set()
+        self.keys: dict[tuple[str, str], str] = {}
+        self.live: dict[str, int] = {}
+        self.numbers = self.chars = 0
+        self.over: dict[str, None] = {}
+        self.dropped: dict[str, Dropped] = {}
+        self._last_dropped = 0
+
+    @property
+    def name(self) -> str:
+        """Its name, in its own case."""
+        return self.settings.name
+
+    @property
+    def paused(self) -> bool:
+        """Whether a person has paused it, or its configuration."""
+        switch = self.table.shown("paused")
+        return self.settings.paused if switch is None else switch.paused
+
+    @property
+    def may_start(self) -> bool:
+        """Whether a task may begin now, apart from a usage limit."""
+        is_open = not self.paused and not self.table.problem and bool(self.settings.agent)
+        return is_open and bool(self.lineup) and len(self.places) < self.settings.max_parallel
+
+    def shown_tasks(self) -> Iterator[Task]:
+        """Yield the tasks that are durable."""
+        return (each for each in self.table.all_shown() if isinstance(each, Task))
+
+    def count(self, task: Task) -> None:
+        """Count a task that is put or was read."""
+        self.numbers = max(self.numbers, task.number)
+        if task.key is not None:
+            self.keys[name_key(task.sender), task.key] = task.id
+        self.leave(task)
+        if not task.has_ended:
+            self.live[task.id] = task.payload.chars
+            self.chars += task.payload.chars
+
+    def leave(self, task: Task) -> None:
+        """Count a task no more that has ended. Idempotent."""
+        self.chars -= self.live.pop(task.id, 0)
+
+    def recount(self) -> None:
+        """Count all tasks anew, from what is durable."""
+        self.lineup.clear()
+        self.places.clear()
+        self.live.clear()
+        self.chars, self.numbers = 0, self._last_dropped
+        self.keys = {key: each for key, each in self.keys.items() if each in self.dropped}
+        for task in self.shown_tasks():
+            self.count(task)
+
+    def position(self, task: Task) -> int | None:
+        """Return the number of tasks before this one; None if it is not in the lineup."""
+        place = _place(task)
+        at = bisect_left(self.lineup, place)
+        return at if at < len(self.lineup) and self.lineup[at] == place else None
+
+    def line_up(self, task: Task) -> None:
+        """Add a task to the lineup, unless it is in it."""
+        if self.position(task) is None:
+            insort(self.lineup, _place(task))
+
+    def leave_lineup(self, task: Task) -> None:
+        """Remove a task from the lineup, if it is in it."""
+        at = self.position(task)
+        if at is not None:
+            del self.lineup[at]
+
+    def keep(self, task: Task) -> Iterator[str]:
+        """Keep a task that is over; drop the oldest ones. Yield the ids that are not known any more."""
+        self.over.setdefault(task.id)
+        while len(self.over) > MAX_OVER:
+            oldest = self.table.rows[next(iter(self.over))]
+            del self.over[oldest.id]
+            key = None if oldest.key is None else (name_key(oldest.sender), oldest.key)
+            self.dropped[oldest.id] = Dropped(oldest.phase, key, oldest.payload.digest)
+            self._last_dropped = max(self._last_dropped, oldest.number)
+            self.table.forget(oldest.id)
+        while len(self.dropped) > MAX_DROPPED:
+            unknown = next(iter(self.dropped))
+            gone = self.dropped.pop(unknown)
+            if gone.key is not None:
+                self.keys.pop(gone.key, None)
+            yield unknown
+
+
+def _place(task: Task) -> tuple[int, int, str]:
+    return (-task.priority, task.number, task.id)
+
+
+@attrs.frozen
+class Due:
+    """The time has come at which a task may begin."""
+
+    task: str
+
+
+@attrs.frozen
+class Overrun:
+    """The time has come at which a worker has run too long."""
+
+    task: str
+    worker: str
+
+
+@attrs.frozen
+class LimitEnded:
+    """A usage limit has ended."""
+
+
+@attrs.frozen
 class TimeIsUp:
-    """The caller with this number has waited long enough for the end of its task."""
+    """A caller has waited long enough for the end of a task."""
 
-    id: str
-    caller: int
-
-
-@attrs.frozen(kw_only=True)
-class ReadAgain:
-    """The ledger of this queue could not be read: it is tried again."""
-
-    queue: str
+    task: str
+    caller: Reply[TaskInfo]
 
 
 DeskMessage = (
@@ -93,9 +249,10 @@ DeskMessage = (
     | PauseQueue
     | ResumeQueue
     | FollowQueues
+    | Due
+    | Overrun
+    | LimitEnded
     | TimeIsUp
-    | ReadAgain
-    | e.Tick
 )
 
 
@@ -110,206 +267,666 @@ class QueueDesk(Actor[DeskMessage]):
         flusher: Flusher,
         rights: WorkRights,
     ) -> None:
-        self._directory = directory
-        self._settings = settings
-        self._flusher = flusher
-        self._rights = rights
-        self._is_loaded = False
-        self._rules = Queues()
-        self._writers: dict[str, LineWriter] = {}
-        self._callers: dict[int, Reply[Any]] = {}
-        self._count = 0
+        self._directory, self._settings = directory, settings
+        self._flusher, self._rights = flusher, rights
+        self._queues: dict[str, Queue] = {}
+        self._queue_of: dict[str, Queue] = {}
+        self._dependants: dict[str, dict[str, None]] = {}
+        self._ends: dict[str, list[Reply[TaskInfo]]] = {}
+        self._new: set[str] = set()  # dispatched in this life, and no session opened yet
+        self._followed: dict[str, str] = {}  # the worker that is followed for a task
+        self._opening: dict[str, trio.Event] = {}
+        self._settling: set[str] = set()
+        self._overruns: dict[str, Timer] = {}
+        self._limits: dict[str, float] = {}  # by account, seconds since 1970
+        self._limited: dict[str, float] = {}  # by task
         self._followers = Followers("the queues", self._news)
 
     async def setup(self) -> None:
-        """Register the desk and read the ledgers."""
+        """Register the desk, read the ledgers, and continue what has not ended."""
         self.context.register("service", "queues")
-        self._workers = Workers(self.context.system, self._handle, time.time)
-        await self._load()
+        self._sessions = Sessions(Services(self.context.system))
+        stored = [each.removesuffix(SUFFIX) for each in self._stored_names()]
+        settings = {**self._settings}
+        for name in filter(is_name, stored):
+            settings.setdefault(name, QueueSettings(name=name))
+        for each in settings.values():
+            queue = self._queues[each.name] = Queue(each, self._table(each.name))
+            if each.name in stored:
+                await queue.table.open()
+            self._know(queue)
+        for queue in self._queues.values():
+            self._derive(queue, is_start=True)
 
     async def teardown(self) -> None:
-        for writer in self._writers.values():
-            writer.close()
+        for queue in self._queues.values():
+            queue.table.close()
+
+    def _stored_names(self) -> list[str]:
+        """Return the names of the ledgers. Raises ``StorageError``."""
+        names = stored_names(self._flusher.disk, self._directory)
+        return [each for each in names if each.endswith(SUFFIX)]
+
+    def _table(self, name: str) -> Table[Any]:
+        return Table(
+            self._directory / f"{name}{SUFFIX}",
+            Task | Switch,
+            self._flusher,
+            self.context,
+            changed=lambda: self._changed(self._queues[name]),
+            lost=lambda: self._derive(self._queues[name]),
+            upgrade=tasks.line_of_today,
+        )
 
     async def receive(self, message: DeskMessage) -> None:
         """Handle a message of a client or a timer."""
         match message:
             case Enqueue() | Delegate():
                 await self._enqueue(message)
-            case CancelTask(task_id=task_id, from_handle=by):
-                caller = self._keep(self.defer(message))
-                self._handle(e.Cancelling(id=task_id, by=by, caller=caller))
-            case RetryTask(task_id=task_id):
-                self._handle(e.Retrying(id=task_id, caller=self._keep(self.defer(message))))
-            case PauseQueue(queue=name) | ResumeQueue(queue=name):
-                await self._pause(message, name)
-            case TimeIsUp(id=task_id, caller=caller):
-                self._handle(e.GivingUp(id=task_id, caller=caller))
-            case ReadAgain(queue=name):
-                settings = self._rules.state.queue(name).settings
-                self._handle(e.Recovering(queues=[await self._loaded(settings)]))
-            case e.Tick():
-                self._handle(message)
+            case GetTask(task_id=task_id):
+                self.reply(message, self._info(self._task(task_id)))
+            case CancelTask():
+                self._cancel(message)
+            case RetryTask():
+                self._retry(message)
+            case PauseQueue() | ResumeQueue():
+                await self._pause(message)
+            case ListQueues():
+                queues = [self._queues[each] for each in sorted(self._queues)]
+                self.reply(message, QueueList(result=[self._queue_info(each) for each in queues]))
+            case ListTasks():
+                self.reply(message, self._list(message))
             case FollowQueues(place=place):
                 self._followers.take(place, self.defer(message))
-            case GetTask() | ListQueues() | ListTasks():
-                self._read(message)
+            case TimeIsUp(task=task_id, caller=caller):
+                self._give_up(task_id, caller)
+            case LimitEnded():
+                for queue in self._queues.values():
+                    self._start_tasks(queue)
+            case Overrun(task=task_id, worker=worker):
+                self._overrun(task_id, worker)
+            case Due(task=task_id) if (task := self._find(task_id)) is not None:
+                self._line_up(task)
 
-    def _read(self, message: GetTask | ListQueues | ListTasks) -> None:
-        state = self._rules.state
-        match message:
-            case GetTask(task_id=task_id):
-                self.reply(message, state.info(task_id))
-            case ListQueues():
-                names = sorted(state.queues)
-                self.reply(message, QueueList(result=[state.queue_info(each) for each in names]))
-            case ListTasks():
-                self.reply(message, self._tasks(message))
+    # Deriving.
 
-    def _tasks(self, message: ListTasks) -> TaskList:
-        state, size = self._rules.state, 0
-        found: list[TaskInfo] = []
-        for task in state.in_order(message.queue):
-            info = state.info(task.id)
-            size += len(info.result or "") + 1_000
-            if len(found) >= message.limit or size > MAX_LIST_BYTES:
-                return TaskList(result=found, more=True)
-            found.append(info)
-        return TaskList(result=found)
+    def _know(self, queue: Queue) -> None:
+        """Count the tasks of a ledger that was read."""
+        queue.recount()
+        for task in queue.shown_tasks():
+            self._index(queue, task)
+
+    def _index(self, queue: Queue, task: Task) -> None:
+        self._queue_of[task.id] = queue
+        for each in task.after:
+            self._dependants.setdefault(each, {})[task.id] = None
+
+    def _derive(self, queue: Queue, *, is_start: bool = False) -> None:
+        """Do what follows from all tasks of a queue: at the start, or when the disk accepts again.
+
+        Then the ledger may also have been read for the first time.
+        """
+        self._know(queue)
+        self._new.clear()
+        found = [*queue.shown_tasks()]
+        # Those that have a place come first: no other may take it.
+        for task in sorted(found, key=lambda each: not each.is_placed):
+            if task.is_over:
+                self._keep(queue, task)
+                continue
+            for worker in task.earlier_workers:
+                self.context.start_soon(self._close, worker)  # it may be open
+            self._advance(task.id)
+        if not is_start:
+            for each in [each for task in found for each in self._dependants.get(task.id, ())]:
+                if (task_after := self._find(each)) is not None:
+                    self._line_up(task_after)
+        self._changed(queue)
+
+    def _advance(self, task_id: str) -> None:
+        """Do what follows from the durable state of a task."""
+        task = self._find(task_id)
+        if task is None:
+            return
+        queue = self._queue_of[task_id]
+        if task.is_placed:
+            queue.places.add(task_id)
+            self._follow(task)
+            return
+        had_place = task_id in queue.places
+        queue.places.discard(task_id)
+        self._limited.pop(task_id, None)
+        self._limit_runtime(task)
+        if task.has_ended:
+            queue.leave(task)
+            self._settle_soon(task)
+        elif task.phase == "queued":
+            if had_place and task.worker is not None:
+                self.context.start_soon(self._close, task.worker)
+            self._line_up(task)
+        if had_place:
+            self._start_tasks(queue)
 
     # Clients.
 
     async def _enqueue(self, request: Enqueue | Delegate) -> None:
-        queue = self._rules.state.queue(request.queue)
-        by = request.from_handle
+        queue, by = self._queue(request.queue), request.from_handle
         refusal = None if by is None else self._rights.refuse_work(by, queue.settings.agent)
         if refusal is not None:
             raise refusal
         sender = "human" if by is None else f"agent:{by}"
-        if queue.settings.name not in self._writers:
-            self._rules.state.check(request, sender)  # a refused task leaves no ledger
-            await self._open_ledger(queue.settings.name)
-        caller = self._keep(self.defer(request))
-        task_id = str(ULID())
-        self._handle(e.Enqueuing(request=request, id=task_id, sender=sender, caller=caller))
-        if isinstance(request, Delegate) and caller in self._callers:
-            known = self._rules.state.tasks.of_key(queue.settings.name, sender, request.key)
-            waits_for = task_id if known is None else known.id
-            self.context.after(request.timeout, TimeIsUp(id=waits_for, caller=caller))
-
-    async def _pause(self, message: PauseQueue | ResumeQueue, name: str) -> None:
-        queue = self._rules.state.queue(name).settings.name
-        await self._open_ledger(queue)
-        paused, caller = isinstance(message, PauseQueue), self._keep(self.defer(message))
-        self._handle(e.Pausing(queue=queue, paused=paused, caller=caller))
-
-    # The rules.
-
-    def _keep(self, reply: Reply[Any]) -> int:
-        self._count += 1
-        self._callers[self._count] = reply
-        return self._count
-
-    def _handle(self, event: e.Event) -> None:
-        for action in self._rules.handle(event, time.time()):
-            self._perform(action)
-        self._followers.look()
-
-    def _perform(self, action: e.Action) -> None:
-        match action:
-            case e.Write(queue=queue, append=append):
-                self._writers[queue].append(append)
-            case e.Open(task=task, agent=agent, is_new=is_new):
-                run = partial(self._workers.run, task, agent, is_new=is_new)
-                self.context.start_soon(run)
-            case e.GoOn(task=task):
-                self.context.start_soon(self._workers.go_on, task)
-            case e.Stop(worker=worker):
-                self.context.start_soon(self._workers.close, worker)
-            case e.Settle(task=task, notify=notify, unless=callers):
-                notify = notify and not any(self._waits(each) for each in callers)
-                self.context.start_soon(partial(self._workers.settle, task, notify=notify))
-            case e.Wake(at=at):
-                self.context.after(max(0.0, at - time.time()), e.Tick())
-            case e.Changed(queue=queue):
-                self._followers.changed(queue)
-                publish_change(self.context.system, QueueResource(queue))
-            case e.Return() | e.Fail():
-                self._answer(action)
-
-    def _waits(self, caller: int) -> bool:
-        reply = self._callers.get(caller)
-        return reply is not None and not reply.is_settled
-
-    def _answer(self, action: e.Return | e.Fail) -> None:
-        reply = self._callers.pop(action.caller, None)
-        if reply is None:
+        known = self._of_key(queue, sender, request)
+        if known is not None:
+            self._enqueued_before(queue, known, request)
             return
-        if isinstance(action, e.Return):
-            reply.send(action.value)
+        self._check(queue, request)  # a refused task leaves no ledger
+        await queue.table.open()
+        task = _new_task(request, queue, sender)
+        reply: Reply[Any] = self.defer(request)
+        waits_until = trio.current_time() + getattr(request, "timeout", 0)
+        stored = partial(self._stored, task.id, request, reply, waits_until)
+        if queue.table.put(task, stored, reply):
+            queue.count(task)
+            self._index(queue, task)
+
+    def _of_key(self, queue: Queue, sender: str, request: Enqueue | Delegate) -> str | None:
+        """Return the task that the sender has enqueued with this key before."""
+        if request.key is None:
+            return None
+        known = queue.keys.get((name_key(sender), request.key))
+        if known is None:
+            return None
+        dropped = queue.dropped.get(known)
+        digest = queue.table.rows[known].payload.digest if dropped is None else dropped.digest
+        if digest != digest_of(request.payload):
+            raise views.other_payload(known, request.key)
+        return known
+
+    def _enqueued_before(self, queue: Queue, known: str, request: Enqueue | Delegate) -> None:
+        if known in queue.dropped:
+            if isinstance(request, Delegate):
+                raise views.no_task(known, was_kept=True)
+            self.reply(request, Enqueued(task_id=known, queued_position=None))
+            return
+        reply: Reply[Any] = self.defer(request)
+        waits_until = trio.current_time() + getattr(request, "timeout", 0)
+        answer = partial(self._answer_enqueued, known, request, reply, waits_until)
+        queue.table.settled(answer, reply)
+
+    def _stored(
+        self, task_id: str, request: Enqueue | Delegate, reply: Reply[Any], until: float
+    ) -> None:
+        self._advance(task_id)
+        self._answer_enqueued(task_id, request, reply, until)
+
+    def _answer_enqueued(
+        self, task_id: str, request: Enqueue | Delegate, reply: Reply[Any], until: float
+    ) -> None:
+        """Answer, or let a caller wait ``until`` a moment of Trio's clock for the end."""
+        task = self._task(task_id)
+        if isinstance(request, Enqueue):
+            position = self._queue_of[task_id].position(task)
+            not_before = None if task.not_before is None else local_text(task.not_before)
+            reply.send(Enqueued(task_id=task_id, queued_position=position, not_before=not_before))
+        elif task.has_ended:
+            reply.send(self._info(task))
         else:
-            reply.fail(action.error)
+            self._ends.setdefault(task_id, []).append(reply)
+            self.context.after(max(0.0, until - trio.current_time()), TimeIsUp(task_id, reply))
+
+    def _give_up(self, task_id: str, caller: Reply[TaskInfo]) -> None:
+        waiting = self._ends.get(task_id, [])
+        if caller in waiting:
+            waiting.remove(caller)
+            caller.send(self._info(self._task(task_id)))
+
+    def _check(self, queue: Queue, request: Enqueue | Delegate) -> None:
+        """Raise why a new task cannot be enqueued."""
+        after = _after(request)
+        if queue.table.problem:
+            raise StorageError(queue.table.problem)
+        if not queue.settings.agent:
+            raise InvalidRequest(f"queue {queue.name!r} is not in .aegis.yaml any more")
+        if not request.payload.strip():
+            raise InvalidRequest("the payload is empty; describe the task")
+        if not all(map(is_utf8, (request.payload, request.key or "", *after))):
+            raise InvalidRequest(
+                "a text of the task is not valid Unicode; send it without surrogates"
+            )
+        if len(queue.live) >= MAX_LIVE or queue.chars + len(request.payload) > MAX_LIVE_CHARS:
+            raise Unavailable(
+                f"queue {queue.name!r} has {len(queue.live)} tasks that have not ended, with payloads "
+                f"of {queue.chars} characters, which is the limit; enqueue again when some have"
+            )
+        if len(after) > MAX_AFTER:
+            raise InvalidRequest(f"a task waits for at most {MAX_AFTER} others, not {len(after)}")
+        for each in after:
+            if self._find(each) is None and not self._was_kept(each):
+                raise NotFound(f"there is no task {each[:40]!r}, which `after` names")
+        if isinstance(request, Enqueue) and request.not_before is not None:
+            try:
+                moment_of(request.not_before)
+            except ValueError as error:
+                raise InvalidRequest(f"not_before: {error}") from error
+        if isinstance(request, Delegate) and self._waits_in_vain(queue, request.from_handle):
+            raise views.waits_in_vain(queue.name)
+
+    def _waits_in_vain(self, queue: Queue, handle: str | None) -> bool:
+        """Return whether a task of ``queue`` would never begin while the caller waits for it.
+
+        That is so if the caller, and the tasks that wait for its task, take all places.
+        """
+        taken, seen = 0, 0
+        while (task := self._task_of_worker(handle)) is not None and seen < MAX_CHAIN:
+            taken += task.queue == queue.name
+            handle, seen = task.sender.removeprefix("agent:"), seen + 1
+        return taken >= queue.settings.max_parallel
+
+    def _task_of_worker(self, handle: str | None) -> Task | None:
+        placed = (self._find(each) for queue in self._queues.values() for each in queue.places)
+        return next((each for each in placed if each and each.worker == handle), None)
+
+    def _cancel(self, request: CancelTask) -> None:
+        task, by = self._task(request.task_id), request.from_handle
+        if by is not None and name_key(task.sender) != name_key(f"agent:{by}"):
+            raise Forbidden(
+                f"task {task.id} was enqueued by {task.sender}, who may cancel it, as a person may"
+            )
+        newest: Task = self._queue_of[task.id].table.rows[task.id]
+        if newest.has_ended:
+            raise InvalidRequest(f"task {task.id} has ended already: it is {newest.phase}")
+        who = "human" if by is None else f"agent:{by}"
+        self._end(newest, "cancelled", f"it was cancelled by {who}", self.defer(request))
+
+    def _end(self, task: Task, end: End, error: str, reply: Reply[TaskInfo] | None = None) -> None:
+        """Write the end of a task that is no fact."""
+        queue = self._queue_of[task.id]
+        after = tasks.ended(task, end, time.time(), result=None, error=error)
+        if queue.table.put(after, partial(self._ended, task.id, reply), reply):
+            queue.leave_lineup(task)
+
+    def _ended(self, task_id: str, reply: Reply[TaskInfo] | None) -> None:
+        self._advance(task_id)
+        if reply is not None:
+            reply.send(self._info(self._task(task_id)))
+
+    def _retry(self, request: RetryTask) -> None:
+        task = self._task(request.task_id)
+        if task.phase not in ("failed", "cancelled"):
+            raise InvalidRequest(
+                f"task {task.id} is {self._info(task).status}; only one that has failed or was "
+                "cancelled can be retried"
+            )
+        queue = self._queue_of[task.id]
+        if not task.is_notified or queue.table.rows[task.id] is not task:
+            raise Unavailable(f"the session of task {task.id} is still being ended; try again")
+        for each in task.after:
+            self._check_blocker(task.id, each)
+        reply: Reply[Any] = self.defer(request)
+        again = tasks.retried(task)
+        if queue.table.put(again, partial(self._ended, task.id, reply), reply):
+            queue.over.pop(task.id, None)
+            queue.count(again)
+
+    def _check_blocker(self, task_id: str, blocker: str) -> None:
+        """Raise ``InvalidRequest`` if a task waits for one that will not complete."""
+        found, outcome = self._find(blocker), self._outcome(blocker)
+        if outcome == "completed" or (found is not None and outcome is None):
+            return
+        if found is None:
+            raise InvalidRequest(
+                f"task {task_id} waits for task {blocker}, which is not kept any more, so it can "
+                "never begin: enqueue it anew without it"
+            )
+        has = views.has_ended_badly(outcome or "")
+        raise InvalidRequest(
+            f"task {task_id} waits for task {blocker}, which {has}: retry that one before it"
+        )
+
+    async def _pause(self, request: PauseQueue | ResumeQueue) -> None:
+        queue = self._queue(request.queue)
+        await queue.table.open()
+        reply: Reply[Any] = self.defer(request)
+
+        def stored() -> None:
+            self._start_tasks(queue)
+            reply.send(self._queue_info(queue))
+
+        queue.table.put(Switch(paused=isinstance(request, PauseQueue)), stored, reply)
+
+    # The order of tasks.
+
+    def _line_up(self, task: Task) -> None:
+        """Line up a queued task, unless something must happen before."""
+        queue, now = self._queue_of[task.id], time.time()
+        if task.phase != "queued" or queue.table.rows.get(task.id) is not task:
+            return  # something about it is not durable yet
+        for each in task.after:
+            outcome = self._outcome(each)
+            if outcome in ("failed", "cancelled"):
+                why = f"{views.lost_with(each)}{views.has_ended_badly(outcome)}"
+                self._end(task, "failed", why)
+                return
+        moment = max(task.not_before or 0.0, task.next_try or 0.0)
+        if self._blockers(task):
+            return
+        if moment > now:
+            self.context.after(moment - now, Due(task.id))
+            return
+        queue.line_up(task)
+        self._start_tasks(queue)
+
+    def _start_tasks(self, queue: Queue) -> None:
+        while queue.may_start and self._limit_of(queue) is None:
+            task: Task = queue.table.rows[queue.lineup[0][2]]
+            if not queue.table.put(tasks.dispatched(task), partial(self._advance, task.id)):
+                return  # the order of tasks is derived again when the disk accepts
+            del queue.lineup[0]
+            queue.places.add(task.id)
+            self._new.add(task.id)
+
+    def _limit_of(self, queue: Queue) -> float | None:
+        """Return the end of the usage limit of a queue's agent; None without one."""
+        until = self._limits.get(queue.settings.account, 0.0)
+        return until if until > time.time() else None
+
+    def _blockers(self, task: Task) -> list[str]:
+        """Return the tasks that must have completed before this one, and have not."""
+        return [each for each in task.after if self._outcome(each) != "completed"]
+
+    def _outcome(self, task_id: str) -> str | None:
+        """Return the end of a task, also of one that is not kept; None before its end."""
+        task = self._find(task_id)
+        if task is not None:
+            return task.phase if task.has_ended else None
+        queue = self._queue_of.get(task_id)
+        dropped = None if queue is None else queue.dropped.get(task_id)
+        return None if dropped is None else dropped.end
+
+    # Workers.
+
+    def _follow(self, task: Task) -> None:
+        """Have the session of a task opened and followed, unless it is."""
+        self._limit_runtime(task)
+        is_new = task.id in self._new
+        self._new.discard(task.id)
+        if self._followed.get(task.id) != task.worker and task.worker is not None:
+            self._followed[task.id] = task.worker
+            self.context.start_soon(self._work, task, task.worker, is_new)
+
+    async def _work(self, task: Task, worker: str, is_new: bool) -> None:
+        session = Worker(self._sessions, task, worker)
+        try:
+            await self._open(session, task, is_new=is_new)
+            text = await session.done(_Reports(self, task.id, worker))
+        except WorkerGone as gone:
+            if gone.has_begun:
+                self._fact(task.id, worker, tasks.lost, str(gone), gone.text)
+            else:
+                self._fact(task.id, worker, tasks.idle, str(gone))
+        except AegisError as error:  # it could not be opened, or was purged
+            step = (
+                (tasks.idle, str(error))
+                if worker in self._opening
+                else (tasks.lost, str(error), "")
+            )
+            self._fact(task.id, worker, *step)
+        else:
+            self._fact(task.id, worker, tasks.done, text)
+        finally:
+            self._opened(worker)
+            if self._followed.get(task.id) == worker:
+                del self._followed[task.id]
+
+    async def _open(self, session: Worker, task: Task, *, is_new: bool) -> None:
+        queue = self._queue_of[task.id]
+        self._opening[session.handle] = trio.Event()
+        payload = queue.table.text(task.payload, "payload")
+        await session.open(queue.settings.agent, payload, is_new=is_new)
+        self._opened(session.handle)
+
+    def _opened(self, worker: str) -> None:
+        if worker in self._opening:
+            self._opening.pop(worker).set()
+
+    async def _close(self, worker: str) -> None:
+        """Close a session, if it is open or being opened."""
+        if worker in self._opening:
+            await self._opening[worker].wait()
+        try:
+            await self._sessions.close(worker)
+        except NotFound:
+            pass  # it was never opened
+
+    def _fact(self, task_id: str, worker: str, step: Any, *said: str) -> None:
+        """Apply to a task what its worker has done, and do what follows once it is durable."""
+        queue = self._queue_of[task_id]
+        if task_id in queue.table.rows:
+            now = time.time()
+            queue.table.fact(
+                task_id,
+                lambda task: step(task, worker, *said, now),
+                partial(self._advance, task_id),
+            )
+
+    def _overrun(self, task_id: str, worker: str) -> None:
+        task = self._find(task_id)
+        if task is not None and task.max_runtime_s is not None and task.phase == "running":
+            why = f"it ran longer than max_runtime_s={task.max_runtime_s:g}"
+            self._fact(task_id, worker, tasks.lost, why, "")
+
+    def _limit_runtime(self, task: Task) -> None:
+        """Set the timer of an attempt, which begins anew with each life of the daemon."""
+        is_set = task.id in self._overruns
+        if task.phase == "running" and task.max_runtime_s is not None and task.worker is not None:
+            if not is_set:
+                overrun = Overrun(task.id, task.worker)
+                self._overruns[task.id] = self.context.after(task.max_runtime_s, overrun)
+        elif is_set:
+            self._overruns.pop(task.id).cancel()
+
+    def limited(self, task_id: str, until: float | None) -> None:
+        """Note that the agent of a task has reached a usage limit, or continues."""
+        queue = self._queue_of[task_id]
+        if until is None:
+            self._limited.pop(task_id, None)
+        else:
+            wait_s = max(0.0, until - time.time())
+            timer = self._overruns.get(task_id)
+            if timer is not None:  # the time for which it is parked is not its own
+                timer.cancel()
+                self._overruns[task_id] = self.context.after(
+                    timer.deadline - trio.current_time() + wait_s, timer.message
+                )
+            self._limits[queue.settings.account] = self._limited[task_id] = until
+            self.context.after(wait_s, LimitEnded())
+        self._changed(queue)
+
+    # Ends.
+
+    def _settle_soon(self, task: Task) -> None:
+        """Do what follows from the end of a task."""
+        queue = self._queue_of[task.id]
+        if task.is_notified:
+            self._keep(queue, task)
+        elif task.end_id not in self._settling:
+            self._settling.add(task.end_id)
+            waiting = [each for each in self._ends.pop(task.id, []) if not each.is_settled]
+            for each in waiting:
+                each.send(self._info(task))
+            self.context.start_soon(self._settle, task, task.callback and not waiting)
+            for each in self._dependants.get(task.id, ()):
+                if (dependant := self._find(each)) is not None:
+                    self._line_up(dependant)
+
+    def _keep(self, queue: Queue, task: Task) -> None:
+        for unknown in queue.keep(task):
+            del self._queue_of[unknown]
+            self._dependants.pop(unknown, None)
+
+    async def _settle(self, task: Task, notify: bool) -> None:
+        """Close the workers of an ended task, and notify its sender if ``notify``."""
+        queue = self._queue_of[task.id]
+        for worker in [*task.earlier_workers, task.worker]:
+            if worker is not None:
+                await self._close(worker)
+        if notify:
+            faults.NOTIFY_BEFORE.hit(task.queue)
+            await self._sessions.deliver(end_message(task, self._result(task) or ""))
+            faults.NOTIFY_AFTER.hit(task.queue)
+        queue.table.fact(
+            task.id,
+            lambda now: tasks.notified(now, task.end_id),
+            partial(self._is_settled, task),
+        )
+
+    def _is_settled(self, task: Task) -> None:
+        self._settling.discard(task.end_id)
+        self._advance(task.id)
+
+    # What clients see.
+
+    def _queue(self, name: str) -> Queue:
+        """Return a queue by its name in any case. Raises ``NotFound``."""
+        if name in self._queues:
+            return self._queues[name]
+        for known, queue in self._queues.items():
+            if name_key(known) == name_key(name):
+                return queue
+        raise views.unknown_queue(name, sorted(self._queues))
+
+    def _find(self, task_id: str) -> Task | None:
+        """Return the durable version of a task."""
+        queue = self._queue_of.get(task_id)
+        return None if queue is None else queue.table.shown(task_id)
+
+    def _was_kept(self, task_id: str) -> bool:
+        queue = self._queue_of.get(task_id)
+        return queue is not None and task_id in queue.dropped
+
+    def _task(self, task_id: str) -> Task:
+        task = self._find(task_id)
+        if task is None:
+            raise views.no_task(task_id, was_kept=self._was_kept(task_id))
+        return task
+
+    def _result(self, task: Task) -> str | None:
+        if task.result is None:
+            return None
+        try:
+            return self._queue_of[task.id].table.text(task.result, "result")
+        except StorageError as error:
+            return f"its result cannot be read: {error}"
+
+    def _info(self, task: Task) -> TaskInfo:
+        """Return a task as clients see it."""
+        lost = islice(self._lost_with(task.id), MAX_CHAIN)
+        return views.task_info(
+            task,
+            position=self._queue_of[task.id].position(task),
+            waiting_for=self._blockers(task) if task.phase == "queued" else [],
+            result=self._result(task),
+            limited_until=self._limited.get(task.id),
+            failed_with=[*dict.fromkeys(each.id for each in lost)],
+        )
+
+    def _lost_with(self, task_id: str) -> Iterator[Task]:
+        """Yield the tasks that failed because this one did, and those that failed with them."""
+        for each in self._dependants.get(task_id, ()):
+            task = self._find(each)
+            reason = task.error if task is not None and task.phase == "failed" else None
+            if task is not None and reason and reason.startswith(views.lost_with(task_id)):
+                yield task
+                yield from self._lost_with(task.id)
+
+    def _queue_info(self, queue: Queue) -> QueueInfo:
+        limit = self._limit_of(queue)
+        pending, running = len(queue.lineup), len(queue.places)
+        problem = queue.table.problem
+        if not problem and not queue.settings.agent:
+            problem = "it is not in .aegis.yaml any more"
+        return QueueInfo(
+            queue=queue.name,
+            agent=queue.settings.agent,
+            max_parallel=queue.settings.max_parallel,
+            paused=queue.paused,
+            waiting=max(0, len(queue.live) - pending - running),
+            pending=pending,
+            running=running,
+            ended=queue.numbers - len(queue.live),
+            limited_until=None if limit is None else moment_text(limit),
+            problem=problem,
+        )
+
+    def _list(self, request: ListTasks) -> TaskList:
+        found: list[TaskInfo] = []
+        size = 0
+        for task in self._in_order(request.queue):
+            size += (0 if task.result is None else task.result.chars) + 1_000
+            if len(found) >= request.limit or size > MAX_LIST_BYTES:
+                return TaskList(result=found, more=True)
+            found.append(self._info(task))
+        return TaskList(result=found)
+
+    def _in_order(self, name: str | None) -> Iterator[Task]:
+        """Yield tasks of one queue or all: running, pending, waiting, then the newest ended."""
+        chosen = [*self._queues.values()] if name is None else [self._queue(name)]
+        found = [each for queue in chosen for each in queue.shown_tasks()]
+        lined = {task_id for queue in chosen for *_, task_id in queue.lineup}
+        yield from (each for each in found if each.is_placed)
+        pending = (task_id for queue in chosen for *_, task_id in queue.lineup)
+        yield from (task for task in map(self._find, pending) if task is not None)
+        yield from (each for each in found if each.phase == "queued" and each.id not in lined)
+        over = [each for each in found if each.has_ended]
+        yield from sorted(over, key=lambda each: each.ended or "", reverse=True)
 
     def _news(self, names: list[str] | None, place: StatesPlace) -> QueuesNews:
-        state = self._rules.state
-        queues = [state.queue_info(each) for each in names or sorted(state.queues)]
-        return QueuesNews(queues=queues, place=place, is_all=names is None)
+        queues = [self._queues[each] for each in names or sorted(self._queues)]
+        infos = [self._queue_info(each) for each in queues]
+        return QueuesNews(queues=infos, place=place, is_all=names is None)
 
-    # The ledgers.
+    def _changed(self, queue: Queue) -> None:
+        self._followers.changed(queue.name)
+        self._followers.look()
+        publish_change(self.context.system, QueueResource(queue.name))
 
-    async def _load(self) -> None:
-        """Read the ledgers of all queues, of those without configuration too."""
-        settings = {**self._settings}
-        for name in self._stored():
-            settings.setdefault(name, QueueSettings(name=name))
-        loaded = [await self._loaded(each) for each in settings.values()]
-        self._handle(e.Recovering(queues=loaded))
-        for name in self._rules.state.queues:  # after a crash a change may not have been published
-            publish_change(self.context.system, QueueResource(name))
 
-    def _stored(self) -> list[str]:
-        """Return the names of the queues that have a ledger. Raises ``StorageError``."""
-        names = stored_names(self._flusher.disk, self._directory)
-        queues = [each.removesuffix(SUFFIX) for each in names if each.endswith(SUFFIX)]
-        return [each for each in queues if is_name(each)]
+@attrs.frozen
+class _Reports:
+    """The reports of a worker to the desk."""
 
-    async def _loaded(self, settings: QueueSettings) -> e.Loaded:
-        path = self._path(settings.name)
-        try:
-            if not await self._flusher.look(partial(exists, self._flusher.disk, path)):
-                return e.Loaded(settings=settings)
-            fold = await self._open_ledger(settings.name)
-        except StorageError as error:
-            self.context.after(READ_AGAIN_S, ReadAgain(queue=settings.name))
-            problem = f"its ledger cannot be read, which is tried again every 5 seconds: {error}"
-            return e.Loaded(settings=settings, problem=problem)
-        return e.Loaded(
-            settings=settings,
-            tasks=[*fold.tasks],
-            dropped=fold.tasks.dropped,
-            numbers=fold.numbers,
-            paused=fold.paused,
-        )
+    desk: QueueDesk
+    task: str
+    worker: str
 
-    async def _open_ledger(self, queue: str) -> Fold:
-        """Open or create the ledger of a queue; return its tasks. Raises ``StorageError``."""
-        if queue in self._writers:
-            return Fold()
-        appender = await Appender.open(self._path(queue), self._flusher)
-        with contextlib.ExitStack() as undo:
-            undo.callback(appender.close)
-            read = partial(load, self._flusher.disk, self._path(queue), appender.synced, Fold())
-            fold = await self._flusher.look(read)
-            undo.pop_all()
-        self._writers[queue] = LineWriter(
-            appender,
-            self.context.start_soon,
-            synced=lambda number: self._handle(e.Synced(number=number)),
-            refused=lambda why: self._handle(e.Refused(queue=queue, sentence=why)),
-            before=faults.APPEND_BEFORE.hit,
-            after=faults.APPEND_AFTER.hit,
-        )
-        return fold
+    def began(self) -> None:
+        self.desk._fact(self.task, self.worker, tasks.began)
 
-    def _path(self, queue: str) -> Path:
-        return self._directory / f"{queue}{SUFFIX}"
+    def limited(self, until: float | None) -> None:
+        self.desk.limited(self.task, until)
+
+
+def _new_task(request: Enqueue | Delegate, queue: Queue, sender: str) -> Task:
+    """Return the task of a request that is not refused."""
+    only, settings = (request if isinstance(request, Enqueue) else None), queue.settings
+    attempts = (only and only.max_attempts) or settings.max_attempts
+    return Task(
+        id=str(ULID()),
+        queue=queue.name,
+        number=queue.numbers + 1,
+        payload=Text.of(request.payload),
+        sender=sender,
+        callback=only is None or only.callback,
+        key=request.key,
+        after=tuple(dict.fromkeys(_after(request))),
+        priority=0 if only is None else only.priority,
+        not_before=moment_of(only.not_before).timestamp() if only and only.not_before else None,
+        attempts=attempts,
+        max_attempts=attempts,
+        max_runtime_s=(only and only.max_runtime_s) or settings.max_runtime_s,
+        enqueued=moment_text(time.time()),
+    )
+
+
+def _after(request: Enqueue | Delegate) -> list[str]:
+    return request.after if isinstance(request, Enqueue) else []

@@ -1,10 +1,20 @@
-"""``Task``: one task as it is stored, and the settings of its queue. Pure."""
+"""``Task``: one task as a row of its queue's ledger, the settings of the queue, and the steps of a task.
+
+A step is a function from a task to the task after it. Those of a worker are facts: they are applied
+again to what a refusing disk has left, so each looks at the task that it gets. Pure.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal
 
 import attrs
+
+from aegis.clock import utc_text
+from aegis.journal.table import Text
+from aegis.shown_text import shortened
 
 Phase = Literal["queued", "dispatched", "running", "completed", "failed", "cancelled"]
 End = Literal["completed", "failed", "cancelled"]
@@ -13,6 +23,8 @@ ENDS = ("completed", "failed", "cancelled")
 
 MAX_RESULT_CHARS = 50_000
 """The longest result: escaped as JSON it fits into a reply."""
+
+MAX_ERROR_CHARS = 2_000
 
 MAX_IDLE_STARTS = 3
 """Sessions in a row that may do nothing, before the task fails."""
@@ -46,13 +58,16 @@ class Task:
 
     ``dispatches`` counts the sessions that were opened for it, ``idle_starts`` those of them in a
     row that did nothing, and ``attempt`` those that began a turn; at most ``max_attempts``.
-    ``retries`` counts how often a person enqueued it again.
+    ``retries`` counts how often a person enqueued it again. ``next_try`` is the moment, in seconds
+    since 1970, before which it is not tried again.
     """
+
+    tag: ClassVar[str] = "task"
 
     id: str
     queue: str
     number: int
-    payload: str = attrs.field(repr=False)
+    payload: Text = attrs.field(repr=False)
     sender: str
     callback: bool
     key: str | None
@@ -69,9 +84,10 @@ class Task:
     idle_starts: int = 0
     attempt: int = 0
     retries: int = 0
+    next_try: float | None = None
     started: str | None = None
     ended: str | None = None
-    result: str | None = attrs.field(default=None, repr=False)
+    result: Text | None = attrs.field(default=None, repr=False)
     error: str | None = None
     is_notified: bool = False
 
@@ -86,37 +102,192 @@ class Task:
         return self.phase in ("dispatched", "running")
 
     @property
+    def is_over(self) -> bool:
+        """Whether it has ended, its worker is closed, and its sender was notified."""
+        return self.has_ended and self.is_notified
+
+    @property
     def end_id(self) -> str:
         """The id of the message about its end."""
         return f"task:{self.id}/end" + (f"/{self.retries}" if self.retries else "")
 
+    def handle_of(self, dispatch: int) -> str:
+        """Return the handle of the worker of a dispatch, counted from 1: never given before."""
+        return f"{self.queue[:40]}-{self.number}" + (f"-{dispatch}" if dispatch > 1 else "")
 
-def worker_handle(task: Task, dispatch: int) -> str:
-    """Return the handle of the worker of a dispatch, counted from 1: never given before."""
-    return f"{task.queue[:40]}-{task.number}" + (f"-{dispatch}" if dispatch > 1 else "")
-
-
-def earlier_workers(task: Task) -> list[str]:
-    """Return the handles of the workers that have no part in the task any more."""
-    over = task.dispatches if task.phase == "queued" else task.dispatches - 1
-    return [worker_handle(task, each) for each in range(1, over + 1)]
-
-
-def pause_of(task: Task, *, idle: bool) -> float:
-    """Return the seconds until the next try of a task; ``idle``: its last session did nothing."""
-    return START_AGAIN_S * 2**task.idle_starts if idle else TRY_AGAIN_S
+    @property
+    def earlier_workers(self) -> list[str]:
+        """The handles of the workers that have no part in the task any more."""
+        over = self.dispatches if self.phase == "queued" else self.dispatches - 1
+        return [self.handle_of(each) for each in range(1, over + 1)]
 
 
-def has_ended_badly(outcome: str) -> str:
-    """Return the end of a task that has not completed, in words."""
-    return "was cancelled" if outcome == "cancelled" else "has failed"
+@attrs.frozen(kw_only=True)
+class Switch:
+    """A person's word on whether the queue is paused."""
+
+    tag: ClassVar[str] = "switch"
+
+    id: str = "paused"
+    paused: bool
 
 
-def lost_blocker(task_id: str, outcome: str) -> str:
-    """Return why a task fails with another one that it waits for."""
-    return f"{lost_with(task_id)}{has_ended_badly(outcome)}"
+# The steps of a task.
 
 
-def lost_with(task_id: str) -> str:
-    """Return the beginning of the reason why a task fails with another one."""
-    return f"task {task_id}, which it waits for, "
+def dispatched(task: Task) -> Task:
+    """A session will be opened for it."""
+    dispatches = task.dispatches + 1
+    worker = task.handle_of(dispatches)
+    return attrs.evolve(
+        task,
+        phase="dispatched",
+        worker=worker,
+        dispatches=dispatches,
+        next_try=None,
+        error=None,
+    )
+
+
+def ended(task: Task, end: End, now: float, *, result: str | None, error: str | None) -> Task:
+    """It has ended, unless it had before."""
+    if task.has_ended:
+        return task
+    return attrs.evolve(
+        task,
+        phase=end,
+        ended=moment_text(now),
+        next_try=None,
+        result=None if result is None else Text.of(result[:MAX_RESULT_CHARS]),
+        error=None if error is None else shortened(error, MAX_ERROR_CHARS),
+    )
+
+
+def retried(task: Task) -> Task:
+    """A person has enqueued it again."""
+    return attrs.evolve(
+        task,
+        phase="queued",
+        retries=task.retries + 1,
+        max_attempts=task.attempt + task.attempts,
+        idle_starts=0,
+        ended=None,
+        result=None,
+        error=None,
+        is_notified=False,
+    )
+
+
+def notified(task: Task, end_id: str) -> Task:
+    """The sender has been notified of the end with this id, and the worker is closed."""
+    return attrs.evolve(task, is_notified=True) if task.end_id == end_id else task
+
+
+def began(task: Task, worker: str, now: float) -> Task:
+    """The session ``worker`` has opened its first turn: the attempt counts."""
+    if task.phase != "dispatched" or task.worker != worker:
+        return task
+    return attrs.evolve(
+        task, phase="running", attempt=task.attempt + 1, idle_starts=0, started=moment_text(now)
+    )
+
+
+def done(task: Task, worker: str, text: str, now: float) -> Task:
+    """The session ``worker`` has done it; too late for its end, the result is kept all the same."""
+    if task.worker != worker:
+        return task
+    if task.has_ended:
+        late = Text.of(text[:MAX_RESULT_CHARS])
+        return task if task.phase == "completed" else attrs.evolve(task, result=late)
+    if not task.is_placed:
+        return task
+    return ended(began(task, worker, now), "completed", now, result=text, error=None)
+
+
+def lost(task: Task, worker: str, reason: str, text: str, now: float) -> Task:
+    """The session ``worker`` began and will not do it; ``text`` is what it said last."""
+    if not task.is_placed or task.worker != worker:
+        return task
+    task = began(task, worker, now)
+    if task.attempt >= task.max_attempts:
+        return ended(task, "failed", now, result=text or None, error=reason)
+    return _returned(task, reason, now + TRY_AGAIN_S)
+
+
+def idle(task: Task, worker: str, reason: str, now: float) -> Task:
+    """The session ``worker`` did nothing, is closed, and will not begin."""
+    if task.phase == "running":
+        return lost(task, worker, reason, "", now)
+    if task.phase != "dispatched" or task.worker != worker:
+        return task
+    reason = f"no agent could be started for it: {reason}"
+    idle_starts = task.idle_starts + 1
+    if idle_starts >= MAX_IDLE_STARTS:
+        return ended(task, "failed", now, result=None, error=reason)
+    again = _returned(task, reason, now + START_AGAIN_S * 2 ** (idle_starts - 1))
+    return attrs.evolve(again, idle_starts=idle_starts)
+
+
+def _returned(task: Task, reason: str, next_try: float) -> Task:
+    error = shortened(reason, MAX_ERROR_CHARS)
+    return attrs.evolve(task, phase="queued", idle_starts=0, next_try=next_try, error=error)
+
+
+def moment_text(moment: float) -> str:
+    """Return a moment, in seconds since 1970, as text."""
+    return utc_text(datetime.fromtimestamp(moment, UTC))
+
+
+def line_of_today(line: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Return a line that a version before tables has written as one of today's; None to skip it."""
+    match line:
+        case {"kind": "enqueued", "task": {"id": str(task_id), **fields}}:
+            return {"id": task_id, "set": {"type": "task", **fields}}
+        case {"kind": "paused", "paused": bool(paused)}:
+            return {"id": "paused", "set": {"type": "switch", "paused": paused}}
+        case {"kind": "retried", "id": str(task_id), "task": {**fields}}:
+            task = {"type": "task", **fields, **rows.get(task_id, {})}
+        case {"id": str(task_id)} if task_id in rows:
+            task = {**rows[task_id]}
+        case _:
+            return None
+    changes = _old_changes(line, task)
+    return None if changes is None else {"id": task_id, "set": changes}
+
+
+def _old_changes(line: Mapping[str, Any], task: dict[str, Any]) -> dict[str, Any] | None:
+    match line:
+        case {"kind": "dispatched", "worker": str(worker)}:
+            dispatches = task.get("dispatches", 0) + 1
+            return {
+                "phase": "dispatched",
+                "worker": worker,
+                "dispatches": dispatches,
+                "error": None,
+            }
+        case {"kind": "started", "at": str(now)}:
+            attempt = task.get("attempt", 0) + 1
+            return {"phase": "running", "attempt": attempt, "idle_starts": 0, "started": now}
+        case {"kind": "returned", "reason": str(reason), "idle": bool(is_idle)}:
+            idle_starts = task.get("idle_starts", 0) + 1 if is_idle else 0
+            return {"phase": "queued", "error": reason, "idle_starts": idle_starts}
+        case {"kind": "ended", "end": str(end), "at": str(now)} if end in ENDS:
+            changes = {"phase": end, "ended": now, "error": line.get("error")}
+            return {**changes, "result": line.get("result")}
+        case {"kind": "late", "result": str(result)}:
+            return {"result": result}
+        case {"kind": "notified"}:
+            return {"is_notified": True}
+        case {"kind": "retried"}:
+            return {
+                **task,
+                "phase": "queued",
+                "retries": task.get("retries", 0) + 1,
+                "max_attempts": task.get("attempt", 0) + task["attempts"],
+                "idle_starts": 0,
+                "ended": None,
+                "result": None,
+                "error": None,
+                "is_notified": False,
+            }
+    return None

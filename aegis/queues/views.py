@@ -1,25 +1,15 @@
-"""Tasks and queues as clients see them. Pure."""
+"""Tasks as clients see them, and the sentences of refusals. Pure."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from aegis.clock import local_text, utc_text
+from aegis.clock import local_text
+from aegis.errors import InvalidRequest, NotFound
+from aegis.names import nearest
 from aegis.protocol.queues import TaskInfo, TaskStatus
-from aegis.queues.tasks import Task
-
-MAX_PAYLOAD_CHARS = 200
-"""The part of a payload that is shown."""
-
-MAX_ERROR_CHARS = 2_000
+from aegis.queues.tasks import Task, moment_text
 
 MAX_NAMED = 3
 """The tasks that are named of those for which a task waits."""
-
-
-def moment_text(moment: float) -> str:
-    """Return a moment, in seconds since 1970, as text."""
-    return utc_text(datetime.fromtimestamp(moment, UTC))
 
 
 def task_info(
@@ -27,15 +17,15 @@ def task_info(
     *,
     position: int | None,
     waiting_for: list[str],
-    next_try: float | None,
+    result: str | None,
     limited_until: float | None,
     failed_with: list[str],
 ) -> TaskInfo:
     """Return a task as clients see it. A queued one without a ``position`` waits."""
-    error = task.error
-    moments = [each for each in (task.not_before, next_try) if each is not None]
+    moments = [each for each in (task.not_before, task.next_try) if each is not None]
     not_before = local_text(max(moments)) if moments else None
     status = _status(task, position=position, is_limited=limited_until is not None)
+    error = task.error
     if limited_until is not None:
         error = f"its agent has reached a usage limit, which ends at {moment_text(limited_until)}"
     return TaskInfo(
@@ -46,10 +36,10 @@ def task_info(
         worker=task.worker,
         attempt=task.attempt,
         max_attempts=task.max_attempts,
-        result=task.result,
+        result=result,
         error=error,
         sender=task.sender,
-        payload=task.payload[:MAX_PAYLOAD_CHARS],
+        payload=task.payload.head,
         key=task.key,
         priority=task.priority,
         waiting_for=waiting_for,
@@ -79,3 +69,49 @@ def _status(task: Task, *, position: int | None, is_limited: bool) -> TaskStatus
             return "limited" if is_limited else "running"
         case ended:
             return ended
+
+
+def has_ended_badly(outcome: str) -> str:
+    """Return the end of a task that has not completed, in words."""
+    return "was cancelled" if outcome == "cancelled" else "has failed"
+
+
+def lost_with(task_id: str) -> str:
+    """Return the beginning of the reason why a task fails with another one."""
+    return f"task {task_id}, which it waits for, "
+
+
+def no_task(task_id: str, *, was_kept: bool) -> NotFound:
+    """Return the error for a task that does not exist, or is not kept any more."""
+    gone = "it has ended and is no longer kept; its ledger has it"
+    return NotFound(
+        f"there is no task {task_id}: {gone if was_kept else 'look with aegis_queue_list'}"
+    )
+
+
+def unknown_queue(name: str, known: list[str]) -> NotFound:
+    """Return the error for a queue that does not exist."""
+    if not known:
+        return NotFound(
+            f"there is no queue {name!r}: none is configured; add the section queues to .aegis.yaml"
+        )
+    close = nearest(name, known)
+    hint = (
+        f"did you mean {' or '.join(map(repr, close))}?" if close else f"{', '.join(known)} exist"
+    )
+    return NotFound(f"there is no queue {name!r}; {hint}")
+
+
+def waits_in_vain(queue: str) -> InvalidRequest:
+    """Return the error for a worker that would wait for the place that it takes itself."""
+    return InvalidRequest(
+        f"every place of queue {queue!r} is taken by tasks that would wait for this one; use "
+        "aegis_enqueue, and end your turn"
+    )
+
+
+def other_payload(task_id: str, key: str | None) -> InvalidRequest:
+    """Return the error for a key that was given with another payload before."""
+    return InvalidRequest(
+        f"the key {key!r} belongs to task {task_id}, which has another payload; choose another key"
+    )

@@ -1,242 +1,309 @@
-"""``Workers``: opens the sessions of tasks, follows them, and closes them.
+"""``Worker``: the session of one task: opened, followed by its transcript, and closed.
 
-Each call runs in a task of the desk's actor.
+``WorkerWatch`` decides what the transcript of a session says of its task; it is pure.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import trio
 
-from actors import AskError, System
+from actors import AskError
 from aegis.clock import utc_now
-from aegis.errors import AegisError, NotFound, Unavailable
-from aegis.protocol.agents import AgentInfo, SpawnWorker
+from aegis.errors import NotFound, Unavailable
+from aegis.protocol.agents import AgentInfo, SpawnWorker, TranscriptEntry
 from aegis.protocol.feeds import SessionPlace
 from aegis.protocol.inboxes import MAX_BODY_CHARS, Deliver
 from aegis.protocol.requests import ASK_HUMAN, ListRequests
 from aegis.protocol.terminals import ListTerminals
-from aegis.queues import events as e
 from aegis.queues import faults
-from aegis.queues.tasks import Task, earlier_workers
-from aegis.queues.worker import (
-    HOLD_S,
-    LIMIT_S,
-    IsDone,
-    IsIdle,
-    IsLimited,
-    IsLost,
-    Verdict,
-    Waits,
-    WorkerWatch,
-)
-from aegis.turns.services import Services
+from aegis.queues.tasks import Task
 from aegis.turns.sessions import CLOSE_S, Sessions
 
 SPAWN_S = 120.0
 LIST_S = 10.0
 """Seconds that the calls may take before they are repeated."""
 
+HOLD_S = 600.0
+"""Seconds after its last turn for which a worker may wait for what it has begun."""
+
+LIMIT_S = 300.0
+"""Seconds until a worker continues after a usage limit without an end."""
+
+
+@attrs.frozen
+class IsIdle:
+    """It has not begun, and will not without a person."""
+
+    reason: str
+
+
+@attrs.frozen
+class IsDone:
+    """It has done the task."""
+
+    text: str
+
+
+@attrs.frozen
+class IsLost:
+    """It will not do the task."""
+
+    reason: str
+    text: str
+
+
+@attrs.frozen
+class IsLimited:
+    """It has reached a usage limit; ``until`` is UTC, ISO 8601, None if the end is unknown."""
+
+    turn: int
+    until: str | None
+
+
+@attrs.frozen
+class Waits:
+    """It continues; ``is_held``: its turn has completed, and it waits for what it has begun."""
+
+    is_held: bool = False
+
+
+Verdict = IsIdle | IsDone | IsLost | IsLimited | Waits
+
+
+@attrs.define
+class WorkerWatch:
+    """The transcript so far: whether a turn ``began``, and the end of the last one.
+
+    ``turn`` is the number of the last turn, ``end`` the fields of its end, None while it runs.
+    """
+
+    turn: int = 0
+    end: dict[str, Any] | None = None
+
+    @property
+    def began(self) -> bool:
+        """Whether a turn has been opened."""
+        return self.turn > 0
+
+    @property
+    def text(self) -> str:
+        """The last message of the last turn that has ended."""
+        return "" if self.end is None else str(self.end.get("text") or "")
+
+    def take(self, entries: Sequence[TranscriptEntry]) -> bool:
+        """Take the next entries; return whether the first turn was opened in them."""
+        had_begun = self.began
+        for entry in entries:
+            if entry.kind == "turn_opened":
+                self.turn, self.end = int(entry.fields.get("turn", self.turn + 1)), None
+            elif entry.kind == "turn_ended":
+                self.end = entry.fields
+        return self.began and not had_begun
+
+    def verdict(self, info: AgentInfo, *, is_busy: bool) -> Verdict:
+        """Return the verdict on a session in the state ``info``, which is newer than the entries.
+
+        ``is_busy``: a command runs on a terminal that it has subscribed to.
+        """
+        is_over = info.state in ("closed", "error")
+        if not self.began:
+            return IsIdle(_reason(info)) if is_over else Waits()
+        if self.end is None or info.turn > self.turn:
+            return IsLost(_reason(info), "") if is_over else Waits()
+        outcome, text = str(self.end.get("outcome")), self.text
+        if outcome == "limited" and not is_over:
+            return IsLimited(self.turn, info.limited_until)
+        if info.blocked is not None and info.blocked.kind == "limit":
+            return IsLost(info.blocked.title, text)
+        if info.waiting and not is_over:
+            return Waits()
+        if outcome != "completed":
+            why = str(self.end.get("reason") or "no reason is known")
+            return IsLost(f"its turn {_ENDED.get(outcome, outcome)}: {why}", text)
+        if not is_over and (is_busy or info.blocked is not None or info.tools or info.terminals):
+            return Waits(is_held=True)
+        return IsDone(text)
+
+
+_ENDED = {
+    "failed": "failed",
+    "interrupted": "was interrupted",
+    "cancelled": "was cancelled",
+    "limited": "was refused by a usage limit",
+}
+
+
+def _reason(info: AgentInfo) -> str:
+    return info.reason or f"its session {info.handle!r} is {info.state}"
+
+
 GO_ON = (
     "The usage limit that stopped you has ended. Continue your task where you were; its text is "
     "above."
 )
 
-Report = Callable[[e.Event], None]
+
+class WorkerGone(Exception):
+    """The session will not do its task; ``text`` is what it said last.
+
+    Unless it ``has_begun``, it did nothing, is closed, and will not begin.
+    """
+
+    def __init__(self, reason: str, text: str = "", *, has_begun: bool = True) -> None:
+        super().__init__(reason)
+        self.text, self.has_begun = text, has_begun
+
+
+class Reports(Protocol):
+    """What a worker reports while it is followed."""
+
+    def began(self) -> None:
+        """Its first turn was opened."""
+        ...
+
+    def limited(self, until: float | None) -> None:
+        """It has reached a usage limit that ends at ``until``; None: it continues."""
+        ...
 
 
 @attrs.frozen
-class Workers:
-    """The workers of all queues; ``report`` takes the events of a worker, ``now`` is the clock."""
+class Worker:
+    """The session ``handle`` of a task."""
 
-    system: System
-    report: Report = attrs.field(repr=False)
-    now: Callable[[], float]
-    _sessions: Sessions = attrs.field(init=False, repr=False)
-    _opening: dict[str, trio.Event] = attrs.field(factory=dict, init=False)
+    sessions: Sessions
+    task: Task
+    handle: str
 
-    @_sessions.default
-    def _of_system(self) -> Sessions:
-        return Sessions(Services(self.system))
+    async def open(self, agent: str, payload: str, *, is_new: bool) -> None:
+        """Open the session with its payload, if it is not open. Raises ``AegisError``.
 
-    async def run(self, task: Task, agent: str, *, is_new: bool) -> None:
-        """Open the session of a task, unless it is open, and follow it until its end."""
-        assert task.worker is not None
-        opened = self._opening[task.worker] = trio.Event()
-        try:
-            await self._open(task, agent, is_new=is_new)
-        except AegisError as error:
-            self.report(e.Idle(id=task.id, worker=task.worker, reason=str(error)))
-            return
-        finally:
-            opened.set()
-            self._opening.pop(task.worker, None)
-        watch = WorkerWatch()
-        try:
-            self.report(await self._followed(task, watch))
-        except AegisError as error:  # it was purged
-            self.report(e.Lost(id=task.id, worker=task.worker, reason=str(error)))
-
-    async def close(self, worker: str) -> None:
-        """Close a session, if it is open or being opened."""
-        if worker in self._opening:
-            await self._opening[worker].wait()
-        with contextlib.suppress(NotFound):  # it was never opened
-            await self._sessions.close(worker)
-
-    async def settle(self, task: Task, *, notify: bool) -> None:
-        """Close the workers of an ended task, and notify its sender if ``notify``."""
-        for worker in [*earlier_workers(task), task.worker]:
-            if worker is not None:
-                await self.close(worker)
-        if notify:
-            faults.NOTIFY_BEFORE.hit(task.queue)
-            await self._sessions.deliver(end_message(task))
-            faults.NOTIFY_AFTER.hit(task.queue)
-        self.report(e.Settled(id=task.id))
-
-    async def go_on(self, task: Task) -> None:
-        """Have the worker continue after a usage limit."""
-        assert task.worker is not None
-        info = await self._sessions.show(task.worker)
-        message = attrs.evolve(
-            _payload(task, info), id=f"task:{task.id}/go-on/{info.turn}", body=GO_ON
-        )
-        await self._sessions.deliver(message)
-
-    # Opening.
-
-    async def _open(self, task: Task, agent: str, *, is_new: bool) -> None:
-        """Open the task's session with its payload, if it is not open. Raises ``AegisError``."""
-        assert task.worker is not None
-        if not is_new and await self._is_open(task):
+        ``is_new``: no daemon has opened it before.
+        """
+        if not is_new and await self._is_open(payload):
             return
         request = SpawnWorker(
             profile=agent,
-            prompt=task.payload,
-            handle=task.worker,
-            queue=task.queue,
-            task_id=task.id,
+            prompt=payload,
+            handle=self.handle,
+            queue=self.task.queue,
+            task_id=self.task.id,
         )
-        faults.SPAWN_BEFORE.hit(task.queue)
+        faults.SPAWN_BEFORE.hit(self.task.queue)
         try:
-            await self._sessions.services.ask("agents", request, SPAWN_S)
+            await self.sessions.services.ask("agents", request, SPAWN_S)
         except AskError as error:
-            if not await self._is_open(task):
+            if not await self._is_open(payload):
                 raise Unavailable(str(error)) from error
-        faults.SPAWN_AFTER.hit(task.queue)
+        faults.SPAWN_AFTER.hit(self.task.queue)
 
-    async def _is_open(self, task: Task) -> bool:
-        """Return whether the task has a session; it has the payload then."""
-        assert task.worker is not None
+    async def _is_open(self, payload: str) -> bool:
+        """Return whether there is a session; it has the payload then."""
         try:
-            info = await self._sessions.show(task.worker)
+            info = await self.sessions.show(self.handle)
         except NotFound:
             return False
         if info.state != "closed":
             # The daemon may have ended before the payload was stored; it is stored once.
-            await self._sessions.deliver(_payload(task, info))
+            await self.sessions.deliver(self._message(f"spawn:{info.id}", payload))
         return True
 
-    # Following.
+    async def done(self, reports: Reports) -> str:
+        """Return the last message of the worker once it has done the task.
 
-    async def _followed(self, task: Task, watch: WorkerWatch) -> e.Event:
-        """Report on the worker until it has done the task or will not; return that event."""
-        assert task.worker is not None
-        place, limited, held_until = SessionPlace(seq=0), 0, math.inf
+        Raises ``WorkerGone`` if it will not, ``AegisError`` if its transcript is gone.
+        """
+        watch, place = WorkerWatch(), SessionPlace(seq=0)
+        held_until = limit_ends = math.inf  # moments of Trio's clock
+        limited_turn = 0
         while True:
-            news = await self._sessions.news(task.worker, place, held_until)
+            news = await self.sessions.news(self.handle, place, min(held_until, limit_ends))
             if news is not None:
                 place = news.place
                 if watch.take(news.entries):
-                    self.report(e.Began(id=task.id, worker=task.worker))
+                    reports.began()
                 if place.seq < news.newest:
                     continue
-            verdict = await self._verdict(task.worker, watch)
-            if isinstance(verdict, IsLimited) and limited < verdict.turn:
-                limited = verdict.turn
-                self.report(self._limited(task, verdict))
+            if trio.current_time() >= limit_ends:
+                limit_ends = math.inf
+                reports.limited(None)
+                await self._go_on()
+            verdict = await self._verdict(watch)
+            if isinstance(verdict, IsLimited) and limited_turn < verdict.turn:
+                limited_turn = verdict.turn
+                until = time.time() + LIMIT_S
+                if verdict.until is not None:
+                    until = datetime.fromisoformat(verdict.until).timestamp()
+                reports.limited(until)
+                limit_ends = trio.current_time() + max(0.0, until - time.time())
             is_held = isinstance(verdict, Waits) and verdict.is_held
             if is_held and trio.current_time() >= held_until:
-                return e.Done(id=task.id, worker=task.worker, text=watch.text)
+                return watch.text
             held_until = min(held_until, trio.current_time() + HOLD_S) if is_held else math.inf
-            if isinstance(verdict, IsIdle) and await self._begins_late(task.worker, place):
-                continue
-            end = _end(task, verdict)
-            if end is not None:
-                return end
+            match verdict:
+                case IsDone(text=text):
+                    return text
+                case IsLost(reason=reason, text=text):
+                    raise WorkerGone(reason, text)
+                case IsIdle(reason=reason) if not await self._begins_late(place):
+                    raise WorkerGone(reason, has_begun=False)
 
-    async def _begins_late(self, worker: str, place: SessionPlace) -> bool:
+    async def _begins_late(self, place: SessionPlace) -> bool:
         """Close a session that has not begun; return whether it did meanwhile."""
-        await self.close(worker)
-        news = await self._sessions.news(worker, place, trio.current_time() + CLOSE_S)
+        with contextlib.suppress(NotFound):  # it was purged
+            await self.sessions.close(self.handle)
+        news = await self.sessions.news(self.handle, place, trio.current_time() + CLOSE_S)
         return news is not None and any(each.kind == "turn_opened" for each in news.entries)
 
-    async def _verdict(self, worker: str, watch: WorkerWatch) -> Verdict:
-        info = await self._sessions.show(worker)
+    async def _verdict(self, watch: WorkerWatch) -> Verdict:
+        info = await self.sessions.show(self.handle)
         verdict = watch.verdict(info, is_busy=False)
         if not isinstance(verdict, IsDone) or info.state == "closed":
             return verdict
-        if await self._asks_person(worker):
+        if await self._asks_person():
             return Waits()
-        return watch.verdict(info, is_busy=True) if await self._is_busy(worker) else verdict
+        return watch.verdict(info, is_busy=True) if await self._is_busy() else verdict
 
-    async def _asks_person(self, worker: str) -> bool:
+    async def _asks_person(self) -> bool:
         """Return whether a question of the worker is open, whose answer comes as a message."""
-        asked = ListRequests(handle=worker)
-        listed = await self._sessions.services.answer("requests", asked, LIST_S)
+        asked = ListRequests(handle=self.handle)
+        listed = await self.sessions.services.answer("requests", asked, LIST_S)
         return any(each.tool == ASK_HUMAN for each in listed.requests)
 
-    async def _is_busy(self, worker: str) -> bool:
+    async def _is_busy(self) -> bool:
         """Return whether a command runs on a terminal that the worker has subscribed to."""
-        listed = await self._sessions.services.answer("terminals", ListTerminals(), LIST_S)
-        return any(each.state == "running" and worker in each.subscribers for each in listed.result)
+        listed = await self.sessions.services.answer("terminals", ListTerminals(), LIST_S)
+        return any(
+            each.state == "running" and self.handle in each.subscribers for each in listed.result
+        )
 
-    def _limited(self, task: Task, verdict: IsLimited) -> e.Event:
-        assert task.worker is not None
-        until = self.now() + LIMIT_S
-        if verdict.until is not None:
-            until = datetime.fromisoformat(verdict.until).timestamp()
-        return e.Limited(id=task.id, worker=task.worker, until=until)
+    async def _go_on(self) -> None:
+        info = await self.sessions.show(self.handle)
+        await self.sessions.deliver(self._message(f"task:{self.task.id}/go-on/{info.turn}", GO_ON))
 
-
-def _end(task: Task, verdict: Verdict) -> e.Event | None:
-    assert task.worker is not None
-    names: dict[str, Any] = {"id": task.id, "worker": task.worker}
-    match verdict:
-        case IsIdle(reason=reason):
-            return e.Idle(reason=reason, **names)
-        case IsDone(text=text):
-            return e.Done(text=text, **names)
-        case IsLost(reason=reason, text=text):
-            return e.Lost(reason=reason, text=text, **names)
-    return None
+    def _message(self, id_: str, body: str) -> Deliver:
+        return Deliver(
+            handle=self.handle,
+            id=id_,
+            sender=f"queue:{self.task.queue}",
+            body=body,
+            timestamp=utc_now(),
+            task_id=self.task.id,
+        )
 
 
-def _payload(task: Task, info: AgentInfo) -> Deliver:
-    """Return the first message to a worker, with the id that its spawn gives it."""
-    assert task.worker is not None
-    return Deliver(
-        handle=task.worker,
-        id=f"spawn:{info.id}",
-        sender=f"queue:{task.queue}",
-        body=task.payload,
-        timestamp=utc_now(),
-        task_id=task.id,
-    )
-
-
-def end_message(task: Task) -> Deliver:
+def end_message(task: Task, result: str) -> Deliver:
     """Return the message about the end of a task to its sender."""
-    body = task.result or ""
+    body = result
     if task.phase != "completed":
-        said = f"\nits agent's last words:\n{body}" if body else ""
+        said = f"\nits agent's last words:\n{result}" if result else ""
         has = "was cancelled" if task.phase == "cancelled" else "has failed"
         body = f"the task {has}: {task.error}{said}"
     return Deliver(

@@ -1,0 +1,520 @@
+"""``Table``: the rows of a durable entity, which are the fold of one ledger.
+
+    table = Table(path, Task, flusher, context, changed=self._look, lost=self._derive)
+    await table.open()
+    table.put(task, then=partial(self._stored, task.id), reply=reply)
+    table.fact(task_id, partial(completed, result=result), then=self._ended)
+
+Each change is one line of the ledger: ``{"id": …, "set": {fields that changed}}``, or
+``{"id": …, "drop": true}``. Four rules hold for every entity:
+
+1. ``rows`` have each change at once; ``shown`` has only what would survive a loss of power. What
+   follows from a change (``then``) happens once its line is durable, in the order of lines.
+2. If the disk refuses, a change that was not durable never happened: its caller gets a
+   ``StorageError`` and its row is what it was. Once the disk accepts again, ``lost`` is called, and
+   the owner derives everything from the rows as it does when it starts. So no change needs code
+   that undoes it.
+3. A fact is what has happened outside already: an agent has done its task, a file was exchanged.
+   The disk cannot refuse it. It is a function of the row, applied to the row as it is without the
+   changes that were refused, and the first thing written when the disk accepts again. It must
+   follow from a durable row: only a crash loses it, and then that row says that it may have been.
+4. A long text is not in memory: a ``Text`` of a row is its beginning and its place in the ledger.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar, get_args
+
+import attrs
+import structlog
+import trio
+
+from actors import Context, Reply
+from actors.codec import resolved_fields, structure, unstructure
+from actors.errors import CodecError
+from aegis.errors import StorageError
+from aegis.journal.appender import Appender, Position
+from aegis.journal.disk import Disk, read_exactly, shown, storage_error
+from aegis.journal.flusher import Flusher
+from aegis.journal.ledger import Damaged, DamagedLine, Line, decode_line, encode_line
+from aegis.journal.reader import LedgerReader
+
+log = structlog.get_logger("aegis.journal")
+
+REOPEN_S = 5.0
+"""Seconds between two attempts to use a ledger that the disk refused."""
+
+HEAD_CHARS = 200
+"""The part of a text that is in memory."""
+
+SHOWN_DAMAGE = 3
+"""The number of damaged lines of a ledger that are listed in the log."""
+
+
+class Row(Protocol):
+    """A frozen attrs class with an immutable ``id``, unique in its table."""
+
+    @property
+    def id(self) -> str:
+        """The id of the row."""
+        ...
+
+
+R = TypeVar("R", bound=Row)
+
+Then = Callable[[], None]
+"""Called on the event loop once a line is durable."""
+
+Fields = Mapping[str, Any]
+Documents = Mapping[str, Mapping[str, Any]]
+Upgrade = Callable[[Fields, Documents], "Fields | None"]
+"""Returns a line of an older form as one of today's, given the rows so far; None to skip it."""
+
+
+@attrs.frozen
+class Text:
+    """A text of a row: its beginning, its length, and a digest of all of it.
+
+    ``whole`` is the text itself until it is written; then the line at ``[start, start + size)`` of
+    the ledger has it, and ``Table.text`` reads it.
+    """
+
+    head: str
+    chars: int
+    digest: str
+    start: int = 0
+    size: int = 0
+    whole: str | None = attrs.field(default=None, repr=False, eq=False)
+
+    @classmethod
+    def of(cls, text: str) -> Text:
+        """Return a text that is not written yet."""
+        return cls(text[:HEAD_CHARS], len(text), digest_of(text), whole=text)
+
+
+def digest_of(text: str) -> str:
+    """Return a digest that is different for each text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+@attrs.frozen
+class _Written(Generic[R]):
+    """A line that is not durable yet, with its row after it; without a position, a wait."""
+
+    position: Position | None
+    row_id: str
+    row: R | None
+    then: Then | None
+    reply: Reply[Any] | None
+
+
+@attrs.frozen(eq=False)
+class _Fact(Generic[R]):
+    """A fact that is not durable yet."""
+
+    row_id: str
+    change: Callable[[R], R]
+    then: Then | None
+
+
+class Table(Generic[R]):
+    """The rows of class ``row`` (or of a union of tagged ones) in the ledger ``path``.
+
+    ``changed`` is called when ``shown`` has changed, ``lost`` when the disk accepts again after it
+    has refused. ``upgrade`` reads the lines of ledgers that an older version has written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        row: Any,
+        flusher: Flusher,
+        context: Context,
+        *,
+        changed: Then,
+        lost: Then,
+        upgrade: Upgrade | None = None,
+    ) -> None:
+        self._path, self._row, self._flusher = path, row, flusher
+        self._start_soon = context.start_soon
+        self._changed, self._lost, self._upgrade = changed, lost, upgrade
+        self._appender: Appender | None = None
+        self._written: deque[_Written[R]] = deque()
+        self._facts: deque[_Fact[R]] = deque()
+        self._durable: dict[str, R | None] = {}
+        """The durable version of each row that has a line which is not durable; None without one."""
+        self.rows: dict[str, R] = {}
+        """The rows with all changes, in the order in which they were first put."""
+        self.problem = ""
+        """Why the ledger cannot be used now, as a sentence; empty if it can."""
+
+    # Reading.
+
+    def shown(self, row_id: str) -> R | None:
+        """Return the durable version of a row; None if there is none."""
+        if row_id in self._durable:
+            return self._durable[row_id]
+        return self.rows.get(row_id)
+
+    def all_shown(self) -> Iterator[R]:
+        """Yield the durable versions of all rows."""
+        for row_id, row in self.rows.items():
+            durable = self._durable.get(row_id, row)
+            if durable is not None:
+                yield durable
+
+    def text(self, text: Text, field: str) -> str:
+        """Return the whole of a text, which is in a line's field of this name.
+
+        Raises ``StorageError`` if it cannot be read any more.
+        """
+        if text.whole is not None:
+            return text.whole
+        if text.chars <= len(text.head):
+            return text.head
+        assert self._appender is not None, "a row with a place comes from an open ledger"
+        try:
+            data = read_exactly(self._flusher.disk, self._appender.fd, text.size, text.start)
+            found = _text_in(decode_line(data), field)
+        except OSError as error:
+            raise storage_error("read", self._path, error) from error
+        except DamagedLine as damage:
+            raise self._damaged(text, str(damage)) from damage
+        if found is None or digest_of(found) != text.digest:
+            raise self._damaged(text, "another line is there")
+        return found
+
+    def _damaged(self, text: Text, why: str) -> StorageError:
+        where = f"bytes {text.start} to {text.start + text.size} of {shown(self._path)}"
+        return StorageError(f"{where} are damaged ({why}); a copy of the state may have them whole")
+
+    # Opening and closing.
+
+    async def open(self) -> None:
+        """Open or create the ledger, and read the rows. Idempotent.
+
+        If the disk refuses, ``problem`` says so, and it is tried again.
+        """
+        if self._appender is None and not self.problem:
+            try:
+                await self._open()
+            except StorageError as error:
+                self._has_problem(error)
+
+    async def _open(self) -> None:
+        appender = await Appender.open(self._path, self._flusher)
+        with contextlib.ExitStack() as undo:
+            undo.callback(appender.close)
+            read = partial(
+                read_rows, self._flusher.disk, self._path, appender.synced, self._row, self._upgrade
+            )
+            self.rows = await self._flusher.look(read)
+            undo.pop_all()
+        appender.start(self._start_soon)
+        appender.on_outcome = self._settle
+        self._appender = appender
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the rows were read."""
+        return self._appender is not None
+
+    def close(self) -> None:
+        """Close the ledger, without a sync of what is not durable."""
+        if self._appender is not None:
+            self._appender.on_outcome = None
+            self._appender.close()
+
+    # Changes.
+
+    def put(self, row: R, then: Then | None = None, reply: Reply[Any] | None = None) -> bool:
+        """Add or replace a row; return whether the disk has not refused it so far.
+
+        Call ``then`` once it is durable. If it never is, fail ``reply`` with a ``StorageError``.
+        """
+        if self.problem:
+            _fail(reply, self.problem)
+            return False
+        return self._append(row.id, row, then, reply)
+
+    def drop(self, row_id: str, then: Then | None = None, reply: Reply[Any] | None = None) -> bool:
+        """Remove a row; otherwise as ``put``."""
+        if self.problem:
+            _fail(reply, self.problem)
+            return False
+        return self._append(row_id, None, then, reply)
+
+    def fact(self, row_id: str, change: Callable[[R], R], then: Then | None = None) -> None:
+        """Apply to a row what has happened outside. Call ``then`` once it is durable.
+
+        ``change`` may be called again, for the row without what was refused meanwhile. If it
+        returns the row that it got, nothing is written.
+        """
+        fact = _Fact(row_id, change, then)
+        self._facts.append(fact)
+        if self.problem:
+            self._lay(fact)
+        else:
+            self._write_fact(fact, self.rows[row_id])
+
+    def settled(self, then: Then, reply: Reply[Any] | None = None) -> None:
+        """Call ``then`` once all changes so far are durable; otherwise fail ``reply``."""
+        if self._written:
+            self._written.append(_Written(None, "", None, then, reply))
+        else:
+            then()
+
+    def forget(self, row_id: str) -> None:
+        """Remove a row from memory, not from the ledger. Requires that it is durable."""
+        assert row_id not in self._durable
+        del self.rows[row_id]
+
+    def _write_fact(self, fact: _Fact[R], row: R) -> bool:
+        return self._append(fact.row_id, fact.change(row), partial(self._fact_durable, fact), None)
+
+    def _fact_durable(self, fact: _Fact[R]) -> None:
+        self._facts.remove(fact)  # usually the first: facts are written in their order
+        if fact.then is not None:
+            fact.then()
+
+    def _lay(self, fact: _Fact[R]) -> None:
+        """Apply a fact to the rows, not to the ledger."""
+        row = self.rows[fact.row_id]
+        self._durable.setdefault(fact.row_id, row)
+        self.rows[fact.row_id] = fact.change(row)
+
+    def _append(
+        self, row_id: str, row: R | None, then: Then | None, reply: Reply[Any] | None
+    ) -> bool:
+        assert self._appender is not None, "a table is open before it is changed"
+        before = self.rows.get(row_id)
+        if row is before:
+            if then is not None:
+                self.settled(then, reply)
+            return True
+        line = {"id": row_id, "drop": True} if row is None else _change_of(before, row)
+        try:
+            position = self._appender.append(encode_line(line))
+        except StorageError as error:
+            self._refused(error)
+            _fail(reply, str(error))
+            return False
+        self._durable.setdefault(row_id, before)
+        if row is None:
+            del self.rows[row_id]
+        else:
+            row = self.rows[row_id] = _placed(row, position)
+        self._written.append(_Written(position, row_id, row, then, reply))
+        self._appender.request_sync()
+        return True
+
+    # What became of the lines.
+
+    def _settle(self) -> None:
+        """Do what follows from the lines that are durable now, in their order."""
+        assert self._appender is not None
+        has_changed = False
+        try:
+            while self._written and self._is_durable(self._written[0].position):
+                line = self._written.popleft()
+                if line.position is not None:
+                    has_changed = True
+                    self._is_shown(line)
+                if line.then is not None:
+                    line.then()
+        except StorageError as error:
+            self._refused(error)
+        if has_changed:
+            self._changed()
+
+    def _is_durable(self, position: Position | None) -> bool:
+        assert self._appender is not None
+        return position is None or self._appender.is_synced(position)
+
+    def _is_shown(self, line: _Written[R]) -> None:
+        if self.rows.get(line.row_id) is line.row:
+            self._durable.pop(line.row_id, None)
+        else:  # a later line about the same row is not durable yet
+            self._durable[line.row_id] = line.row
+
+    def _refused(self, error: StorageError) -> None:
+        """Take back what is not durable, except for facts."""
+        written, self._written = self._written, deque()
+        for row_id, row in self._durable.items():
+            if row is None:
+                self.rows.pop(row_id, None)
+            else:
+                self.rows[row_id] = row
+        self._durable.clear()
+        for fact in self._facts:
+            self._lay(fact)
+        for line in written:
+            _fail(line.reply, str(error))
+        self._has_problem(error)
+        self._changed()
+
+    def _has_problem(self, error: StorageError) -> None:
+        if not self.problem:
+            self._start_soon(self._reopen)
+        done = "written" if self.is_open else "read"
+        self.problem = (
+            f"its ledger cannot be {done}, which is tried again every {REOPEN_S:g} seconds: {error}"
+        )
+
+    async def _reopen(self) -> None:
+        while self.problem:
+            await trio.sleep(REOPEN_S)
+            try:
+                await (self._open() if self._appender is None else self._appender.recover())
+            except StorageError as error:
+                self._has_problem(error)
+            else:
+                if self._write_facts():
+                    self.problem = ""
+        self._lost()
+        self._changed()
+
+    def _write_facts(self) -> bool:
+        """Write the facts, before anything else; return False if the disk refuses."""
+        facts = [*self._facts]
+        self.rows.update((key, row) for key, row in self._durable.items() if row is not None)
+        self._durable.clear()
+        return all(self._write_fact(each, self.rows[each.row_id]) for each in facts)
+
+
+def read_rows(
+    disk: Disk, path: Path, end: int, row: Any, upgrade: Upgrade | None = None
+) -> dict[str, Any]:
+    """Return the rows in the first ``end`` bytes of a ledger, by their ids. Blocking.
+
+    A damaged line is logged and skipped, and so is a row that this version does not understand.
+    Raises ``StorageError``.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    texts = {name for each in _classes(row) for name in _texts_of(each)}
+    damaged: list[Damaged] = []
+    reader, start, skipped = LedgerReader(path, disk=disk), 0, 0
+    while True:
+        scan = reader.scan(start, end=end)
+        for line in scan.lines:
+            fields: Mapping[str, Any] | None = line.fields
+            if upgrade is not None and "kind" in line.fields:
+                fields = upgrade(line.fields, found)
+            skipped += fields is None or not _apply(fields, line, found, texts)
+        damaged += scan.damaged[:SHOWN_DAMAGE]
+        if scan.whole <= start or scan.whole >= end:
+            break
+        start = scan.whole
+    rows = dict(_structured(row, found, path))
+    if damaged or skipped:
+        where = [f"bytes {each.start} to {each.end}: {each.reason}" for each in damaged]
+        log.warning(
+            "damaged lines skipped",
+            file=shown(path),
+            where=where[:SHOWN_DAMAGE],
+            not_understood=skipped,
+        )
+    return rows
+
+
+def _apply(
+    fields: Mapping[str, Any], line: Line, found: dict[str, dict[str, Any]], texts: set[str]
+) -> bool:
+    match fields:
+        case {"id": str(row_id), "set": dict(changes)}:
+            row = found.setdefault(row_id, {"id": row_id})
+            for name, value in changes.items():
+                if name in texts and isinstance(value, str):
+                    text = attrs.evolve(
+                        Text.of(value), start=line.start, size=line.end - line.start, whole=None
+                    )
+                    row[name] = attrs.asdict(text)
+                else:
+                    row[name] = value
+        case {"id": str(row_id), "drop": True}:
+            found.pop(row_id, None)
+        case _:
+            return False
+    return True
+
+
+def _structured(row: Any, found: Documents, path: Path) -> Iterator[tuple[str, Any]]:
+    for row_id, fields in found.items():
+        try:
+            yield row_id, structure(row, fields)
+        except CodecError as error:
+            log.warning("row not understood", file=shown(path), id=row_id, why=str(error))
+
+
+def _change_of(before: Row | None, row: Row) -> dict[str, Any]:
+    """Return the line that turns one row into another; None: that adds the row."""
+    old = {} if before is None else unstructure(before)
+    fields = unstructure(row)
+    defaults = {} if before is not None else _defaults_of(type(row))
+    texts = _texts_of(type(row))
+    changes: dict[str, Any] = {}
+    for name, value in fields.items():
+        if name == "id" or (value == old[name] if old else defaults.get(name, ...) == value):
+            continue
+        if name in texts and value is not None:
+            value = value["whole"]
+            assert value is not None, "a text that has changed is whole"
+        changes[name] = value
+    return {"id": row.id, "set": changes}
+
+
+def _placed(row: R, position: Position) -> R:
+    """Return a row whose texts are in the line at ``position``."""
+    places: dict[str, Text] = {}
+    for name in _texts_of(type(row)):
+        text = getattr(row, name)
+        if text is not None and text.whole is not None:
+            size = position.end - position.start
+            places[name] = attrs.evolve(text, start=position.start, size=size, whole=None)
+    return attrs.evolve(row, **places) if places else row  # type: ignore[misc]
+
+
+def _text_in(line: Mapping[str, Any], field: str) -> str | None:
+    """Return the text of this field in a line of any form: in it, or in an object in it."""
+    for each in (line, *(value for value in line.values() if isinstance(value, dict))):
+        if isinstance(each.get(field), str):
+            return str(each[field])
+    return None
+
+
+def _classes(row: Any) -> tuple[Any, ...]:
+    return get_args(row) or (row,)
+
+
+_TEXTS: dict[type, tuple[str, ...]] = {}
+_DEFAULTS: dict[type, dict[str, Any]] = {}
+
+
+def _texts_of(row: type) -> tuple[str, ...]:
+    if row not in _TEXTS:
+        fields = resolved_fields(row)
+        _TEXTS[row] = tuple(each.name for each in fields if Text in _classes(each.type))
+    return _TEXTS[row]
+
+
+def _defaults_of(row: type) -> dict[str, Any]:
+    """Return the fields that a line need not have, as documents."""
+    if row not in _DEFAULTS:
+        plain = (each for each in resolved_fields(row) if each.default is not attrs.NOTHING)
+        _DEFAULTS[row] = {
+            each.name: each.default
+            for each in plain
+            if not isinstance(each.default, attrs.Factory)  # type: ignore[arg-type]
+        }
+    return _DEFAULTS[row]
+
+
+def _fail(reply: Reply[Any] | None, sentence: str) -> None:
+    if reply is not None:
+        reply.fail(StorageError(sentence))
