@@ -148,7 +148,7 @@ class Table(Generic[R]):
         self._written: deque[_Written[R]] = deque()
         self._facts: deque[_Fact[R]] = deque()
         self._durable: dict[str, R | None] = {}
-        """The durable version of each row that has a line which is not durable; None without one."""
+        """The durable versions of the rows with lines that are not durable; None: there is none."""
         self.rows: dict[str, R] = {}
         """The rows with all changes, in the order in which they were first put."""
         self.problem = ""
@@ -262,6 +262,10 @@ class Table(Generic[R]):
             self._lay(fact)
         else:
             self._write_fact(fact, self.rows[row_id])
+
+    def has_fact(self, row_id: str) -> bool:
+        """Return whether a fact about this row is not durable yet."""
+        return any(each.row_id == row_id for each in self._facts)
 
     def settled(self, then: Then, reply: Reply[Any] | None = None) -> None:
         """Call ``then`` once all changes so far are durable; otherwise fail ``reply``."""

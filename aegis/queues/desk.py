@@ -12,6 +12,7 @@ wins. The ledger of a queue is created with its first task.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
@@ -189,7 +190,7 @@ class Queue:
             del self.lineup[at]
 
     def keep(self, task: Task) -> Iterator[str]:
-        """Keep a task that is over; drop the oldest ones. Yield the ids that are not known any more."""
+        """Keep a task that is over, and drop the oldest ones; yield the ids that are forgotten."""
         self.over.setdefault(task.id)
         while len(self.over) > MAX_OVER:
             oldest = self.table.rows[next(iter(self.over))]
@@ -378,9 +379,9 @@ class QueueDesk(Actor[DeskMessage]):
                 self.context.start_soon(self._close, worker)  # it may be open
             self._advance(task.id)
         if not is_start:
-            for each in [each for task in found for each in self._dependants.get(task.id, ())]:
-                if (task_after := self._find(each)) is not None:
-                    self._line_up(task_after)
+            for task_id in {each for task in found for each in self._dependants.get(task.id, ())}:
+                if (dependant := self._find(task_id)) is not None:
+                    self._line_up(dependant)
         self._changed(queue)
 
     def _advance(self, task_id: str) -> None:
@@ -495,8 +496,9 @@ class QueueDesk(Actor[DeskMessage]):
             )
         if len(queue.live) >= MAX_LIVE or queue.chars + len(request.payload) > MAX_LIVE_CHARS:
             raise Unavailable(
-                f"queue {queue.name!r} has {len(queue.live)} tasks that have not ended, with payloads "
-                f"of {queue.chars} characters, which is the limit; enqueue again when some have"
+                f"queue {queue.name!r} has {len(queue.live)} tasks that have not ended, with "
+                f"payloads of {queue.chars} characters, which is the limit; enqueue again when "
+                "some have"
             )
         if len(after) > MAX_AFTER:
             raise InvalidRequest(f"a task waits for at most {MAX_AFTER} others, not {len(after)}")
@@ -650,7 +652,10 @@ class QueueDesk(Actor[DeskMessage]):
         self._limit_runtime(task)
         is_new = task.id in self._new
         self._new.discard(task.id)
-        if self._followed.get(task.id) != task.worker and task.worker is not None:
+        is_followed = self._followed.get(task.id) == task.worker
+        # What it has done may be known, and not durable: reading that again would add nothing.
+        if not is_followed and not self._queue_of[task.id].table.has_fact(task.id):
+            assert task.worker is not None, "a task with a place has a worker"
             self._followed[task.id] = task.worker
             self.context.start_soon(self._work, task, task.worker, is_new)
 
@@ -665,12 +670,10 @@ class QueueDesk(Actor[DeskMessage]):
             else:
                 self._fact(task.id, worker, tasks.idle, str(gone))
         except AegisError as error:  # it could not be opened, or was purged
-            step = (
-                (tasks.idle, str(error))
-                if worker in self._opening
-                else (tasks.lost, str(error), "")
-            )
-            self._fact(task.id, worker, *step)
+            if worker in self._opening:
+                self._fact(task.id, worker, tasks.idle, str(error))
+            else:
+                self._fact(task.id, worker, tasks.lost, str(error), "")
         else:
             self._fact(task.id, worker, tasks.done, text)
         finally:
@@ -693,10 +696,8 @@ class QueueDesk(Actor[DeskMessage]):
         """Close a session, if it is open or being opened."""
         if worker in self._opening:
             await self._opening[worker].wait()
-        try:
+        with contextlib.suppress(NotFound):  # it was never opened
             await self._sessions.close(worker)
-        except NotFound:
-            pass  # it was never opened
 
     def _fact(self, task_id: str, worker: str, step: Any, *said: str) -> None:
         """Apply to a task what its worker has done, and do what follows once it is durable."""
@@ -755,8 +756,8 @@ class QueueDesk(Actor[DeskMessage]):
             for each in waiting:
                 each.send(self._info(task))
             self.context.start_soon(self._settle, task, task.callback and not waiting)
-            for each in self._dependants.get(task.id, ()):
-                if (dependant := self._find(each)) is not None:
+            for task_id in self._dependants.get(task.id, ()):
+                if (dependant := self._find(task_id)) is not None:
                     self._line_up(dependant)
 
     def _keep(self, queue: Queue, task: Task) -> None:

@@ -1,4 +1,4 @@
-"""The fault points of queues. The subject of a line is its kind, that of the others a queue."""
+"""The fault points of queues, whose subject is a queue; those of its lines are the journal's."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ from actors.faults import FaultTable
 
 QUEUES = FaultTable()
 
-APPEND_BEFORE = QUEUES.point("queue.append.before")
-"""A line will now be written."""
-APPEND_AFTER = QUEUES.point("queue.append.after")
-"""The line is written, not synced, and nothing has followed from it."""
 SPAWN_BEFORE = QUEUES.point("queue.spawn.before")
 """The dispatch is synced, and the worker's session will now be opened."""
 SPAWN_AFTER = QUEUES.point("queue.spawn.after")

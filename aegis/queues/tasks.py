@@ -1,4 +1,4 @@
-"""``Task``: one task as a row of its queue's ledger, the settings of the queue, and the steps of a task.
+"""``Task``: one task as a row of its queue's ledger, its steps, and the settings of the queue.
 
 A step is a function from a task to the task after it. Those of a worker are facts: they are applied
 again to what a refusing disk has left, so each looks at the task that it gets. Pure.
@@ -240,13 +240,14 @@ def moment_text(moment: float) -> str:
 
 def line_of_today(line: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> Any:
     """Return a line that a version before tables has written as one of today's; None to skip it."""
+    task: dict[str, Any]
     match line:
-        case {"kind": "enqueued", "task": {"id": str(task_id), **fields}}:
-            return {"id": task_id, "set": {"type": "task", **fields}}
+        case {"kind": "enqueued", "task": {"id": str(task_id)} as given}:
+            return {"id": task_id, "set": {"type": "task", **given}}
         case {"kind": "paused", "paused": bool(paused)}:
             return {"id": "paused", "set": {"type": "switch", "paused": paused}}
-        case {"kind": "retried", "id": str(task_id), "task": {**fields}}:
-            task = {"type": "task", **fields, **rows.get(task_id, {})}
+        case {"kind": "retried", "id": str(task_id), "task": dict() as given}:
+            task = {"type": "task", **given, **rows.get(task_id, {})}
         case {"id": str(task_id)} if task_id in rows:
             task = {**rows[task_id]}
         case _:

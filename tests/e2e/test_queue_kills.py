@@ -159,10 +159,10 @@ class Ordeal:
     def check_ledgers(self) -> None:
         for path in (self.daemon.state.directory / "queues").iterdir():
             lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-            for kind in ("ended", "notified"):
-                counts = Counter(each["id"] for each in lines if each["kind"] == kind)
-                assert set(counts.values()) <= {1}, f"{kind} once"
-            tasks = [each["task"] for each in lines if each["kind"] == "enqueued"]
+            for field in ("ended", "is_notified"):
+                counts = Counter(each["id"] for each in lines if field in each["set"])
+                assert set(counts.values()) <= {1}, f"{field} once"
+            tasks = [each["set"] for each in lines if "number" in each["set"]]
             keys = [(each["sender"], each["key"]) for each in tasks]
             assert len(keys) == len(set(keys))
 

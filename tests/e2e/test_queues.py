@@ -17,7 +17,7 @@ import trio
 import yaml
 
 from aegis.client.line import CommandFailed
-from aegis.queues.enqueuing import MAX_LIVE
+from aegis.queues.desk import MAX_LIVE
 from tests.e2e.callers import Caller, line_caller
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team, agents_of, open_request

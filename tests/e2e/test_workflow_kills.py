@@ -32,7 +32,7 @@ KILLS = 30
 
 POINTS = (
     *sorted(each for each in ONLY_REAL if each.startswith("workflow.")),
-    *("request.append.after", "request.apply.after", "queue.append.after", "turn.send.after"),
+    *("request.append.after", "request.apply.after", "queue.spawn.after", "turn.send.after"),
 )
 RUNS = 14
 SETTLE_S = 1.0

@@ -18,24 +18,21 @@ from actors import Actor, ChildSpec, Reply, SupervisorSpec, System
 from actors.faults import RUNTIME, FaultTable
 from aegis.errors import AlreadyExists, InvalidRequest, NotFound
 from aegis.journal.faults import JOURNAL
-from aegis.journal.folding import load
 from aegis.journal.opening import open_ledger
+from aegis.journal.table import read_rows
 from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent, SpawnWorker, TranscriptEntry
 from aegis.protocol.feeds import FollowSession, SessionNews
 from aegis.protocol.inboxes import Deliver, Receipt
 from aegis.protocol.queues import CancelTask, Delegate, Enqueue, GetTask, TaskInfo
 from aegis.protocol.requests import ListRequests, RequestList
 from aegis.protocol.terminals import ListTerminals, TerminalList
-from aegis.queues import events as e
 from aegis.queues.desk import QueueDesk
 from aegis.queues.faults import QUEUES
-from aegis.queues.ledger import Fold
-from aegis.queues.rules import Queues
-from aegis.queues.tasks import QueueSettings, Task, worker_handle
+from aegis.queues.tasks import QueueSettings, Switch, Task
 from tests.chaos.exhaustive import Evidence, World
 from tests.chaos.machine.disk_model import Image
 from tests.chaos.machine.simulated_disk import SimulatedDisk
-from tests.chaos.reproducible import BEGIN, reproducible
+from tests.chaos.reproducible import reproducible
 from tests.faults.retrying import PAUSE_S, ask_until_answered, until_done
 
 DIRECTORY = Path("/state/queues")
@@ -199,10 +196,9 @@ class AllRights:
 
 @attrs.frozen
 class Held:
-    """The state after recovery: the tasks, and what a daemon does with them at its start."""
+    """The tasks after recovery."""
 
     tasks: tuple[Task, ...]
-    actions: tuple[str, ...]
 
 
 @attrs.frozen
@@ -243,19 +239,13 @@ class Tasks:
     def recover(self, disk: SimulatedDisk) -> Held:
         opened = open_ledger(disk, LEDGER)
         disk.close(opened.fd)
-        fold = load(disk, LEDGER, opened.length, Fold())
-        loaded = e.Loaded(settings=BUILD, tasks=[*fold.tasks], numbers=fold.numbers)
-        rules = Queues()
-        actions = rules.handle(e.Recovering(queues=[loaded]), BEGIN.timestamp())
-        kept = e.Open | e.Settle | e.Stop
-        return Held(
-            tuple(fold.tasks), tuple(str(each) for each in actions if isinstance(each, kept))
-        )
+        rows = read_rows(disk, LEDGER, opened.length, Task | Switch)
+        return Held(tuple(rows.values()))
 
     def check(self, evidence: Evidence, found: Held, *, killed: bool) -> Iterator[str]:
         tasks = {each.id: each for each in found.tasks}
         workers = {
-            worker_handle(task, number): task
+            task.handle_of(number): task
             for task in found.tasks
             for number in range(1, task.dispatches + 1)
         }

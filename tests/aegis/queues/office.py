@@ -1,7 +1,7 @@
 """The queues of a daemon on a simulated disk and clock, with agent sessions that a test directs.
 
-The desk is the real one and gets the commands of clients. Sessions, inboxes and terminals are played
-by one actor that loses nothing: it stands for durable transcripts and inboxes, which outlive a kill.
+The desk is the real one and gets the commands of clients. Sessions, inboxes and terminals are
+played by one actor that loses nothing: it stands for durable transcripts and inboxes.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class Agents:
         )
         session.entries.append(entry)
         waiting, self.waiting = self.waiting, []
-        for request, reply in waiting:
-            self.follow(request, reply)
+        for follow, reply in waiting:
+            self.follow(follow, reply)
 
     def begin(self, handle: str) -> None:
         session = self.sessions[handle]
@@ -313,7 +313,7 @@ class Office:
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition, which is looked at every millisecond."""
         with trio.fail_after(60):
-            while not condition():
+            while not condition():  # noqa: ASYNC110 -- of the simulated clock
                 await trio.sleep(0.001)
 
     # Clients.
@@ -427,6 +427,11 @@ class Office:
     def files(self) -> list[str]:
         return [path for path in cached_image(self.disk.model) if path.endswith(".jsonl")]
 
+    def disk_with(self, ledger: bytes) -> SimulatedDisk:
+        """Return a disk with this ledger of the queue ``build``."""
+        image = {**EMPTY, str(DIRECTORY): None, str(DIRECTORY / "build.jsonl"): ledger}
+        return SimulatedDisk(image, self.plan)
+
     def refuse_to_open(self, name: str) -> None:
         """Refuse to open the ledger of this name; none if it is empty."""
         opens = DiskModel.open
@@ -443,8 +448,12 @@ class Office:
 class Answer(Generic[T]):
     """The answer to a request that a test does not wait for: None until it is there."""
 
-    value: Any = None
+    value: T | Any = None
     error: Exception | None = None
+
+    @property
+    def has_come(self) -> bool:
+        return self.value is not None or self.error is not None
 
 
 def play(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -20,8 +21,11 @@ from aegis.protocol.queues import (
     ResumeQueue,
     RetryTask,
 )
+from aegis.queues import desk
 from aegis.queues.tasks import QueueSettings
 from tests.aegis.queues.office import BUILD, WRITES, Office, play
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 TWO = attrs.evolve(BUILD, max_parallel=2)
 DOCS = QueueSettings(name="docs", agent="claude", account="claude")
@@ -60,7 +64,8 @@ def test_at_most_max_parallel_run_and_the_queue_counts_them() -> None:
         await office.ends(tasks[0], text="the result")
         ended = await office.show(tasks[0])
         assert (ended.status, ended.result, ended.attempt) == ("completed", "the result", 1)
-        assert ended.started is not None and ended.ended is not None
+        assert ended.started is not None
+        assert ended.ended is not None
         info = await office.queue()
         assert (info.running, info.pending, info.waiting, info.ended) == (2, 1, 0, 1)
         assert not office.agents.is_open("build-1")
@@ -179,7 +184,8 @@ def test_a_session_that_did_nothing_is_no_attempt_and_the_third_in_a_row_is_the_
         assert (info.status, info.result) == ("failed", None)
         assert info.error == "no agent could be started for it: no program"
         message = office.message(task)
-        assert message is not None and message.status == "error"
+        assert message is not None
+        assert message.status == "error"
 
     play(story)
 
@@ -244,7 +250,8 @@ def test_a_usage_limit_parks_the_tasks_of_the_account_and_ends() -> None:
         await office.settles()
         info = await office.show(task)
         assert info.status == "limited"
-        assert info.error and info.error.endswith("ends at 2026-01-01T00:06:00.000Z")
+        assert info.error
+        assert info.error.endswith("ends at 2026-01-01T00:06:00.000Z")
         parked = await office.enqueue(queue="docs")
         assert await office.status(parked) == ["pending"]
         assert (await office.queue("docs")).limited_until == "2026-01-01T00:06:00.000Z"
@@ -392,12 +399,13 @@ def test_a_person_retries_a_task_that_failed() -> None:
         assert (info.status, info.attempt, info.error) == ("completed", 3, None)
         assert office.message(task) is not None
         again = office.message(task, retries=1)
-        assert again is not None and (again.status, again.body) == ("ok", "done")
+        assert again is not None
+        assert (again.status, again.body) == ("ok", "done")
         assert "is completed; only one" in await office.refusal(RetryTask(task_id=task))
         assert await office.retry(waits)
         assert await office.status(waits) == ["running"]
-        info = await office.queue()
-        assert (info.running, info.ended) == (1, 1)
+        queue = await office.queue()
+        assert (queue.running, queue.ended) == (1, 1)
         await office.restart()
         assert (await office.show(waits)).attempt == 0
         assert (await office.queue()).ended == 1
@@ -451,7 +459,7 @@ def test_a_caller_that_delegates_gets_the_result_and_no_message() -> None:
     async def story(office: Office) -> None:
         waits = office.delegate(by="bob")
         await office.settles()
-        assert waits.value is None
+        assert not waits.has_come
         [task] = await office.listed()
         await office.ends(task.task_id)
         assert (waits.value.status, waits.value.result) == ("completed", "done")
@@ -465,7 +473,7 @@ def test_a_caller_that_has_waited_long_enough_gets_a_message_later() -> None:
     async def story(office: Office) -> None:
         waits = office.delegate(by="bob", timeout=20)
         await office.passes(19)
-        assert waits.value is None
+        assert not waits.has_come
         await office.passes(1)
         assert (waits.value.status, waits.error) == ("running", None)
         await office.ends(waits.value.task_id, text="the answer")
@@ -547,13 +555,14 @@ def test_a_bad_task_is_refused_and_leaves_nothing() -> None:
     play(story)
 
 
-@pytest.mark.long
-def test_a_queue_takes_a_bounded_number_of_characters() -> None:
+def test_a_queue_takes_a_bounded_number_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "MAX_LIVE_CHARS", 10 * MAX_BODY_CHARS)
+
     async def story(office: Office) -> None:
         big = "x" * MAX_BODY_CHARS
         await office.ask(PauseQueue(queue="build"))
-        tasks = [(await office.enqueued(big)).task_id for _ in range(256)]
-        words = f"256 tasks that have not ended, with payloads of {256 * len(big)} characters"
+        tasks = [(await office.enqueued(big)).task_id for _ in range(10)]
+        words = f"10 tasks that have not ended, with payloads of {10 * len(big)} characters"
         assert words in await office.refusal(Enqueue(queue="build", payload=big))
         await office.cancel(tasks[0])
         assert (await office.enqueued(big)).task_id
@@ -604,10 +613,11 @@ def test_lists_are_limited() -> None:
 def test_streams_get_each_change_of_a_queue() -> None:
     async def story(office: Office) -> None:
         news = await office.news()
-        assert news.is_all and [each.queue for each in news.queues] == ["build", "docs"]
+        assert news.is_all
+        assert [each.queue for each in news.queues] == ["build", "docs"]
         follower = office.ask_soon(FollowQueues(place=news.place))
         await office.settles()
-        assert follower.value is None
+        assert not follower.has_come
         task = await office.enqueue()
         assert [each.queue for each in follower.value.queues] == ["build"]
         await office.ends(task)
@@ -886,3 +896,36 @@ def test_an_old_task_is_known_by_its_key_and_its_outcome() -> None:
         assert (await office.queue()).ended == 1_012
 
     play(story, attrs.evolve(BUILD, max_parallel=50))
+
+
+# Ledgers of older versions.
+
+
+def test_a_ledger_of_a_version_before_tables_is_read_and_continued() -> None:
+    async def story(office: Office) -> None:
+        await office.stop()
+        recorded = (RECORDINGS / "queue_before_tables.jsonl").read_bytes()
+        office.disk = office.disk_with(recorded)
+        await office.start()
+        await office.passes(15)
+        found = {each.task_id: each for each in await office.listed()}
+        statuses = [each.status for _, each in sorted(found.items())]
+        assert statuses == ["completed", "completed", "failed", "cancelled", "running", "pending"]
+        first, twice, lost, late, idle, pending = sorted(found)
+        assert (found[first].result, found[first].payload) == ("a result", "the first\npayload")
+        assert (await office.enqueued("the first\npayload", key="k", by="BOB")).task_id == first
+        info = found[twice]
+        assert (info.result, info.attempt, info.worker) == ("y" * 1000, 3, "build-2-3")
+        assert (info.max_attempts, info.failed_with) == (4, [lost])
+        info = found[late]
+        assert (info.result, info.error) == ("late", "it was cancelled by human")
+        assert (found[idle].worker, found[idle].priority) == ("build-5-3", 2)
+        queue = await office.queue()
+        assert (queue.paused, queue.running, queue.pending, queue.ended) == (True, 1, 1, 4)
+        await office.ask(ResumeQueue(queue="build"))
+        await office.ends(idle)
+        await office.restart(power_fails=True)
+        assert await office.status(first, idle, pending) == ["completed", "completed", "running"]
+        assert (await office.show(twice)).result == "y" * 1000
+
+    play(story)

@@ -9,8 +9,8 @@ from tests.chaos.histories import script as s
 from tests.chaos.histories.agent_drawing import Drawing
 
 POINTS: Mapping[str, int] = {
-    "queue.append.before": 25,
-    "queue.append.after": 25,
+    "ledger.append.before[once.jsonl]": 25,
+    "ledger.append.after[twice.jsonl]": 25,
     "queue.spawn.before": 5,
     "queue.spawn.after": 5,
     "queue.notify.before": 4,

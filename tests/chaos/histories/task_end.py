@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import trio
@@ -81,10 +81,21 @@ class TaskEnd:
         for queue in s.QUEUES:
             path = STATE.queues / f"{queue}.jsonl"
             data = read_file(self._sound_disk(), path, max_bytes=MOST_BYTES) or b""
-            found[queue] = tuple(line.fields for line in scan(data).lines)
+            found[queue] = tuple(each for line in scan(data).lines for each in _steps(line.fields))
         return found
 
     async def read(self) -> None:
         """Read the tasks and the ledgers."""
         self._book.tasks.tasks += await self._tasks()
         self._book.tasks.ledgers = self._ledgers()
+
+
+def _steps(line: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the steps of a task that a line of its queue's ledger stores."""
+    changes = line["set"]
+    kinds = {
+        "ended": changes.get("ended") is not None,
+        "notified": changes.get("is_notified") is True,
+        "retried": "retries" in changes,
+    }
+    yield from ({"kind": kind, "id": line["id"]} for kind, holds in kinds.items() if holds)

@@ -25,8 +25,8 @@ from aegis.journal.appender import Appender
 from aegis.journal.file_content import Exchanged, FilePlace
 from aegis.journal.note import Note
 from aegis.journal.shared_directory import SharedDirectory
-from aegis.queues.rules import Queues
-from aegis.queues.workers import Workers
+from aegis.queues import tasks
+from aegis.queues.desk import QueueDesk
 from aegis.terminals import record
 from aegis.terminals.front import terminal
 from aegis.workflows import calls
@@ -243,19 +243,21 @@ def drops_a_record(patch: pytest.MonkeyPatch) -> None:
 
 
 def notifies_nobody(patch: pytest.MonkeyPatch) -> None:
-    settle = Workers.settle
+    settle = QueueDesk._settle
 
-    async def silent(self: Workers, task: Any, *, notify: bool) -> None:
-        await settle(self, task, notify=notify and task.phase != "completed")
+    async def silent(self: QueueDesk, task: Any, notify: bool) -> None:
+        await settle(self, task, notify and task.phase != "completed")
 
-    patch.setattr(Workers, "settle", silent)
+    patch.setattr(QueueDesk, "_settle", silent)
 
 
 def begins_lost_tasks_again(patch: pytest.MonkeyPatch) -> None:
-    def lost(self: Queues, task: Any, reason: str, text: str) -> None:
-        self._return(task, reason, idle=False)
+    def lost(task: Any, worker: str, reason: str, text: str, now: float) -> Any:
+        more = attrs.evolve(task, max_attempts=task.attempt + 2)
+        return real(more, worker, reason, text, now)
 
-    patch.setattr(Queues, "_lost", lost)
+    real = tasks.lost
+    patch.setattr(tasks, "lost", lost)
 
 
 def credits_the_reply_before(patch: pytest.MonkeyPatch) -> None:
