@@ -822,9 +822,11 @@ class QueueDesk(Actor[DeskMessage]):
     def _info(self, task: Task) -> TaskInfo:
         """Return a task as clients see it."""
         lost = islice(self._lost_with(task.id), MAX_CHAIN)
+        queue = self._queue_of[task.id]
         return views.task_info(
             task,
-            position=self._queue_of[task.id].position(task),
+            has_place=task.id in queue.places,
+            position=queue.position(task),
             waiting_for=self._blockers(task) if task.phase == "queued" else [],
             result=self._result(task),
             limited_until=self._limited.get(task.id),
@@ -874,10 +876,12 @@ class QueueDesk(Actor[DeskMessage]):
         chosen = [*self._queues.values()] if name is None else [self._queue(name)]
         found = [each for queue in chosen for each in queue.shown_tasks()]
         lined = {task_id for queue in chosen for *_, task_id in queue.lineup}
-        yield from (each for each in found if each.is_placed)
+        placed = {task_id for queue in chosen for task_id in queue.places}
+        yield from (each for each in found if each.id in placed)
         pending = (task_id for queue in chosen for *_, task_id in queue.lineup)
         yield from (task for task in map(self._find, pending) if task is not None)
-        yield from (each for each in found if each.phase == "queued" and each.id not in lined)
+        elsewhere = lined | placed
+        yield from (e for e in found if e.phase == "queued" and e.id not in elsewhere)
         over = [each for each in found if each.has_ended]
         yield from sorted(over, key=lambda each: each.ended or "", reverse=True)
 

@@ -15,16 +15,27 @@ MAX_NAMED = 3
 def task_info(
     task: Task,
     *,
+    has_place: bool,
     position: int | None,
     waiting_for: list[str],
     result: str | None,
     limited_until: float | None,
     failed_with: list[str],
 ) -> TaskInfo:
-    """Return a task as clients see it. A queued one without a ``position`` waits."""
+    """Return a task as clients see it.
+
+    A queued one that ``has_place`` is being dispatched; without a ``position`` it waits.
+    """
     moments = [each for each in (task.not_before, task.next_try) if each is not None]
     not_before = local_text(max(moments)) if moments else None
-    status = _status(task, position=position, is_limited=limited_until is not None)
+    status: TaskStatus
+    match task.phase:
+        case "completed" | "failed" | "cancelled":
+            status = task.phase
+        case "queued" if not has_place:
+            status = "waiting" if position is None else "pending"
+        case _:
+            status = "running" if limited_until is None else "limited"
     error = task.error
     if limited_until is not None:
         error = f"its agent has reached a usage limit, which ends at {moment_text(limited_until)}"
@@ -59,16 +70,6 @@ def _waits(tasks: list[str], not_before: str | None) -> str:
     parts = [f"for {named}{more}"] if tasks else []
     parts += [f"until {not_before}"] if not_before is not None else []
     return " and ".join(parts)
-
-
-def _status(task: Task, *, position: int | None, is_limited: bool) -> TaskStatus:
-    match task.phase:
-        case "queued":
-            return "waiting" if position is None else "pending"
-        case "dispatched" | "running":
-            return "limited" if is_limited else "running"
-        case ended:
-            return ended
 
 
 def has_ended_badly(outcome: str) -> str:

@@ -253,8 +253,8 @@ def notifies_nobody(patch: pytest.MonkeyPatch) -> None:
 
 def begins_lost_tasks_again(patch: pytest.MonkeyPatch) -> None:
     def lost(task: Any, worker: str, reason: str, text: str, now: float) -> Any:
-        more = attrs.evolve(task, max_attempts=task.attempt + 2)
-        return real(more, worker, reason, text, now)
+        after = real(attrs.evolve(task, max_attempts=100), worker, reason, text, now)
+        return attrs.evolve(after, max_attempts=task.max_attempts)
 
     real = tasks.lost
     patch.setattr(tasks, "lost", lost)
