@@ -150,7 +150,10 @@ class Table(Generic[R]):
         self._durable: dict[str, R | None] = {}
         """The durable versions of the rows with lines that are not durable; None: there is none."""
         self.rows: dict[str, R] = {}
-        """The rows with all changes, in the order in which they were first put."""
+        """The rows with all changes, in the order of their first lines.
+
+        A row comes last whose ``drop`` the disk has refused.
+        """
         self.problem = ""
         """Why the ledger cannot be used now, as a sentence; empty if it can."""
 

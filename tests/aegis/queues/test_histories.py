@@ -180,7 +180,10 @@ class History:
         assert not [each for each in agents.sessions if agents.is_open(each)], "sessions are closed"
 
 
-@pytest.mark.parametrize("seed", range(300))
+SEEDS = [*range(60), *(pytest.param(each, marks=pytest.mark.long) for each in range(60, 1_060))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_each_task_ends_once_and_begins_at_most_once_per_attempt(seed: int) -> None:
     async def story(office: Office) -> None:
         history = History(office)

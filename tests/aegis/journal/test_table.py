@@ -1,0 +1,325 @@
+"""Random operations on a table over a disk that refuses, is killed and loses power."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Container
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import attrs
+import pytest
+import trio
+import trio.testing
+
+from actors import Actor, ChildSpec, Reply, Request, SupervisorSpec
+from actors.simulate import Simulation, simulate
+from aegis.errors import StorageError
+from aegis.journal.opening import open_ledger
+from aegis.journal.table import Table, Text, read_rows
+from tests.chaos.machine.disk_images import legal_images
+from tests.chaos.machine.disk_model import Image, cached_image
+from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan, Fail, SimulatedDisk
+from tests.chaos.machine.simulated_flusher import SimulatedFlusher
+
+LEDGER = Path("/state/rows.jsonl")
+EMPTY: Image = {"/": None, "/state": None}
+STEPS = 150
+WRITES = ({"write"}, {"fdatasync"}, {"write", "fdatasync", "ftruncate", "open"})
+
+
+@attrs.frozen(kw_only=True)
+class Shelf:
+    """A row of each kind of field."""
+
+    id: str
+    number: int
+    done: tuple[int, ...] = ()
+    text: Text | None = None
+
+
+@attrs.frozen
+class Do(Request[str]):
+    """Have the actor call ``act`` with its table and the reply of this request."""
+
+    act: Callable[[Table[Shelf], Reply[str]], None]
+
+
+class Owner(Actor[Do]):
+    """The owner of a table, which a test directs."""
+
+    def __init__(self, *, flusher: SimulatedFlusher, world: World) -> None:
+        self._flusher, self._world = flusher, world
+
+    async def setup(self) -> None:
+        self.table: Table[Shelf] = Table(
+            LEDGER, Shelf, self._flusher, self.context, changed=self._changed, lost=self._lost
+        )
+        self._world.table = self.table
+        await self.table.open()
+
+    async def teardown(self) -> None:
+        self.table.close()
+
+    async def receive(self, message: Do) -> None:
+        message.act(self.table, self.defer(message))
+
+    def _changed(self) -> None:
+        self._world.changes += 1
+
+    def _lost(self) -> None:
+        assert not self.table.problem
+        self._world.losses += 1
+
+
+class RefusingDisk(DiskPlan):
+    """A disk whose calls named in ``refuses`` fail, each with the probability ``odds``."""
+
+    refuses: Container[str] = ()
+    odds = 0.5
+
+    def __init__(self, chance: Random) -> None:
+        super().__init__()
+        self._chance = chance
+
+    def strike(self, call: str) -> DiskFault | None:
+        """Count the call; perhaps fail it."""
+        super().strike(call)
+        is_refused = call in self.refuses and self._chance.random() < self.odds
+        return Fail(errno.ENOSPC) if is_refused else None
+
+
+class World:
+    """A table, and what its callers know of it.
+
+    ``durable`` has the versions that ``then`` was called for, by row; ``facts`` the numbers of
+    facts by row, of which those in ``told`` are durable.
+    """
+
+    table: Table[Shelf]
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.chance = simulation.chance
+        self.plan = RefusingDisk(self.chance)
+        self.disk = SimulatedDisk(EMPTY, self.plan)
+        self.changes = self.losses = 0
+        self.count = 0
+        self.durable: dict[str, Shelf | None] = {}
+        self.texts: dict[tuple[str, int], str] = {}
+        self.facts: dict[int, str] = {}
+        self.told: list[int] = []
+        self.outcomes: dict[int, list[str]] = {}
+        self._simulation = simulation
+        self._scope = trio.CancelScope()
+
+    async def live(self, task_status: trio.TaskStatus[None]) -> None:
+        owner = ChildSpec.of("owner", Owner, flusher=SimulatedFlusher(self.disk), world=self)
+        spec = SupervisorSpec(name="root", children=(owner,))
+        with trio.CancelScope() as self._scope:
+            async with self._simulation.open_system(spec) as self.system:
+                task_status.started()
+                await trio.sleep_forever()
+
+    async def stop(self, *, power_fails: bool) -> None:
+        model = self.disk.model
+        image = next(iter(legal_images(model))) if power_fails else dict(cached_image(model))
+        self.disk = SimulatedDisk(image, self.plan)
+        self._scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+
+    # Steps.
+
+    def step(self, nursery: trio.Nursery) -> None:
+        chance = self.chance
+        self.count += 1
+        row_id = chance.choice("abcdef")
+        match chance.randrange(9):
+            case 0 | 1 | 2:
+                nursery.start_soon(self.ask, self.count, partial(self.put, row_id, self.count))
+            case 3:
+                nursery.start_soon(self.ask, self.count, partial(self.drop, row_id))
+            case 4 | 5:
+                nursery.start_soon(self.ask, 0, partial(self.fact, row_id, self.count))
+            case 6:
+                nursery.start_soon(self.ask, self.count, self.settled)
+            case 7 if chance.random() < 0.3:
+                self.plan.refuses = chance.choice(WRITES)
+            case _:
+                self.plan.refuses = ()
+
+    async def ask(self, number: int, act: Any) -> None:
+        """Ask the owner, and note each outcome of a request with a number."""
+        try:
+            value = await self.system.ref("root/owner").ask(Do(act), timeout=10_000)
+        except StorageError:
+            value = "refused"
+        except Exception:
+            value = "killed"
+        if number:
+            self.outcomes.setdefault(number, []).append(value)
+
+    def put(self, row_id: str, number: int, table: Table[Shelf], reply: Reply[str]) -> None:
+        before = table.rows.get(row_id)
+        text = f"{number}:" + "x" * self.chance.choice([3, 500])
+        new = Shelf(id=row_id, number=number, text=Text.of(text))
+        row = new if before is None else attrs.evolve(before, number=number, text=new.text)
+        self.texts[row_id, number] = text
+        table.put(row, partial(self.is_durable, row_id, row, reply), reply)
+
+    def drop(self, row_id: str, table: Table[Shelf], reply: Reply[str]) -> None:
+        if row_id in table.rows and not table.has_fact(row_id):
+            for number in [each for each, of in self.facts.items() if of == row_id]:
+                del self.facts[number]
+                self.told.remove(number)
+            table.drop(row_id, partial(self.is_durable, row_id, None, reply), reply)
+        else:
+            reply.send("nothing")
+
+    def fact(self, row_id: str, number: int, table: Table[Shelf], reply: Reply[str]) -> None:
+        if table.shown(row_id) is not None and row_id in table.rows:
+            self.facts[number] = row_id
+            told = partial(self.told.append, number)
+            table.fact(row_id, partial(_with_fact, number=number), told)
+        reply.send("done")
+
+    def settled(self, table: Table[Shelf], reply: Reply[str]) -> None:
+        rows = dict(table.rows)
+
+        def then() -> None:
+            for row_id, row in rows.items():
+                shown = table.shown(row_id)
+                assert shown is not None
+                assert shown.number >= row.number or shown.done != row.done
+            reply.send("settled")
+
+        table.settled(then, reply)
+
+    def is_durable(self, row_id: str, row: Shelf | None, reply: Reply[str]) -> None:
+        self.durable[row_id] = row
+        newest = self.table.rows.get(row_id)
+        if newest is not None and row is not None and newest.number == row.number:
+            found = rows_in(next(iter(legal_images(self.disk.model)))).get(row_id)
+            assert found is not None, "what follows from a line follows once it is durable"
+            assert found.number == row.number
+        reply.send("durable")
+
+    # What must always hold.
+
+    def check(self) -> None:
+        table = self.table
+        # A line that was refused is on the medium until it is truncated there.
+        medium = rows_in(next(iter(legal_images(self.disk.model))))
+        for row in () if table.problem else table.all_shown():
+            kept = medium.get(row.id)
+            assert kept is not None, "a row that is shown survives a loss of power"
+            assert kept.number >= row.number
+        for number, row_id in self.facts.items():
+            assert number in table.rows[row_id].done, "a fact holds, whatever the disk does"
+        for row in table.rows.values():
+            if row.text is not None and not self.plan.refuses:
+                assert table.text(row.text, "text") == self.texts[row.id, row.number]
+
+
+def _with_fact(row: Shelf, *, number: int) -> Shelf:
+    return row if number in row.done else attrs.evolve(row, done=(*row.done, number))
+
+
+def rows_in(image: Image) -> dict[str, Shelf]:
+    data = image.get(str(LEDGER))
+    disk = SimulatedDisk({**EMPTY, **({} if data is None else {str(LEDGER): data})})
+    return read_rows(disk, LEDGER, len(data or b""), Shelf)
+
+
+SEEDS = [*range(16), *(pytest.param(each, marks=pytest.mark.long) for each in range(16, 300))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_are_what_the_disk_has_and_facts_are_never_lost(seed: int) -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        for life in range(3):
+            async with trio.open_nursery() as nursery:
+                await nursery.start(world.live)
+                for _ in range(STEPS // 3):
+                    world.step(nursery)
+                    await trio.sleep(world.chance.choice([0, 0, 0.001, 0.004, 0.01, 6]))
+                    world.check()
+                world.plan.refuses = ()
+                await trio.sleep(20)
+                world.check()
+                assert {*world.facts} == {*world.told}, "each fact is durable in the end"
+                assert len(world.told) == len(world.facts), "and once"
+                assert not world.table.problem
+                assert [*world.table.all_shown()] == [*world.table.rows.values()]
+                known = dict(world.table.rows)
+                await world.stop(power_fails=life % 2 == 0)
+            world.facts.clear()
+            world.told.clear()
+            read = rows_in(cached_image(world.disk.model))
+            assert read.keys() == known.keys()
+            for key, row in read.items():
+                assert (row.number, row.done) == (known[key].number, known[key].done)
+            for row_id, row_or_none in world.durable.items():
+                if row_or_none is not None and row_id in read:
+                    assert read[row_id].number >= row_or_none.number
+        assert all(len(each) == 1 for each in world.outcomes.values()), "one outcome each"
+        assert {"durable"} <= {each for found in world.outcomes.values() for each in found}
+
+    simulate(story, seed=seed)
+
+
+def test_a_ledger_is_opened_again_after_the_disk_has_refused() -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        row = Shelf(id="a", number=1, text=Text.of("y" * 300))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.live)
+            nursery.start_soon(world.ask, 1, lambda table, reply: _put(table, row, reply))
+            await trio.sleep(1)
+            await world.stop(power_fails=True)
+            world.plan.refuses, world.plan.odds = {"open"}, 1.0
+            await nursery.start(world.live)
+            world.plan.refuses = ()
+            assert "cannot be read, which is tried again every 5 seconds" in world.table.problem
+            nursery.start_soon(world.ask, 2, lambda table, reply: _put(table, row, reply))
+            await trio.sleep(6)
+            assert (world.table.problem, world.losses) == ("", 1)
+            read = world.table.rows["a"].text
+            assert read is not None
+            assert world.table.text(read, "text") == "y" * 300
+            await world.stop(power_fails=True)
+        assert world.outcomes == {1: ["durable"], 2: ["refused"]}
+
+    simulate(story, seed=1)
+
+
+def _put(table: Table[Shelf], row: Shelf, reply: Reply[str]) -> None:
+    table.put(row, lambda: reply.send("durable"), reply)
+
+
+def test_a_text_whose_line_is_damaged_is_refused_and_a_short_one_is_in_memory() -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        long = Shelf(id="a", number=1, text=Text.of("y" * 300))
+        short = Shelf(id="b", number=1, text=Text.of("short"))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.live)
+            for row in (long, short):
+                nursery.start_soon(
+                    world.ask, row.number, lambda table, reply, row=row: _put(table, row, reply)
+                )
+            await trio.sleep(1)
+            texts = {key: row.text for key, row in world.table.rows.items()}
+            opened = open_ledger(world.disk, LEDGER)
+            world.disk.ftruncate(opened.fd, 10)
+            assert texts["b"] is not None
+            assert world.table.text(texts["b"], "text") == "short"
+            assert texts["a"] is not None
+            assert texts["a"].head == "y" * 200
+            with pytest.raises(StorageError, match="cannot read"):
+                world.table.text(texts["a"], "text")
+            await world.stop(power_fails=False)
+
+    simulate(story, seed=1)
