@@ -8,9 +8,9 @@ BROKEN_FOR_COORDINATION = (
     Promise(
         "a task is begun once more than its attempts",
         "G18",
-        "aegis/queues/rules.py",
-        "        if task.attempt < task.max_attempts:\n",
-        "        if task.attempt <= task.max_attempts:\n",
+        "aegis/queues/tasks.py",
+        "    if task.attempt >= task.max_attempts:\n",
+        "    if task.attempt > task.max_attempts:\n",
     ),
     Promise(
         "the names of an exchange are not synced",
