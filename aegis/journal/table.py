@@ -18,7 +18,7 @@ Each change is one line of the ledger: ``{"id": …, "set": {fields that changed
    The disk cannot refuse it. It is a function of the row, applied to the row as it is without the
    changes that were refused, and the first thing written when the disk accepts again. It must
    follow from a durable row: only a crash loses it, and then that row says that it may have been.
-4. A long text is not in memory: a ``Text`` of a row is its beginning and its place in the ledger.
+4. A long text is not in memory: a ``StoredText`` is its beginning and its place in the ledger.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ Upgrade = Callable[[Fields, Documents], "Fields | None"]
 
 
 @attrs.frozen
-class Text:
+class StoredText:
     """A text of a row: its beginning, its length, and a digest of all of it.
 
     ``whole`` is the text itself until it is written; then the line at ``[start, start + size)`` of
@@ -93,7 +93,7 @@ class Text:
     whole: str | None = attrs.field(default=None, repr=False, eq=False)
 
     @classmethod
-    def of(cls, text: str) -> Text:
+    def of(cls, text: str) -> StoredText:
         """Return a text that is not written yet."""
         return cls(text[:HEAD_CHARS], len(text), digest_of(text), whole=text)
 
@@ -172,7 +172,7 @@ class Table(Generic[R]):
             if durable is not None:
                 yield durable
 
-    def text(self, text: Text, field: str) -> str:
+    def text(self, text: StoredText, field: str) -> str:
         """Return the whole of a text, which is in a line's field of this name.
 
         Raises ``StorageError`` if it cannot be read any more.
@@ -193,7 +193,7 @@ class Table(Generic[R]):
             raise self._damaged(text, "another line is there")
         return found
 
-    def _damaged(self, text: Text, why: str) -> StorageError:
+    def _damaged(self, text: StoredText, why: str) -> StorageError:
         where = f"bytes {text.start} to {text.start + text.size} of {shown(self._path)}"
         return StorageError(f"{where} are damaged ({why}); a copy of the state may have them whole")
 
@@ -439,7 +439,10 @@ def _apply(
             for name, value in changes.items():
                 if name in texts and isinstance(value, str):
                     text = attrs.evolve(
-                        Text.of(value), start=line.start, size=line.end - line.start, whole=None
+                        StoredText.of(value),
+                        start=line.start,
+                        size=line.end - line.start,
+                        whole=None,
                     )
                     row[name] = attrs.asdict(text)
                 else:
@@ -478,7 +481,7 @@ def _change_of(before: Row | None, row: Row) -> dict[str, Any]:
 
 def _placed(row: R, position: Position) -> R:
     """Return a row whose texts are in the line at ``position``."""
-    places: dict[str, Text] = {}
+    places: dict[str, StoredText] = {}
     for name in _texts_of(type(row)):
         text = getattr(row, name)
         if text is not None and text.whole is not None:
@@ -506,7 +509,7 @@ _DEFAULTS: dict[type, dict[str, Any]] = {}
 def _texts_of(row: type) -> tuple[str, ...]:
     if row not in _TEXTS:
         fields = resolved_fields(row)
-        _TEXTS[row] = tuple(each.name for each in fields if Text in _classes(each.type))
+        _TEXTS[row] = tuple(each.name for each in fields if StoredText in _classes(each.type))
     return _TEXTS[row]
 
 

@@ -38,7 +38,7 @@ from aegis.errors import (
 from aegis.following import Followers
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
-from aegis.journal.table import Table, Text, digest_of
+from aegis.journal.table import StoredText, Table, digest_of
 from aegis.path_text import is_utf8
 from aegis.protocol.feeds import FollowQueues, QueuesNews, StatesPlace
 from aegis.protocol.naming import is_name, name_key
@@ -63,7 +63,7 @@ from aegis.protocol.resources import QueueResource
 from aegis.publishing import publish_change
 from aegis.queues import faults, tasks, views
 from aegis.queues.tasks import End, QueueSettings, Switch, Task, moment_text
-from aegis.queues.workers import Worker, WorkerGone, end_message
+from aegis.queues.workers import TaskAbandoned, TaskWorker, end_message
 from aegis.turns.services import Services
 from aegis.turns.sessions import Sessions
 
@@ -212,7 +212,7 @@ def _place(task: Task) -> tuple[int, int, str]:
 
 
 @attrs.frozen
-class Due:
+class TaskDue:
     """The time has come at which a task may begin."""
 
     task: str
@@ -232,7 +232,7 @@ class LimitEnded:
 
 
 @attrs.frozen
-class TimeIsUp:
+class DelegateTimeout:
     """A caller has waited long enough for the end of a task."""
 
     task: str
@@ -250,10 +250,10 @@ DeskMessage = (
     | PauseQueue
     | ResumeQueue
     | FollowQueues
-    | Due
+    | TaskDue
     | Overrun
     | LimitEnded
-    | TimeIsUp
+    | DelegateTimeout
 )
 
 
@@ -339,14 +339,14 @@ class QueueDesk(Actor[DeskMessage]):
                 self.reply(message, self._list(message))
             case FollowQueues(place=place):
                 self._followers.take(place, self.defer(message))
-            case TimeIsUp(task=task_id, caller=caller):
+            case DelegateTimeout(task=task_id, caller=caller):
                 self._give_up(task_id, caller)
             case LimitEnded():
                 for queue in self._queues.values():
                     self._start_tasks(queue)
             case Overrun(task=task_id, worker=worker):
                 self._overrun(task_id, worker)
-            case Due(task=task_id) if (task := self._find(task_id)) is not None:
+            case TaskDue(task=task_id) if (task := self._find(task_id)) is not None:
                 self._line_up(task)
 
     # Deriving.
@@ -473,7 +473,9 @@ class QueueDesk(Actor[DeskMessage]):
             reply.send(self._info(task))
         else:
             self._ends.setdefault(task_id, []).append(reply)
-            self.context.after(max(0.0, until - trio.current_time()), TimeIsUp(task_id, reply))
+            self.context.after(
+                max(0.0, until - trio.current_time()), DelegateTimeout(task_id, reply)
+            )
 
     def _give_up(self, task_id: str, caller: Reply[TaskInfo]) -> None:
         waiting = self._ends.get(task_id, [])
@@ -613,7 +615,7 @@ class QueueDesk(Actor[DeskMessage]):
         if self._blockers(task):
             return
         if moment > now:
-            self.context.after(moment - now, Due(task.id))
+            self.context.after(moment - now, TaskDue(task.id))
             return
         queue.line_up(task)
         self._start_tasks(queue)
@@ -660,11 +662,11 @@ class QueueDesk(Actor[DeskMessage]):
             self.context.start_soon(self._work, task, task.worker, is_new)
 
     async def _work(self, task: Task, worker: str, is_new: bool) -> None:
-        session = Worker(self._sessions, task, worker)
+        session = TaskWorker(self._sessions, task, worker)
         try:
             await self._open(session, task, is_new=is_new)
             text = await session.done(_Reports(self, task.id, worker))
-        except WorkerGone as gone:
+        except TaskAbandoned as gone:
             if gone.has_begun:
                 self._fact(task.id, worker, tasks.lost, str(gone), gone.text)
             else:
@@ -681,7 +683,7 @@ class QueueDesk(Actor[DeskMessage]):
             if self._followed.get(task.id) == worker:
                 del self._followed[task.id]
 
-    async def _open(self, session: Worker, task: Task, *, is_new: bool) -> None:
+    async def _open(self, session: TaskWorker, task: Task, *, is_new: bool) -> None:
         queue = self._queue_of[task.id]
         self._opening[session.handle] = trio.Event()
         payload = queue.table.text(task.payload, "payload")
@@ -919,7 +921,7 @@ def _new_task(request: Enqueue | Delegate, queue: Queue, sender: str) -> Task:
         id=str(ULID()),
         queue=queue.name,
         number=queue.numbers + 1,
-        payload=Text.of(request.payload),
+        payload=StoredText.of(request.payload),
         sender=sender,
         callback=only is None or only.callback,
         key=request.key,

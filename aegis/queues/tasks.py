@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 
 from aegis.clock import utc_text
-from aegis.journal.table import Text
+from aegis.journal.table import StoredText
 from aegis.shown_text import shortened
 
 Phase = Literal["queued", "dispatched", "running", "completed", "failed", "cancelled"]
@@ -67,7 +67,7 @@ class Task:
     id: str
     queue: str
     number: int
-    payload: Text = attrs.field(repr=False)
+    payload: StoredText = attrs.field(repr=False)
     sender: str
     callback: bool
     key: str | None
@@ -87,7 +87,7 @@ class Task:
     next_try: float | None = None
     started: str | None = None
     ended: str | None = None
-    result: Text | None = attrs.field(default=None, repr=False)
+    result: StoredText | None = attrs.field(default=None, repr=False)
     error: str | None = None
     is_notified: bool = False
 
@@ -158,7 +158,7 @@ def ended(task: Task, end: End, now: float, *, result: str | None, error: str | 
         phase=end,
         ended=moment_text(now),
         next_try=None,
-        result=None if result is None else Text.of(result[:MAX_RESULT_CHARS]),
+        result=None if result is None else StoredText.of(result[:MAX_RESULT_CHARS]),
         error=None if error is None else shortened(error, MAX_ERROR_CHARS),
     )
 
@@ -197,7 +197,7 @@ def done(task: Task, worker: str, text: str, now: float) -> Task:
     if task.worker != worker:
         return task
     if task.has_ended:
-        late = Text.of(text[:MAX_RESULT_CHARS])
+        late = StoredText.of(text[:MAX_RESULT_CHARS])
         return task if task.phase == "completed" else attrs.evolve(task, result=late)
     if not task.is_placed:
         return task

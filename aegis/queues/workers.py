@@ -1,4 +1,4 @@
-"""``Worker``: the session of one task: opened, followed by its transcript, and closed.
+"""``TaskWorker``: the session of one task: opened, followed by its transcript, and closed.
 
 ``WorkerWatch`` decides what the transcript of a session says of its task; it is pure.
 """
@@ -151,7 +151,7 @@ GO_ON = (
 )
 
 
-class WorkerGone(Exception):
+class TaskAbandoned(Exception):
     """The session will not do its task; ``text`` is what it said last.
 
     Unless it ``has_begun``, it did nothing, is closed, and will not begin.
@@ -162,7 +162,7 @@ class WorkerGone(Exception):
         self.text, self.has_begun = text, has_begun
 
 
-class Reports(Protocol):
+class WorkerReports(Protocol):
     """What a worker reports while it is followed."""
 
     def began(self) -> None:
@@ -175,7 +175,7 @@ class Reports(Protocol):
 
 
 @attrs.frozen
-class Worker:
+class TaskWorker:
     """The session ``handle`` of a task."""
 
     sessions: Sessions
@@ -215,10 +215,10 @@ class Worker:
             await self.sessions.deliver(self._message(f"spawn:{info.id}", payload))
         return True
 
-    async def done(self, reports: Reports) -> str:
+    async def done(self, reports: WorkerReports) -> str:
         """Return the last message of the worker once it has done the task.
 
-        Raises ``WorkerGone`` if it will not, ``AegisError`` if its transcript is gone.
+        Raises ``TaskAbandoned`` if it will not, ``AegisError`` if its transcript is gone.
         """
         watch, place = WorkerWatch(), SessionPlace(seq=0)
         held_until = limit_ends = math.inf  # moments of Trio's clock
@@ -251,9 +251,9 @@ class Worker:
                 case IsDone(text=text):
                     return text
                 case IsLost(reason=reason, text=text):
-                    raise WorkerGone(reason, text)
+                    raise TaskAbandoned(reason, text)
                 case IsIdle(reason=reason) if not await self._begins_late(place):
-                    raise WorkerGone(reason, has_begun=False)
+                    raise TaskAbandoned(reason, has_begun=False)
 
     async def _begins_late(self, place: SessionPlace) -> bool:
         """Close a session that has not begun; return whether it did meanwhile."""

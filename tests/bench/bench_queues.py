@@ -33,6 +33,7 @@ from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent, SpawnWorker,
 from aegis.protocol.feeds import FollowSession, SessionNews
 from aegis.protocol.inboxes import Deliver, Receipt
 from aegis.protocol.queues import Delegate, Enqueue, ListQueues
+from aegis.protocol.requests import ListRequests, RequestList
 from aegis.protocol.terminals import ListTerminals, TerminalList
 from aegis.queues.desk import QueueDesk
 from aegis.queues.tasks import QueueSettings
@@ -49,22 +50,24 @@ SETTINGS = {
 }
 
 
-FIELDS: dict[str, object] = {
-    "id": "0" * 26,
-    "queue": "paused",
-    "sender": "human",
-    "callback": True,
-    **dict.fromkeys(("key", "not_before", "max_runtime_s", "worker", "started", "ended")),
-    **dict.fromkeys(("result", "error")),
-    "after": [],
-    **dict.fromkeys(("priority", "attempts", "dispatches", "idle_starts", "attempt"), 0),
-}
-"""The other fields of a stored task, so that the lone append is as long."""
-
 LINE: dict[str, object] = {
-    "kind": "enqueued",
-    "task": {"payload": PAYLOAD, "number": 1} | FIELDS,
+    "id": "0" * 26,
+    "set": {
+        "type": "task",
+        "queue": "paused",
+        "number": 1,
+        "payload": PAYLOAD,
+        "sender": "human",
+        "callback": True,
+        **dict.fromkeys(("key", "not_before", "max_runtime_s")),
+        "after": [],
+        "priority": 0,
+        "attempts": 1,
+        "max_attempts": 1,
+        "enqueued": "2026-05-22T14:03:25.120Z",
+    },
 }
+"""The line of a new task, so that the lone append is as long."""
 
 
 class NoLimits:
@@ -74,7 +77,9 @@ class NoLimits:
         del sender, agent
 
 
-Asked = SpawnWorker | ShowAgent | CloseAgent | FollowSession | Deliver | ListTerminals
+Asked = (
+    SpawnWorker | ShowAgent | CloseAgent | FollowSession | Deliver | ListTerminals | ListRequests
+)
 
 
 class Played(Actor[Asked]):
@@ -88,7 +93,7 @@ class Played(Actor[Asked]):
         self._workers: dict[str, str] = {}
 
     async def setup(self) -> None:
-        for service in ("agents", "inboxes", "terminals"):
+        for service in ("agents", "inboxes", "requests", "terminals"):
             self.context.register("service", service)
 
     async def receive(self, message: Asked) -> None:
@@ -114,6 +119,8 @@ class Played(Actor[Asked]):
                 self.reply(message, SessionNews(entries=entries, place=after, newest=2))
             case Deliver(id=message_id):
                 self.reply(message, Receipt(id=message_id, status="queued", position=0))
+            case ListRequests():
+                self.reply(message, RequestList(requests=[]))
             case ListTerminals():
                 self.reply(message, TerminalList(result=[]))
 

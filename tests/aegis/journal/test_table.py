@@ -18,7 +18,7 @@ from actors import Actor, ChildSpec, Reply, Request, SupervisorSpec
 from actors.simulate import Simulation, simulate
 from aegis.errors import StorageError
 from aegis.journal.opening import open_ledger
-from aegis.journal.table import Table, Text, read_rows
+from aegis.journal.table import StoredText, Table, read_rows
 from tests.chaos.machine.disk_images import legal_images
 from tests.chaos.machine.disk_model import Image, cached_image
 from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan, Fail, SimulatedDisk
@@ -37,7 +37,7 @@ class Shelf:
     id: str
     number: int
     done: tuple[int, ...] = ()
-    text: Text | None = None
+    text: StoredText | None = None
 
 
 @attrs.frozen
@@ -163,7 +163,7 @@ class World:
     def put(self, row_id: str, number: int, table: Table[Shelf], reply: Reply[str]) -> None:
         before = table.rows.get(row_id)
         text = f"{number}:" + "x" * self.chance.choice([3, 500])
-        new = Shelf(id=row_id, number=number, text=Text.of(text))
+        new = Shelf(id=row_id, number=number, text=StoredText.of(text))
         row = new if before is None else attrs.evolve(before, number=number, text=new.text)
         self.texts[row_id, number] = text
         table.put(row, partial(self.is_durable, row_id, row, reply), reply)
@@ -273,7 +273,7 @@ def test_rows_are_what_the_disk_has_and_facts_are_never_lost(seed: int) -> None:
 def test_a_ledger_is_opened_again_after_the_disk_has_refused() -> None:
     async def story(simulation: Simulation) -> None:
         world = World(simulation)
-        row = Shelf(id="a", number=1, text=Text.of("y" * 300))
+        row = Shelf(id="a", number=1, text=StoredText.of("y" * 300))
         async with trio.open_nursery() as nursery:
             await nursery.start(world.live)
             nursery.start_soon(world.ask, 1, lambda table, reply: _put(table, row, reply))
@@ -302,8 +302,8 @@ def _put(table: Table[Shelf], row: Shelf, reply: Reply[str]) -> None:
 def test_a_text_whose_line_is_damaged_is_refused_and_a_short_one_is_in_memory() -> None:
     async def story(simulation: Simulation) -> None:
         world = World(simulation)
-        long = Shelf(id="a", number=1, text=Text.of("y" * 300))
-        short = Shelf(id="b", number=1, text=Text.of("short"))
+        long = Shelf(id="a", number=1, text=StoredText.of("y" * 300))
+        short = Shelf(id="b", number=1, text=StoredText.of("short"))
         async with trio.open_nursery() as nursery:
             await nursery.start(world.live)
             for row in (long, short):
