@@ -527,6 +527,9 @@ class QueueDesk(Actor[DeskMessage]):
         return taken >= queue.settings.max_parallel
 
     def _task_of_worker(self, handle: str | None) -> Task | None:
+        """Return the task that the session with this handle does; None if it is no worker."""
+        if handle is None:
+            return None
         placed = (self._find(each) for queue in self._queues.values() for each in queue.places)
         return next((each for each in placed if each and each.worker == handle), None)
 

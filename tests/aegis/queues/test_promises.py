@@ -512,6 +512,20 @@ def test_a_task_without_callback_notifies_nobody() -> None:
     play(story)
 
 
+def test_a_person_may_wait_for_a_task_behind_one_that_is_being_dispatched() -> None:
+    async def story(office: Office) -> None:
+        first = (await office.enqueued()).task_id
+        waits = office.delegate()
+        await office.settles()
+        assert waits.error is None
+        await office.ends(first)
+        [task, _] = await office.listed()
+        await office.ends(task.task_id)
+        assert waits.value.status == "completed"
+
+    play(story)
+
+
 def test_a_worker_does_not_wait_for_its_own_place() -> None:
     async def story(office: Office) -> None:
         await office.enqueue()
