@@ -153,7 +153,6 @@ class Queue:
         self.numbers = max(self.numbers, task.number)
         if task.key is not None:
             self.keys[name_key(task.sender), task.key] = task.id
-        self.leave(task)
         if not task.has_ended:
             self.live[task.id] = task.payload.chars
             self.chars += task.payload.chars
@@ -228,7 +227,10 @@ class Overrun:
 
 @attrs.frozen
 class LimitEnded:
-    """A usage limit has ended."""
+    """The usage limit of an account, until this moment, has ended."""
+
+    account: str
+    until: float
 
 
 @attrs.frozen
@@ -341,9 +343,8 @@ class QueueDesk(Actor[DeskMessage]):
                 self._followers.take(place, self.defer(message))
             case DelegateTimeout(task=task_id, caller=caller):
                 self._give_up(task_id, caller)
-            case LimitEnded():
-                for queue in self._queues.values():
-                    self._start_tasks(queue)
+            case LimitEnded(account=account, until=until):
+                self._end_limit(account, until)
             case Overrun(task=task_id, worker=worker):
                 self._overrun(task_id, worker)
             case TaskDue(task=task_id) if (task := self._find(task_id)) is not None:
@@ -624,18 +625,13 @@ class QueueDesk(Actor[DeskMessage]):
         self._start_tasks(queue)
 
     def _start_tasks(self, queue: Queue) -> None:
-        while queue.may_start and self._limit_of(queue) is None:
+        while queue.may_start and queue.settings.account not in self._limits:
             task: Task = queue.table.rows[queue.lineup[0][2]]
             if not queue.table.put(tasks.dispatched(task), partial(self._advance, task.id)):
                 return  # the order of tasks is derived again when the disk accepts
             del queue.lineup[0]
             queue.places.add(task.id)
             self._new.add(task.id)
-
-    def _limit_of(self, queue: Queue) -> float | None:
-        """Return the end of the usage limit of a queue's agent; None without one."""
-        until = self._limits.get(queue.settings.account, 0.0)
-        return until if until > time.time() else None
 
     def _blockers(self, task: Task) -> list[str]:
         """Return the tasks that must have completed before this one, and have not."""
@@ -744,9 +740,18 @@ class QueueDesk(Actor[DeskMessage]):
                 self._overruns[task_id] = self.context.after(
                     timer.deadline - trio.current_time() + wait_s, timer.message
                 )
-            self._limits[queue.settings.account] = self._limited[task_id] = until
-            self.context.after(wait_s, LimitEnded())
+            account = queue.settings.account
+            self._limits[account] = self._limited[task_id] = until
+            self.context.after(wait_s, LimitEnded(account, until))
         self._changed(queue)
+
+    def _end_limit(self, account: str, until: float) -> None:
+        # By the timer, not by the time of day: a clock that was set back would park tasks for good.
+        if self._limits.get(account) == until:
+            del self._limits[account]
+            for queue in self._queues.values():
+                self._start_tasks(queue)
+                self._changed(queue)
 
     # Ends.
 
@@ -848,7 +853,7 @@ class QueueDesk(Actor[DeskMessage]):
                 yield from self._lost_with(task.id)
 
     def _queue_info(self, queue: Queue) -> QueueInfo:
-        limit = self._limit_of(queue)
+        limit = self._limits.get(queue.settings.account)
         pending, running = len(queue.lineup), len(queue.places)
         problem = queue.table.problem
         if not problem and not queue.settings.agent:
