@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import structlog
 import trio
 
 from actors import Actor, ActorCrashed, AskError, Ref, Reply, count
@@ -39,7 +40,7 @@ from aegis.protocol.pages import (
     PagesRevoked,
     RevokePage,
 )
-from aegis.protocol.requests import WithdrawAsked
+from aegis.protocol.requests import WithdrawRequests
 from aegis.protocol.tool_sets import refuse_choice
 
 FRESH_TREE_S = 0.5
@@ -50,6 +51,11 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 LIST_NODES_S = 2.0
 """Seconds to list the nodes; the status omits nodes that did not answer in time."""
 
+WITHDRAW_S = 10.0
+WITHDRAW_AGAIN_S = 1.0
+"""Seconds that the desk may take to withdraw questions, and after which it is asked again."""
+
+log = structlog.get_logger("aegis")
 
 ChangesKeys = NewSession | RevokeSession | RotateToken | NewLink | RevokePage
 Asked = GetStatus | GetTree | ListSessions | ListPages | NewPageCode | StopDaemon | ChangesKeys
@@ -77,8 +83,17 @@ class Keyring(Protocol):
         """Return the URL of the handle's session, with these tools. Raises ``AegisError``."""
         ...
 
-    async def revoke(self, handle: str) -> Voided:
-        """Void the handle's session. Raises ``AegisError``."""
+    async def revoke(self, handle: str, *, is_noted: bool = False) -> Voided:
+        """Void the handle's session, and note that if so wanted. Raises ``AegisError``."""
+        ...
+
+    @property
+    def revoked(self) -> Sequence[str]:
+        """The handles whose revocation is noted."""
+        ...
+
+    async def drop_revoked(self, handle: str) -> None:
+        """Delete the note about a handle. Raises ``AegisError``."""
         ...
 
     async def rotate(self, session: str | None, *, all_keys: bool) -> Voided:
@@ -134,6 +149,8 @@ class Daemon(Actor[Asked]):
         """Register the service."""
         self.context.register("service", "daemon")
         self._handles: Ref[Any] = self.context.system.ref(self._handles_path)
+        for handle in self._keyring.revoked:
+            self.context.start_soon(self._withdraw_asked, handle)
 
     async def receive(self, message: Asked) -> None:
         match message:
@@ -170,10 +187,13 @@ class Daemon(Actor[Asked]):
             case NewSession():
                 return await self._new_session(message)
             case RevokeSession(handle=handle):
-                voided = await self._keyring.revoke(handle)
-                desk = self.context.system.registry.find("service", "requests")
-                if desk is not None:
-                    desk.tell(WithdrawAsked(askers=[handle], reason="its session URL was revoked"))
+                # Keys and requests are two files: the note lets the next start withdraw the
+                # questions if this daemon is killed between them.
+                voided = await self._keyring.revoke(handle, is_noted=True)
+                with trio.move_on_after(WITHDRAW_S):
+                    await self._withdraw_asked(handle)
+                    return voided
+                self.context.start_soon(self._withdraw_asked, handle)
                 return voided
             case RotateToken(session=session, all_keys=all_keys):
                 return await self._keyring.rotate(session, all_keys=all_keys)
@@ -181,6 +201,20 @@ class Daemon(Actor[Asked]):
                 return await self._keyring.revoke_page(name)
             case NewLink(view=view, label=label, for_s=for_s):
                 return await self._keyring.new_link(view, label, for_s)
+
+    async def _withdraw_asked(self, handle: str) -> None:
+        """Withdraw the questions of a revoked handle, then drop its note; until both are durable."""
+        request = WithdrawRequests(asker=handle, reason="its session URL was revoked")
+        while True:
+            desk = self.context.system.registry.find("service", "requests")
+            try:
+                if desk is not None:
+                    await desk.ask(request, timeout=WITHDRAW_S)
+                    await self._keyring.drop_revoked(handle)
+                    return
+            except (AskError, AegisError) as error:
+                log.warning("questions not withdrawn", revoked=handle, why=str(error))
+            await trio.sleep(WITHDRAW_AGAIN_S)
 
     async def _new_session(self, message: NewSession) -> Session:
         handle, tools = message.handle, message.tools

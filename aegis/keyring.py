@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
@@ -76,9 +77,22 @@ class Keyring:
         secret = await self._in_thread(self.keys.session_secret, handle, tools)
         return f"{self.address.url}{SESSION_PREFIX}{secret}"
 
-    async def revoke(self, handle: str) -> Voided:
-        """Void the handle's secret. Raises ``NotFound`` if it has none."""
-        return self._revoke([await self._in_thread(self.keys.remove_session, handle)])
+    async def revoke(self, handle: str, *, is_noted: bool = False) -> Voided:
+        """Void the handle's secret. Raises ``NotFound`` if it has none.
+
+        ``is_noted``: it is ``revoked`` until ``drop_revoked``, in a later life of the daemon too.
+        """
+        remove = partial(self.keys.remove_session, handle, is_noted=is_noted)
+        return self._revoke([await self._in_thread(remove)])
+
+    @property
+    def revoked(self) -> tuple[str, ...]:
+        """The handles that were revoked and noted, and not dropped since."""
+        return self.keys.revoked
+
+    async def drop_revoked(self, handle: str) -> None:
+        """Delete the note that the handle was revoked."""
+        await self._in_thread(self.keys.drop_revoked, handle)
 
     async def rotate(self, session: str | None, *, all_keys: bool) -> Voided:
         """Replace the named keys; the operator's token if none is named.

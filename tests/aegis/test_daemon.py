@@ -21,6 +21,7 @@ class NoKeys:
 
     url = "http://127.0.0.1:1"
     handles: list[str] = []  # noqa: RUF012 - as the protocol has it
+    revoked = ()
 
     def tools(self, handle: str) -> tuple[str, ...]:
         raise AssertionError(handle)
@@ -28,7 +29,10 @@ class NoKeys:
     async def session_url(self, handle: str, tools: Sequence[str] | None = None) -> str:
         raise AssertionError((handle, tools))
 
-    async def revoke(self, handle: str) -> Voided:
+    async def revoke(self, handle: str, *, is_noted: bool = False) -> Voided:
+        raise AssertionError((handle, is_noted))
+
+    async def drop_revoked(self, handle: str) -> None:
         raise AssertionError(handle)
 
     async def rotate(self, session: str | None, *, all_keys: bool) -> Voided:

@@ -198,6 +198,50 @@ def test_a_kill_while_its_session_is_closed_leaves_no_question_open(team: Team, 
     assert team.inbox(ann) == []
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_while_its_url_is_revoked_leaves_no_question_open(team: Team, when: str) -> None:
+    team.call("session_new", handle="Pm")
+    first = asked(team, "pm")["request_id"]
+    team.daemon.stop()
+    point = f"request.append.{when}[withdrawn]@1=kill"
+    team.daemon.launch("--port", "0", "--trust", faults=point)
+    assert team.daemon.wait_ready()
+    with suppress(ClientError, OSError, ValueError):
+        team.call("session_revoke", handle="PM")
+    assert team.daemon.wait_dead(GUARD_S)
+    team.daemon.kill()
+    team.daemon.start("--port", "0", "--trust")
+    assert team.call("session_list")["handles"] == []
+    until(lambda: not team.call("request_list")["requests"], "the question is withdrawn")
+    [closed] = team.call("request_list", id=first)["requests"]
+    assert closed["withdrawn"] == "its session URL was revoked"
+    # The revocation is over: a question of the next session with this handle stays.
+    keys = team.daemon.root / ".aegis/state/keys.json"
+    until(lambda: "revoked" not in keys.read_text(), "the note is dropped")
+    team.call("session_new", handle="pm")
+    second = asked(team, "pm")["request_id"]
+    team.daemon.kill()
+    team.daemon.start("--port", "0", "--trust")
+    assert [each["id"] for each in team.call("request_list")["requests"]] == [second]
+
+
+def test_a_kill_while_its_session_is_renamed_leaves_no_old_handle(team: Team) -> None:
+    ann = team.spawn("SAY hello", handle="ann")
+    team.has_turns(ann, 1)
+    asked(team, ann)
+    request = open_request(team)
+    team.daemon.stop()
+    team.daemon.launch("--port", "0", "--trust", faults="request.append.before[renamed]@1=kill")
+    assert team.daemon.wait_ready()
+    with suppress(ClientError, OSError, ValueError):
+        team.call("rename", old_handle=ann, new_handle="zoe")
+    assert team.daemon.wait_dead(GUARD_S)
+    team.daemon.kill()
+    team.daemon.start("--port", "0", "--trust")
+    until(lambda: open_request(team)["handle"] == "zoe", "the request shows the new handle")
+    assert open_request(team)["id"] == request["id"]
+
+
 async def test_a_question_ends_with_the_session_url_and_its_caller_learns_it(
     own_daemon: DaemonProcess,
 ) -> None:

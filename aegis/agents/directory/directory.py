@@ -205,6 +205,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
         closed = [each.address for each in self._ledger.roster.by_id.values() if each.is_closed]
         withdraw_asked(closed, self.context.system.registry)
         for member in self._ledger.roster.open:
+            if member.aliases:  # a kill may have come between the new handle and its requests
+                show_renamed(member, self.context.system)
             await self._restore(member)
         if self._resume and self.context.incarnation == 1:
             self.context.start_soon(resume_all, self._to_resume())

@@ -44,11 +44,13 @@ class Secrets:
     """The content of the file: the operator's token, and the session secrets by handle.
 
     ``tools`` has the sets of tools that were chosen for sessions; the others offer the default set.
+    ``revoked`` are handles whose secret is deleted and whose questions are not withdrawn yet.
     """
 
     operator: str = attrs.field(repr=False, factory=new_secret)
     sessions: dict[str, str] = attrs.field(repr=False, factory=dict)
     tools: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
+    revoked: tuple[str, ...] = ()
 
 
 def encode(held: Secrets, seal: Seal | None = None) -> bytes:
@@ -56,6 +58,8 @@ def encode(held: Secrets, seal: Seal | None = None) -> bytes:
     document = {"version": KEYS_VERSION, "operator": held.operator, "sessions": held.sessions}
     if held.tools:
         document["tools"] = held.tools
+    if held.revoked:
+        document["revoked"] = held.revoked
     return json.dumps(sealed_document(document, seal), indent=1).encode() + b"\n"
 
 
@@ -75,7 +79,11 @@ def decode(text: bytes, seal: Seal | None = None) -> Secrets:
     for handle, secret in sessions.items():
         if not is_name(handle) or not _is_secret(secret):
             raise ValueError("a session has a bad handle or a short secret")
-    return Secrets(operator, sessions, _tools_in(document.get("tools", {}), sessions))
+    revoked = document.get("revoked", [])
+    if not isinstance(revoked, list) or not all(map(is_name, revoked)):
+        raise ValueError("the revoked sessions are no list of handles")
+    tools = _tools_in(document.get("tools", {}), sessions)
+    return Secrets(operator, sessions, tools, tuple(revoked))
 
 
 def _tools_in(found: object, sessions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -169,20 +177,36 @@ class Keys:
         with self._writing:
             names = list(self._sessions)
             sessions = {name: new_secret() for name in names}
-            self._store(Secrets(sessions=sessions, tools=self._table.held.tools))
+            self._store(attrs.evolve(self._table.held, operator=new_secret(), sessions=sessions))
         return [OPERATOR, *map(_bound_to, names)]
 
-    def remove_session(self, handle: str) -> Identity:
+    @property
+    def revoked(self) -> tuple[str, ...]:
+        """The handles that ``remove_session`` has noted and ``drop_revoked`` has not dropped."""
+        return self._table.held.revoked
+
+    def remove_session(self, handle: str, *, is_noted: bool = False) -> Identity:
         """Delete the handle's secret; return the identity whose key is void now.
 
-        Raises ``NotFound`` if the handle has no session.
+        ``is_noted``: the handle is ``revoked`` from then on, written with the same sync. Raises
+        ``NotFound`` if the handle has no session.
         """
         with self._writing:
-            name = self._session_of(handle)
+            name, held = self._session_of(handle), self._table.held
             left = {each: key for each, key in self._sessions.items() if each != name}
             tools = self._tools_with(name, DEFAULT)
-            self._store(attrs.evolve(self._table.held, sessions=left, tools=tools))
+            noted = (name,) if is_noted and name not in held.revoked else ()
+            revoked = (*held.revoked, *noted)
+            self._store(attrs.evolve(held, sessions=left, tools=tools, revoked=revoked))
         return _bound_to(name)
+
+    def drop_revoked(self, handle: str) -> None:
+        """Delete the note that the handle was revoked, if there is one."""
+        with self._writing:
+            held, key = self._table.held, name_key(handle)
+            left = tuple(each for each in held.revoked if name_key(each) != key)
+            if left != held.revoked:
+                self._store(attrs.evolve(held, revoked=left))
 
     def identity_of_token(self, token: str) -> Identity | None:
         """Return the operator's identity if ``token`` is the operator's; else None."""
@@ -218,7 +242,7 @@ class Keys:
         return kept if tuple(tools) == DEFAULT else {**kept, name: tuple(tools)}
 
     def _add_session(self, handle: str, tools: Sequence[str] | None) -> str:
-        if len(self._sessions) >= MAX_SESSIONS:
+        if len(self._sessions) + len(self.revoked) >= MAX_SESSIONS:
             raise Unavailable(
                 f"{MAX_SESSIONS} sessions exist, which is the limit: revoke some first"
             )
