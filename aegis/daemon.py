@@ -203,7 +203,7 @@ class Daemon(Actor[Asked]):
                 return await self._keyring.new_link(view, label, for_s)
 
     async def _withdraw_asked(self, handle: str) -> None:
-        """Withdraw the questions of a revoked handle, then drop its note; until both are durable."""
+        """Withdraw the questions of a revoked handle, then drop its note, until both are done."""
         request = WithdrawRequests(asker=handle, reason="its session URL was revoked")
         while True:
             desk = self.context.system.registry.find("service", "requests")
