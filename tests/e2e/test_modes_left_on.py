@@ -130,3 +130,21 @@ def test_modes_of_the_users_start_up_files_stay_on(new_terminal: NewTerminal) ->
     raw = wait_prompt(terminal)
     assert last_switch(raw, 1004) == b"h"
     assert last_switch(raw, 1000) == b"l"
+
+
+@on_all_shells
+@pytest.mark.parametrize("is_vi", [False, True])
+def test_a_late_report_of_the_focus_keeps_nobody_away(
+    new_terminal: NewTerminal, shell: str, *, is_vi: bool
+) -> None:
+    vi = "fish_vi_key_bindings" if shell == "fish" else "set -o vi"
+    terminal = new_terminal()
+    terminal.run(vi if is_vi else ":")
+    # A window answers the switch at once; the program that asked has been killed by then.
+    for report in ("\x1b[I", "\x1b[I" if is_vi else "\x1b[O"):  # zsh's vi mode opens a line at [O
+        terminal.keys(report)
+        record = terminal.run("echo mine", timeout=GUARD_S)
+        assert (record["exit"], record["stdout"]) == (0, "mine\n")
+    terminal.keys("echo half ", from_handle="ann")
+    terminal.keys("\x1b[I", from_handle="bob")
+    assert "agent:ann is typing" in str(terminal.refusal("echo mine", timeout=0.4))

@@ -17,14 +17,18 @@ from aegis.terminals.parse.line_keys import LineKeys
 MAX_LINE_ENDS = 64
 """Limit of unanswered line ends that are remembered with their writers."""
 
-_REDRAW = b"\x0c"
-"""Ctrl-L, which people use to clear the screen: it leaves an empty line empty unless it is bound to
-something else. So alone it begins no line, but is a reason to probe the shell."""
+_FOCUS = (b"\x1b[I", b"\x1b[O")
+_LEAVES_EMPTY = (b"\x0c", *_FOCUS)
+"""Ctrl-L, which people use to clear the screen, and the reports that a terminal got or lost the
+focus: they come late if the program that wanted them was killed. Unless they are bound to something
+else, an empty line stays empty: alone they begin no line, but are a reason to probe the shell."""
 
 _HALF_PASTE_MARK = re.compile(rb"\x1b(?:\[(?:2(?:0[01]?)?)?)?\Z")
 """An incomplete sequence at the end of a write that may begin or end a paste."""
 
-_TOKEN = re.compile(rb"\x1b\[200~|\x1b\[201~|[\r\n]|\x03|\x0c+|[^\r\n\x03\x0c\x1b]+|\x1b")
+_TOKEN = re.compile(
+    rb"\x1b\[200~|\x1b\[201~|\x1b\[[IO]|[\r\n]|\x03|\x0c+|[^\r\n\x03\x0c\x1b]+|\x1b"
+)
 
 
 @attrs.frozen
@@ -105,9 +109,9 @@ class Keystrokes:
             end = _LineEnd(writer, interrupt=not is_enter, is_empty=self._tail is None)
             self._ends = [*self._ends, end][-MAX_LINE_ENDS:]
             self._tail = None
-        elif token.startswith(_REDRAW) and self._tail is None and not self._in_paste:
+        elif token.startswith(_LEAVES_EMPTY) and self._tail is None and not self._in_paste:
             self._ahead = writer
-        else:
+        elif token not in _FOCUS or self._tail is None:
             self._tail = writer
 
     def take_enter(self) -> str | None:

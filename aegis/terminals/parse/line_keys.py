@@ -22,9 +22,12 @@ _PASTE_BEGIN, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
 _MOVES = frozenset({b"\x1b[C", b"\x1b[D", b"\x1b[H", b"\x1b[F", b"\x1bOC", b"\x1bOD"}) | {
     b"\x1bOH",
     b"\x1bOF",
+    b"\x1b[I",
+    b"\x1b[O",
     *(bytes([code]) for code in b"\x01\x02\x05\x06\x0c\x19"),
 }
-"""Arrows, Home, End, Ctrl-A, -B, -E, -F, -L and -Y: they erase nothing."""
+"""Arrows, Home, End, Ctrl-A, -B, -E, -F, -L and -Y, and the reports of a terminal's
+focus: they erase nothing."""
 
 _EDITS = frozenset({b"\x1b[A", b"\x1b[B", b"\x1bOA", b"\x1bOB", b"\x1b[3~"}) | {
     bytes([code]) for code in b"\x04\x0b\x0e\x10\x15\x17\x1f"

@@ -389,6 +389,9 @@ def test_the_phase(steps: list[Step], phase: Phase) -> None:
         pytest.param([keys(b"\x0c")], None, ANN, id="the screen cleared"),
         pytest.param([keys(b"\x0c\x0cls")], ANN, ANN, id="the screen cleared, and a line begun"),
         pytest.param([keys(b"ls\x0c")], ANN, None, id="the screen cleared in a line"),
+        pytest.param([keys(b"\x1b[O"), keys(b"\x1b[I")], None, ANN, id="the focus reported"),
+        pytest.param([keys(b"ls"), keys(b"\x1b[I", BOB)], ANN, None, id="the focus of another"),
+        pytest.param([keys(b"\x1b[Ils")], ANN, ANN, id="the focus reported, and a line begun"),
         pytest.param([keys(b"\x1b[200~\x0c")], ANN, None, id="a form feed pasted"),
         pytest.param([keys(b"\x1b[200~a\rb\r")], ANN, None, id="Enters inside a paste"),
         pytest.param(
