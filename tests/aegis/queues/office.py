@@ -6,21 +6,14 @@ played by one actor that loses nothing: it stands for durable transcripts and in
 
 from __future__ import annotations
 
-import errno
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Container
-from contextlib import asynccontextmanager
-from datetime import timedelta
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import attrs
-import trio
-import trio.testing
 
-from actors import Actor, AskError, ChildSpec, Reply, Request, SupervisorSpec, System
+from actors import Actor, ChildSpec, Reply
 from actors.simulate import Simulation, simulate
-from aegis.clock import utc_text
 from aegis.errors import AegisError, AlreadyExists, Forbidden, NotFound, Unavailable
 from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent, SpawnWorker, TranscriptEntry
 from aegis.protocol.feeds import FollowQueues, FollowSession, QueuesNews, SessionNews
@@ -41,33 +34,14 @@ from aegis.protocol.requests import ASK_HUMAN, ListRequests, RequestInfo, Reques
 from aegis.protocol.terminals import ListTerminals, TerminalInfo, TerminalList
 from aegis.queues.desk import QueueDesk
 from aegis.queues.tasks import QueueSettings
+from tests.aegis.simulated_daemon import EMPTY, Answer, SimulatedDaemon
 from tests.aegis.tui.examples import request, terminal
-from tests.chaos.machine.disk_images import legal_images
-from tests.chaos.machine.disk_model import DiskModel, Image, cached_image
-from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan, Fail, SimulatedDisk
+from tests.chaos.machine.simulated_disk import SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
-from tests.chaos.reproducible import BEGIN, reproducible
-
-T = TypeVar("T")
+from tests.chaos.reproducible import reproducible
 
 DIRECTORY = Path("/state/queues")
-EMPTY: Image = {"/": None, "/state": None}
 BUILD = QueueSettings(name="build", agent="claude", account="claude")
-SETTLED_S = 0.2
-"""Longer than all syncs and calls take that follow from one event, shorter than any timer."""
-
-WRITES = frozenset({"write", "fdatasync", "ftruncate"})
-
-
-class RefusingDisk(DiskPlan):
-    """A disk whose calls named in ``refuses`` fail with ``ENOSPC``."""
-
-    refuses: Container[str] = ()
-
-    def strike(self, call: str) -> DiskFault | None:
-        """Count the call; fail it if it is refused."""
-        super().strike(call)
-        return Fail(errno.ENOSPC) if call in self.refuses else None
 
 
 @attrs.define
@@ -235,28 +209,17 @@ class Rights:
         return Forbidden(f"{sender} may not use {agent}") if sender in self.refused else None
 
 
-class Office:
-    """One state directory with the lives of a daemon, and a client of its queues."""
+class Office(SimulatedDaemon):
+    """A daemon with queues, its sessions, and a client of it."""
 
     def __init__(self, simulation: Simulation, settings: tuple[QueueSettings, ...]) -> None:
+        super().__init__(simulation, "root/queues")
         self.settings = settings
-        self.chance = simulation.chance
         self.agents = Agents()
         self.rights = Rights()
-        self.plan = RefusingDisk()
-        self.disk = SimulatedDisk(EMPTY, self.plan)
-        self.system: System
-        self._simulation = simulation
-        self._scope = trio.CancelScope()
-        self._nursery: trio.Nursery
 
-    # Lives of the daemon.
-
-    async def start(self) -> None:
-        """Start the daemon on what is on the disk."""
-        await self._nursery.start(self._live)
-
-    async def _live(self, task_status: trio.TaskStatus[None]) -> None:
+    def actors(self) -> tuple[ChildSpec, ...]:
+        played = ChildSpec.of("played", PlayedServices, agents=self.agents)
         desk = ChildSpec.of(
             "queues",
             QueueDesk,
@@ -265,74 +228,12 @@ class Office:
             flusher=SimulatedFlusher(self.disk),
             rights=self.rights,
         )
-        played = ChildSpec.of("played", PlayedServices, agents=self.agents)
-        spec = SupervisorSpec(name="root", children=(played, desk))
-        with trio.CancelScope() as self._scope:
-            async with self._simulation.open_system(spec) as self.system:
-                task_status.started()
-                await trio.sleep_forever()
+        return played, desk
 
-    async def stop(self, *, power_fails: bool = False) -> None:
-        """Kill the daemon; ``power_fails``: only synced data is left."""
-        model = self.disk.model
-        image = next(iter(legal_images(model))) if power_fails else dict(cached_image(model))
-        self.disk = SimulatedDisk(image, self.plan)  # the cleanup of the killed one changes nothing
+    def dies(self) -> None:
         self.agents.waiting = []
-        self._scope.cancel()
-        await trio.testing.wait_all_tasks_blocked()
-
-    async def restart(self, *, power_fails: bool = False) -> None:
-        await self.stop(power_fails=power_fails)
-        await self.start()
-        await self.settles()
-
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Office]:
-        async with trio.open_nursery() as self._nursery:
-            await self.start()
-            yield self
-            self._nursery.cancel_scope.cancel()
-
-    async def settles(self) -> None:
-        """Wait until all that follows from the last event has happened, apart from timers."""
-        await trio.sleep(SETTLED_S)
-
-    async def passes(self, seconds: float) -> None:
-        """Let time pass."""
-        await trio.sleep(seconds)
-        await self.settles()
-
-    async def yields(self) -> None:
-        """Let all tasks run that can, without time passing."""
-        await trio.testing.wait_all_tasks_blocked()
-
-    def in_seconds(self, seconds: float) -> str:
-        """Return a moment, ISO 8601."""
-        return utc_text(BEGIN + timedelta(seconds=trio.current_time() + seconds))
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for a condition, which is looked at every millisecond."""
-        with trio.fail_after(60):
-            while not condition():  # noqa: ASYNC110 -- of the simulated clock
-                await trio.sleep(0.001)
 
     # Clients.
-
-    async def ask(self, request: Request[T]) -> T:
-        return await self.system.ref("root/queues").ask(request, timeout=10_000)
-
-    def ask_soon(self, request: Request[T]) -> Answer[T]:
-        """Ask without waiting for the answer."""
-        answer: Answer[T] = Answer()
-
-        async def wait() -> None:
-            try:
-                answer.value = await self.ask(request)
-            except (AegisError, AskError) as error:
-                answer.error = error
-
-        self._nursery.start_soon(wait)
-        return answer
 
     async def enqueued(
         self, payload: str = "work", *, by: str | None = None, **fields: Any
@@ -351,12 +252,6 @@ class Office:
     ) -> Answer[TaskInfo]:
         made = {"queue": "build", "payload": "work", "from_handle": by, **fields}
         return self.ask_soon(Delegate(timeout=timeout, **made))
-
-    @asynccontextmanager
-    async def gives_up(self) -> AsyncIterator[None]:
-        """Give up waiting inside the block once everything has settled."""
-        with trio.move_on_after(SETTLED_S):
-            yield
 
     async def cancel(self, task: str, by: str | None = None) -> TaskInfo:
         info = await self.ask(CancelTask(task_id=task, from_handle=by))
@@ -384,14 +279,6 @@ class Office:
     async def news(self, after: QueuesNews | None = None) -> QueuesNews:
         """Return the next news of the queues."""
         return await self.ask(FollowQueues(place=None if after is None else after.place))
-
-    async def refusal(self, request: Request[Any]) -> str:
-        """Return why a request is refused."""
-        try:
-            answer = await self.ask(request)
-        except AegisError as error:
-            return str(error)
-        raise AssertionError(f"it is not refused: {answer}")
 
     # Workers, by the ids of their tasks.
 
@@ -422,38 +309,10 @@ class Office:
         self.agents.begin(request.handle)
         self.agents.end(request.handle)
 
-    # The disk.
-
-    def files(self) -> list[str]:
-        return [path for path in cached_image(self.disk.model) if path.endswith(".jsonl")]
-
     def disk_with(self, ledger: bytes) -> SimulatedDisk:
         """Return a disk with this ledger of the queue ``build``."""
         image = {**EMPTY, str(DIRECTORY): None, str(DIRECTORY / "build.jsonl"): ledger}
         return SimulatedDisk(image, self.plan)
-
-    def refuse_to_open(self, name: str) -> None:
-        """Refuse to open the ledger of this name; none if it is empty."""
-        opens = DiskModel.open
-
-        def refusing(path: str, *arguments: Any, **more: Any) -> int:
-            if name and path.endswith(name):
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-            return opens(self.disk.model, path, *arguments, **more)
-
-        self.disk.model.open = refusing  # type: ignore[method-assign]
-
-
-@attrs.define
-class Answer(Generic[T]):
-    """The answer to a request that a test does not wait for: None until it is there."""
-
-    value: T | Any = None
-    error: Exception | None = None
-
-    @property
-    def has_come(self) -> bool:
-        return self.value is not None or self.error is not None
 
 
 def play(

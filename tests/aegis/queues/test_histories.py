@@ -10,7 +10,8 @@ import pytest
 
 from aegis.protocol.queues import CancelTask, Delegate, Enqueue, PauseQueue, ResumeQueue, RetryTask
 from aegis.queues.tasks import QueueSettings
-from tests.aegis.queues.office import WRITES, Answer, Office, play
+from tests.aegis.queues.office import Office, play
+from tests.aegis.simulated_daemon import WRITES, Answer
 
 STEPS = 120
 

@@ -23,7 +23,8 @@ from aegis.protocol.queues import (
 )
 from aegis.queues import desk
 from aegis.queues.tasks import QueueSettings
-from tests.aegis.queues.office import BUILD, WRITES, Office, play
+from tests.aegis.queues.office import BUILD, Office, play
+from tests.aegis.simulated_daemon import WRITES
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 

@@ -1,0 +1,182 @@
+"""One desk of a daemon on a simulated disk and clock: its lives, and a client that asks it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Container
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, Generic, Self, TypeVar
+
+import attrs
+import trio
+import trio.testing
+
+from actors import AskError, ChildSpec, Request, SupervisorSpec, System
+from actors.simulate import Simulation
+from aegis.clock import utc_text
+from aegis.errors import AegisError
+from tests.chaos.machine.disk_images import legal_images
+from tests.chaos.machine.disk_model import DiskModel, Image, cached_image
+from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan, Fail, SimulatedDisk
+from tests.chaos.reproducible import BEGIN
+
+T = TypeVar("T")
+
+EMPTY: Image = {"/": None, "/state": None}
+SETTLED_S = 0.2
+"""Longer than all syncs and calls take that follow from one event, shorter than any timer."""
+
+WRITES = frozenset({"write", "fdatasync", "ftruncate"})
+
+
+class RefusingDisk(DiskPlan):
+    """A disk whose calls named in ``refuses`` fail with ``ENOSPC``."""
+
+    refuses: Container[str] = ()
+
+    def strike(self, call: str) -> DiskFault | None:
+        """Count the call; fail it if it is refused."""
+        super().strike(call)
+        return Fail(errno.ENOSPC) if call in self.refuses else None
+
+
+@attrs.define
+class Answer(Generic[T]):
+    """The answer to a request that a test does not wait for: None until it is there."""
+
+    value: T | Any = None
+    error: Exception | None = None
+
+    @property
+    def has_come(self) -> bool:
+        return self.value is not None or self.error is not None
+
+
+class SimulatedDaemon(ABC):
+    """One state directory with the lives of a daemon, and a client of its actor ``desk``."""
+
+    def __init__(self, simulation: Simulation, desk: str) -> None:
+        self.chance = simulation.chance
+        self.plan = RefusingDisk()
+        self.disk = SimulatedDisk(EMPTY, self.plan)
+        self.system: System
+        self._simulation = simulation
+        self._desk = desk
+        self._scope = trio.CancelScope()
+        self._nursery: trio.Nursery
+
+    @abstractmethod
+    def actors(self) -> tuple[ChildSpec, ...]:
+        """Return the actors of a life that begins now on ``disk``."""
+
+    @abstractmethod
+    def dies(self) -> None:
+        """Forget what only the life that ends now knew."""
+
+    # Lives of the daemon.
+
+    async def start(self) -> None:
+        """Start the daemon on what is on the disk."""
+        await self._nursery.start(self._live)
+
+    async def _live(self, task_status: trio.TaskStatus[None]) -> None:
+        spec = SupervisorSpec(name="root", children=self.actors())
+        with trio.CancelScope() as self._scope:
+            async with self._simulation.open_system(spec) as self.system:
+                task_status.started()
+                await trio.sleep_forever()
+
+    async def stop(self, *, power_fails: bool = False) -> None:
+        """Kill the daemon; ``power_fails``: only synced data is left."""
+        model = self.disk.model
+        image = next(iter(legal_images(model))) if power_fails else dict(cached_image(model))
+        self.disk = SimulatedDisk(image, self.plan)  # the cleanup of the killed one changes nothing
+        self.dies()
+        self._scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+
+    async def restart(self, *, power_fails: bool = False) -> None:
+        await self.stop(power_fails=power_fails)
+        await self.start()
+        await self.settles()
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Self]:
+        async with trio.open_nursery() as self._nursery:
+            await self.start()
+            yield self
+            self._nursery.cancel_scope.cancel()
+
+    async def settles(self) -> None:
+        """Wait until all that follows from the last event has happened, apart from timers."""
+        await trio.sleep(SETTLED_S)
+
+    async def passes(self, seconds: float) -> None:
+        """Let time pass."""
+        await trio.sleep(seconds)
+        await self.settles()
+
+    async def yields(self) -> None:
+        """Let all tasks run that can, without time passing."""
+        await trio.testing.wait_all_tasks_blocked()
+
+    def in_seconds(self, seconds: float) -> str:
+        """Return a moment, ISO 8601."""
+        return utc_text(BEGIN + timedelta(seconds=trio.current_time() + seconds))
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition, which is looked at every millisecond."""
+        with trio.fail_after(60):
+            while not condition():  # noqa: ASYNC110 -- of the simulated clock
+                await trio.sleep(0.001)
+
+    # A client.
+
+    async def ask(self, request: Request[T]) -> T:
+        return await self.system.ref(self._desk).ask(request, timeout=10_000)
+
+    def ask_soon(self, request: Request[T]) -> Answer[T]:
+        """Ask without waiting for the answer."""
+        answer: Answer[T] = Answer()
+
+        async def wait() -> None:
+            try:
+                answer.value = await self.ask(request)
+            except (AegisError, AskError) as error:
+                answer.error = error
+
+        self._nursery.start_soon(wait)
+        return answer
+
+    @asynccontextmanager
+    async def gives_up(self) -> AsyncIterator[None]:
+        """Give up waiting inside the block once everything has settled."""
+        with trio.move_on_after(SETTLED_S):
+            yield
+
+    async def refusal(self, request: Request[Any]) -> str:
+        """Return why a request is refused."""
+        try:
+            answer = await self.ask(request)
+        except AegisError as error:
+            return str(error)
+        raise AssertionError(f"it is not refused: {answer}")
+
+    # The disk.
+
+    def files(self) -> list[str]:
+        return [path for path in cached_image(self.disk.model) if path.endswith(".jsonl")]
+
+    def refuse_to_open(self, name: str) -> None:
+        """Refuse to open the ledger of this name; none if it is empty."""
+        opens = DiskModel.open
+
+        def refusing(path: str, *arguments: Any, **more: Any) -> int:
+            if name and path.endswith(name):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return opens(self.disk.model, path, *arguments, **more)
+
+        self.disk.model.open = refusing  # type: ignore[method-assign]
