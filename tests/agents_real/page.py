@@ -59,8 +59,8 @@ The words with which each agent ends a turn, as its driver reports them.
 NOTES = """\
 - `codex` ends the failed turn with `end_turn`, and reports the thread status `systemError` before.
 - `kimi` ends a turn that failed with an error of its model with `end_turn`, without a text.
-- `gemini` usually refuses to load a conversation after kill -9. The session then begins a new one
-  with the last texts of the old one.
+- `gemini` usually refuses to load a conversation after kill -9, and one that began in the same
+  minute. The session then begins a new one with the last texts of the old one.
 - After a broken stream, `gemini` and `codex` ask their model again, and the first half of the text
   arrives twice.
 - `kimi` opens no session without a login, even when its provider has an API key.

@@ -1,13 +1,14 @@
-"""Real Claude Code: a closed session continues, and a fork begins with a copy."""
+"""A session that continues; with real Claude Code also one that was closed, and a copy."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.agents_real.clis import CLIS
+from tests.agents_real.clis import CLIS, Cli
 from tests.agents_real.installed import NotInstalled
 from tests.agents_real.team import Team, new_team
 from tests.resources.waiting import until
@@ -51,3 +52,38 @@ def test_claude_code_continues_a_closed_session_and_copies_one(team: Team) -> No
     for each in (handle, "copy"):
         team.call("close", handle=each)
     assert team.pids() == []
+
+
+@pytest.mark.long
+def test_an_agent_that_is_restarted_repeats_nothing_in_the_transcript(
+    cli: Cli, tmp_path: Path
+) -> None:
+    try:
+        with new_team(tmp_path, [cli], {"tried": {"provider": cli.name}}) as team:
+            check_restart(cli, team)
+    except NotInstalled as reason:
+        pytest.skip(str(reason))
+
+
+def check_restart(cli: Cli, team: Team) -> None:
+    team.call("term_spawn", name="build")
+    handle = team.call("spawn", profile="tried", prompt="SAY the first answer")["handle"]
+    until(lambda: team.outcomes(handle) == ["completed"], "the first turn has ended")
+    text = 'CALL aegis_term_read {"name": "build"}\nSAY the second answer'
+    team.call("handoff", target_handle=handle, context=text, from_handle="pm")
+    until(lambda: team.outcomes(handle) == ["completed"] * 2, "the second turn has ended")
+    if cli.forgets:  # it deletes a conversation that it loads in the minute of its beginning
+        time.sleep(60 - time.time() % 60)
+    known = team.entries(handle, "started", "event")
+    team.call("agent_restart", handle=handle)
+    team.call("handoff", target_handle=handle, context="SAY the third answer", from_handle="pm")
+    until(lambda: team.outcomes(handle) == ["completed"] * 3, "the third turn has ended")
+    new = team.entries(handle, "started", "event")[len(known) :]
+    assert [each["rung"] for each in new if "rung" in each] == [1], "it was not loaded"
+    assert "the second answer" in asked(team, "SAY the third answer")
+    events = [each["event"] for each in new if "event" in each]
+    text = "".join(each["text"] for each in events if each["type"] == "assistant_text")
+    assert text.endswith("the third answer")  # codex begins with a warning
+    assert [each for each in ("first answer", "second answer") if each in text] == []
+    assert [each for each in events if each["type"] in ("tool_use", "tool_result")] == []
+    team.call("close", handle=handle)
