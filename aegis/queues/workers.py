@@ -163,7 +163,7 @@ class TaskAbandoned(Exception):
 
 
 class WorkerReports(Protocol):
-    """What a worker reports while it is followed."""
+    """The receiver of the reports of a worker that is followed."""
 
     def began(self) -> None:
         """Its first turn was opened."""

@@ -1,7 +1,7 @@
 """The queues of a daemon on a simulated disk and clock, with agent sessions that a test directs.
 
 The desk is the real one and gets the commands of clients. Sessions, inboxes and terminals are
-played by one actor that loses nothing: it stands for durable transcripts and inboxes.
+played by one actor that loses nothing: it takes the place of durable transcripts and inboxes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What queues promise to their clients, over a simulated disk: each promise as a short history."""
+"""The promises of queues to their clients, over a simulated disk: a short history for each."""
 
 from __future__ import annotations
 
