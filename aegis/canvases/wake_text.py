@@ -7,11 +7,15 @@ separators or bidirectional overrides: the text of a section must not rewrite th
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 from aegis.protocol.canvases import OUTSIDE, CanvasChange
 
 MAX_LINES = 6
 MAX_LINE_CHARS = 200
+MAX_SECTIONS = 5
+MAX_NAMED = 20
+"""The sections of one save whose texts are shown, and those beyond that are named."""
 MAX_EXCERPT_CHARS = 4 * MAX_LINES * MAX_LINE_CHARS
 
 _TAB_STOP = 8
@@ -26,8 +30,20 @@ def excerpt(text: str | None) -> str | None:
     return "\n".join(line[: 2 * MAX_LINE_CHARS] for line in lines)
 
 
-def wake_body(change: CanvasChange, section: str) -> str:
-    """Return the body of the message about a change of ``section``."""
+def wake_body(changes: Sequence[CanvasChange], shown: Callable[[CanvasChange], str]) -> str:
+    """Return the body of the message about the changes of one write or save.
+
+    ``shown`` returns the name of a change's section. Sections beyond ``MAX_SECTIONS`` are named.
+    """
+    blocks = [_block(each, shown(each)) for each in changes[:MAX_SECTIONS]]
+    more = [f'"{_shown(shown(each))}"' for each in changes[MAX_SECTIONS:]]
+    if more:
+        named = ", ".join(more[:MAX_NAMED]) + (" …" if len(more) > MAX_NAMED else "")
+        blocks.append(f"and {len(more)} more sections: {named}")
+    return "\n\n".join(blocks)
+
+
+def _block(change: CanvasChange, section: str) -> str:
     counts = f"(+{change.added} / -{change.removed} lines)"
     lines = [f'section "{_shown(section)}"', f"{_done_by(change)} {counts}"]
     if change.text:

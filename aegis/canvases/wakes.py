@@ -1,4 +1,4 @@
-"""``Wakes``: notifies the subscribers of one canvas of each change, once.
+"""``Wakes``: notifies the subscribers of one canvas of each write and of each save, once.
 
 A wake is sent without a sync (``defer_sync``): until the inbox confirms it, the ledger of the
 canvas is its durable copy. It is sent again after a failure and after a restart; the inbox drops
@@ -8,7 +8,8 @@ the ids that it knows. The order is kept: each unconfirmed wake names the one be
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from itertools import groupby
 
 import attrs
 import structlog
@@ -19,7 +20,7 @@ from aegis.canvases import faults
 from aegis.canvases.state import Bound, CanvasState, Subscriber
 from aegis.canvases.wake_text import wake_body, wake_id
 from aegis.errors import AegisError
-from aegis.protocol.canvases import CanvasChange
+from aegis.protocol.canvases import OUTSIDE, CanvasChange
 from aegis.protocol.inboxes import Deliver, Receipt, SyncInbox
 from aegis.protocol.naming import name_key
 
@@ -111,13 +112,15 @@ class Wakes:
 
     def _send(self, subscriber: Subscriber, delivery: _Delivery) -> None:
         """Send what the subscriber is owed. Raises ``ActorError``."""
-        for change in self._after(delivery.sent):
-            if subscriber.wants(change):
-                message = self._message(subscriber, change, delivery.last_id)
+        for _, found in groupby(self._after(delivery.sent), key=_write_of):
+            changes = [*found]
+            wanted = [each for each in changes if subscriber.wants(each)]
+            if wanted:
+                message = self._message(subscriber, wanted, delivery.last_id)
                 delivery.inbox = delivery.inbox or self._inbox(subscriber)
-                delivery.newest = (change.rev, delivery.inbox.send_request(message))
+                delivery.newest = (changes[-1].rev, delivery.inbox.send_request(message))
                 delivery.last_id = message.id
-            delivery.sent = change.rev
+            delivery.sent = changes[-1].rev
 
     def _after(self, rev: int) -> list[CanvasChange]:
         found = []
@@ -127,13 +130,15 @@ class Wakes:
             found.append(change)
         return found[::-1]
 
-    def _message(self, subscriber: Subscriber, change: CanvasChange, after: str | None) -> Deliver:
-        name, life = self._bound.name, self._bound.life
+    def _message(
+        self, subscriber: Subscriber, changes: list[CanvasChange], after: str | None
+    ) -> Deliver:
+        name, life, change = self._bound.name, self._bound.life, changes[-1]
         return Deliver(
             handle=subscriber.handle,
             id=wake_id(name, life, change.rev, subscriber.handle),
             sender=f"canvas:{name}",
-            body=wake_body(change, self._shown(change)),
+            body=wake_body(changes, self._shown),
             timestamp=change.timestamp,
             after=after,
             defer_sync=True,
@@ -205,3 +210,13 @@ class Wakes:
                 why=str(error) or "no confirmation",
             )
         delivery.begin_again(subscriber.confirmed)
+
+
+def _write_of(change: CanvasChange) -> Hashable:
+    """Return the same value for the changes of one save by another program.
+
+    They have one line of the ledger and one timestamp, so a message has the same changes and the
+    same id at each try.
+    """
+    is_saved = change.writer == OUTSIDE and not change.displaced
+    return change.timestamp if is_saved else change.rev

@@ -94,11 +94,10 @@ def test_an_edit_of_another_program_is_noticed(canvases: Canvases, edit: object)
     assert callable(edit)
     canvases.call("subscribe", from_handle="ada")
     edit(canvases.file, PLAN.replace("- ship", "- ship\n- sail") + "\n## More\n\nx\n")
-    first, second = canvases.gets("ada", 2)
-    assert first["body"].startswith(
-        'section "Goals"\nchanged by another program, outside (+1 / -0 lines)'
-    )
-    assert second["body"].startswith('section "More"\nchanged by')
+    [message] = canvases.gets("ada", 1)
+    first, second = message["body"].split("\n\n")
+    assert first.startswith('section "Goals"\nchanged by another program, outside (+1 / -0 lines)')
+    assert second.startswith('section "More"\nchanged by')
     assert canvases.sections()["Goals"]["writer"] == "outside"
 
 
@@ -261,11 +260,37 @@ def test_an_edit_while_the_daemon_was_down_is_noticed_at_its_start(canvases: Can
     assert [each["text"] for each in canvases.history(section="Log")] == ["ended", "begun"]
 
 
+def test_one_save_of_several_sections_wakes_once(canvases: Canvases) -> None:
+    canvases.call("subscribe", from_handle="ada")
+    canvases.call("subscribe", from_handle="bob", sections=["Goals"])
+    text = (
+        PLAN[: PLAN.index("## Goals")]
+        + "## Goals\n\nnew\n\n## Log\n\nended\n"
+        + "".join(f"\n## Part {number}\n\ntext {number}\n" for number in range(6))
+    )
+    canvases.file.write_text(text)
+    [to_ada] = canvases.gets("ada", 1)
+    blocks = to_ada["body"].split("\n\n")
+    assert [each.split("\n")[0] for each in blocks[:3]] == [
+        'section "Goals"',
+        'section "Log"',
+        'section "Part 0"',
+    ]
+    assert blocks[-1] == 'and 3 more sections: "Part 3", "Part 4", "Part 5"'
+    [to_bob] = canvases.gets("bob", 1)
+    assert to_bob["body"].split("\n")[0] == 'section "Goals"'
+    assert "Log" not in to_bob["body"]
+    canvases.append("Goals", "more")
+    assert len(canvases.gets("ada", 2)) == 2
+
+
 def test_a_removed_file_is_an_edit_and_a_write_makes_it_again(canvases: Canvases) -> None:
     canvases.call("subscribe", from_handle="ada")
     canvases.file.unlink()
-    bodies = [each["body"] for each in canvases.gets("ada", 3)]
-    assert all("removed by another program" in each or "body" in each for each in bodies)
+    [message] = canvases.gets("ada", 1)
+    blocks = message["body"].split("\n\n")
+    assert all("removed by another program" in each or "body" in each for each in blocks)
+    assert len(blocks) == 3
     canvases.write("Goals", "again")
     assert canvases.file.read_text() == "## Goals\n\nagain\n"
 

@@ -96,8 +96,9 @@ def _subscriptions(case: Case, handle: str, canvas: str) -> list[CanvasSubscribi
 
 def _lost(case: Case) -> Iterator[str]:
     """Find changes whose subscriber, other than the writer, got no message."""
-    got = {(wake.canvas, wake.rev, handle) for handle, wake, _ in _wakes(case)}
+    waked = {(wake.canvas, wake.rev, handle) for handle, wake, _ in _wakes(case)}
     for found in case.evidence.canvases.found:
+        got = {*waked, *_of_saves(found, waked)}
         moments = _moments(case, found)
         for handle in case.evidence.kept:
             for change in found.changes:
@@ -107,6 +108,19 @@ def _lost(case: Case) -> Iterator[str]:
                 is_due = _wanted(case, handle, found, change, when) == {True}
                 if is_due and not _is_dropped(case, handle, found.canvas, when):
                     yield f"{handle} was not woken for revision {change.rev} of {found.canvas}"
+
+
+def _of_saves(
+    found: CanvasFound, waked: set[tuple[str, int, str]]
+) -> Iterator[tuple[str, int, str]]:
+    """Yield the changes that a message about the last change of the same save tells of too."""
+    saved = [each for each in found.changes if each.writer == "outside"]
+    for canvas, rev, handle in waked:
+        for last in saved:
+            if (canvas, rev) == (found.canvas, last.rev):
+                for each in saved:
+                    if each.timestamp == last.timestamp and each.rev < rev:
+                        yield canvas, each.rev, handle
 
 
 def _is_dropped(case: Case, handle: str, canvas: str, when: Span) -> bool:
@@ -148,7 +162,11 @@ def _wrong(case: Case) -> Iterator[str]:
 
 
 def _fits(message: Message, change: CanvasChange) -> bool:
-    section, how, *text = message["body"].split("\n")
+    return any(_is_block(each, change) for each in message["body"].split("\n\n"))
+
+
+def _is_block(block: str, change: CanvasChange) -> bool:
+    section, how, *text = [*block.split("\n"), ""]
     first = "\n".join((change.text or "").split("\n")[:LINES])
     by = "another program" if change.writer == "outside" else change.writer
     alone = {BODY, PREAMBLE}
