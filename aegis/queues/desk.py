@@ -238,7 +238,7 @@ class DelegateTimeout:
     """A caller has waited long enough for the end of a task."""
 
     task: str
-    caller: Reply[TaskInfo]
+    caller: Reply[TaskInfo] = attrs.field(repr=False)  # its address is not of the seed
 
 
 DeskMessage = (

@@ -587,6 +587,21 @@ def test_a_queue_takes_a_bounded_number_of_characters(monkeypatch: pytest.Monkey
     play(story)
 
 
+def test_a_queue_takes_a_bounded_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "MAX_LIVE", 3)
+
+    async def story(office: Office) -> None:
+        first = await office.enqueue()
+        for _ in range(2):
+            await office.enqueue()
+        refused = Enqueue(queue="build", payload="work")
+        assert "has 3 tasks that have not ended" in await office.refusal(refused)
+        await office.ends(first)
+        assert (await office.enqueued()).task_id
+
+    play(story)
+
+
 def test_a_queue_without_configuration_keeps_its_tasks_and_starts_none() -> None:
     async def story(office: Office) -> None:
         await office.enqueue()

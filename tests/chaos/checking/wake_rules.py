@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from aegis.terminals.record import SHELL_WRITER
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.evidence import Evidence
 from tests.chaos.checking.matching import tokens_in
@@ -142,9 +143,14 @@ def _wrong_wakes(case: Case) -> Iterator[str]:
 def _fits(message: Message, record: Record) -> bool:
     command, outcome = message["body"].split("\n")[:2]
     parts = outcome.split(" · ")
+    is_named: bool
+    if record["writer"] == SHELL_WRITER:  # the end of a shell at rest, which ran no command
+        is_named = command == record["cmd_reason"]
+    else:
+        is_named = tokens_in(command)[:1] == tokens_in(record["cmd"])[:1]
+        is_named = is_named and command.endswith(f"run by {record['writer']}")
     return (
-        tokens_in(command)[:1] == tokens_in(record["cmd"])[:1]
-        and command.endswith(f"run by {record['writer']}")
+        is_named
         and parts[0] == f"exit {'?' if record['exit'] is None else record['exit']}"
         and ("killed by restart" in parts) == record["killed_by_restart"]
         and ("timed out" in parts) == record["timed_out"]
