@@ -49,3 +49,20 @@ def test_without_a_browser_the_address_is_printed(daemon: DaemonProcess, browser
     window = open_window(browser, shown.stdout.strip())
     window.wait_live()
     window.check()
+
+
+def test_an_address_that_is_cut_inside_of_a_character_says_that_nothing_has_this_name(
+    daemon: DaemonProcess, browser: Browser
+) -> None:
+    window = open_window(browser, daemon.cli("web", "--print").stdout.strip())
+    window.wait_live()
+    # The page is loaded at this address, and goes there from another one.
+    window.go("/t/%E0%A4%A")
+    window.page.reload()
+    window.wait_live()
+    window.page.get_by_text("not '%E0%A4%A'").first.wait_for()
+    window.go("/access")
+    window.page.get_by_text("Browsers that are logged in").wait_for()
+    window.go("/a/%E0%A4%A")
+    window.page.get_by_text("'%E0%A4%A'").first.wait_for()
+    window.check()

@@ -13,6 +13,8 @@ import { agentState, Store, terminalState } from './store.js';
 import { TerminalView } from './terminal.js';
 
 const stored = (key, value) => { try { if (value === undefined) return localStorage.getItem(key); value === null ? localStorage.removeItem(key) : localStorage.setItem(key, value); } catch { /* storage is off: the page works until it is closed */ } return null; };
+// decodeURIComponent raises on an address that was cut inside of a character: it names nothing then.
+const decoded = text => { try { return decodeURIComponent(text); } catch { return text; } };
 
 class App {
   constructor() {
@@ -86,7 +88,7 @@ class App {
     const open = this.store.requests.size, place = location.hash || '#/';
     const links = [['#/', 'Overview', open, 'open requests'], ['#/inboxes', 'Inboxes', this.store.mail.size, 'unread messages'], ['#/access', 'Access', 0]];
     const [, kind, name] = /^#\/([a-z])\/([^/]+)$/.exec(place) ?? [];
-    const known = name && decodeURIComponent(name), label = kind === 'w' ? this.store.workflows.get(known)?.name ?? 'Workflow' : kind === 'm' ? known === 'human' ? 'Your inbox' : `✉ ${known}` : known;
+    const known = name && decoded(name), label = kind === 'w' ? this.store.workflows.get(known)?.name ?? 'Workflow' : kind === 'm' ? known === 'human' ? 'Your inbox' : `✉ ${known}` : known;
     if (kind) links.splice(1, 0, [place, line(label, 60), 0]);
     const text = JSON.stringify([links, place]);
     if (text === this.tabsShown) return;
@@ -105,7 +107,7 @@ class App {
     const known = { t: TerminalView, a: AgentView, q: QueueView, c: CanvasView, w: WorkflowView, g: GroupView, m: InboxView }[kind];
     this.main.className = kind === 't' || kind === 'a' ? 'whole' : '';
     this.main.scrollTop = 0;
-    this.current = known && name ? new known(decodeURIComponent(name), this, this.main) : kind === 'access' ? new PagesView(this, this.main) : kind === 'inboxes' ? new InboxesView(this, this.main) : new Overview(this, this.main);
+    this.current = known && name ? new known(decoded(name), this, this.main) : kind === 'access' ? new PagesView(this, this.main) : kind === 'inboxes' ? new InboxesView(this, this.main) : new Overview(this, this.main);
     if (this.view !== null) { $('tabs').replaceChildren(el('span.chip', {}, 'read-only')); document.querySelector('.find').hidden = true; $('menu').hidden = false; } else this.tabs();
   }
 
