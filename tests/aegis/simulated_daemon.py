@@ -45,10 +45,11 @@ class RefusingDisk(DiskPlan):
 
 @attrs.define
 class Answer(Generic[T]):
-    """The answer to a request that a test does not wait for: None until it is there."""
+    """The answer to a request that a test does not wait for: None until it is there, ``at``."""
 
     value: T | Any = None
     error: Exception | None = None
+    at: float = 0.0
 
     @property
     def has_come(self) -> bool:
@@ -147,6 +148,7 @@ class SimulatedDaemon(ABC):
                 answer.value = await self.ask(request)
             except (AegisError, AskError) as error:
                 answer.error = error
+            answer.at = trio.current_time()
 
         self._nursery.start_soon(wait)
         return answer
