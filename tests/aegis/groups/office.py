@@ -106,7 +106,7 @@ class Agents:
         if any(each.handle == handle for each in self.sessions.values()):
             raise AlreadyExists(f"handle {handle!r} is or was used")
         by = request.from_handle or "human"
-        session = Session(request.session, handle, handle, request.profile, by)
+        session = Session(request.session, handle, handle, request.profile or "", by)
         self.sessions[session.id] = session
         self.opened.append(session.id)
         return session

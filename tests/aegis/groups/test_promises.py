@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from aegis.groups import group as limits
 from aegis.groups.checks import MAX_GROUPS
 from aegis.groups.desk import MAX_LIST_BYTES
 from aegis.protocol.agent_states import Blocked
+from aegis.protocol.command import MAX_REPLY_BYTES
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.feeds import FollowGroups
 from aegis.protocol.groups import (
     MAX_MEMBERS,
@@ -21,10 +26,19 @@ from aegis.protocol.groups import (
     WaitForAll,
     WaitForAny,
 )
+from aegis.protocol.inboxes import MAX_BODY_CHARS
 from tests.aegis.groups.office import Office, mixing, ordering, play, spawning
 from tests.aegis.simulated_daemon import WRITES
 
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+
 THREE = ("ann", "bob", "cid")
+RECORDED = (
+    "c2222ddcee424aa2b7e0cb617a15a1b4",
+    "d1f646d64b6a40b19a9d4565fcacfb1d",
+    "55cd4482da5d494a801d22a99d08aa99",
+)
+"""Their sessions in the recorded ledger."""
 FULL = "No space left"
 
 
@@ -766,6 +780,46 @@ def test_a_long_reply_is_cut_and_marked() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("letter", ["x", '"', "\x01"])
+def test_the_longest_replies_of_the_largest_group_fit_into_one_answer(letter: str) -> None:
+    async def story(office: Office) -> None:
+        info = await office.ask(mixing(*["p" * 58] * MAX_MEMBERS, by="pm"))
+        id_ = await office.broadcast(by="pm")
+        for number, member in enumerate(info.members):
+            text = letter * (50_000 if number else 2_000)
+            office.agents.begin(office.member(member.handle))
+            office.agents.end(office.member(member.handle), text=text)
+        await office.settles()
+        found = await office.replies()
+        first, *others = [each.is_cut for each in found.metadata.members.values()]
+        assert (first, {*others}) == (letter == "\x01", {True})
+        size = len(json.dumps(to_plain(found), ensure_ascii=False))
+        assert 2 * 150_000 * 0.9 < size < MAX_REPLY_BYTES
+        assert len(json.dumps(to_plain(await office.show()))) < MAX_REPLY_BYTES
+        message = office.told(id_)
+        assert message is not None
+        assert len(message.body) <= MAX_BODY_CHARS
+        for member in info.members:
+            assert f"{member.handle}:\n{3 * letter}" in message.body
+
+    play(story)
+
+
+def test_a_long_reason_is_cut() -> None:
+    async def story(office: Office) -> None:
+        await office.form("ann", "bob")
+        await office.broadcast()
+        ann, bob = office.member("ann"), office.member("bob")
+        ann.state, ann.reason = "error", "x" * 600
+        office.agents.add(ann, "note")
+        bob.reason = "y" * 600
+        await office.settles()
+        parts = (await office.replies()).metadata.members
+        assert (parts["ann"].reason, parts["bob"].reason) == ("x" * 500, "y" * 500)
+
+    play(story)
+
+
 def test_the_oldest_broadcasts_are_dropped_from_memory_and_no_unfinished_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -1479,5 +1533,45 @@ def test_a_ledger_that_cannot_be_read_keeps_its_name() -> None:
         office.refuse_to_open("")
         await office.restart()
         assert [each.handle for each in (await office.show()).members] == ["ann"]
+
+    play(story)
+
+
+@pytest.mark.parametrize("power_fails", [False, True])
+def test_a_ledger_of_a_version_before_tables_is_read_and_continued(*, power_fails: bool) -> None:
+    async def story(office: Office) -> None:
+        # Two groups of one name in turn, of which the first is gone. One broadcast is over, one has
+        # two losers, of which one was notified, one awaits a reply. A member is being started.
+        # Lines of another version, and lines that cannot be understood, are between.
+        await office.form(*THREE, group="copy")
+        await office.stop()
+        recorded = (RECORDINGS / "group_before_tables.jsonl").read_bytes()
+        office.disk = office.disk_with({"g": recorded})
+        ids = dict(zip(THREE, RECORDED, strict=True))
+        for handle, session in ids.items():
+            office.agents.sessions[session] = attrs.evolve(office.member(handle), id=session)
+            del office.agents.sessions[office.agents.opened.pop(0)]
+        await office.start()
+        await office.settles()
+        [info] = await office.listed()
+        assert (info.group, info.aliases, info.owner) == ("jury", ["g"], "agent:pm")
+        assert [each.handle for each in info.members] == ["ann", "bob", "cid", "dan"]
+        assert office.member("dan").spawned_by == "pm"
+        assert info.broadcast is not None
+        assert info.broadcast.replies == {"ann": "interrupted", "bob": "replied", "cid": "pending"}
+        first = await office.broadcast("the first\norder", key="k", by="pm", output_format="a word")
+        found = await office.replies(first)
+        assert found.by_member == {"bob": "yes", "ann": "y" * 100}
+        assert found.metadata.members["cid"].reason == "its turn failed: it said so"
+        assert len(office.orders("cid")) == 1
+        await office.ends("cid", "the last one")
+        last = info.broadcast.broadcast_id
+        assert office.told(last) is not None
+        assert office.told(first) is None
+        assert [len(office.cancellations(each)) for each in THREE] == [0, 1, 0]
+        await office.restart(power_fails=power_fails)
+        assert (await office.replies(last)).by_member == {"bob": "in time", "cid": "the last one"}
+        assert (await office.dissolve("g")).aliases == ["g"]
+        assert office.open_sessions() == []
 
     play(story)
