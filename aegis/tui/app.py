@@ -162,6 +162,8 @@ class AegisApp(TabbedApp):
         if change is Change.OPENED:
             # What others open appears by itself, behind the tab that is shown.
             self.open_tab(key, shows=False)
+        elif change is Change.CLOSED and self.pane(key) is None:
+            self.tabs.close(key)  # opened by itself, and nobody has looked at it
         elif change in (Change.FINISHED, Change.ASKS):
             self.tabs.has_news(key)
             if change is Change.ASKS:

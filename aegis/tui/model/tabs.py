@@ -87,5 +87,5 @@ def _title(key: str, world: World) -> str:
         return f"term:{name}"
     if kind == "agent":
         info = world.agents.get(name)
-        return name if info is None else info.handle
+        return world.closed.get(name, name) if info is None else info.handle
     return name

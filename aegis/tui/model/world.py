@@ -42,6 +42,10 @@ class Change(Enum):
     """A person is needed."""
 
 
+MAX_CLOSED = 256
+"""Closed sessions whose handles are kept, for tabs that still show them."""
+
+
 @attrs.define
 class World:
     """Terminals by name, agents by id, open requests by id, queues by name."""
@@ -51,6 +55,8 @@ class World:
     running: dict[str, CommandHeader] = attrs.field(factory=dict)
     """The command that runs on a terminal, if it is known."""
     agents: dict[str, AgentInfo] = attrs.field(factory=dict)
+    closed: dict[str, str] = attrs.field(factory=dict)
+    """The handles of the sessions that were closed last, by their ids."""
     requests: dict[str, RequestInfo] = attrs.field(factory=dict)
     queues: dict[str, QueueInfo] = attrs.field(factory=dict)
     workspaces: list[WorkspaceInfo] = attrs.field(factory=list)
@@ -99,12 +105,16 @@ class World:
 
     def replace_agents(self, infos: Iterable[AgentInfo]) -> None:
         """Take all open sessions."""
-        self.agents = {each.id: each for each in infos}
+        before, self.agents = self.agents, {each.id: each for each in infos}
+        for each in before.values():
+            if each.id not in self.agents:
+                self._closed(each)
 
     def on_agent(self, info: AgentInfo) -> Change:
         """Take the state of one session."""
         before = self.agents.get(info.id)
         if info.state == "closed":
+            self._closed(info)
             return Change.CLOSED if self.agents.pop(info.id, None) else Change.NOTHING
         self.agents[info.id] = info
         if before is None:
@@ -113,6 +123,11 @@ class World:
             return Change.ASKS
         is_ended = before.state == "working" and info.state in ("idle", "error", "dormant")
         return Change.FINISHED if is_ended else Change.SHOWN
+
+    def _closed(self, info: AgentInfo) -> None:
+        self.closed[info.id] = info.handle
+        while len(self.closed) > MAX_CLOSED:
+            del self.closed[next(iter(self.closed))]
 
     def agent(self, handle: str) -> AgentInfo | None:
         """Return the open session with this handle."""

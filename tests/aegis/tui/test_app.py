@@ -307,6 +307,24 @@ def test_a_closed_tab_gives_way_and_its_subject_stays() -> None:
     play(work, shop())
 
 
+def test_the_tab_of_a_closed_agent_goes_unless_it_was_looked_at_and_keeps_its_handle() -> None:
+    async def work(stage: Stage) -> None:
+        for handle in ("seen", "unseen"):
+            stage.daemon.set_agent(handle, id=f"id-{handle}")
+        await until(lambda: "agent:id-unseen" in stage.app.tabs.keys, "the tabs are open")
+        stage.app.open_tab("agent:id-seen")
+        await stage.shows_tab("agent:id-seen")
+        for handle in ("seen", "unseen"):
+            stage.daemon.set_agent(handle, id=f"id-{handle}", state="closed")
+        await until(lambda: "agent:id-unseen" not in stage.app.tabs.keys, "its tab is closed")
+        await stage.press("alt+1")
+        await until(lambda: stage.app.tabs.active != "agent:id-seen", "another tab is shown")
+        labels = {each.key: each for each in stage.app.tabs.labels(stage.app.world, NOON_S)}
+        assert (labels["agent:id-seen"].title, labels["agent:id-seen"].dot) == ("seen", "✅")
+
+    play(work, shop())
+
+
 def test_a_pasted_text_of_several_lines_waits_for_enter() -> None:
     async def work(stage: Stage) -> None:
         await stage.press("alt+2")
