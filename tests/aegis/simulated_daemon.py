@@ -39,8 +39,12 @@ class RefusingDisk(DiskPlan):
 
     def strike(self, call: str) -> DiskFault | None:
         """Count the call; fail it if it is refused."""
-        super().strike(call)
-        return Fail(errno.ENOSPC) if call in self.refuses else None
+        planned = super().strike(call)
+        return Fail(errno.ENOSPC) if call in self.refuses else planned
+
+    def refuse_one(self, call: str, number: int) -> None:
+        """Refuse one call of this name: the next one if the ``number`` is 1."""
+        self.faults[call, self.hits[call] + number] = Fail(errno.ENOSPC)
 
 
 @attrs.define

@@ -270,7 +270,10 @@ class Rights:
     """All agents may do everything, except for those that are named.
 
     ``children`` are the sessions that an agent has spawned. ``sent`` counts messages by senders.
+    A question about ``BREAKS`` crashes the desk.
     """
+
+    BREAKS = "breaks"
 
     def __init__(self) -> None:
         self.no_work: set[str] = set()
@@ -279,6 +282,8 @@ class Rights:
         self.sent: Counter[str] = Counter()
 
     def refuse_work(self, sender: str | None, agent: str) -> AegisError | None:
+        if agent == self.BREAKS:
+            raise RuntimeError("the desk is to crash")
         return Forbidden(f"{sender} may not use {agent}") if sender in self.no_work else None
 
     def refuse_messages(self, sender: str, number: int, now: float) -> AegisError | None:
@@ -328,6 +333,11 @@ class Office(SimulatedDaemon):
         """Return a disk with these ledgers of groups, by their names."""
         files = {str(DIRECTORY / f"{name}.jsonl"): ledger for name, ledger in ledgers.items()}
         return SimulatedDisk({**EMPTY, str(DIRECTORY): None, **files}, self.plan)
+
+    async def crashes(self) -> None:
+        """Let the desk crash, and wait until it is restarted."""
+        self.ask_soon(spawning(profile=Rights.BREAKS))
+        await self.passes(2)
 
     # Clients.
 

@@ -109,8 +109,8 @@ class History:
                 office.plan.refuses = chance.choice([WRITES, {"fdatasync"}, {"write"}])
             case 10:
                 office.plan.refuses = ()
-            case 11 if chance.random() < 0.3:
-                await self.restart()
+            case 11 if chance.random() < 0.5:
+                await (self.restart if chance.random() < 0.6 else self.crash)()
             case 12:
                 await office.passes(chance.choice([1, 6, 40]))
             case 13:
@@ -187,6 +187,13 @@ class History:
         self.asked = []  # their callers may get an answer of either kind
         office.plan.refuses = ()
         await office.restart(power_fails=self.chance.random() < 0.5)
+        await self.check()
+
+    async def crash(self) -> None:
+        """Let the desk alone crash; its callers get an error."""
+        self.office.plan.refuses = ()  # or it could not start
+        await self.office.crashes()
+        await self.collect()
         await self.check()
 
     # What was promised.

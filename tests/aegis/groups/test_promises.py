@@ -1371,6 +1371,52 @@ def test_an_end_that_the_disk_refuses_is_written_later() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("power_fails", [False, True])
+def test_replies_that_a_dissolved_group_does_not_await_end_although_the_disk_refuses(
+    *, power_fails: bool
+) -> None:
+    async def story(office: Office) -> None:
+        await office.form("ann", "bob", by="pm")
+        id_ = await office.broadcast(by="pm")
+        waits = office.waits_for_all()
+        office.plan.refuse_one("fdatasync", 2)
+        gone = office.ask_soon(DissolveGroup(group="g"))
+        await office.settles()
+        assert (gone.has_come, waits.has_come) == (False, False)
+        if power_fails:
+            await office.restart(power_fails=True)
+        await office.passes(6)
+        assert power_fails or (gone.value.state, waits.value.metadata.is_over) == (
+            "dissolved",
+            True,
+        )
+        message = office.told(id_)
+        assert message is not None
+        assert "0 of 2 members have replied" in message.body
+        assert (await office.listed(), office.open_sessions()) == ([], [])
+
+    play(story)
+
+
+def test_a_crash_of_the_desk_loses_nothing() -> None:
+    async def story(office: Office) -> None:
+        await office.form(*THREE, by="pm")
+        id_ = await office.broadcast(by="pm")
+        await office.begins("ann")
+        await office.ends("bob", "yes")
+        waits = office.waits_for_all()
+        await office.crashes()
+        assert waits.error is not None
+        assert await office.statuses() == {"ann": "pending", "bob": "replied", "cid": "pending"}
+        await office.ends("ann", "after the crash")
+        await office.ends("cid", "too")
+        assert (await office.replies()).order == ["bob", "ann", "cid"]
+        assert {office.member(each).turn for each in THREE} == {1}
+        assert office.agents.delivered[f"broadcast:{id_}/end"] == 1
+
+    play(story)
+
+
 def test_a_refused_reply_is_written_before_anything_else() -> None:
     async def story(office: Office) -> None:
         await office.form("ann")
