@@ -56,6 +56,7 @@ class Part:
 
     status: str
     text: str | None
+    reason: str
     since: float
 
 
@@ -255,9 +256,10 @@ class History:
             if text is not None:
                 assert text == _text(f"broadcast:{id_}/{self.office.member(handle).id}")
             if part.status != "pending":
-                known = self.parts.setdefault((id_, handle), Part(part.status, text, at))
+                shown = Part(part.status, text, part.reason, at)
+                known = self.parts.setdefault((id_, handle), shown)
                 known.since = min(known.since, at)
-                assert (known.status, known.text) == (part.status, text), "what was shown stays"
+                assert attrs.evolve(shown, since=known.since) == known, "what was shown stays"
             elif (id_, handle) in self.parts:
                 assert at <= self.parts[id_, handle].since, "what was shown is not lost"
 
@@ -289,6 +291,10 @@ class History:
         assert not self.dissolved & listed.keys(), "a dissolved group is gone"
         for info in listed.values():
             self.note_names(info)
+            if info.broadcast is not None:
+                for handle, status in info.broadcast.replies.items():
+                    part = self.parts.get((info.broadcast.broadcast_id, handle))
+                    assert part is None or part.status == status, "what was shown is not lost"
         for id_, handles in self.formed.items():
             if id_ in listed:
                 assert handles <= {each.handle for each in listed[id_].members}
@@ -358,6 +364,8 @@ class History:
             told = [each.sender for each in self.office.cancellations(handle)]
             number = sum(each.endswith(f"/cancel:{id_}") for each in told)
             assert number <= (part.status == "cancelled")
+            if part.reason == "another member's reply was taken":
+                assert number == 1 or self.office.member(handle).state == "closed"
         for session in self.office.agents.sessions.values():
             assert session.state in ("idle", "closed")
 
