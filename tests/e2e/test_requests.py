@@ -26,8 +26,7 @@ from aegis.protocol.streams import (
     OpenRequestsItem,
     RequestItem,
 )
-from tests.aegis.requests.harness import Owner
-from tests.aegis.requests.machine import permission
+from tests.aegis.requests.office import Owners, PlayedOwner, permission
 from tests.chaos.real.scratch import PROGRAM
 from tests.e2e.busy import callers, endpoint_of, sessions_of
 from tests.e2e.callers import Caller
@@ -106,14 +105,14 @@ class Scene:
 
 @asynccontextmanager
 async def scene(directory: Path) -> AsyncIterator[Scene]:
-    acted: list[ApplyAnswer] = []
+    owners = Owners()
     with trio.fail_after(GUARD_S):
         async with daemon_inside(directory) as daemon:
             supervisor = daemon.system.supervisor("root/connections")
-            await supervisor.start_child(ChildSpec.of("owner", Owner, acted=acted, is_slow=False))
+            await supervisor.start_child(ChildSpec.of("owner", PlayedOwner, owners=owners))
             endpoint = endpoint_of(daemon)
             async with callers(endpoint, await sessions_of(endpoint)) as clients:
-                yield Scene(daemon, acted, clients)
+                yield Scene(daemon, owners.acted, clients)
 
 
 async def test_the_command_line_lists_shows_and_answers(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ from aegis.protocol.requests import (
     WithdrawRequests,
 )
 from aegis.requests.desk import RequestDesk
-from tests.chaos.machine.disk_images import legal_images
+from tests.chaos.machine.disk_images import drawn_image, legal_images
 from tests.chaos.machine.disk_model import DiskModel, Image, cached_image
 from tests.chaos.machine.simulated_disk import SEALS, DiskFault, DiskPlan, Fail, SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
@@ -283,16 +283,21 @@ class Office:
                 task_status.started()
                 await trio.sleep_forever()
 
-    async def stop(self, *, power_fails: bool = False) -> None:
-        """Kill the daemon; ``power_fails``: only synced data is left."""
+    async def stop(self, *, power_fails: bool = False, draws: bool = False) -> None:
+        """Kill the daemon; ``power_fails``: only synced data is left, or what chance ``draws``."""
         model = self.disk.model
-        image = next(iter(legal_images(model))) if power_fails else dict(cached_image(model))
+        if power_fails and draws:
+            image = drawn_image(model, self.chance.randrange)
+        elif power_fails:
+            image = next(iter(legal_images(model)))
+        else:
+            image = dict(cached_image(model))
         self.disk = SimulatedDisk(image, self.plan)  # the cleanup of the killed one changes nothing
         self._scope.cancel()
         await trio.testing.wait_all_tasks_blocked()
 
-    async def restart(self, *, power_fails: bool = False) -> None:
-        await self.stop(power_fails=power_fails)
+    async def restart(self, *, power_fails: bool = False, draws: bool = False) -> None:
+        await self.stop(power_fails=power_fails, draws=draws)
         await self.start()
         await self.settles()
 

@@ -17,7 +17,7 @@ from aegis.protocol.agent_events import (
 from aegis.protocol.requests import AnswerRequest
 from aegis.requests.answers import answer_of
 from aegis.requests.records import record_of
-from tests.aegis.requests.machine import NOW, OPTIONS, permission
+from tests.aegis.requests.office import OPTIONS, permission
 
 QUESTIONS = {
     "questions": [
@@ -52,7 +52,7 @@ def answered(kind: str, document: dict[str, Any], answer: str, **fields: Any) ->
     changes |= {
         name: fields.pop(name) for name in ("options", "no_session_scope") if name in fields
     }
-    record = record_of(permission(**changes), request_id="a" * 12, life="1", now=NOW)
+    record = record_of(permission(**changes), request_id="a" * 12, life="1", now="")
     made: Any = {"id": record.id, "digest": record.digest, "answer": answer} | fields
     return answer_of(record, AnswerRequest(**made))
 

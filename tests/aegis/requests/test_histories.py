@@ -8,12 +8,13 @@ import attrs
 import pytest
 
 from actors import ActorError
-from aegis.errors import Forbidden, InvalidRequest, StorageError, Unavailable
+from aegis.errors import Forbidden, StorageError, Unavailable
 from aegis.protocol.requests import (
     AnswerRequest,
     ApplyAnswer,
     AskHuman,
     FollowRequests,
+    ListRequests,
     OpenRequest,
     RequestInfo,
     RequestNews,
@@ -30,7 +31,7 @@ from tests.aegis.requests.office import (
     play,
 )
 
-STEPS = 100
+STEPS = 200
 OWNERS = ("ann", "bob", "flow")
 KEYS = ("k1", "k2", "k3")
 HOLDERS: tuple[dict[str, Any], ...] = (
@@ -44,11 +45,12 @@ ASKERS = ("eve", "new")
 
 @attrs.frozen
 class Asked:
-    """A request of a client, and how often the disk had refused before it."""
+    """A request of a client; how often the disk had refused before it, and what had acted."""
 
     request: Any
     answer: Answer[Any]
     refused: int
+    acted: frozenset[str]
 
 
 class History:
@@ -63,6 +65,7 @@ class History:
         self.asked: list[Asked] = []
         self.known: dict[str, RequestOpened | RequestInfo] = {}
         self.seen: set[str] = set()
+        self.open_now: list[str] = []
         self.questions: dict[str, str] = {}
         self.given: dict[str, list[tuple[str, str | None]]] = {}
         self.withdrawn: set[str] = set()
@@ -97,9 +100,9 @@ class History:
                 self.open()
             case 4 | 5 | 6 | 7 | 8 if self.known:
                 self.answer()
-            case 9:
+            case 9 | 10:
                 self.withdraw()
-            case 10 | 11:
+            case 11:
                 self.ask_human()
             case 12:
                 self.give_up()
@@ -122,7 +125,7 @@ class History:
             case 1 if chance.random() < 0.5:
                 await office.crash_owner(chance.choice(OWNERS))
             case 2 if chance.random() < 0.6:
-                office.refuse(*chance.choice([(), ("fdatasync",), ("write",)]))
+                office.refuse(*chance.choice([(), ("fdatasync",), ("write",), ("open",)]))
             case 2 | 3:
                 office.accept()
             case 4 if chance.random() < 0.3:
@@ -149,7 +152,10 @@ class History:
 
     def ask(self, request: Any) -> None:
         answer = self.office.ask_soon(request)
-        self.asked.append(Asked(request, answer, self.office.plan.refused))
+        plan = self.office.plan
+        # Where the ledger cannot be opened, a desk that has crashed knows nothing.
+        acted = frozenset() if "open" in plan.refuses else frozenset(self.acted)
+        self.asked.append(Asked(request, answer, plan.refused, acted))
 
     def open(self) -> None:
         owner, key = self.chance.choice(OWNERS), self.chance.choice(KEYS)
@@ -163,7 +169,9 @@ class History:
     def answer(self) -> None:
         """Let some people and agents answer one request at once."""
         chance = self.chance
-        request = self.known[chance.choice([*self.known][-8:])]
+        is_open = [each for each in self.known if each in self.open_now]
+        ids = is_open if is_open and chance.random() < 0.7 else [*self.known][-8:]
+        request = self.known[chance.choice(ids)]
         for _ in range(chance.randint(1, 3)):
             what = chance.choice(["allow", "deny"])
             by = chance.choice([None, None, "bob", "eve"])
@@ -187,10 +195,13 @@ class History:
     # What was promised.
 
     async def learn(self) -> None:
-        """Learn of the questions to a person as a face does: from a list."""
+        """Learn of open requests, and of the questions to a person, as a face does."""
         shown = self.office.ask_soon(FollowRequests())
         await self.office.until(lambda: shown.has_come)
-        for each in shown.value.changed if shown.value is not None else []:
+        if shown.value is None:
+            return
+        self.open_now = shown.value.open or []
+        for each in shown.value.changed:
             if each.tool == "ask_human":
                 self.known.setdefault(each.id, each)
                 self.questions.setdefault(each.id, question_of(each))
@@ -199,18 +210,18 @@ class History:
         """Note what was promised by the answers that have come."""
         for each in self.asked:
             if each.answer.error is not None:
-                self.check_error(each.request, each.answer.error)
+                self.check_error(each, each.answer.error)
             elif each.answer.value is not None:
                 self.note(each)
         self.asked = [each for each in self.asked if not each.answer.has_come]
 
-    def check_error(self, request: Any, error: Exception) -> None:
+    def check_error(self, asked: Asked, error: Exception) -> None:
         expected: tuple[type[Exception], ...] = (StorageError, Unavailable, ActorError)
+        request = asked.request
         if isinstance(request, AnswerRequest):
             expected += (Forbidden,)
-            own = self.known[request.id]
-            if self.questions.get(request.id) is None:
-                assert not isinstance(error, InvalidRequest), own
+            is_refused = isinstance(error, StorageError)
+            assert not (is_refused and request.id in asked.acted), "what has acted is known"
         assert isinstance(error, expected), (request, error)
 
     def note(self, asked: Asked) -> None:
@@ -248,9 +259,15 @@ class History:
         office = self.office
         self.collect()
         self.asked = []  # their callers may get an answer of either kind
+        shown = office.ask_soon(ListRequests(state="all", limit=500))
+        await office.yields()
         office.accept()
-        await office.restart(power_fails=self.chance.random() < 0.5)
+        await office.restart(power_fails=self.chance.random() < 0.5, draws=True)
         await self.check()
+        after = {each.id: each for each in await office.listed()}
+        for each in [] if shown.value is None else shown.value.requests:
+            assert after[each.id].digest == each.digest, "what was shown is lost"
+            assert each.state != "answered" or after[each.id].state != "open"
 
     async def check(self) -> None:
         """Check what holds whenever the disk accepts."""

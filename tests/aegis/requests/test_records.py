@@ -11,7 +11,9 @@ from actors.codec import structure, unstructure
 from aegis.protocol.agent_events import RequestOption
 from aegis.requests.ledger import opened_line
 from aegis.requests.records import MAX_DEPTH, MAX_WHOLE_BYTES, Record, record_of
-from tests.aegis.requests.machine import NOW, Machine, permission
+from tests.aegis.requests.office import Office, answer_to, permission, play
+
+NOW = "2026-05-22T14:03:25.000Z"
 
 
 def record(**changes: Any) -> Record:
@@ -47,24 +49,26 @@ PARTIAL: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("changes", PARTIAL, ids=range(len(PARTIAL)))
 def test_what_cannot_be_shown_as_a_whole_can_only_be_denied(changes: dict[str, Any]) -> None:
-    machine = Machine()
-    request = machine.opened(permission(**changes))
-    refused = machine.returned[machine.answer(request)]
-    assert "can only be denied: its input of" in str(refused)
-    machine.answer(request, "deny")
-    machine.sync()
-    assert len(machine.applied) == 1
-    info = machine.rules.kept[request.id].info()
-    assert (info.input, len(info.excerpt) <= 4000, info.excerpt != "") == (None, True, True)
+    async def story(office: Office) -> None:
+        request = await office.open(permission(**changes))
+        refusal = await office.refusal(answer_to(request))
+        assert "can only be denied: its input of" in str(refusal)
+        assert (await office.answer(request, "deny")).outcome == "applied"
+        info = await office.find(request)
+        assert (info.input, len(info.excerpt) <= 4000, info.excerpt != "") == (None, True, True)
+
+    play(story)
 
 
 def test_an_input_at_the_limits_can_be_allowed() -> None:
-    for document in ({"content": "x" * (MAX_WHOLE_BYTES - 400)}, nested(MAX_DEPTH)):
-        machine = Machine()
-        request = machine.opened(permission(input=document))
-        machine.answer(request)
-        machine.sync()
-        assert len(machine.applied) == 1
+    async def story(office: Office) -> None:
+        large = {"content": "x" * (MAX_WHOLE_BYTES - 400)}
+        for key, document in (("large", large), ("deep", nested(MAX_DEPTH))):
+            request = await office.open(permission(key, input=document))
+            assert (await office.answer(request)).outcome == "applied"
+            assert (await office.find(request)).input == document
+
+    play(story)
 
 
 def test_two_inputs_that_differ_beyond_the_excerpt_have_different_digests() -> None:
