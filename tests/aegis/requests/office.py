@@ -31,7 +31,7 @@ from actors import (
 )
 from actors.faults import RUNTIME, Crash, Plan, armed
 from actors.simulate import Simulation, simulate
-from aegis.errors import AegisError, Unavailable
+from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.ledger import decode_line, encode_line, seal_new_line
 from aegis.protocol.agent_events import RequestOption
 from aegis.protocol.inboxes import Deliver, Receipt
@@ -330,7 +330,7 @@ class Office:
     async def crash_desk(self) -> None:
         """Crash the desk; it restarts and reads its ledger."""
         plan = Plan({("actor.receive.before[RequestDesk]", 1): Crash()})
-        with armed(plan, RUNTIME), suppress(AskError):
+        with armed(plan, RUNTIME), suppress(AskError, StorageError):
             await self.desk.ask(ListRequests())
         await self.settles()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -22,7 +23,17 @@ from aegis.protocol.requests import (
     WithdrawRequests,
 )
 from aegis.requests.faults import REQUESTS
-from tests.aegis.requests.office import Office, an_io_error, answer_to, of_flow, permission, play
+from tests.aegis.requests.office import (
+    LEDGER,
+    Office,
+    an_io_error,
+    answer_to,
+    of_flow,
+    permission,
+    play,
+)
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 MAX_CLOSED = 256
 MAX_OPEN = 256
@@ -46,6 +57,7 @@ def test_a_request_is_opened_listed_answered_and_applied() -> None:
             "Bash",
             {"command": "rm k1"},
         )
+        assert (listed.excerpt, listed.input_bytes) == ("", len('{"command": "rm k1"}'))
         assert (listed.answer, listed.scope, listed.by, listed.answered) == (None,) * 4
         reply = await office.answer(request)
         assert (reply.outcome, reply.by) == ("applied", "human")
@@ -612,6 +624,21 @@ def test_a_request_that_is_withdrawn_while_it_is_being_opened_is_never_open() ->
     play(story)
 
 
+def test_a_withdrawal_of_nothing_does_not_wait_for_another() -> None:
+    async def story(office: Office) -> None:
+        await office.open()
+        await office.open(of_flow())
+        withdrawn = office.withdraw_soon()
+        await office.yields()
+        others = office.withdraw_soon(session="s-bob")
+        none = office.withdraw_soon(ids=[])
+        await office.yields()
+        assert (others.value.ids, none.value.ids) == ([], [])
+        assert not withdrawn.has_come
+
+    play(story)
+
+
 def test_a_long_reason_is_shortened() -> None:
     async def story(office: Office) -> None:
         request = await office.open()
@@ -663,19 +690,25 @@ def test_closed_requests_are_dropped_by_the_size_of_their_inputs() -> None:
     play(story)
 
 
+async def close_many(office: Office) -> None:
+    """Open and withdraw more requests than are kept, without time passing before the end."""
+    for each in range(MAX_CLOSED // 64 + 1):
+        for key in range(64):
+            office.ask_soon(permission(f"k{key}", session=f"s{each}"))
+        await office.yields()
+        office.withdraw_soon(session=f"s{each}")
+        await office.yields()
+    await office.settles()
+
+
 def test_a_request_may_be_dropped_while_its_opening_or_its_answer_is_written() -> None:
     async def story(office: Office) -> None:
         request = await office.open(of_flow())
         answered = office.answer_soon(request)
         await office.yields()
-        for each in range(MAX_CLOSED // 64 + 1):
-            for key in range(64):
-                office.ask_soon(permission(f"k{key}", session=f"s{each}"))
-            office.withdraw_soon(session=None, workflow="w1")
-            await office.yields()
-            office.withdraw_soon(session=f"s{each}")
-            await office.yields()
-        await office.settles()
+        office.withdraw_soon(session=None, workflow="w1")
+        await office.yields()
+        await close_many(office)
         assert answered.value.outcome in ("unknown", "withdrawn")
         assert (await office.answer(request)).outcome == "unknown"
         assert office.owners.got == []
@@ -1106,6 +1139,23 @@ def test_an_answer_is_sent_until_the_inbox_has_it(restarts: bool) -> None:
     play(story)
 
 
+def test_a_question_that_is_withdrawn_and_dropped_before_it_is_durable_is_answered_so() -> None:
+    async def story(office: Office) -> None:
+        await office.open(of_flow())
+        asked = office.ask_human()
+        await office.settles()
+        assert not asked.has_come
+        gone = office.ask_human("Other?")
+        lines = len(office.lines())
+        await office.until(lambda: len(office.lines()) > lines)
+        office.desk.tell(WithdrawRequests(asker="ann", reason="it was closed"))
+        await close_many(office)
+        assert (asked.value.state, gone.value.state) == ("withdrawn", "withdrawn")
+        assert gone.value.answer is None
+
+    play(story)
+
+
 def test_a_refused_question_is_refused_to_its_caller() -> None:
     async def story(office: Office) -> None:
         await office.open()
@@ -1166,6 +1216,25 @@ def test_an_answer_that_the_disk_refused_does_not_act_and_may_be_given_again() -
         assert acted.answer == PermissionAnswer(kind="deny")
         await office.restart(power_fails=True)
         assert (await office.find(request)).by == "agent:bob"
+
+    play(story)
+
+
+def test_an_answer_that_was_withdrawn_is_not_open_again_if_the_disk_refuses_both() -> None:
+    async def story(office: Office) -> None:
+        request = await office.open(of_flow())
+        office.refuse("fdatasync")
+        answered = office.answer_soon(request)
+        await office.yields()
+        withdrawn = office.withdraw_soon(session=None, workflow="w1")
+        await office.settles()
+        assert isinstance(withdrawn.error, StorageError)
+        assert isinstance(answered.error, StorageError)
+        assert await office.state(request) == "withdrawn"
+        office.accept()
+        reply = await office.answer(request)
+        assert reply.outcome == "withdrawn"
+        assert office.owners.got == []
 
     play(story)
 
@@ -1319,6 +1388,27 @@ def test_a_ledger_that_cannot_be_opened_is_tried_anew_by_every_request() -> None
             assert isinstance(await office.refusal(ListRequests()), StorageError)
         office.refuse_to_open(refuses=False)
         assert await office.state(request) == "open"
+
+    play(story)
+
+
+def test_a_ledger_is_open_once_whatever_happens_to_the_desk() -> None:
+    async def story(office: Office) -> None:
+        await office.crash_desk()
+        await office.open(of_flow())
+        for _ in range(2):
+            await office.crash_desk()
+            assert office.disk.model.open_paths() == [str(LEDGER)]
+        office.refuse("pread")
+        await office.crash_desk()
+        for _ in range(2):
+            assert isinstance(await office.refusal(ListRequests()), StorageError)
+            assert office.disk.model.open_paths() == []
+        office.accept()
+        assert len(await office.listed()) == 1
+        office.desk.stop()
+        await office.settles()
+        assert office.disk.model.open_paths() == []
 
     play(story)
 
@@ -1525,5 +1615,45 @@ def test_lines_of_a_later_version_are_skipped() -> None:
         assert [each.id for each in await office.listed()] == [request.id]
         assert await office.state(request) == "open"
         assert (await office.answer(request)).outcome == "applied"
+
+    play(story)
+
+
+def test_a_ledger_of_a_version_before_tables_is_read_and_continued() -> None:
+    async def story(office: Office) -> None:
+        recorded = (RECORDINGS / "requests_before_tables.jsonl").read_bytes()
+        await office.restart_with([], recorded)
+        first, gone, opened, part, owned, given, asked, late = await office.listed()
+        assert (first.state, first.by, first.scope) == ("answered", "agent:bob", "once")
+        assert first.answer is not None
+        assert (first.answer["kind"], first.answer["message"]) == ("deny", "not now")
+        assert first.applied == "2026-01-01T00:00:00.011Z"
+        assert (gone.state, gone.withdrawn, gone.handle) == ("withdrawn", "the turn ended", "anna")
+        assert gone.title == "a<U+001B>[2K"
+        assert (opened.state, opened.input, opened.options) == (
+            "open",
+            {"content": "x<U+202E>"},
+            [],
+        )
+        assert (part.state, part.input, len(part.excerpt)) == ("open", None, 4_000)
+        assert (owned.state, owned.turn, owned.withdrawn) == (
+            "withdrawn",
+            "t2",
+            "the daemon was restarted",
+        )
+        assert given.withdrawn == "the daemon was restarted before the answer was applied"
+        assert (asked.state, asked.title) == ("open", "eve asks: Which?")
+        assert (await office.state(late), late.by) == ("applied", "human")
+        message = office.inboxes.messages[f"request:{late.id}/answer"]
+        assert (message.handle, message.body.splitlines()[1]) == ("new", "yes")
+        assert (await office.open(of_flow("open", options=[]))).id == opened.id
+        joined = office.ask_human(by="eve", options=["A", "B"])
+        await office.settles()
+        await office.answer(asked, values={"Which?": "A"})
+        assert joined.value == HumanAnswer(request_id=asked.id, state="answered", answer="A")
+        assert (await office.answer(opened)).outcome == "applied"
+        await office.restart(power_fails=True)
+        states = [await office.state(each) for each in (first, opened, part, asked, late)]
+        assert states == ["applied", "applied", "open", "applied", "applied"]
 
     play(story)

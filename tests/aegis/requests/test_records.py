@@ -10,8 +10,16 @@ import pytest
 from actors.codec import structure, unstructure
 from aegis.protocol.agent_events import RequestOption
 from aegis.requests.ledger import opened_line
-from aegis.requests.records import MAX_DEPTH, MAX_WHOLE_BYTES, Record, record_of
-from tests.aegis.requests.office import Office, answer_to, permission, play
+from aegis.requests.records import (
+    MAX_DEPTH,
+    MAX_OPTIONS,
+    MAX_TOOL_CHARS,
+    MAX_WHOLE_BYTES,
+    Record,
+    canonical,
+    record_of,
+)
+from tests.aegis.requests.office import OPTIONS, Office, answer_to, permission, play
 
 NOW = "2026-05-22T14:03:25.000Z"
 
@@ -62,11 +70,20 @@ def test_what_cannot_be_shown_as_a_whole_can_only_be_denied(changes: dict[str, A
 
 def test_an_input_at_the_limits_can_be_allowed() -> None:
     async def story(office: Office) -> None:
-        large = {"content": "x" * (MAX_WHOLE_BYTES - 400)}
-        for key, document in (("large", large), ("deep", nested(MAX_DEPTH))):
-            request = await office.open(permission(key, input=document))
+        empty = permission(input={"content": ""}, tool="T" * MAX_TOOL_CHARS)
+        room = MAX_WHOLE_BYTES - len(canonical(empty) or "")
+        for key, changes in (
+            ("large", {"input": {"content": "x" * room}, "tool": empty.tool}),
+            ("deep", {"input": nested(MAX_DEPTH)}),
+            ("many", {"options": [*OPTIONS[:1], *OPTIONS[2:] * (MAX_OPTIONS - 1)]}),
+        ):
+            asked = permission(key, **changes)
+            request = await office.open(asked)
             assert (await office.answer(request)).outcome == "applied"
-            assert (await office.find(request)).input == document
+            assert (await office.find(request)).input == asked.input
+        more = {"content": "x" * (room + 1)}
+        larger = await office.open(permission("larger", input=more, tool=empty.tool))
+        assert "can only be denied" in str(await office.refusal(answer_to(larger)))
 
     play(story)
 
