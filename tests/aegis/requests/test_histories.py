@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from actors import ActorError
-from aegis.errors import Forbidden, StorageError, Unavailable
+from aegis.errors import Forbidden, InvalidRequest, StorageError, Unavailable
 from aegis.protocol.requests import (
     AnswerRequest,
     ApplyAnswer,
@@ -41,6 +41,8 @@ HOLDERS: tuple[dict[str, Any], ...] = (
     {"session": None, "asker": "eve"},
 )
 ASKERS = ("eve", "new")
+UNSEEN = "0" * 64
+"""The digest of an answer to something else."""
 
 
 @attrs.frozen
@@ -175,10 +177,16 @@ class History:
         for _ in range(chance.randint(1, 3)):
             what = chance.choice(["allow", "deny"])
             by = chance.choice([None, None, "bob", "eve"])
+            if chance.random() < 0.2:
+                self.ask(answer_to(request, what, from_handle=by, digest=UNSEEN))
+                continue
             question = self.questions.get(request.id)
             values = {question: "this"} if question and what == "allow" else {}
             self.given.setdefault(request.id, []).append((what, by))
             self.ask(answer_to(request, what, from_handle=by, values=values))
+        if chance.random() < 0.3:
+            for holder in HOLDERS:
+                self.ask(WithdrawRequests(reason="too late", ids=[request.id], **holder))
 
     def withdraw(self) -> None:
         choices: list[dict[str, Any]] = [{}, {"keys": ["k1"]}, {"turn": "t1"}]
@@ -219,7 +227,7 @@ class History:
         expected: tuple[type[Exception], ...] = (StorageError, Unavailable, ActorError)
         request = asked.request
         if isinstance(request, AnswerRequest):
-            expected += (Forbidden,)
+            expected += (Forbidden, InvalidRequest) if request.digest == UNSEEN else (Forbidden,)
             is_refused = isinstance(error, StorageError)
             assert not (is_refused and request.id in asked.acted), "what has acted is known"
         assert isinstance(error, expected), (request, error)
@@ -242,6 +250,7 @@ class History:
     def note_reply(self, asked: Asked, reply: RequestReply) -> None:
         request = asked.request
         if reply.outcome == "applied":
+            assert request.digest != UNSEEN, "an answer is to what was shown"
             assert request.id not in self.applied, "one answer wins"
             self.applied.add(request.id)
             if asked.refused == self.office.plan.refused:
