@@ -19,16 +19,17 @@ SHOWN = """navigator.serviceWorker.ready.then(worker => worker.getNotifications(
 HIDE = "Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })"
 
 
-def swipe(window: Window, begin: int, end: int) -> None:
-    """Move a finger over the terminal, from one height to another."""
+def swipe(window: Window, begin: int, end: int, *, aside: int = 0) -> None:
+    """Move a finger over the terminal, from one height to another and ``aside`` to the left."""
     session = window.context.new_cdp_session(window.page)
 
     def touch(kind: str, *points: dict[str, int]) -> None:
         session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": list(points)})
 
-    touch("touchStart", {"x": 200, "y": begin})
+    touch("touchStart", {"x": 350, "y": begin})
     for step in range(1, 11):
-        touch("touchMove", {"x": 200, "y": begin + (end - begin) * step // 10})
+        at = {"x": 350 - aside * step // 10, "y": begin + (end - begin) * step // 10}
+        touch("touchMove", at)
     touch("touchEnd")
 
 
@@ -53,6 +54,24 @@ def test_a_finger_scrolls_the_output_and_a_full_screen_program(
     window.wait("!app.current.term.buffer.active.getLine(0).translateToString(true).match(/^1$/)")
     window.type("q")
     window.check()
+
+
+def test_a_wider_terminal_moves_aside_under_a_finger_and_fits_once_it_is_taken(
+    daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal
+) -> None:
+    terminal = new_terminal()
+    phone, desk = log_in(browser, daemon, PHONE), log_in(browser, daemon)
+    for window in (phone, desk):
+        window.open_terminal(terminal.name)
+    desk.page.get_by_text("Fit to mine").click()
+    phone.wait("app.current.owner?.yours === false && app.current.term.cols > 120")
+    phone.wait("app.current.screen.scrollWidth > innerWidth + 100")
+    swipe(phone, 400, 400, aside=300)
+    phone.wait("app.current.screen.scrollLeft > 80")
+    phone.page.get_by_text("Fit to mine").click()
+    fits = "document.querySelector('.xterm-screen').getBoundingClientRect().right <= innerWidth"
+    phone.wait(f"app.current.owner?.yours && app.current.term.cols < 70 && {fits}")
+    phone.check()
 
 
 KEYS = [

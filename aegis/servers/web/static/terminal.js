@@ -230,7 +230,10 @@ export class TerminalView {
     }
   }
 
-  resized(cols, rows) { this.size = { cols, rows }; if (this.term.cols !== cols || this.term.rows !== rows) this.term.resize(cols, rows); this.scale(); }
+  resized(cols, rows) { this.size = { cols, rows }; if (this.term.cols !== cols || this.term.rows !== rows) this.term.resize(cols, rows); this.scale(); requestAnimationFrame(() => this.refit()); }
+
+  /** The letters are measured anew with the size: fewer columns may fit than were asked for. Never more, which could go to and fro. */
+  refit() { if (!this.isOver && this.owner?.yours && this.fitter.proposeDimensions()?.cols < this.size.cols) this.fit(); }
 
   say(text, kind, button) { this.banner.dataset.kind = kind ?? ''; this.banner.replaceChildren(...[text && document.createTextNode(text), button].filter(Boolean)); }
 
@@ -264,19 +267,20 @@ export class TerminalView {
     }));
   }
 
-  /** xterm.js does not scroll by touch; a full-screen program gets turns of a wheel. */
+  /** xterm.js does not scroll by touch; a full-screen program gets turns of a wheel. A wider terminal moves aside. */
   touch() {
-    let y = null;
+    let x = null, y = null;
     const { screen, term } = this;
-    screen.addEventListener('pointerdown', event => { y = event.pointerType === 'touch' ? event.clientY : null; });
+    screen.addEventListener('pointerdown', event => { [x, y] = event.pointerType === 'touch' ? [event.clientX, event.clientY] : [null, null]; });
     screen.addEventListener('pointermove', event => {
+      if (x !== null) { screen.scrollLeft += x - event.clientX; x = event.clientX; }
       const row = screen.clientHeight / term.rows, lines = y === null ? 0 : Math.trunc((y - event.clientY) / row);
       if (!lines) return;
       y -= lines * row;
       if (term.buffer.active.type === 'normal') term.scrollLines(lines);
       else term.element.dispatchEvent(new WheelEvent('wheel', { deltaY: lines, deltaMode: 1, clientX: event.clientX, clientY: event.clientY, bubbles: true, cancelable: true }));
     });
-    for (const end of ['pointerup', 'pointercancel']) screen.addEventListener(end, () => { y = null; });
+    for (const end of ['pointerup', 'pointercancel']) screen.addEventListener(end, () => { x = y = null; });
   }
 
   // Commands.
