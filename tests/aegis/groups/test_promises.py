@@ -20,6 +20,7 @@ from aegis.protocol.groups import (
     MAX_MEMBERS,
     DissolveGroup,
     ListGroups,
+    Reducer,
     RenameGroup,
     ShowGroup,
     SpawnMixedGroup,
@@ -760,6 +761,25 @@ def test_a_wait_is_for_its_broadcast_only() -> None:
         assert not waits.has_come
         await office.ends("ann", "yes")
         assert waits.value.by_member == {"ann": "yes"}
+
+    play(story)
+
+
+def test_replies_become_one_text_in_the_way_that_a_caller_wants() -> None:
+    async def story(office: Office) -> None:
+        await office.form(*THREE)
+        await office.broadcast()
+        for handle, text in (("cid", "yes"), ("bob", "No\n"), ("ann", " no")):
+            await office.ends(handle, text)
+        texts: dict[Reducer, str] = {
+            "concat": "yes\n\nNo\n\n\n no",
+            "join_by_handle": "ann:\n no\n\nbob:\nNo\n\n\ncid:\nyes",
+            "last_wins": " no",
+            "majority_vote": "No\n",
+        }
+        for reducer, text in texts.items():
+            found = await office.ask(WaitForAll(group="g", reducer=reducer))
+            assert (found.reduced, found.metadata.reducer) == (text, reducer)
 
     play(story)
 
