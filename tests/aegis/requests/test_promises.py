@@ -1287,6 +1287,27 @@ def test_a_withdrawal_that_the_disk_refused_holds_and_is_answered_once_it_is_dur
     play(story)
 
 
+def test_a_withdrawal_behind_many_facts_that_the_disk_refused_is_written_with_them() -> None:
+    async def story(office: Office) -> None:
+        await office.open()
+        flow = await office.open(of_flow())
+        office.refuse()
+        # today: behind more than 256 refused facts the withdrawal is dropped; asked for again, it
+        # is answered as if it were durable, and after a restart the request is open.
+        for number in range(200):
+            await office.rename("s-ann", f"ann{number}")
+        withdrawn = office.withdraw_soon(session=None, workflow="w1")
+        await office.settles()
+        assert isinstance(withdrawn.error, StorageError)
+        office.accept()
+        assert await office.withdraw(session=None, workflow="w1") == [flow.id]
+        await office.restart(power_fails=True)
+        assert await office.state(flow) == "withdrawn"
+        assert await office.listed(handle="ann199") != []
+
+    play(story)
+
+
 def test_a_reply_whose_withdrawal_is_not_written_is_withdrawn_and_stays_so() -> None:
     async def story(office: Office) -> None:
         request = await office.open(of_flow())
