@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -131,3 +132,25 @@ def test_the_search_lets_pass_who_does_not(right: str) -> None:
 def test_the_search_finds_a_thread_however_it_is_named(text: str) -> None:
     assert touches(text, "threading.Thread")
     assert not touches("import threading\nthreading.Lock()", "threading.Thread")
+
+
+POSSESSIVE_GROUP = re.compile(r"\)(?:[*+?]|\{\d*,?\d*\})\+")
+
+
+def test_no_pattern_has_a_possessive_group() -> None:
+    """Before Python 3.11.5 such a group forgets where a failed alternative began (gh-106052)."""
+    found = [
+        (path, node.lineno)
+        for path, text in sources()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str | bytes)
+        and POSSESSIVE_GROUP.search(str(node.value))
+        and _is_compiled(text, node)
+    ]
+    assert found == []
+
+
+def _is_compiled(text: str, node: ast.Constant) -> bool:
+    """Return whether a text is one of a module that compiles patterns, and no docstring."""
+    return "re.compile" in text and "\n" not in str(node.value)

@@ -33,17 +33,33 @@ _ARROWS = (
     r"\U00016f3f\U0001f782\U0001f846"
 )
 
-_GAP = rf"(?:\x1b\[[0-?]*+[ -/]*+[@-~]|[{_UNSEEN}])*+"
-"""Characters that take no place or only space, and sequences that style a terminal's text."""
+_UNIT = rf"(?:\x1b\[[0-?]*+[ -/]*+[@-~]|[{_UNSEEN}])"
+"""A character that takes no place or only space, or a sequence that styles a terminal's text."""
 
 _OTHER = rf"(?![{_UNSEEN}\u2e80-\ua63f\uac00-\ud7af])[^\x00-\x7f]"
 """A character that may look like a Latin letter: none of ASCII and of East Asian scripts."""
 
-# Possessive repetition: the time stays linear in the length of a hostile body.
+
+def _whole(name: str, pattern: str) -> str:
+    """Return a pattern that matches as much as it can and gives nothing back.
+
+    So the time stays linear in the length of a hostile body. A possessive group would be wrong
+    before Python 3.11.5, where it forgets where an alternative that has failed began (gh-106052).
+    """
+    return rf"(?=(?P<{name}>{pattern}))(?P={name})"
+
+
+def _gap(name: str) -> str:
+    return _whole(name, rf"{_UNIT}*")
+
+
+_ALL_ARROWS = _whole("b", rf"(?:[{_ARROWS}]{_gap('c')})+")
+
 _HEADER = re.compile(
     rf"([{_BREAKS}])"
-    rf"(?={_GAP}(?:[{_ARROWS}]{_GAP})++"
-    rf"(?:[fF]|{_OTHER}){_GAP}(?:[rR]|{_OTHER}){_GAP}(?:[oO0]|{_OTHER}){_GAP}(?:[mM]|rn|{_OTHER}))"
+    rf"(?={_gap('a')}{_ALL_ARROWS}"
+    rf"(?:[fF]|{_OTHER}){_gap('d')}(?:[rR]|{_OTHER}){_gap('e')}(?:[oO0]|{_OTHER}){_gap('f')}"
+    rf"(?:[mM]|rn|{_OTHER}))"
 )
 
 

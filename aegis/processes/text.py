@@ -47,7 +47,7 @@ _HARMLESS = re.compile(
 # Bytes and sequences that never change anything, any number in a row: otherwise a flood of them
 # would take one pass of the loop below for each.
 _IGNORED = (
-    r"(?:[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
+    r"(?:[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]++"
     r"|\x1b(?:"
     rf"\[{_PARAMETERS}+(?:[ABEFIJL-OQ-WYZ\[-_bcegi-kmn-rtv-~]|(?![@-~]))"
     r"|\][^\x07\x18\x1a\x1b]*+(?:[\x07\x18\x1a]|(?=\x1b))"
@@ -55,7 +55,10 @@ _IGNORED = (
     r"|[ -/]{1,2}[0-~]?"
     r"|[0-69-OQ-WYZ\\`abd-~]"
     r"|(?![ -~])"
-    r"))++"
+    # Not possessive: before Python 3.11.5 a possessive group forgets where an alternative that has
+    # failed began (gh-106052). Nothing follows it, so nothing is tried twice, and the bound is for
+    # the memory that a group takes each time that it fits.
+    r")){1,1000}"
 )
 
 _TOKEN = re.compile(

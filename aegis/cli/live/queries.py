@@ -24,7 +24,7 @@ _CSI = (
     rb"|[?>=<][0-9;:]*+u"  # the keyboard of kitty: its flags, and switching them
     rb"|[?>][0-9;:]*+m"  # the keyboard of xterm
     rb"|\??[0-9;]*+\$p|[0-9]*+\$[wu]"  # modes and other state
-    rb"|(?:1[134568]|19|2[01])(?:;[0-9]*+)*+t"  # the window
+    rb"|(?:1[134568]|19|2[01])(?:;[0-9]*+)*t"  # the window
     rb"|[0-9;]*+\*y|[0-9;]*+x|\?[0-9;]*+S|#R|[0-9;]*+'\|"
     rb")"
 )

@@ -94,7 +94,7 @@ class FrameReader:
 _UNIT = re.compile(rb'(?:[^"\\]+|\\[^u]|\\u[0-9a-fA-F]{4})?')
 """A part of a JSON text that begins no half escape."""
 
-_SKIPPED = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_SKIPPED = re.compile(rb'(?:[^"\\]++|\\.){0,1000}', re.DOTALL)
 
 _LONGEST_ESCAPE = len(rb"\u0000")
 

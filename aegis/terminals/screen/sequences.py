@@ -37,9 +37,11 @@ SEQUENCE = r"\x1b(?:\[[0-9;]*[@-~]|\[!p|#?[0-~])"
 
 _DROPPED = re.compile("[\x00\x7f-\x9f]")
 _SGR = re.compile(r"\x1b\[[0-9;:]*m")
-_KNOWN_CSI = r"(?:[0-9]{0,4}+;){0,31}+[0-9]{0,4}+[@A-MPSTXZ`ad-hlrsu]"
+# No possessive group: before Python 3.11.5 it forgets where an alternative that has failed began
+# (gh-106052). What follows a group is bounded, or nothing.
+_KNOWN_CSI = r"(?:[0-9]{0,4}+;){0,31}[0-9]{0,4}+[@A-MPSTXZ`ad-hlrsu]"
 _PASSAGE = re.compile(
-    rf"(?:[^\x0e\x0f\x1b]++|\x1b(?:\[(?:[0-9;:]{{0,250}}+m|{_KNOWN_CSI})|[78DEHM]))++"
+    rf"(?:[^\x0e\x0f\x1b]++|\x1b(?:\[(?:[0-9;:]{{0,250}}+m|{_KNOWN_CSI})|[78DEHM])){{1,1000}}"
 )
 _KNOWN = re.compile(_KNOWN_CSI)
 _CSI = re.compile(r"\x1b\[([\x00-\x17\x19\x1c-\x3f]{0,254}+)([@-~])")
