@@ -27,7 +27,7 @@ from aegis.state.sealing import Seals
 from aegis.state.state_files import Guard, UnsafeFile, open_directory, open_safely, read_safely
 from aegis.trust import NO_PROGRAMS, NamedPrograms, adopt_state, examine
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 """The layout of the state directory; a newer one is refused."""
 
 MIN_KERNEL = (5, 4)
@@ -244,7 +244,10 @@ def _is_held(lock: int, state: State) -> StartupError:
 
 
 def _has_version(state: State) -> bool:
-    """Return whether the state has a version. Raises ``StartupError`` for a newer one."""
+    """Return whether the state has this version: an older one is read, and becomes this one.
+
+    Raises ``StartupError`` for a newer one.
+    """
     path = state.directory / "version"
     try:
         text = (read_safely(str(path), 4096) or b"").decode("ascii").strip("\0\n ")
@@ -261,7 +264,7 @@ def _has_version(state: State) -> bool:
             f"{state.directory} is of version {text[:20]!r}, made by a newer aegis-actors: "
             "upgrade this one"
         )
-    return True
+    return int(text) == STATE_VERSION
 
 
 def _write_version(state: State) -> None:

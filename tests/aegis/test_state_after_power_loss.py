@@ -58,8 +58,8 @@ def test_a_root_that_may_be_entered_and_not_read_prevents_nothing() -> None:
     sync_state(fresh(DiskPlan({("open", 1): Fail(errno.EACCES)})), STATE)
 
 
-@pytest.mark.parametrize("left", [b"", b"\0\0", b"\n"])
-def test_a_version_that_was_lost_is_written_anew(tmp_path: Path, left: bytes) -> None:
+@pytest.mark.parametrize("left", [b"", b"\0\0", b"\n", b"1\n"])
+def test_a_version_that_was_lost_or_is_older_is_written_anew(tmp_path: Path, left: bytes) -> None:
     state = State(tmp_path)
     with hold_root(state):
         path = state.directory / "version"

@@ -290,3 +290,21 @@ def test_many_bells_are_few_notices(
     )
     assert shown == [f"notice {number}" for number in (5, 6, 7, 8)]
     window.check()
+
+
+@pytest.mark.parametrize("size", [None, PHONE], ids=["desk", "phone"])
+def test_the_whole_of_a_long_command_is_above_the_buttons_that_allow_it(
+    studio: Studio, browser: Browser, size: object
+) -> None:
+    window = log_in(browser, studio.daemon, *([] if size is None else [PHONE]))
+    words = " ".join(f"word{number}" for number in range(300))
+    handle = studio.spawn(f"ASK echo {words} ; rm -rf precious\nSAY end")
+    shown = card(window, handle).locator("pre")
+    expect(shown).to_contain_text("rm -rf precious")
+    allow = card(window, handle).get_by_role("button", name="Allow once")
+    assert shown.evaluate("each => each.scrollHeight <= each.clientHeight + 1")
+    text, button = shown.bounding_box(), allow.bounding_box()
+    assert text is not None
+    assert button is not None
+    assert text["y"] + text["height"] <= button["y"]
+    window.check()

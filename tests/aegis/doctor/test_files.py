@@ -110,7 +110,13 @@ def test_keys_that_cannot_be_read_are_a_problem_until_they_are_put_aside(state: 
 
 @pytest.mark.parametrize(
     ("text", "level"),
-    [("1\n", Level.OK), ("", Level.OK), ("2\n", Level.PROBLEM), ("ü", Level.PROBLEM)],
+    [
+        ("1\n", Level.OK),
+        ("2\n", Level.OK),
+        ("", Level.OK),
+        ("3\n", Level.PROBLEM),
+        ("ü", Level.PROBLEM),
+    ],
 )
 def test_a_state_of_a_newer_version_is_a_problem(state: State, text: str, level: Level) -> None:
     write(state.directory / "version", text)
