@@ -49,7 +49,7 @@ def list_queues(daemon: Daemon) -> None:
     option("--wait", kind=SECONDS, help="Wait so many seconds for its end, and print its result."),
     option("--after", metavar="TASK", many=True, help="A task that must complete before."),
     option("--key", metavar="TEXT", help="The same key gives the same task."),
-    option("--priority", kind=WHOLE, help="0 to 9, higher ones first; default 0."),
+    option("--priority", kind=WHOLE, help="-9 to 9, higher ones first; default 0."),
     option(
         "--not-before", "not_before", metavar="TIME", help="As 2026-05-22T14:00, in local time."
     ),

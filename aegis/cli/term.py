@@ -68,12 +68,13 @@ def spawn(
     shell: str | None,
     variables: Sequence[str],
     **options: str | int | None,
-) -> None:
-    """Start the terminal NAME."""
+) -> int:
+    """Start the terminal NAME. Exits with 1 if it has failed."""
     env = dict(_variable(given) for given in variables) or None
     places = {"cwd": from_here(cwd), "shell": as_text(shell)}
     reply = daemon.call("term_spawn", name=name, env=env, **places, **options)
     daemon.show(reply, lambda: print_lines(_terminals([reply])))
+    return 1 if reply["state"] == "failed" else 0
 
 
 def _variable(given: str) -> tuple[str, str]:

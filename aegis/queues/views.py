@@ -7,9 +7,12 @@ from aegis.errors import InvalidRequest, NotFound
 from aegis.names import nearest
 from aegis.protocol.queues import TaskInfo, TaskStatus
 from aegis.queues.tasks import Task, moment_text
+from aegis.shown_text import shortened
 
 MAX_NAMED = 3
 """The tasks that are named of those for which a task waits."""
+
+MAX_REASON_CHARS = 300
 
 
 def task_info(
@@ -58,18 +61,19 @@ def task_info(
         started=task.started,
         ended=task.ended,
         not_before=not_before,
-        waits=_waits(waiting_for, not_before) if status == "waiting" else "",
+        waits=_waits(task, waiting_for, not_before) if status == "waiting" else "",
         failed_with=failed_with,
     )
 
 
-def _waits(tasks: list[str], not_before: str | None) -> str:
-    """Return what a task waits for, in words."""
+def _waits(task: Task, tasks: list[str], not_before: str | None) -> str:
+    """Return what a task waits for, in words, with the reason of another try."""
     named = ", ".join(tasks[:MAX_NAMED])
     more = f" and {len(tasks) - MAX_NAMED} more" if len(tasks) > MAX_NAMED else ""
     parts = [f"for {named}{more}"] if tasks else []
     parts += [f"until {not_before}"] if not_before is not None else []
-    return " and ".join(parts)
+    why = f": {shortened(task.error, MAX_REASON_CHARS)}" if task.error and task.next_try else ""
+    return f"{' and '.join(parts)}{why}"
 
 
 def has_ended_badly(outcome: str) -> str:

@@ -34,6 +34,15 @@ def test_spawn_sends_only_what_was_given(server: LineServer, invoke: Invoke, inf
     )
 
 
+def test_spawn_exits_with_1_if_the_terminal_has_failed(
+    server: LineServer, invoke: Invoke, info: Make
+) -> None:
+    server.answers["term_spawn"] = info(state="failed", notice="3 shells in a row ended")
+    result = invoke("term", "spawn", "build")
+    assert result.exit_code == 1
+    assert "failed" in result.stdout
+
+
 def test_spawn_sends_every_option(server: LineServer, invoke: Invoke, info: Make) -> None:
     server.answers["term_spawn"] = info()
     where = ["--shell", "zsh", "--cwd", "/tmp", "--env", "A=1", "--env", "B=x=y"]

@@ -179,7 +179,7 @@ def test_a_session_that_did_nothing_is_no_attempt_and_the_third_in_a_row_is_the_
             info = await office.show(task)
             assert (info.status, info.attempt) == ("waiting", 0)
             assert info.error == "no agent could be started for it: no program"
-            assert info.not_before is not None
+            assert info.waits == f"until {info.not_before}: {info.error}"
             await office.passes(pause)
         info = await office.show(task)
         assert (info.status, info.result) == ("failed", None)
