@@ -960,6 +960,11 @@ def test_a_stream_that_missed_requests_that_are_dropped_begins_anew() -> None:
         news = await office.news(before)
         assert old.id not in [each.id for each in news.changed]
         assert news.open == [kept.id]
+        made = await opened_many(office, 64)
+        await office.withdraw()
+        news = await office.news(news)
+        assert news.open is None
+        assert {each.id for each in news.changed} <= {each.id for each in made}
 
     play(story)
 

@@ -88,6 +88,14 @@ def test_an_input_at_the_limits_can_be_allowed() -> None:
     play(story)
 
 
+def test_what_cannot_be_shown_of_an_input_is_left_out_of_its_excerpt() -> None:
+    odd: Any = {"a": object, ("b",): 1, "c": 2}
+    found = record(input=odd)
+    assert found.input is None
+    assert found.excerpt == '{"a": "<class \'object\'>", "c": 2}'
+    assert record(input=DEEP).excerpt == "(an input that is nested too deeply)"
+
+
 def test_two_inputs_that_differ_beyond_the_excerpt_have_different_digests() -> None:
     long = "x" * 2 * MAX_WHOLE_BYTES
     assert record(input={"a": f"{long}1"}).digest != record(input={"a": f"{long}2"}).digest
