@@ -113,7 +113,7 @@ def _lost(case: Case) -> Iterator[str]:
 def _of_saves(
     found: CanvasFound, waked: set[tuple[str, int, str]]
 ) -> Iterator[tuple[str, int, str]]:
-    """Yield the changes that a message about the last change of the same save tells of too."""
+    """Yield the changes that are in the message about the last change of the same save."""
     saved = [each for each in found.changes if each.writer == "outside"]
     for canvas, rev, handle in waked:
         for last in saved:
