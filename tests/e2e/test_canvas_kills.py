@@ -171,8 +171,8 @@ class Ordeal:
         assert set(self.edited) <= kept
 
     def check_wakes(self, history: list[dict[str, Any]]) -> None:
-        """Each subscriber was woken by each change once."""
-        wanted = {each["rev"] for each in history if each["rev"] > len(SECTIONS) + 1}
+        """Each subscriber was woken by each write and each save once."""
+        wanted = {each for each in revisions_of_wakes(history) if each > len(SECTIONS) + 1}
         for reader in READERS:
             until(partial(self.is_told, reader, wanted), "all are told")
             found = Counter(woken(self.canvases, reader))
@@ -186,6 +186,15 @@ class Ordeal:
 def woken(canvases: Canvases, reader: str) -> list[int]:
     """The revisions that a reader was woken by."""
     return [int(each["id"].split("/")[2]) for each in canvases.inbox(reader)]
+
+
+def revisions_of_wakes(history: list[dict[str, Any]]) -> set[int]:
+    """The revisions that messages are about: of a save, the last of its changes."""
+    last: dict[object, int] = {}
+    for each in sorted(history, key=lambda each: int(each["rev"])):
+        is_saved = each["writer"] == "outside" and not each.get("displaced")
+        last[each["timestamp"] if is_saved else each["rev"]] = each["rev"]
+    return set(last.values())
 
 
 def everything_recorded(daemon: DaemonProcess) -> list[dict[str, Any]]:

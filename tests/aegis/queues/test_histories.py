@@ -193,7 +193,6 @@ def test_each_task_ends_once_and_begins_at_most_once_per_attempt(seed: int) -> N
         await history.restart()
         await history.finish()
         await history.check()
-        assert history.acked
         before = {each.task_id: attrs.evolve(each, waits="") for each in await office.listed()}
         await office.restart(power_fails=True)
         after = {each.task_id: attrs.evolve(each, waits="") for each in await office.listed()}
