@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import structlog
 
 from aegis.journal.disk import Disk, shown, storage_error
-from aegis.journal.ledger import Damaged
+from aegis.journal.ledger import Damaged, Line
 from aegis.journal.reader import LedgerReader
 
 log = structlog.get_logger("aegis.journal")
@@ -49,22 +49,42 @@ def load(disk: Disk, path: Path, end: int | None, fold: F, *, sealed_as: Path | 
     Damaged lines are skipped, logged, and stay in the ledger. ``sealed_as`` is the path that the
     codes of its lines are made for, if that is another.
     """
-    reader, start = LedgerReader(path, disk=disk, sealed_as=sealed_as), 0
     damaged: list[Damaged] = []
+    for line in lines_of(disk, path, end, damaged, sealed_as=sealed_as):
+        fold.apply(line.fields)
+    log_damage(path, damaged, fold.skipped)
+    return fold
+
+
+def lines_of(
+    disk: Disk,
+    path: Path,
+    end: int | None,
+    damaged: list[Damaged],
+    *,
+    sealed_as: Path | None = None,
+) -> Iterator[Line]:
+    """Yield the lines in the first ``end`` bytes of the ledger; raise ``StorageError``.
+
+    Some of the damaged ones, which are skipped, are added to ``damaged``.
+    """
+    reader, start = LedgerReader(path, disk=disk, sealed_as=sealed_as), 0
     while True:
         reading = reader.onward(start, end=end)
-        for line in reading.records:
-            fold.apply(line)
+        yield from reading.lines
         damaged += reading.damaged[:SHOWN_DAMAGE]
         if not reading.more or reading.end <= start:
             break
         start = reading.end
-    if damaged or fold.skipped:
+
+
+def log_damage(path: Path, damaged: Sequence[Damaged], skipped: int) -> None:
+    """Log that lines of a ledger are damaged, or were ``skipped`` as not understood, if any are."""
+    if damaged or skipped:
         where = [f"bytes {each.start} to {each.end}: {each.reason}" for each in damaged]
         log.warning(
             "damaged lines skipped",
             file=shown(path),
             where=where[:SHOWN_DAMAGE],
-            not_understood=fold.skipped,
+            not_understood=skipped,
         )
-    return fold

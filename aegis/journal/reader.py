@@ -48,7 +48,7 @@ class Reading:
     ``more``: matching lines were left out because of ``max_bytes``. ``damaged`` lists damaged lines
     that the read met, oldest first, at most ``MAX_REPORTED`` of ``damaged_count``. ``end`` is the
     offset just after the last line that a forward read scanned, or that a backward read kept (0 if
-    none was).
+    none was). ``lines`` has the lines of a forward read with their places.
     """
 
     records: list[dict[str, Any]]
@@ -56,6 +56,7 @@ class Reading:
     damaged: tuple[Damaged, ...]
     damaged_count: int
     end: int = attrs.field(default=0, eq=False)
+    lines: tuple[Line, ...] = attrs.field(default=(), eq=False, repr=False)
 
 
 class LedgerReader:
@@ -105,11 +106,6 @@ class LedgerReader:
         previous reading as ``start``. Raises ``StorageError``.
         """
         return self._onward(start, end, max_bytes, None)
-
-    def scan(self, start: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES) -> Scan:
-        """Return the lines from offset ``start`` on as ``onward`` does, with their places."""
-        with self._opened(end, None) as (read_at, stop):
-            return _scan_onward(read_at, start, stop, max_bytes, self._disk.seal(self._sealed_as))
 
     async def last_n_async(
         self,
@@ -182,6 +178,7 @@ class LedgerReader:
             damaged=found.damaged[-MAX_REPORTED:],
             damaged_count=len(found.damaged),
             end=found.whole,
+            lines=found.lines,
         )
 
     def _backward(

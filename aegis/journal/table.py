@@ -26,7 +26,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, get_args
@@ -42,8 +42,8 @@ from aegis.errors import StorageError
 from aegis.journal.appender import Appender, Position
 from aegis.journal.disk import Disk, read_exactly, shown, storage_error
 from aegis.journal.flusher import Flusher
+from aegis.journal.folding import lines_of, log_damage
 from aegis.journal.ledger import Damaged, DamagedLine, Line, decode_line, encode_line
-from aegis.journal.reader import LedgerReader
 
 log = structlog.get_logger("aegis.journal")
 
@@ -52,9 +52,6 @@ REOPEN_S = 5.0
 
 HEAD_CHARS = 200
 """The part of a text that is in memory."""
-
-SHOWN_DAMAGE = 3
-"""The number of damaged lines of a ledger that are listed in the log."""
 
 
 class Row(Protocol):
@@ -241,17 +238,19 @@ class Table(Generic[R]):
 
         Call ``then`` once it is durable. If it never is, fail ``reply`` with a ``StorageError``.
         """
-        if self.problem:
-            _fail(reply, self.problem)
-            return False
-        return self._append(row.id, row, then, reply)
+        return self._change(row.id, row, then, reply)
 
     def drop(self, row_id: str, then: Then | None = None, reply: Reply[Any] | None = None) -> bool:
         """Remove a row; otherwise as ``put``."""
+        return self._change(row_id, None, then, reply)
+
+    def _change(
+        self, row_id: str, row: R | None, then: Then | None, reply: Reply[Any] | None
+    ) -> bool:
         if self.problem:
             _fail(reply, self.problem)
             return False
-        return self._append(row_id, None, then, reply)
+        return self._append(row_id, row, then, reply)
 
     def fact(self, row_id: str, change: Callable[[R], R], then: Then | None = None) -> None:
         """Apply to a row what has happened outside. Call ``then`` once it is durable.
@@ -406,28 +405,14 @@ def read_rows(
     found: dict[str, dict[str, Any]] = {}
     texts = {name for each in _classes(row) for name in _texts_of(each)}
     damaged: list[Damaged] = []
-    reader, start, skipped = LedgerReader(path, disk=disk), 0, 0
-    while True:
-        scan = reader.scan(start, end=end)
-        for line in scan.lines:
-            fields: Mapping[str, Any] | None = line.fields
-            if upgrade is not None and "kind" in line.fields:
-                fields = upgrade(line.fields, found)
-            skipped += fields is None or not _apply(fields, line, found, texts)
-        damaged += scan.damaged[:SHOWN_DAMAGE]
-        if scan.whole <= start or scan.whole >= end:
-            break
-        start = scan.whole
-    rows = dict(_structured(row, found, path))
-    if damaged or skipped:
-        where = [f"bytes {each.start} to {each.end}: {each.reason}" for each in damaged]
-        log.warning(
-            "damaged lines skipped",
-            file=shown(path),
-            where=where[:SHOWN_DAMAGE],
-            not_understood=skipped,
-        )
-    return rows
+    skipped = 0
+    for line in lines_of(disk, path, end, damaged):
+        fields: Fields | None = line.fields
+        if upgrade is not None and "kind" in line.fields:
+            fields = upgrade(line.fields, found)
+        skipped += fields is None or not _apply(fields, line, found, texts)
+    log_damage(path, damaged, skipped)
+    return dict(_structured(row, found, path))
 
 
 def _apply(
@@ -502,27 +487,20 @@ def _classes(row: Any) -> tuple[Any, ...]:
     return get_args(row) or (row,)
 
 
-_TEXTS: dict[type, tuple[str, ...]] = {}
-_DEFAULTS: dict[type, dict[str, Any]] = {}
-
-
+@cache
 def _texts_of(row: type) -> tuple[str, ...]:
-    if row not in _TEXTS:
-        fields = resolved_fields(row)
-        _TEXTS[row] = tuple(each.name for each in fields if StoredText in _classes(each.type))
-    return _TEXTS[row]
+    fields = resolved_fields(row)
+    return tuple(each.name for each in fields if StoredText in _classes(each.type))
 
 
+@cache
 def _defaults_of(row: type) -> dict[str, Any]:
     """Return the fields that a line need not have, as documents."""
-    if row not in _DEFAULTS:
-        plain = (each for each in resolved_fields(row) if each.default is not attrs.NOTHING)
-        _DEFAULTS[row] = {
-            each.name: each.default
-            for each in plain
-            if not isinstance(each.default, attrs.Factory)  # type: ignore[arg-type]
-        }
-    return _DEFAULTS[row]
+    return {
+        each.name: each.default
+        for each in resolved_fields(row)
+        if each.default is not attrs.NOTHING and not isinstance(each.default, attrs.Factory)  # type: ignore[arg-type]
+    }
 
 
 def _fail(reply: Reply[Any] | None, sentence: str) -> None:
