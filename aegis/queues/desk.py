@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import time
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -86,9 +86,6 @@ MAX_DROPPED = 100_000
 
 MAX_CHAIN = 100
 """Tasks that wait for each other, as far as they are followed."""
-
-READ_AGAIN_S = 5.0
-"""Seconds until a sender is notified again, or a worker closed, after a storage error."""
 
 
 class WorkRights(Protocol):
@@ -162,7 +159,7 @@ class Queue:
         self.chars -= self.live.pop(task.id, 0)
 
     def recount(self) -> None:
-        """Count all tasks anew, from what is durable."""
+        """Count all tasks and places anew, from what is durable."""
         self.lineup.clear()
         self.places.clear()
         self.live.clear()
@@ -170,6 +167,8 @@ class Queue:
         self.keys = {key: each for key, each in self.keys.items() if each in self.dropped}
         for task in self.shown_tasks():
             self.count(task)
+            if task.is_placed:
+                self.places.add(task.id)
 
     def position(self, task: Task) -> int | None:
         """Return the number of tasks before this one; None if it is not in the lineup."""
@@ -299,7 +298,8 @@ class QueueDesk(Actor[DeskMessage]):
                 await queue.table.open()
             self._know(queue)
         for queue in self._queues.values():
-            self._derive(queue, is_start=True)
+            self._continue(queue)
+            self._changed(queue)
 
     async def teardown(self) -> None:
         for queue in self._queues.values():
@@ -363,27 +363,23 @@ class QueueDesk(Actor[DeskMessage]):
         for each in task.after:
             self._dependants.setdefault(each, {})[task.id] = None
 
-    def _derive(self, queue: Queue, *, is_start: bool = False) -> None:
-        """Do what follows from all tasks of a queue: at the start, or when the disk accepts again.
-
-        Then the ledger may also have been read for the first time.
-        """
+    def _derive(self, queue: Queue) -> None:
+        """Derive all from the tasks of a queue once its disk accepts again, or can be read."""
         self._know(queue)
         self._new.clear()
-        found = [*queue.shown_tasks()]
-        # Those that have a place come first: no other may take it.
-        for task in sorted(found, key=lambda each: not each.is_placed):
+        self._continue(queue)
+        for task in [*queue.shown_tasks()]:
+            self._line_up_dependants(task)  # of other queues too
+
+    def _continue(self, queue: Queue) -> None:
+        """Do what follows from each task of a queue that is known."""
+        for task in [*queue.shown_tasks()]:
             if task.is_over:
                 self._keep(queue, task)
                 continue
             for worker in task.earlier_workers:
                 self.context.start_soon(self._close, worker)  # it may be open
             self._advance(task.id)
-        if not is_start:
-            for task_id in {each for task in found for each in self._dependants.get(task.id, ())}:
-                if (dependant := self._find(task_id)) is not None:
-                    self._line_up(dependant)
-        self._changed(queue)
 
     def _advance(self, task_id: str) -> None:
         """Do what follows from the durable state of a task."""
@@ -424,10 +420,8 @@ class QueueDesk(Actor[DeskMessage]):
         self._check(queue, request)  # a refused task leaves no ledger
         await queue.table.open()
         task = _new_task(request, queue, sender)
-        reply: Reply[Any] = self.defer(request)
-        waits_until = trio.current_time() + getattr(request, "timeout", 0)
-        stored = partial(self._stored, task.id, request, reply, waits_until)
-        if queue.table.put(task, stored, reply):
+        reply, answer = self._defer_enqueued(task.id, request)
+        if queue.table.put(task, partial(self._stored, task.id, answer), reply):
             queue.count(task)
             self._index(queue, task)
 
@@ -450,16 +444,20 @@ class QueueDesk(Actor[DeskMessage]):
                 raise views.no_task(known, was_kept=True)
             self.reply(request, Enqueued(task_id=known, queued_position=None))
             return
-        reply: Reply[Any] = self.defer(request)
-        waits_until = trio.current_time() + getattr(request, "timeout", 0)
-        answer = partial(self._answer_enqueued, known, request, reply, waits_until)
+        reply, answer = self._defer_enqueued(known, request)
         queue.table.settled(answer, reply)
 
-    def _stored(
-        self, task_id: str, request: Enqueue | Delegate, reply: Reply[Any], until: float
-    ) -> None:
+    def _defer_enqueued(
+        self, task_id: str, request: Enqueue | Delegate
+    ) -> tuple[Reply[Any], Callable[[], None]]:
+        """Return the reply of a request, and what answers it once its task is durable."""
+        reply: Reply[Any] = self.defer(request)
+        until = trio.current_time() + getattr(request, "timeout", 0)
+        return reply, partial(self._answer_enqueued, task_id, request, reply, until)
+
+    def _stored(self, task_id: str, answer: Callable[[], None]) -> None:
         self._advance(task_id)
-        self._answer_enqueued(task_id, request, reply, until)
+        answer()
 
     def _answer_enqueued(
         self, task_id: str, request: Enqueue | Delegate, reply: Reply[Any], until: float
@@ -609,15 +607,15 @@ class QueueDesk(Actor[DeskMessage]):
         queue, now = self._queue_of[task.id], time.time()
         if task.phase != "queued" or queue.table.rows.get(task.id) is not task:
             return  # something about it is not durable yet
-        for each in task.after:
-            outcome = self._outcome(each)
+        outcomes = {each: self._outcome(each) for each in task.after}
+        for each, outcome in outcomes.items():
             if outcome in ("failed", "cancelled"):
                 why = f"{views.lost_with(each)}{views.has_ended_badly(outcome)}"
                 self._end(task, "failed", why)
                 return
-        moment = max(task.not_before or 0.0, task.next_try or 0.0)
-        if self._blockers(task):
+        if any(each != "completed" for each in outcomes.values()):
             return
+        moment = max(task.not_before or 0.0, task.next_try or 0.0)
         if moment > now:
             self.context.after(moment - now, TaskDue(task.id))
             return
@@ -664,7 +662,10 @@ class QueueDesk(Actor[DeskMessage]):
         session = TaskWorker(self._sessions, task, worker)
         try:
             await self._open(session, task, is_new=is_new)
-            text = await session.done(_Reports(self, task.id, worker))
+            text = await session.done(
+                began=partial(self._fact, task.id, worker, tasks.began),
+                limited=partial(self._limit, task.id),
+            )
         except TaskAbandoned as gone:
             if gone.has_begun:
                 self._fact(task.id, worker, tasks.lost, str(gone), gone.text)
@@ -727,7 +728,7 @@ class QueueDesk(Actor[DeskMessage]):
         elif is_set:
             self._overruns.pop(task.id).cancel()
 
-    def limited(self, task_id: str, until: float | None) -> None:
+    def _limit(self, task_id: str, until: float | None) -> None:
         """Note that the agent of a task has reached a usage limit, or continues."""
         queue = self._queue_of[task_id]
         if until is None:
@@ -766,9 +767,12 @@ class QueueDesk(Actor[DeskMessage]):
             for each in waiting:
                 each.send(self._info(task))
             self.context.start_soon(self._settle, task, task.callback and not waiting)
-            for task_id in self._dependants.get(task.id, ()):
-                if (dependant := self._find(task_id)) is not None:
-                    self._line_up(dependant)
+            self._line_up_dependants(task)
+
+    def _line_up_dependants(self, task: Task) -> None:
+        for task_id in self._dependants.get(task.id, ()):
+            if (dependant := self._find(task_id)) is not None:
+                self._line_up(dependant)
 
     def _keep(self, queue: Queue, task: Task) -> None:
         for unknown in queue.keep(task):
@@ -885,12 +889,11 @@ class QueueDesk(Actor[DeskMessage]):
         """Yield tasks of one queue or all: running, pending, waiting, then the newest ended."""
         chosen = [*self._queues.values()] if name is None else [self._queue(name)]
         found = [each for queue in chosen for each in queue.shown_tasks()]
-        lined = {task_id for queue in chosen for *_, task_id in queue.lineup}
+        lined = [task_id for queue in chosen for *_, task_id in queue.lineup]
         placed = {task_id for queue in chosen for task_id in queue.places}
         yield from (each for each in found if each.id in placed)
-        pending = (task_id for queue in chosen for *_, task_id in queue.lineup)
-        yield from (task for task in map(self._find, pending) if task is not None)
-        elsewhere = lined | placed
+        yield from (task for task in map(self._find, lined) if task is not None)
+        elsewhere = placed.union(lined)
         yield from (e for e in found if e.phase == "queued" and e.id not in elsewhere)
         over = [each for each in found if each.has_ended]
         yield from sorted(over, key=lambda each: each.ended or "", reverse=True)
@@ -904,21 +907,6 @@ class QueueDesk(Actor[DeskMessage]):
         self._followers.changed(queue.name)
         self._followers.look()
         publish_change(self.context.system, QueueResource(queue.name))
-
-
-@attrs.frozen
-class _Reports:
-    """The reports of a worker to the desk."""
-
-    desk: QueueDesk
-    task: str
-    worker: str
-
-    def began(self) -> None:
-        self.desk._fact(self.task, self.worker, tasks.began)
-
-    def limited(self, until: float | None) -> None:
-        self.desk.limited(self.task, until)
 
 
 def _new_task(request: Enqueue | Delegate, queue: Queue, sender: str) -> Task:

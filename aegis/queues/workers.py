@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import trio
@@ -162,18 +162,6 @@ class TaskAbandoned(Exception):
         self.text, self.has_begun = text, has_begun
 
 
-class WorkerReports(Protocol):
-    """The receiver of the reports of a worker that is followed."""
-
-    def began(self) -> None:
-        """Its first turn was opened."""
-        ...
-
-    def limited(self, until: float | None) -> None:
-        """It has reached a usage limit that ends at ``until``; None: it continues."""
-        ...
-
-
 @attrs.frozen
 class TaskWorker:
     """The session ``handle`` of a task."""
@@ -215,8 +203,13 @@ class TaskWorker:
             await self.sessions.deliver(self._message(f"spawn:{info.id}", payload))
         return True
 
-    async def done(self, reports: WorkerReports) -> str:
+    async def done(
+        self, *, began: Callable[[], None], limited: Callable[[float | None], None]
+    ) -> str:
         """Return the last message of the worker once it has done the task.
+
+        ``began`` is called when its first turn was opened, ``limited`` with the end of a usage
+        limit that it has reached, and with None when it continues.
 
         Raises ``TaskAbandoned`` if it will not, ``AegisError`` if its transcript is gone.
         """
@@ -228,12 +221,12 @@ class TaskWorker:
             if news is not None:
                 place = news.place
                 if watch.take(news.entries):
-                    reports.began()
+                    began()
                 if place.seq < news.newest:
                     continue
             if trio.current_time() >= limit_ends:
                 limit_ends = math.inf
-                reports.limited(None)
+                limited(None)
                 await self._go_on()
             verdict = await self._verdict(watch)
             if isinstance(verdict, IsLimited) and limited_turn < verdict.turn:
@@ -241,7 +234,7 @@ class TaskWorker:
                 until = time.time() + LIMIT_S
                 if verdict.until is not None:
                     until = datetime.fromisoformat(verdict.until).timestamp()
-                reports.limited(until)
+                limited(until)
                 limit_ends = trio.current_time() + max(0.0, until - time.time())
             is_held = isinstance(verdict, Waits) and verdict.is_held
             if is_held and trio.current_time() >= held_until:

@@ -848,6 +848,20 @@ def test_a_restart_follows_what_ran_and_settles_what_ended(*, power_fails: bool)
     play(story, TWO)
 
 
+def test_a_restart_gives_no_place_to_a_dependant_before_what_ran_has_its_own() -> None:
+    async def story(office: Office) -> None:
+        blocker = await office.enqueue()
+        running = await office.enqueue(queue="docs")
+        waiting = await office.enqueue(queue="docs", after=[blocker])
+        office.agents.closing_fails = True  # so the end of the blocker is not over
+        await office.ends(blocker)
+        await office.restart()
+        assert await office.status(running, waiting) == ["running", "pending"]
+        assert office.agents.opened == ["build-1", "docs-1"]
+
+    play(story, BUILD, DOCS)
+
+
 def test_an_end_while_the_daemon_was_down_is_found() -> None:
     async def story(office: Office) -> None:
         task = await office.enqueue()
