@@ -18,7 +18,7 @@ from actors import AskError, ChildSpec, Request, SupervisorSpec, System
 from actors.simulate import Simulation
 from aegis.clock import utc_text
 from aegis.errors import AegisError
-from tests.chaos.machine.disk_images import legal_images
+from tests.chaos.machine.disk_images import drawn_image, legal_images
 from tests.chaos.machine.disk_model import DiskModel, Image, cached_image
 from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan, Fail, SimulatedDisk
 from tests.chaos.reproducible import BEGIN
@@ -33,14 +33,18 @@ WRITES = frozenset({"write", "fdatasync", "ftruncate"})
 
 
 class RefusingDisk(DiskPlan):
-    """A disk whose calls named in ``refuses`` fail with ``ENOSPC``."""
+    """A disk whose calls named in ``refuses`` fail with ``ENOSPC``; ``refused`` counts them."""
 
     refuses: Container[str] = ()
+    refused = 0
 
     def strike(self, call: str) -> DiskFault | None:
         """Count the call; fail it if it is refused."""
         planned = super().strike(call)
-        return Fail(errno.ENOSPC) if call in self.refuses else planned
+        if call not in self.refuses:
+            return planned
+        self.refused += 1
+        return Fail(errno.ENOSPC)
 
     def refuse_one(self, call: str, number: int) -> None:
         """Refuse one call of this name: the next one if the ``number`` is 1."""
@@ -54,14 +58,22 @@ class Answer(Generic[T]):
     value: T | Any = None
     error: Exception | None = None
     at: float = 0.0
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
 
     @property
     def has_come(self) -> bool:
         return self.value is not None or self.error is not None
 
+    def give_up(self) -> None:
+        """Stop waiting."""
+        self.scope.cancel()
+
 
 class SimulatedDaemon(ABC):
     """One state directory with the lives of a daemon, and a client of its actor ``desk``."""
+
+    intensity = 3
+    """The restarts of its actors in a short time, beyond which it ends."""
 
     def __init__(self, simulation: Simulation, desk: str) -> None:
         self.chance = simulation.chance
@@ -88,23 +100,28 @@ class SimulatedDaemon(ABC):
         await self._nursery.start(self._live)
 
     async def _live(self, task_status: trio.TaskStatus[None]) -> None:
-        spec = SupervisorSpec(name="root", children=self.actors())
+        spec = SupervisorSpec(name="root", children=self.actors(), intensity=self.intensity)
         with trio.CancelScope() as self._scope:
             async with self._simulation.open_system(spec) as self.system:
                 task_status.started()
                 await trio.sleep_forever()
 
-    async def stop(self, *, power_fails: bool = False) -> None:
-        """Kill the daemon; ``power_fails``: only synced data is left."""
+    async def stop(self, *, power_fails: bool = False, draws: bool = False) -> None:
+        """Kill the daemon; ``power_fails``: only synced data is left, or what chance ``draws``."""
         model = self.disk.model
-        image = next(iter(legal_images(model))) if power_fails else dict(cached_image(model))
+        if power_fails and draws:
+            image = drawn_image(model, self.chance.randrange)
+        elif power_fails:
+            image = next(iter(legal_images(model)))
+        else:
+            image = dict(cached_image(model))
         self.disk = SimulatedDisk(image, self.plan)  # the cleanup of the killed one changes nothing
         self.dies()
         self._scope.cancel()
         await trio.testing.wait_all_tasks_blocked()
 
-    async def restart(self, *, power_fails: bool = False) -> None:
-        await self.stop(power_fails=power_fails)
+    async def restart(self, *, power_fails: bool = False, draws: bool = False) -> None:
+        await self.stop(power_fails=power_fails, draws=draws)
         await self.start()
         await self.settles()
 
@@ -132,7 +149,7 @@ class SimulatedDaemon(ABC):
         """Return a moment, ISO 8601."""
         return utc_text(BEGIN + timedelta(seconds=trio.current_time() + seconds))
 
-    async def until(self, condition: Callable[[], bool]) -> None:
+    async def until(self, condition: Callable[[], object]) -> None:
         """Wait for a condition, which is looked at every millisecond."""
         with trio.fail_after(60):
             while not condition():  # noqa: ASYNC110 -- of the simulated clock
@@ -149,7 +166,8 @@ class SimulatedDaemon(ABC):
 
         async def wait() -> None:
             try:
-                answer.value = await self.ask(request)
+                with answer.scope:
+                    answer.value = await self.ask(request)
             except (AegisError, AskError) as error:
                 answer.error = error
             answer.at = trio.current_time()
@@ -163,13 +181,17 @@ class SimulatedDaemon(ABC):
         with trio.move_on_after(SETTLED_S):
             yield
 
-    async def refusal(self, request: Request[Any]) -> str:
-        """Return why a request is refused."""
+    async def refused(self, request: Request[Any]) -> AegisError:
+        """Return the error with which a request is refused."""
         try:
             answer = await self.ask(request)
         except AegisError as error:
-            return str(error)
+            return error
         raise AssertionError(f"it is not refused: {answer}")
+
+    async def refusal(self, request: Request[Any]) -> str:
+        """Return why a request is refused."""
+        return str(await self.refused(request))
 
     # The disk.
 

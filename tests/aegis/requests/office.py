@@ -8,30 +8,24 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import attrs
-import trio
-import trio.testing
 
 from actors import (
     Actor,
-    ActorError,
     AskError,
     ChildSpec,
     Ref,
     Reply,
-    Request,
     Restart,
-    SupervisorSpec,
-    System,
 )
 from actors.faults import RUNTIME, Crash, Plan, armed
 from actors.simulate import Simulation, simulate
-from aegis.errors import AegisError, StorageError, Unavailable
+from aegis.errors import StorageError, Unavailable
 from aegis.journal.ledger import decode_line, encode_line, seal_new_line
 from aegis.protocol.agent_events import RequestOption
 from aegis.protocol.inboxes import Deliver, Receipt
@@ -55,21 +49,15 @@ from aegis.protocol.requests import (
     WithdrawRequests,
 )
 from aegis.requests.desk import RequestDesk
-from tests.chaos.machine.disk_images import drawn_image, legal_images
-from tests.chaos.machine.disk_model import DiskModel, Image, cached_image
-from tests.chaos.machine.simulated_disk import SEALS, DiskFault, DiskPlan, Fail, SimulatedDisk
+from tests.aegis.simulated_daemon import EMPTY, WRITES, Answer, SimulatedDaemon
+from tests.chaos.machine.disk_model import cached_image
+from tests.chaos.machine.simulated_disk import SEALS, SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 from tests.chaos.reproducible import reproducible
 
 T = TypeVar("T")
 
 LEDGER = Path("/state/requests.jsonl")
-EMPTY: Image = {"/": None, "/state": None}
-SETTLED_S = 0.2
-"""Longer than all syncs and calls take that follow from one event, shorter than any timer."""
-
-WRITES = frozenset({"write", "fdatasync", "ftruncate"})
-
 SESSIONS = {
     "ann": Answerer(handle="ann", session="s-ann", answers_requests=True),
     "bob": Answerer(handle="bob", session="s-bob", answers_requests=True),
@@ -117,21 +105,6 @@ def an_io_error() -> OSError:
 def answer_to(request: RequestOpened | RequestInfo, what: Any = "allow", **more: Any) -> Any:
     """Return the answer of the operator, or of ``from_handle``."""
     return AnswerRequest(**({"id": request.id, "digest": request.digest, "answer": what} | more))
-
-
-class RefusingDisk(DiskPlan):
-    """A disk whose calls named in ``refuses`` fail with ``ENOSPC``; ``refused`` counts them."""
-
-    refuses: Container[str] = ()
-    refused = 0
-
-    def strike(self, call: str) -> DiskFault | None:
-        """Count the call; fail it if it is refused."""
-        super().strike(call)
-        if call not in self.refuses:
-            return None
-        self.refused += 1
-        return Fail(errno.ENOSPC)
 
 
 @attrs.frozen
@@ -237,31 +210,23 @@ class PlayedSessions(Actor[FindAnswerer]):
             self.defer(message)
 
 
-class Office:
+class Office(SimulatedDaemon):
     """One state directory with the lives of a daemon, and the clients of its requests."""
 
+    intensity = 1_000
+
     def __init__(self, simulation: Simulation, *, has_sessions: bool = True) -> None:
-        self.chance = simulation.chance
+        super().__init__(simulation, "root/requests")
         self.owners = Owners()
         self.inboxes = Inboxes()
         self.mute: set[str] = set()
-        self.plan = RefusingDisk()
-        self.disk = SimulatedDisk(EMPTY, self.plan)
         self.lives = 0
-        self.system: System
         self._has_sessions = has_sessions
-        self._simulation = simulation
-        self._scope = trio.CancelScope()
-        self._nursery: trio.Nursery
 
     # Lives of the daemon.
 
-    async def start(self) -> None:
-        """Start the daemon on what is on the disk."""
+    def actors(self) -> tuple[ChildSpec, ...]:
         self.lives += 1
-        await self._nursery.start(self._live)
-
-    async def _live(self, task_status: trio.TaskStatus[None]) -> None:
         owner = ChildSpec.of("ann", PlayedOwner, owners=self.owners)
         owner = owner.with_options(restart=Restart.TRANSIENT)
         children = [
@@ -277,55 +242,10 @@ class Office:
         ]
         if self._has_sessions:
             children.insert(0, ChildSpec.of("sessions", PlayedSessions, mute=self.mute))
-        spec = SupervisorSpec(name="root", children=tuple(children), intensity=1_000)
-        with trio.CancelScope() as self._scope:
-            async with self._simulation.open_system(spec) as self.system:
-                task_status.started()
-                await trio.sleep_forever()
+        return tuple(children)
 
-    async def stop(self, *, power_fails: bool = False, draws: bool = False) -> None:
-        """Kill the daemon; ``power_fails``: only synced data is left, or what chance ``draws``."""
-        model = self.disk.model
-        if power_fails and draws:
-            image = drawn_image(model, self.chance.randrange)
-        elif power_fails:
-            image = next(iter(legal_images(model)))
-        else:
-            image = dict(cached_image(model))
-        self.disk = SimulatedDisk(image, self.plan)  # the cleanup of the killed one changes nothing
-        self._scope.cancel()
-        await trio.testing.wait_all_tasks_blocked()
-
-    async def restart(self, *, power_fails: bool = False, draws: bool = False) -> None:
-        await self.stop(power_fails=power_fails, draws=draws)
-        await self.start()
-        await self.settles()
-
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Office]:
-        async with trio.open_nursery() as self._nursery:
-            await self.start()
-            yield self
-            self._nursery.cancel_scope.cancel()
-
-    async def settles(self) -> None:
-        """Wait until all that follows from the last event has happened, apart from timers."""
-        await trio.sleep(SETTLED_S)
-
-    async def passes(self, seconds: float) -> None:
-        """Let time pass."""
-        await trio.sleep(seconds)
-        await self.settles()
-
-    async def yields(self) -> None:
-        """Let all tasks run that can, without time passing."""
-        await trio.testing.wait_all_tasks_blocked()
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        """Wait for a condition, which is looked at every millisecond."""
-        with trio.fail_after(60):
-            while not condition():  # noqa: ASYNC110 -- of the simulated clock
-                await trio.sleep(0.001)
+    def dies(self) -> None:
+        """Forget nothing: owners, inboxes and the directory are played and lose nothing."""
 
     async def crash_desk(self) -> None:
         """Crash the desk; it restarts and reads its ledger."""
@@ -351,32 +271,6 @@ class Office:
     @property
     def desk(self) -> Ref[Any]:
         return self.system.ref("root/requests")
-
-    async def ask(self, request: Request[T]) -> T:
-        answer: T = await self.desk.ask(request, timeout=10_000)
-        return answer
-
-    def ask_soon(self, request: Request[T]) -> Answer[T]:
-        """Ask without waiting for the answer."""
-        answer: Answer[T] = Answer()
-
-        async def wait() -> None:
-            try:
-                with answer.scope:
-                    answer.value = await self.ask(request)
-            except (AegisError, ActorError) as error:
-                answer.error = error
-
-        self._nursery.start_soon(wait)
-        return answer
-
-    async def refusal(self, request: Request[Any]) -> AegisError:
-        """Return why a request is refused."""
-        try:
-            answer = await self.ask(request)
-        except AegisError as error:
-            return error
-        raise AssertionError(f"it is not refused: {answer}")
 
     async def open(self, request: OpenRequest | None = None) -> RequestOpened:
         return await self.ask(permission() if request is None else request)
@@ -461,34 +355,6 @@ class Office:
         self.disk = SimulatedDisk({**EMPTY, str(LEDGER): data}, self.plan)
         await self.start()
         await self.settles()
-
-    def refuse_to_open(self, *, refuses: bool = True) -> None:
-        """Refuse to open the ledger."""
-        opens = DiskModel.open
-
-        def refusing(path: str, *arguments: Any, **more: Any) -> int:
-            if refuses and path == str(LEDGER):
-                raise an_io_error()
-            return opens(self.disk.model, path, *arguments, **more)
-
-        self.disk.model.open = refusing  # type: ignore[method-assign]
-
-
-@attrs.define
-class Answer(Generic[T]):
-    """The answer to a request that a test does not wait for: None until it is there."""
-
-    value: T | Any = None
-    error: Exception | None = None
-    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-
-    @property
-    def has_come(self) -> bool:
-        return self.value is not None or self.error is not None
-
-    def give_up(self) -> None:
-        """Stop waiting."""
-        self.scope.cancel()
 
 
 def play(

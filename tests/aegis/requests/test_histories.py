@@ -23,13 +23,13 @@ from aegis.protocol.requests import (
     WithdrawRequests,
 )
 from tests.aegis.requests.office import (
-    Answer,
     Office,
     answer_to,
     of_flow,
     permission,
     play,
 )
+from tests.aegis.simulated_daemon import Answer
 
 STEPS = 200
 OWNERS = ("ann", "bob", "flow")

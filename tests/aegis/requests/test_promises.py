@@ -139,12 +139,12 @@ def test_opening_the_same_key_again_returns_the_same_request() -> None:
 def test_an_owner_that_does_not_run_opens_nothing() -> None:
     async def story(office: Office) -> None:
         for owner in ("root/nobody", "workflow:w1"):
-            refusal = await office.refusal(permission(owner=owner))
+            refusal = await office.refused(permission(owner=owner))
             assert isinstance(refusal, Unavailable)
             assert f"the owner '{owner}' of a request does not run: open it anew" in str(refusal)
         assert await office.listed() == []
         await office.stop_owner()
-        assert isinstance(await office.refusal(permission()), Unavailable)
+        assert isinstance(await office.refused(permission()), Unavailable)
 
     play(story)
 
@@ -174,7 +174,7 @@ def test_an_owner_may_be_named_in_the_registry() -> None:
 )
 def test_a_request_that_is_not_well_formed_is_refused(wrong: dict[str, Any], sentence: str) -> None:
     async def story(office: Office) -> None:
-        refusal = await office.refusal(permission(**wrong))
+        refusal = await office.refused(permission(**wrong))
         assert isinstance(refusal, InvalidRequest)
         assert sentence in str(refusal)
         assert await office.listed() == []
@@ -193,18 +193,18 @@ async def opened_many(office: Office, count: int, **fields: Any) -> list[Request
 def test_there_is_a_limit_of_open_requests_of_one_session_and_of_all() -> None:
     async def story(office: Office) -> None:
         first, *_, last = await opened_many(office, MAX_OPEN_OF_ONE)
-        refusal = await office.refusal(permission("more"))
+        refusal = await office.refused(permission("more"))
         assert isinstance(refusal, Unavailable)
         assert f"'ann' has {MAX_OPEN_OF_ONE} open requests, which is the limit" in str(refusal)
         for number in range(1, MAX_OPEN // MAX_OPEN_OF_ONE):
             await opened_many(office, MAX_OPEN_OF_ONE, session=f"s{number}")
-        refusal = await office.refusal(permission("more", session="s-new"))
+        refusal = await office.refused(permission("more", session="s-new"))
         assert isinstance(refusal, Unavailable)
         assert f"{MAX_OPEN} requests are open, which is the limit" in str(refusal)
         assert (await office.open(permission("k0"))).id == first.id
         await office.withdraw(keys=["k0"])
         assert (await office.open(permission("more"))).state == "open"
-        refusal = await office.refusal(permission("more", session="s-new"))
+        refusal = await office.refused(permission("more", session="s-new"))
         assert f"{MAX_OPEN} requests are open" in str(refusal)
         await office.answer(last)
         assert (await office.open(permission("more", session="s-new"))).state == "open"
@@ -294,10 +294,10 @@ def test_an_answer_to_something_else_is_refused_and_changes_nothing() -> None:
     async def story(office: Office) -> None:
         request = await office.open()
         lines = office.lines()
-        refusal = await office.refusal(answer_to(request, digest="0" * 64))
+        refusal = await office.refused(answer_to(request, digest="0" * 64))
         assert isinstance(refusal, InvalidRequest)
         assert "a permission of 'ann' for tool 'Bash': look at it again" in str(refusal)
-        refusal = await office.refusal(answer_to(request, values={"a": "b"}))
+        refusal = await office.refused(answer_to(request, values={"a": "b"}))
         assert isinstance(refusal, InvalidRequest)
         await office.settles()
         assert await office.state(request) == "open"
@@ -759,10 +759,10 @@ def test_without_sessions_no_handle_may_answer_and_each_sees_its_own() -> None:
         request = await office.open()
         assert [each.id for each in await office.listed(from_handle="ann")] == [request.id]
         assert await office.listed(from_handle="bob") == []
-        refusal = await office.refusal(answer_to(request, from_handle="bob"))
+        refusal = await office.refused(answer_to(request, from_handle="bob"))
         assert isinstance(refusal, Forbidden)
         assert "'bob' may not answer requests" in str(refusal)
-        assert "is your own" in str(await office.refusal(answer_to(request, from_handle="ANN")))
+        assert "is your own" in str(await office.refused(answer_to(request, from_handle="ANN")))
 
     play(story, has_sessions=False)
 
@@ -787,7 +787,7 @@ def test_no_session_answers_for_itself_or_its_ancestors_or_without_the_right(
         assert (news.open is not None and len(news.open)) == sees
         if sentence:
             for what in ("deny", "allow"):
-                refusal = await office.refusal(answer_to(request, what, from_handle=handle))
+                refusal = await office.refused(answer_to(request, what, from_handle=handle))
                 assert isinstance(refusal, Forbidden)
                 assert sentence in str(refusal)
             assert await office.state(request) == "open"
@@ -802,7 +802,7 @@ def test_no_session_answers_for_itself_or_its_ancestors_or_without_the_right(
 def test_a_session_knows_its_own_requests_by_its_id_after_it_was_renamed() -> None:
     async def story(office: Office) -> None:
         request = await office.open(permission(handle="earlier"))
-        assert "is your own" in str(await office.refusal(answer_to(request, from_handle="ann")))
+        assert "is your own" in str(await office.refused(answer_to(request, from_handle="ann")))
         kids = await office.open(permission(handle="kid", session="s-kid"))
         assert (await office.answer(kids, from_handle="ann")).outcome == "applied"
 
@@ -813,7 +813,7 @@ def test_what_needs_a_person_is_allowed_by_the_operator_only() -> None:
     async def story(office: Office) -> None:
         one = await office.open(permission(needs_person=True))
         two = await office.open(permission("k2", needs_person=True))
-        refusal = await office.refusal(answer_to(one, from_handle="bob"))
+        refusal = await office.refused(answer_to(one, from_handle="bob"))
         assert isinstance(refusal, Forbidden)
         assert "can only be allowed by a person" in str(refusal)
         assert (await office.answer(one)).outcome == "applied"
@@ -974,7 +974,7 @@ def test_there_is_a_limit_of_streams_and_those_that_are_gone_do_not_count() -> N
         news = await office.news()
         streams = [office.news_soon(news) for _ in range(MAX_FOLLOWERS)]
         await office.settles()
-        refusal = await office.refusal(FollowRequests(place=news.place))
+        refusal = await office.refused(FollowRequests(place=news.place))
         assert str(refusal) == (
             f"{MAX_FOLLOWERS} streams follow the requests already; close one first"
         )
@@ -1257,7 +1257,7 @@ def test_an_answer_that_acted_is_reported_though_the_disk_refuses_to_store_that(
         late = await office.answer(request, "deny")
         assert (late.outcome, late.by) == ("already_answered", "human")
         assert await office.state(request) == "applied"
-        assert isinstance(await office.refusal(permission("k2")), StorageError)
+        assert isinstance(await office.refused(permission("k2")), StorageError)
         assert (await office.answer(request, "deny")).outcome == "already_answered"
         office.accept()
         await office.open(permission("k3"))
@@ -1342,7 +1342,7 @@ def test_what_has_happened_is_written_before_what_follows_once_the_disk_accepts(
         office.refuse("fdatasync")
         await office.crash_owner()
         await office.rename("s-ann", "eva")
-        assert isinstance(await office.refusal(permission("k2")), StorageError)
+        assert isinstance(await office.refused(permission("k2")), StorageError)
         assert (await office.find(owned)).handle == "eva"
         office.accept()
         await office.answer(flow)
@@ -1389,7 +1389,7 @@ def test_while_the_disk_refuses_nothing_is_opened_and_nothing_acts() -> None:
         )
         with armed(plan, JOURNAL):
             for _ in range(fails):
-                refusal = await office.refusal(answer_to(request))
+                refusal = await office.refused(answer_to(request))
                 assert isinstance(refusal, StorageError)
                 assert "requests.jsonl: Input/output" in str(refusal)
             assert office.owners.got == []
@@ -1402,17 +1402,17 @@ def test_while_the_disk_refuses_nothing_is_opened_and_nothing_acts() -> None:
 
 def test_a_ledger_that_cannot_be_opened_is_tried_anew_by_every_request() -> None:
     async def story(office: Office) -> None:
-        office.refuse_to_open()
+        office.refuse_to_open(LEDGER.name)
         for _ in range(3):
-            assert isinstance(await office.refusal(permission()), StorageError)
-        office.refuse_to_open(refuses=False)
+            assert isinstance(await office.refused(permission()), StorageError)
+        office.refuse_to_open("")
         request = await office.open(of_flow())
         await office.stop()
-        office.refuse_to_open()
+        office.refuse_to_open(LEDGER.name)
         await office.start()
         for _ in range(3):
-            assert isinstance(await office.refusal(ListRequests()), StorageError)
-        office.refuse_to_open(refuses=False)
+            assert isinstance(await office.refused(ListRequests()), StorageError)
+        office.refuse_to_open("")
         assert await office.state(request) == "open"
 
     play(story)
@@ -1428,7 +1428,7 @@ def test_a_ledger_is_open_once_whatever_happens_to_the_desk() -> None:
         office.refuse("pread")
         await office.crash_desk()
         for _ in range(2):
-            assert isinstance(await office.refusal(ListRequests()), StorageError)
+            assert isinstance(await office.refused(ListRequests()), StorageError)
             assert office.disk.model.open_paths() == []
         office.accept()
         assert len(await office.listed()) == 1

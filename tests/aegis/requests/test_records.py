@@ -59,7 +59,7 @@ PARTIAL: list[dict[str, Any]] = [
 def test_what_cannot_be_shown_as_a_whole_can_only_be_denied(changes: dict[str, Any]) -> None:
     async def story(office: Office) -> None:
         request = await office.open(permission(**changes))
-        refusal = await office.refusal(answer_to(request))
+        refusal = await office.refused(answer_to(request))
         assert "can only be denied: its input of" in str(refusal)
         assert (await office.answer(request, "deny")).outcome == "applied"
         info = await office.find(request)
@@ -83,7 +83,7 @@ def test_an_input_at_the_limits_can_be_allowed() -> None:
             assert (await office.find(request)).input == asked.input
         more = {"content": "x" * (room + 1)}
         larger = await office.open(permission("larger", input=more, tool=empty.tool))
-        assert "can only be denied" in str(await office.refusal(answer_to(larger)))
+        assert "can only be denied" in str(await office.refused(answer_to(larger)))
 
     play(story)
 
