@@ -425,7 +425,7 @@ class Office(SimulatedDaemon):
         self.agents.end(session, text=text)
         await self.settles()
 
-    def told(self, id_: str) -> Deliver | None:
+    def notification(self, id_: str) -> Deliver | None:
         """Return the message to the sender about the end of a broadcast."""
         return self.agents.messages.get(f"broadcast:{id_}/end")
 

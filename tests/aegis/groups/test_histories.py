@@ -347,7 +347,7 @@ class History:
             assert info.broadcast is None or info.broadcast.is_over
         for id_, sent in self.sent.items():
             request = sent.request
-            message = office.told(id_)
+            message = office.notification(id_)
             assert (message is not None) == request.callback, "its sender is notified, if it wants"
             if message is not None and sent.group in listed:
                 replied = [*(await office.statuses(id_, listed[sent.group].group)).values()]
@@ -361,8 +361,8 @@ class History:
     def check_losers(self, listed: dict[str, GroupInfo]) -> None:
         """Check that the losers, and nobody else, have been notified and have ended their turns."""
         for (id_, handle), part in self.parts.items():
-            told = [each.sender for each in self.office.cancellations(handle)]
-            number = sum(each.endswith(f"/cancel:{id_}") for each in told)
+            senders = [each.sender for each in self.office.cancellations(handle)]
+            number = sum(each.endswith(f"/cancel:{id_}") for each in senders)
             assert number <= (part.status == "cancelled")
             if part.reason == "another member's reply was taken":
                 assert number == 1 or self.office.member(handle).state == "closed"
@@ -381,7 +381,7 @@ def _text(message: str) -> str:
 SEEDS = [*range(30), *(pytest.param(each, marks=pytest.mark.long) for each in range(30, 330))]
 
 
-async def tell(office: Office) -> History:
+async def play_history(office: Office) -> History:
     """Play a history up to its end."""
     history = History(office)
     for each in NAMES:
@@ -397,7 +397,7 @@ async def tell(office: Office) -> History:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_reply_counts_once_for_its_broadcast_and_groups_are_whole(seed: int) -> None:
     async def story(office: Office) -> None:
-        history = await tell(office)
+        history = await play_history(office)
         before = await office.listed()
         office.agents.delivered.clear()
         await office.restart(power_fails=True)
@@ -412,7 +412,7 @@ def test_the_histories_reach_what_they_are_for() -> None:
     reached: Counter[str] = Counter()
 
     async def story(office: Office) -> None:
-        history = await tell(office)
+        history = await play_history(office)
         reached.update(history.answers)
         reached["replies"] += sum(each.text is not None for each in history.parts.values())
         reached["losers"] += len(office.agents.withdrawn)

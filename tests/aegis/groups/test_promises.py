@@ -557,7 +557,7 @@ def test_a_reply_is_durable_before_it_is_shown(*, power_fails: bool) -> None:
         await office.ends("ann", "yes")
         await office.passes(20)
         assert not any(each.has_come for each in waits)
-        assert office.told(id_) is None
+        assert office.notification(id_) is None
         assert await office.statuses() == {"ann": "pending"}
         office.plan.refuses = ()
         await office.until(lambda: all(each.has_come for each in waits))
@@ -696,7 +696,7 @@ def test_a_turn_without_a_reply_ends_the_part_of_its_member(
         assert (found.by_member, found.reduced) == ({"bob": "yes"}, "yes")
         part = found.metadata.members["ann"]
         assert (part.status, part.reason) == (status, words)
-        message = office.told(id_)
+        message = office.notification(id_)
         assert message is not None
         assert message.status == "error"
         assert f"ann: {status}, {words}" in message.body
@@ -816,7 +816,7 @@ def test_the_longest_replies_of_the_largest_group_fit_into_one_answer(letter: st
         size = len(json.dumps(to_plain(found), ensure_ascii=False))
         assert 2 * 150_000 * 0.9 < size < MAX_REPLY_BYTES
         assert len(json.dumps(to_plain(await office.show()))) < MAX_REPLY_BYTES
-        message = office.told(id_)
+        message = office.notification(id_)
         assert message is not None
         assert len(message.body) <= MAX_BODY_CHARS
         for member in info.members:
@@ -897,15 +897,15 @@ def test_the_first_reply_ends_a_wait_for_any_and_the_losers_are_cancelled(
         for each in ("ann", "cid"):
             part = found.metadata.members[each]
             assert (part.status, part.reason) == ("cancelled", "another member's reply was taken")
-            [told] = office.cancellations(each)
-            assert told.sender == f"group:g/cancel:{id_}"
-            assert told.body.startswith(
+            [cancellation] = office.cancellations(each)
+            assert cancellation.sender == f"group:g/cancel:{id_}"
+            assert cancellation.body.startswith(
                 f"another member's reply was taken: your reply to broadcast {id_} is not awaited"
             )
         assert office.cancellations("bob") == []
         assert sorted(each for each, _ in office.agents.withdrawn) == ["ann", "cid"]
         assert (office.member("ann").state, office.member("cid").turn) == ("idle", 0)
-        message = office.told(id_)
+        message = office.notification(id_)
         assert message is not None
         assert (message.status, message.handle, message.sender) == ("ok", "pm", "group:g")
         assert await office.broadcast("another", by="pm")
@@ -1051,12 +1051,12 @@ def test_a_sender_is_notified_once_and_only_if_it_wants() -> None:
         silent = await office.broadcast(by="pm", callback=False)
         for each in ("ann", "bob"):
             await office.ends(each, "yes")
-        assert office.told(silent) is None
+        assert office.notification(silent) is None
         id_ = await office.broadcast("another", by="pm")
         await office.ends("ann", "one")
-        assert office.told(id_) is None
+        assert office.notification(id_) is None
         await office.ends("bob", "two")
-        message = office.told(id_)
+        message = office.notification(id_)
         assert message is not None
         assert (message.handle, message.sender, message.status) == ("pm", "group:g", "ok")
         assert message.body == (
@@ -1069,7 +1069,7 @@ def test_a_sender_is_notified_once_and_only_if_it_wants() -> None:
         own = await office.broadcast("of a person")
         for each in ("ann", "bob"):
             await office.ends(each, "", "failed")
-        message = office.told(own)
+        message = office.notification(own)
         assert message is not None
         assert (message.handle, message.status) == ("human", "error")
 
@@ -1083,12 +1083,12 @@ def test_a_restart_notifies_the_sender_that_was_not_notified(*, power_fails: boo
         id_ = await office.broadcast(by="pm")
         office.agents.delivering_fails = True
         await office.ends("ann", "yes")
-        assert office.told(id_) is None
+        assert office.notification(id_) is None
         await office.stop(power_fails=power_fails)
         office.agents.delivering_fails = False
         await office.start()
         await office.settles()
-        assert office.told(id_) is not None
+        assert office.notification(id_) is not None
         assert office.agents.delivered[f"broadcast:{id_}/end"] == 1
 
     play(story)
@@ -1100,7 +1100,7 @@ def test_a_refused_note_that_the_sender_was_notified_is_written_again() -> None:
         id_ = await office.broadcast(by="pm")
         office.agents.begin(office.member("ann"))
         office.agents.end(office.member("ann"), text="yes")
-        await office.until(lambda: office.told(id_) is not None)
+        await office.until(lambda: office.notification(id_) is not None)
         office.plan.refuses = WRITES
         await office.passes(20)
         office.plan.refuses = ()
@@ -1268,7 +1268,7 @@ def test_dissolving_closes_the_members_and_ends_what_is_awaited() -> None:
         assert [each.value.state for each in (*dissolved, late)] == ["dissolved"] * 3
         assert (office.open_sessions(), office.agents.withdrawn) == ([], [])
         assert office.cancellations("bob") == []
-        message = office.told(id_)
+        message = office.notification(id_)
         assert message is not None
         assert (message.status, message.body.splitlines()[0]) == (
             "ok",
@@ -1291,13 +1291,13 @@ def test_the_sender_gets_its_message_although_the_group_is_dissolved() -> None:
         id_ = await office.broadcast(by="pm")
         office.agents.delivering_fails = True
         assert (await office.dissolve(by="pm")).state == "dissolved"
-        assert office.told(id_) is None
+        assert office.notification(id_) is None
         again = await office.form("bob")
         await office.stop()
         office.agents.delivering_fails = False
         await office.start()
         await office.passes(2)
-        message = office.told(id_)
+        message = office.notification(id_)
         assert message is not None
         assert (
             "0 of 1 members have replied\nann: cancelled, the group was dissolved" in message.body
@@ -1379,7 +1379,7 @@ def test_a_restart_goes_on_dissolving(*, power_fails: bool) -> None:
         await office.settles()
         assert await office.listed() == []
         assert office.open_sessions() == []
-        message = office.told(id_)
+        message = office.notification(id_)
         assert message is not None
         assert "0 of 2 members have replied" in message.body
 
@@ -1444,7 +1444,7 @@ def test_replies_that_a_dissolved_group_does_not_await_end_although_the_disk_ref
             "dissolved",
             True,
         )
-        message = office.told(id_)
+        message = office.notification(id_)
         assert message is not None
         assert "0 of 2 members have replied" in message.body
         assert (await office.listed(), office.open_sessions()) == ([], [])
@@ -1556,7 +1556,7 @@ def test_handles_are_shown_as_they_are_now() -> None:
         )
         await office.refusals("which chief has created: only chief", ordering(by="eve"))
         await office.ends("bob", "no")
-        message = office.told(id_)
+        message = office.notification(id_)
         assert message is not None
         assert message.body.endswith("anna:\nyes\n\nbob:\nno")
 
@@ -1666,8 +1666,8 @@ def test_a_ledger_of_a_version_before_tables_is_read_and_continued(*, power_fail
         assert len(office.orders("cid")) == 1
         await office.ends("cid", "the last one")
         last = info.broadcast.broadcast_id
-        assert office.told(last) is not None
-        assert office.told(first) is None
+        assert office.notification(last) is not None
+        assert office.notification(first) is None
         assert [len(office.cancellations(each)) for each in THREE] == [0, 1, 0]
         await office.restart(power_fails=power_fails)
         assert (await office.replies(last)).by_member == {"bob": "in time", "cid": "the last one"}

@@ -95,7 +95,7 @@ class World:
     """A table, and what its callers know of it.
 
     ``durable`` has the versions that ``then`` was called for, by row; ``facts`` the numbers of
-    facts by row, of which those in ``told`` are durable.
+    facts by row, of which those in ``stored`` are durable.
     """
 
     table: Table[Shelf]
@@ -109,7 +109,7 @@ class World:
         self.durable: dict[str, Shelf | None] = {}
         self.texts: dict[tuple[str, int], str] = {}
         self.facts: dict[int, str] = {}
-        self.told: list[int] = []
+        self.stored: list[int] = []
         self.outcomes: dict[int, list[str]] = {}
         self._simulation = simulation
         self._scope = trio.CancelScope()
@@ -172,7 +172,7 @@ class World:
         if row_id in table.rows and not table.has_fact(row_id):
             for number in [each for each, of in self.facts.items() if of == row_id]:
                 del self.facts[number]
-                self.told.remove(number)
+                self.stored.remove(number)
             table.drop(row_id, partial(self.is_durable, row_id, None, reply), reply)
         else:
             reply.send("nothing")
@@ -180,8 +180,8 @@ class World:
     def fact(self, row_id: str, number: int, table: Table[Shelf], reply: Reply[str]) -> None:
         if table.shown(row_id) is not None and row_id in table.rows:
             self.facts[number] = row_id
-            told = partial(self.told.append, number)
-            table.fact(row_id, partial(_with_fact, number=number), told)
+            stored = partial(self.stored.append, number)
+            table.fact(row_id, partial(_with_fact, number=number), stored)
         reply.send("done")
 
     def settled(self, table: Table[Shelf], reply: Reply[str]) -> None:
@@ -249,14 +249,14 @@ def test_rows_are_what_the_disk_has_and_facts_are_never_lost(seed: int) -> None:
                 world.plan.refuses = ()
                 await trio.sleep(20)
                 world.check()
-                assert {*world.facts} == {*world.told}, "each fact is durable in the end"
-                assert len(world.told) == len(world.facts), "and once"
+                assert {*world.facts} == {*world.stored}, "each fact is durable in the end"
+                assert len(world.stored) == len(world.facts), "and once"
                 assert not world.table.problem
                 assert [*world.table.all_shown()] == [*world.table.rows.values()]
                 known = dict(world.table.rows)
                 await world.stop(power_fails=life % 2 == 0)
             world.facts.clear()
-            world.told.clear()
+            world.stored.clear()
             read = rows_in(cached_image(world.disk.model))
             assert read.keys() == known.keys()
             for key, row in read.items():
