@@ -156,8 +156,12 @@ def test_requests_without_number_are_bounded_and_others_still_ask(team: Team, fr
     until(lambda: len(team.call("request_list", limit=500)["requests"]) >= 64, "they are stored")
     assert len(team.call("request_list", limit=500)["requests"]) == 64
     bob = team.spawn("ASK touch x\nSAY done", handle="bob")
-    team.is_in(bob, "blocked")
-    [request] = [each for each in listed(team) if each["handle"] == bob]
+
+    def of_bob() -> list[Json]:
+        return [each for each in listed(team) if each["handle"] == bob]
+
+    until(lambda: of_bob() != [], "the request of bob is stored")
+    [request] = of_bob()
     named = {"id": request["id"], "digest": request["digest"]}
     assert team.call("request_answer", **named, answer="allow")["outcome"] == "applied"
     team.has_outcomes(bob, "completed")

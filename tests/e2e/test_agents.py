@@ -213,7 +213,12 @@ def test_a_permission_is_a_request_and_its_answer_goes_to_the_agent(team: Team) 
     request = open_request(team)
     assert (request["handle"], request["kind"], request["tool"]) == (handle, "permission", "Bash")
     assert request["input"] == {"command": "touch x"}
-    assert team.info(handle)["blocked"]["request_id"] == request["id"]
+
+    def blocked_by() -> str | None:
+        blocker: str | None = team.info(handle)["blocked"]["request_id"]
+        return blocker
+
+    until(lambda: blocked_by() == request["id"], "the agent names what blocks it")
     named = {"id": request["id"], "digest": request["digest"]}
     assert team.call("request_answer", **named, answer="allow")["outcome"] == "applied"
     late = team.call("request_answer", **named, answer="deny")
