@@ -18,6 +18,7 @@ Each change is one line of the ledger: ``{"id": …, "set": {fields that changed
    The disk cannot refuse it. It is a function of the row, applied to the row as it is without the
    changes that were refused, and the first thing written when the disk accepts again. It must
    follow from a durable row: only a crash loses it, and then that row says that it may have been.
+   (About a row that is not durable yet it holds as long as that row: it is refused with it.)
 4. A long text is not in memory: a ``StoredText`` is its beginning and its place in the ledger.
 """
 
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
@@ -70,8 +71,8 @@ Then = Callable[[], None]
 
 Fields = Mapping[str, Any]
 Documents = Mapping[str, Mapping[str, Any]]
-Upgrade = Callable[[Fields, Documents], "Fields | None"]
-"""Returns a line of an older form as one of today's, given the rows so far; None to skip it."""
+Upgrade = Callable[[Fields, Documents], Sequence[Fields]]
+"""Returns a line of an older form as lines of today's, given the rows so far; none to skip it."""
 
 
 @attrs.frozen
@@ -144,6 +145,8 @@ class Table(Generic[R]):
         self._appender: Appender | None = None
         self._written: deque[_Written[R]] = deque()
         self._facts: deque[_Fact[R]] = deque()
+        self._trying = trio.Lock()
+        self._is_retrying = False
         self._durable: dict[str, R | None] = {}
         """The durable versions of the rows with lines that are not durable; None: there is none."""
         self.rows: dict[str, R] = {}
@@ -197,15 +200,20 @@ class Table(Generic[R]):
     # Opening and closing.
 
     async def open(self) -> None:
-        """Open or create the ledger, and read the rows. Idempotent.
+        """Open or create the ledger, and read the rows; try it again if it has a ``problem``.
 
-        If the disk refuses, ``problem`` says so, and it is tried again.
+        If the disk refuses, ``problem`` says so, and it is tried again every ``REOPEN_S`` seconds.
         """
-        if self._appender is None and not self.problem:
-            try:
-                await self._open()
-            except StorageError as error:
-                self._has_problem(error)
+        if self._appender is not None and not self.problem:
+            return
+        async with self._trying:
+            if self.problem:
+                await self._try_again()
+            elif self._appender is None:
+                try:
+                    await self._open()
+                except StorageError as error:
+                    self._has_problem(error)
 
     async def _open(self) -> None:
         appender = await Appender.open(self._path, self._flusher)
@@ -358,6 +366,7 @@ class Table(Generic[R]):
             else:
                 self.rows[row_id] = row
         self._durable.clear()
+        self._facts = deque(each for each in self._facts if each.row_id in self.rows)
         for fact in self._facts:
             self._lay(fact)
         for line in written:
@@ -366,25 +375,30 @@ class Table(Generic[R]):
         self._changed()
 
     def _has_problem(self, error: StorageError) -> None:
-        if not self.problem:
-            self._start_soon(self._reopen)
+        if not self._is_retrying:
+            self._is_retrying = True
+            self._start_soon(self._retry)
         done = "written" if self.is_open else "read"
         self.problem = (
             f"its ledger cannot be {done}, which is tried again every {REOPEN_S:g} seconds: {error}"
         )
 
-    async def _reopen(self) -> None:
+    async def _retry(self) -> None:
         while self.problem:
             await trio.sleep(REOPEN_S)
-            try:
-                await (self._open() if self._appender is None else self._appender.recover())
-            except StorageError as error:
-                self._has_problem(error)
-            else:
-                if self._write_facts():
-                    self.problem = ""
-        self._lost()
-        self._changed()
+            await self.open()
+        self._is_retrying = False
+
+    async def _try_again(self) -> None:
+        try:
+            await (self._open() if self._appender is None else self._appender.recover())
+        except StorageError as error:
+            self._has_problem(error)
+            return
+        if self._write_facts():
+            self.problem = ""
+            self._lost()
+            self._changed()
 
     def _write_facts(self) -> bool:
         """Write the facts, before anything else; return False if the disk refuses."""
@@ -407,10 +421,11 @@ def read_rows(
     damaged: list[Damaged] = []
     skipped = 0
     for line in lines_of(disk, path, end, damaged):
-        fields: Fields | None = line.fields
+        of_today: Sequence[Fields] = (line.fields,)
         if upgrade is not None and "kind" in line.fields:
-            fields = upgrade(line.fields, found)
-        skipped += fields is None or not _apply(fields, line, found, texts)
+            of_today = upgrade(line.fields, found)
+        applied = [_apply(each, line, found, texts) for each in of_today]
+        skipped += not applied or not all(applied)
     log_damage(path, damaged, skipped)
     return dict(_structured(row, found, path))
 

@@ -318,7 +318,7 @@ class QueueDesk(Actor[DeskMessage]):
             self.context,
             changed=lambda: self._changed(self._queues[name]),
             lost=lambda: self._derive(self._queues[name]),
-            upgrade=tasks.line_of_today,
+            upgrade=tasks.lines_of_today,
         )
 
     async def receive(self, message: DeskMessage) -> None:

@@ -6,7 +6,7 @@ again to what a refusing disk has left, so each looks at the task that it gets. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
 
@@ -238,22 +238,24 @@ def moment_text(moment: float) -> str:
     return utc_text(datetime.fromtimestamp(moment, UTC))
 
 
-def line_of_today(line: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Return a line that a version before tables has written as one of today's; None to skip it."""
+def lines_of_today(
+    line: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]
+) -> Sequence[Mapping[str, Any]]:
+    """Return a line that a version before tables has written as lines of today's form."""
     task: dict[str, Any]
     match line:
         case {"kind": "enqueued", "task": {"id": str(task_id)} as given}:
-            return {"id": task_id, "set": {"type": "task", **given}}
+            return [{"id": task_id, "set": {"type": "task", **given}}]
         case {"kind": "paused", "paused": bool(paused)}:
-            return {"id": "paused", "set": {"type": "switch", "paused": paused}}
+            return [{"id": "paused", "set": {"type": "switch", "paused": paused}}]
         case {"kind": "retried", "id": str(task_id), "task": dict() as given}:
             task = {"type": "task", **given, **rows.get(task_id, {})}
         case {"id": str(task_id)} if task_id in rows:
             task = {**rows[task_id]}
         case _:
-            return None
+            return []
     changes = _old_changes(line, task)
-    return None if changes is None else {"id": task_id, "set": changes}
+    return [] if changes is None else [{"id": task_id, "set": changes}]
 
 
 def _old_changes(line: Mapping[str, Any], task: dict[str, Any]) -> dict[str, Any] | None:

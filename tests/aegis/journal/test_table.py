@@ -295,6 +295,60 @@ def test_a_ledger_is_opened_again_after_the_disk_has_refused() -> None:
     simulate(story, seed=1)
 
 
+def test_a_ledger_that_is_opened_again_by_its_owner_is_tried_at_once() -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        row = Shelf(id="a", number=1)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.live)
+            for fails in (1, 2):
+                world.plan.refuses, world.plan.odds = {"fdatasync"}, 1.0
+                nursery.start_soon(world.ask, fails, lambda table, reply: _put(table, row, reply))
+                await trio.sleep(0.1)
+                world.plan.refuses = {"open"}
+                await world.table.open()
+                assert "cannot be written" in world.table.problem
+                world.plan.refuses = ()
+                await world.table.open()
+                assert (world.table.problem, world.losses) == ("", fails)
+                await trio.sleep(0.1)
+            nursery.start_soon(world.ask, 3, lambda table, reply: _put(table, row, reply))
+            await trio.sleep(20)
+            assert world.losses == 2
+            await world.stop(power_fails=True)
+        assert world.outcomes == {1: ["refused"], 2: ["refused"], 3: ["durable"]}
+
+    simulate(story, seed=1)
+
+
+@pytest.mark.parametrize("accepts", [True, False])
+def test_a_fact_about_a_row_that_is_refused_is_refused_with_it(accepts: bool) -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        row = Shelf(id="a", number=1)
+
+        def put_and_note(table: Table[Shelf], reply: Reply[str]) -> None:
+            _put(table, row, reply)
+            table.fact("a", partial(_with_fact, number=7), lambda: world.stored.append(7))
+
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.live)
+            world.plan.refuses, world.plan.odds = set() if accepts else {"fdatasync"}, 1.0
+            nursery.start_soon(world.ask, 1, put_and_note)
+            await trio.sleep(1)
+            world.plan.refuses = ()
+            await trio.sleep(6)
+            assert [*world.table.rows] == (["a"] if accepts else [])
+            nursery.start_soon(world.ask, 2, lambda table, reply: _put(table, row, reply))
+            await trio.sleep(1)
+            assert world.table.rows["a"].done == ()
+            await world.stop(power_fails=True)
+        assert world.stored == ([7] if accepts else [])
+        assert world.outcomes == {1: ["durable" if accepts else "refused"], 2: ["durable"]}
+
+    simulate(story, seed=1)
+
+
 def _put(table: Table[Shelf], row: Shelf, reply: Reply[str]) -> None:
     table.put(row, lambda: reply.send("durable"), reply)
 
