@@ -42,7 +42,7 @@ __aegis_fd=(2) __aegis_traced=('') __aegis_status=(0) __aegis_calls=() __aegis_l
 # The second one of PS0 marks, between the lines of a script, the user's PS0 as no output. With split
 # standard error it comes on the other PTY, where its begin could not be marked.
 __aegis_ps0=(
-  '\e]133;C;n=${__aegis_n-};q=$((__aegis_q=${__aegis_q:-0}+1+${__aegis_owed:-0},__aegis_owed=1,__aegis_q));s=${__aegis_s-}\a${__aegis_blind:+$(__aegis_start)}'
+  '\e]133;C;n=${__aegis_n-};q=$((__aegis_q=${__aegis_q:-0}+1+${__aegis_owed:-0},__aegis_owed=1,__aegis_q));s=${__aegis_s-};b=${__aegis_begun:-0}\a${__aegis_blind:+$(__aegis_start)}'
   '${__aegis_owed:+${__aegis_joined:+\e]133;P;k=e;n=${__aegis_n-};q=${__aegis_q-}\a}}'
 )
 __aegis_ps1=(
@@ -85,10 +85,10 @@ __aegis_first() {
   __aegis_q=$((__aegis_q + 1))
   if [[ $__aegis_parted ]]; then
     __aegis_fd=3
-    __aegis_print "D;$status" ";s=$__aegis_s$typed" 3>>"$__aegis_err"
-    __aegis_print "D;$status" ";s=$__aegis_s$typed" 3>/dev/tty
+    __aegis_print "D;$status" ";s=$__aegis_s;b=$__aegis_begun$typed" 3>>"$__aegis_err"
+    __aegis_print "D;$status" ";s=$__aegis_s;b=$__aegis_begun$typed" 3>/dev/tty
   else
-    __aegis_print "D;$status" ";s=$__aegis_s$typed"
+    __aegis_print "D;$status" ";s=$__aegis_s;b=$__aegis_begun$typed"
   fi
   __aegis_s=0 __aegis_owed= __aegis_past=$event __aegis_lines=$lines __aegis_begun=$__aegis_q
   [[ $ran ]] && ((status)) && __aegis_mend_tty
@@ -191,7 +191,7 @@ __aegis_print() {
 
 # Where bash's own C is discarded, this one goes to the terminal: the only mark that forks.
 __aegis_start() {
-  __aegis_print C ";s=$__aegis_s"
+  __aegis_print C ";s=$__aegis_s;b=$__aegis_begun"
 }
 
 # Last in PROMPT_COMMAND: restores everything that was overwritten or switched off since the last prompt.

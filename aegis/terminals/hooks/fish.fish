@@ -13,11 +13,12 @@ if not builtin string match -qr '^(3\.([4-9]|[1-9]\d)|[4-9]|[1-9]\d)' -- $versio
     exec false
 end
 
-# n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
+# n: the secret. q: the number of the last C or D. ended: that of the last D. s: 1 while the line is the daemon's.
 # typed: the mark's parameter for the stored text of a typed command. owed: 1 from a C until its D.
 set -g __aegis_file (builtin status filename)
 set -g __aegis_dir (builtin string replace -r '/[^/]*$' '' -- $__aegis_file)
 set -g __aegis_q 0
+set -g __aegis_ended 0
 set -g __aegis_s 0
 set -g __aegis_typed ''
 set -g __aegis_owed 0
@@ -41,13 +42,14 @@ function __aegis_preexec --on-event fish_preexec
         builtin printf %s $argv[1] >$__aegis_dir/typed.$__aegis_q
     end 2>/dev/null
     set -g __aegis_owed 1
-    __aegis_print C ";s=$__aegis_s"
+    __aegis_print C ";s=$__aegis_s;b=$__aegis_ended"
 end
 
 # A line has ended, with the status $argv[1].
 function __aegis_end
     __aegis_count
-    __aegis_print "D;$argv[1]" ";s=$__aegis_s$__aegis_typed"
+    __aegis_print "D;$argv[1]" ";s=$__aegis_s;b=$__aegis_ended$__aegis_typed"
+    set -g __aegis_ended $__aegis_q
     set -g __aegis_s 0
     set -g __aegis_typed ''
     set -g __aegis_owed 0

@@ -23,7 +23,8 @@ end() {
 }
 
 case $1 in
-  begin) count && print C ';s=1' ;;
+  # The command before has ended, whether or not its mark was seen.
+  begin) count && print C ";s=1;b=$((number - 1))" ;;
   end) ended=$2 && end "D${3:+;$3}" ;;
   last) [ "$ended" = "$2" ] || end D ';s=1' ;;
   probe) print 'P;k=l' ';l=0' ;;

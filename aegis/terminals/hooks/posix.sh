@@ -1,8 +1,8 @@
 # Marks of command boundaries (OSC 133) for a shell of the POSIX family that has no hook of its own:
 # dash, ash, mksh, ksh, yash, sh. Read as its $ENV, with the secret in init.secret beside this file.
 #
-# The prompt reports the end of a line and its status. Nothing in these shells runs before a command,
-# so the line that the daemon types reports the start of its command itself:
+# The prompt reports the end of a line and its status; l is the number of the last one. Nothing in
+# these shells runs before a command, so the line that the daemon types reports its start itself:
 #     __aegis_c;. "$__aegis_f";__aegis_d
 # Prompts name the variables; what must be known later is in no variable that is exported.
 
@@ -21,9 +21,9 @@ fi
 # A shell that was started inside finds no secret, and is left alone.
 if IFS= read -r __aegis_n 2>/dev/null <"$__aegis_dir/init.secret"; then
   command rm -f -- "$__aegis_dir/init.secret"
-  __aegis_f=$__aegis_dir/submission __aegis_q=0 __aegis_r=0
+  __aegis_f=$__aegis_dir/submission __aegis_q=0 __aegis_l=0 __aegis_r=0
   __aegis_e=$(printf '\033') __aegis_b=$(printf '\007')
-  __aegis_prompt='${__aegis_e}]133;D;$?;n=${__aegis_n};q=$((__aegis_q=__aegis_q+1))${__aegis_b}${__aegis_e}]133;A;n=${__aegis_n};q=${__aegis_q}${__aegis_b}'
+  __aegis_prompt='${__aegis_e}]133;D;$?;n=${__aegis_n};q=$((__aegis_q+1));b=$((__aegis_l))${__aegis_b}${__aegis_e}]133;A;n=${__aegis_n};q=$((__aegis_l=__aegis_q=__aegis_q+1))${__aegis_b}'
   __aegis_stand='${__aegis_e}]133;B;n=${__aegis_n};q=${__aegis_q}${__aegis_b}'
   __aegis_more='${__aegis_e}]133;P;k=s;n=${__aegis_n};q=${__aegis_q}${__aegis_b}'
 
@@ -45,7 +45,7 @@ if IFS= read -r __aegis_n 2>/dev/null <"$__aegis_dir/init.secret"; then
   __aegis_c() {
     __aegis_r=$?
     __aegis_q=$((__aegis_q + 1))
-    __aegis_put C ';s=1'
+    __aegis_put C ";s=1;b=$__aegis_l"
     __aegis_back
   }
 

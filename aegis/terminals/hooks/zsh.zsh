@@ -8,12 +8,12 @@
 #   - Nothing is put into a prompt: marks are printed by hooks and widgets.
 #   - No mark forks.
 
-# n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
+# n: the secret. q: the number of the last C or D. ended: that of the last D. s: 1 while the line is the daemon's.
 # owed: 1 from a C until its D. due: 1 once a line may end. typed: the number under which the
 # text of a typed command is kept, else empty. sp: 1 if the user wants PROMPT_SP. err: the PTY for
 # standard error of submitted commands, if it is split; parted: 1 while it is. ask: the
 # descriptor by which the daemon asks for the length of the line.
-typeset -ga __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=(0) __aegis_due=(1)
+typeset -ga __aegis_n=() __aegis_q=(0) __aegis_ended=(0) __aegis_s=(0) __aegis_owed=(0) __aegis_due=(1)
 typeset -ga __aegis_typed=('') __aegis_exit=(0) __aegis_last_word=('') __aegis_readable=(0)
 typeset -ga __aegis_err=('') __aegis_parted=(0) __aegis_ask=()
 
@@ -53,8 +53,8 @@ __aegis_mend_tty() {
 # $1: further parameters of the end's mark.
 __aegis_end() {
   local end="D;$(( __aegis_exit[1] & 255 ));n=$__aegis_n[1];q=$(( ++__aegis_q[1] ))"
-  end+=";s=$__aegis_s[1]${__aegis_typed[1]:+;h=$__aegis_typed[1]}${1-}"
-  __aegis_due=(0) __aegis_owed=(0) __aegis_s=(0) __aegis_typed=('')
+  end+=";s=$__aegis_s[1];b=$__aegis_ended[1]${__aegis_typed[1]:+;h=$__aegis_typed[1]}${1-}"
+  __aegis_ended=("$__aegis_q[1]") __aegis_due=(0) __aegis_owed=(0) __aegis_s=(0) __aegis_typed=('')
   (( __aegis_parted[1] )) && __aegis_join $'\e]133;'$end$'\a'
   local spaces=
   (( __aegis_sp[1] )) && __aegis_start_a_line
@@ -83,7 +83,7 @@ __aegis_last() {
       __aegis_typed=($__aegis_q[1])
   fi
   __aegis_due=(1) __aegis_owed=(1)
-  __aegis_print $'\e]133;C;n='$__aegis_n[1]';q='$__aegis_q[1]';s='$__aegis_s[1]$'\a'
+  __aegis_print $'\e]133;C;n='$__aegis_n[1]';q='$__aegis_q[1]';s='$__aegis_s[1]';b='$__aegis_ended[1]$'\a'
   builtin : "$__aegis_last_word[1]"
 }
 

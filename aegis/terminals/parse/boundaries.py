@@ -6,8 +6,10 @@ Rules of ``Boundaries``, which follows one shell:
   Output between a P with ``k=e`` and such a C is not the command's.
 - A D with a number above the last ends the open command. Without one it ends a line that ran
   nothing: empty, a comment, not valid syntax, or interrupted.
-- A B while a command is open means that its end was lost. B is repeated whenever the prompt is
-  drawn; otherwise it, like the line editor's paste mode, only means that the prompt is shown.
+- ``b=`` on a mark is the number of the last D before it. A C or D whose ``b`` is above the number
+  of the open command means that its end was lost: a Ctrl-C discards what the tty has not passed on.
+- A B while a command is open means the same. B is repeated whenever the prompt is drawn; otherwise
+  it, like the line editor's paste mode, only means that the prompt is shown.
 - A number may jump forward. A C or D with a number seen before, or a smaller one, is data.
 - ``s=1`` on a mark means that the daemon submitted the line. Without a pending submission it means
   nothing (the submit key was sent by hand); a C without it is still ours while a submission is
@@ -257,7 +259,7 @@ class Boundaries:
         return self._prompted() if self.phase is Phase.RETURNING else []
 
     def replaced(self) -> list[BoundaryEvent]:
-        """Note that another shell replaced the one that ran the open command."""
+        """End the open command as lost: by another shell in its place, say."""
         if self._open is None:
             return []
         self._open = None
@@ -296,6 +298,7 @@ class Boundaries:
     def _command_begins(self, mark: Mark) -> list[BoundaryEvent]:
         if mark.number <= self._number:
             return []
+        lost = self._lost_before(mark)
         self.phase = Phase.RUNNING
         if self._open is not None:
             self._number = mark.number
@@ -310,7 +313,14 @@ class Boundaries:
         else:
             writer = self._keys.take_enter()
         self._keys.command_began()
-        return [Started(submitted=self._open_is_ours, writer=writer)]
+        return [*lost, Started(submitted=self._open_is_ours, writer=writer)]
+
+    def _lost_before(self, mark: Mark) -> list[BoundaryEvent]:
+        """End the open command if this mark shows that it has ended before."""
+        if self._open is None or mark.ended is None or mark.ended <= self._open:
+            return []
+        self._number = max(self._number, mark.ended)
+        return self.replaced()
 
     def _output_ends(self, mark: Mark) -> list[BoundaryEvent]:
         if self._open is None or mark.number < self._number:
@@ -325,15 +335,15 @@ class Boundaries:
     def _line_ends(self, mark: Mark) -> list[BoundaryEvent]:
         if mark.number <= self._number:
             return []
+        events = self._lost_before(mark)
         self._advance(mark.number)
-        events: list[BoundaryEvent] = []
         if self._open is not None:
             events.append(self._reported_end(mark))
             self._open = None
             if not self._reports_starts and self.phase is Phase.SECONDARY:
                 self._keys.take_line_end()
         elif self.phase is not Phase.STARTING:
-            events.append(self._nothing_ran(mark))
+            events.append(self._nothing_ran(mark, is_interrupt=bool(events)))
         self._last_exit = mark.exit or 0
         if self.phase is not Phase.STARTING:
             self.phase = Phase.RETURNING
@@ -349,11 +359,16 @@ class Boundaries:
             continuations=self._continuations,
         )
 
-    def _nothing_ran(self, mark: Mark) -> NothingRan:
+    def _nothing_ran(self, mark: Mark, *, is_interrupt: bool) -> NothingRan:
+        """Return the event of a line that ran nothing.
+
+        ``is_interrupt``: it was dropped by a Ctrl-C that was sent while a command seemed to run,
+        so no line end waits for this mark.
+        """
         ours = self._submission and mark.submitted
         if ours:
             self._submission_read()
-        else:
+        elif not is_interrupt:
             self._keys.take_line_end()
         return NothingRan(submitted=ours, exit=mark.exit or 0, previous=self._last_exit)
 

@@ -31,13 +31,14 @@ _FIND_OPENING = re.compile(rb"\x1b(?:\]133;|\[\?2004[hl])")
 _FIND_END = re.compile(rb"[\x07\x18\x1a\x1b]")
 _SECRET = re.compile(rb"[A-Za-z0-9_-]{8,128}")
 _USUAL = re.compile(
-    rb"\x1b\]133;(?:([ABC])|D;([0-9]{1,15}));n=([\w-]+);q=([0-9]{1,15})(?:;s=([01]))?\x07"
+    rb"\x1b\]133;(?:([ABC])|D;([0-9]{1,15}));n=([\w-]+);q=([0-9]{1,15})(?:;s=([01]))?"
+    rb"(?:;b=([0-9]{1,15}))?\x07"
 )
 """A whole mark in its usual form; other forms take the slow path."""
 _BODY = re.compile(rb"[ABCDP](?:;[\x20-\x3a\x3c-\x7e]*)*")
 _PARAMETER = re.compile(r"([a-z]+)=(.*)")
 _NUMBER = re.compile(r"[0-9]{1,15}")
-_NUMERIC_KEYS = ("q", "h", "l")
+_NUMERIC_KEYS = ("q", "h", "l", "b")
 
 
 @attrs.frozen
@@ -77,6 +78,11 @@ class Mark:
     def history(self) -> int | None:
         """The shell's history number of the command (``h=``)."""
         return self._numeric("h")
+
+    @property
+    def ended(self) -> int | None:
+        """The number of the last D before this mark (``b=``), shown or not."""
+        return self._numeric("b")
 
     @property
     def length(self) -> int | None:
@@ -242,10 +248,12 @@ def _end_of_certain_text(data: bytes, start: int) -> int:
 
 def _usual_mark(found: re.Match[bytes]) -> Mark:
     """Return the mark of a match of ``_USUAL``."""
-    kind, exit_code, _, number, submitted = found.groups()
+    kind, exit_code, _, number, submitted, ended = found.groups()
     params = {"q": number.decode("ascii")}
     if submitted is not None:
         params["s"] = submitted.decode("ascii")
+    if ended is not None:
+        params["b"] = ended.decode("ascii")
     whole, start = found.group(), found.start()
     return Mark(
         kind="D" if kind is None else kind.decode("ascii"),

@@ -40,14 +40,23 @@ def prompt(number: int) -> Step:
     return lambda b: b.mark(Mark(kind="B", number=number))
 
 
-def begins(number: int, *, s: bool = False) -> Step:
-    return lambda b: b.mark(Mark(kind="C", number=number, submitted=s))
+def begins(number: int, *, s: bool = False, b: int | None = None) -> Step:
+    params = {} if b is None else {"b": str(b)}
+    mark = Mark(kind="C", number=number, submitted=s, params=params)
+    return lambda boundaries: boundaries.mark(mark)
 
 
-def ends(number: int, exit_code: int | None = 0, *, s: bool = False, h: int | None = None) -> Step:
-    params = {} if h is None else {"h": str(h)}
+def ends(
+    number: int,
+    exit_code: int | None = 0,
+    *,
+    s: bool = False,
+    h: int | None = None,
+    b: int | None = None,
+) -> Step:
+    params = {key: str(value) for key, value in (("h", h), ("b", b)) if value is not None}
     mark = Mark(kind="D", number=number, exit=exit_code, submitted=s, params=params)
-    return lambda b: b.mark(mark)
+    return lambda boundaries: boundaries.mark(mark)
 
 
 def secondary(number: int, *, s: bool = False) -> Step:
@@ -186,6 +195,24 @@ OURS = Started(submitted=True, writer=None)
             [begins(2), prompt(2)],
             [Started(False, None), Ended(None, lost=True), PromptShown()],
             id="an end that was lost",
+        ),
+        pytest.param(
+            [submit, begins(2, s=True, b=1), begins(4, b=3), ends(5, 7, b=3)],
+            [OURS, Ended(None, lost=True), Started(False, None), Ended(7)],
+            id="an end that a Ctrl-C has discarded, before a command",
+        ),
+        pytest.param(
+            [begins(2, b=1), keys(b"\x03ls\r", BOB), ends(4, 130, b=3), begins(5, b=4)],
+            [
+                *(Started(False, None), Ended(None, lost=True)),
+                *(NothingRan(False, 130, 0), Started(False, BOB)),
+            ],
+            id="an end that a Ctrl-C has discarded, before a line that ran nothing",
+        ),
+        pytest.param(
+            [submit, begins(2, s=True, b=1), begins(4, s=True, b=1), ends(5, b=1)],
+            [OURS, Ended(0, commands=2)],
+            id="two lines of one submission",
         ),
         pytest.param(
             [begins(5), ends(9)], [Started(False, None), Ended(0)], id="jumps forward are accepted"
