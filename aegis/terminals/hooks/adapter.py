@@ -60,6 +60,9 @@ class ShellAdapter:
     reports_starts: ClassVar[bool] = True
     """Whether the hook reports the start of a typed command; else its Enter is taken for that."""
 
+    is_one_line: ClassVar[bool] = True
+    """Whether a submission is one line; else the line editor comes back before its end."""
+
     types_probe: ClassVar[bool] = False
     """Whether the probe key is a line that a foreground program would read as input."""
 

@@ -89,10 +89,12 @@ class PosixAdapter(FallbackAdapter):
 class TypedAdapter(FallbackAdapter):
     """A program that gets keys as if it were a shell."""
 
+    is_one_line = False
+
     @property
     def greeting(self) -> bytes:
         """The line that a shell answers with the marks of its first prompt."""
-        return self._mark("end first 0") + b"\r"
+        return self._mark("last first 0") + b"\r"
 
     @property
     def probe_key(self) -> bytes:
@@ -120,6 +122,7 @@ class TypedAdapter(FallbackAdapter):
 class CshAdapter(TypedAdapter):
     """A tcsh, whose ``precmd`` marks the end of a line."""
 
+    is_one_line = True
     reports_starts = False
 
     @property
@@ -135,7 +138,7 @@ class CshAdapter(TypedAdapter):
 
     def startup(self) -> bytes:
         """Return the content of the file that the greeting makes the shell read."""
-        return os.fsencode(f"alias precmd '{self._path(MARK_FILE)} end x $status'\n")
+        return os.fsencode(f"alias precmd '{self._path(MARK_FILE)} last x $status'\n")
 
 
 def prepare_posix(program: str, directory: Path) -> PosixAdapter:

@@ -159,11 +159,13 @@ class Boundaries:
     """The state machine of one shell.
 
     ``skipped`` counts the numbers of marks that never came. Where the hook does not report the
-    start of a typed command (``reports_starts`` is false) its Enter is taken for that.
+    start of a typed command (``reports_starts`` is false) its Enter is taken for that. Unless a
+    submission ``is_one_line``, a line editor behind the end of its command is no prompt.
     """
 
-    def __init__(self, *, reports_starts: bool = True) -> None:
+    def __init__(self, *, reports_starts: bool = True, is_one_line: bool = True) -> None:
         self._reports_starts = reports_starts
+        self._is_one_line = is_one_line
         self.phase = Phase.STARTING
         self.skipped = 0
         self._keys = Keystrokes()
@@ -256,7 +258,8 @@ class Boundaries:
 
     def prompt_unseen(self) -> list[BoundaryEvent]:
         """Note that the prompt is shown where its output is not seen."""
-        return self._prompted() if self.phase is Phase.RETURNING else []
+        is_due = self.phase is Phase.RETURNING and self._is_one_line
+        return self._prompted() if is_due else []
 
     def replaced(self) -> list[BoundaryEvent]:
         """End the open command as lost: by another shell in its place, say."""
@@ -281,7 +284,7 @@ class Boundaries:
         """Take a switch of paste mode, by the line editor or by a program."""
         if on:
             # A prompt, even one whose mark was lost: a D came, and no command is open.
-            is_due = self.phase is Phase.RETURNING or (
+            is_due = (self.phase is Phase.RETURNING and self._is_one_line) or (
                 self.phase is Phase.STARTING and self._number
             )
             if is_due:

@@ -61,7 +61,7 @@ class Tracker:
         self._visible = VisibleOutput(raw_log, observers)
         self._shell = shell
         self._notify = notify
-        self._boundaries = bd.Boundaries(reports_starts=adapter.reports_starts)
+        self._boundaries = _boundaries_of(adapter)
         self.printed = CommandOutput()
         self._sent: msg.Submit | None = None
         self._command_start = 0
@@ -173,7 +173,7 @@ class Tracker:
         self.printed.discard()
         self._happened(lost)
         self._rearmed, self._sent, self._incomplete = None, None, False
-        self._boundaries = bd.Boundaries(reports_starts=self.adapter.reports_starts)
+        self._boundaries = _boundaries_of(self.adapter)
         self.was_prompted = False
         integration = self.adapter.integration
         self._notify(msg.IntegrationChanged(integration=integration, is_replaced=self._is_replaced))
@@ -476,3 +476,7 @@ class Tracker:
         if writer != (self.typing and self.typing.writer):
             self.typing = None if writer is None else api.Typing(writer=writer, since=utc_now())
             self._notify(msg.TypingChanged(typing=self.typing))
+
+
+def _boundaries_of(adapter: ShellAdapter) -> bd.Boundaries:
+    return bd.Boundaries(reports_starts=adapter.reports_starts, is_one_line=adapter.is_one_line)
