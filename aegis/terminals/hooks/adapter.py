@@ -61,7 +61,7 @@ class ShellAdapter:
     """Whether the hook reports the start of a typed command; else its Enter is taken for that."""
 
     is_one_line: ClassVar[bool] = True
-    """Whether a submission is one line; else the line editor comes back before its end."""
+    """Whether a submission is one line; else the line editor is shown again before its end."""
 
     types_probe: ClassVar[bool] = False
     """Whether the probe key is a line that a foreground program would read as input."""
