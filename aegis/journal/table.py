@@ -18,6 +18,7 @@ Each change is one line of the ledger: ``{"id": …, "set": {fields that changed
    The disk cannot refuse it. It is a function of the row, applied to the row as it is without the
    changes that were refused, and the first thing written when the disk accepts again. It must
    follow from a durable row: only a crash loses it, and then that row says that it may have been.
+   A fact may be a row of its own.
    (About a row that is not durable yet it holds as long as that row: it is refused with it.)
 4. A long text is not in memory: a ``StoredText`` is its beginning and its place in the ledger.
 """
@@ -114,11 +115,12 @@ class _Written(Generic[R]):
 
 @attrs.frozen(eq=False)
 class _Fact(Generic[R]):
-    """A fact that is not durable yet."""
+    """A fact that is not durable yet; ``new`` is the row to change if there is none."""
 
     row_id: str
     change: Callable[[R], R]
     then: Then | None
+    new: R | None = None
 
 
 class Table(Generic[R]):
@@ -266,12 +268,21 @@ class Table(Generic[R]):
         ``change`` may be called again, for the row without what was refused meanwhile. If it
         returns the row that it got, nothing is written.
         """
-        fact = _Fact(row_id, change, then)
+        self._note(_Fact(row_id, change, then))
+
+    def add_fact(self, row: R, then: Then | None = None) -> None:
+        """Add a row about what has happened outside, unless there is one with its id.
+
+        Call ``then`` once there is a durable one. A row that the disk refuses makes room for this.
+        """
+        self._note(_Fact(row.id, _same, then, row))
+
+    def _note(self, fact: _Fact[R]) -> None:
         self._facts.append(fact)
         if self.problem:
             self._lay(fact)
         else:
-            self._write_fact(fact, self.rows[row_id])
+            self._write_fact(fact)
 
     def has_fact(self, row_id: str) -> bool:
         """Return whether a fact about this row is not durable yet."""
@@ -289,8 +300,15 @@ class Table(Generic[R]):
         assert row_id not in self._durable
         del self.rows[row_id]
 
-    def _write_fact(self, fact: _Fact[R], row: R) -> bool:
-        return self._append(fact.row_id, fact.change(row), partial(self._fact_durable, fact), None)
+    def _write_fact(self, fact: _Fact[R]) -> bool:
+        row = fact.change(self._row_of(fact))
+        return self._append(fact.row_id, row, partial(self._fact_durable, fact), None)
+
+    def _row_of(self, fact: _Fact[R]) -> R:
+        """Return the row that a fact is about, as it is now."""
+        if fact.new is not None:
+            return self.rows.get(fact.row_id, fact.new)
+        return self.rows[fact.row_id]
 
     def _fact_durable(self, fact: _Fact[R]) -> None:
         self._facts.remove(fact)  # usually the first: facts are written in their order
@@ -299,9 +317,8 @@ class Table(Generic[R]):
 
     def _lay(self, fact: _Fact[R]) -> None:
         """Apply a fact to the rows, not to the ledger."""
-        row = self.rows[fact.row_id]
-        self._durable.setdefault(fact.row_id, row)
-        self.rows[fact.row_id] = fact.change(row)
+        self._durable.setdefault(fact.row_id, self.rows.get(fact.row_id))
+        self.rows[fact.row_id] = fact.change(self._row_of(fact))
 
     def _append(
         self, row_id: str, row: R | None, then: Then | None, reply: Reply[Any] | None
@@ -360,15 +377,12 @@ class Table(Generic[R]):
     def _refused(self, error: StorageError) -> None:
         """Take back what is not durable, except for facts."""
         written, self._written = self._written, deque()
-        for row_id, row in self._durable.items():
-            if row is None:
-                self.rows.pop(row_id, None)
-            else:
-                self.rows[row_id] = row
-        self._durable.clear()
-        self._facts = deque(each for each in self._facts if each.row_id in self.rows)
-        for fact in self._facts:
-            self._lay(fact)
+        self._restore()
+        facts, self._facts = self._facts, deque()
+        for fact in facts:
+            if fact.new is not None or fact.row_id in self.rows:
+                self._facts.append(fact)
+                self._lay(fact)
         for line in written:
             _fail(line.reply, str(error))
         self._has_problem(error)
@@ -403,9 +417,17 @@ class Table(Generic[R]):
     def _write_facts(self) -> bool:
         """Write the facts, before anything else; return False if the disk refuses."""
         facts = [*self._facts]
-        self.rows.update((key, row) for key, row in self._durable.items() if row is not None)
+        self._restore()
+        return all(map(self._write_fact, facts))
+
+    def _restore(self) -> None:
+        """Make the rows what is durable."""
+        for row_id, row in self._durable.items():
+            if row is None:
+                self.rows.pop(row_id, None)
+            else:
+                self.rows[row_id] = row
         self._durable.clear()
-        return all(self._write_fact(each, self.rows[each.row_id]) for each in facts)
 
 
 def read_rows(
@@ -496,6 +518,10 @@ def _text_in(line: Mapping[str, Any], field: str) -> str | None:
         if isinstance(each.get(field), str):
             return str(each[field])
     return None
+
+
+def _same(row: R) -> R:
+    return row
 
 
 def _classes(row: Any) -> tuple[Any, ...]:
