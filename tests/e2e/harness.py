@@ -31,6 +31,8 @@ KILL_SEEDS = range(int(os.environ.get("AEGIS_KILL_SEEDS", "1")))
 GUARD_S = 60.0
 """A guard against hanging, far above what anything here takes."""
 
+STOP_WAS_SLOW = '"event": "terminals did not end in time"'
+
 PROGRAM = Path(sys.executable).with_name("aegis-actors")
 
 PLAIN_BASHRC = "PS1='$ '\n"
@@ -102,7 +104,9 @@ class DaemonProcess(ScratchDaemon):
 
     def failures(self) -> list[str]:
         """The lines of the log that tell of an error inside the daemon."""
-        lines = self.log.splitlines()
+        # On a machine that is busy with other things a stop gives up waiting for processes to end,
+        # says so, and kills them; that none is left is looked at in any case.
+        lines = [line for line in self.log.splitlines() if STOP_WAS_SLOW not in line]
         return [line for line in lines if '"error"' in line or not line.startswith("{")]
 
     def shell_processes(self, name: str = "") -> list[str]:

@@ -46,6 +46,5 @@ def test_trap_16_a_hundred_live_terminals_all_work_and_leave_nothing_when_all_st
     assert {info["state"] for info in own_daemon.call("term_list")["result"]} == {"idle"}
     assert own_daemon.stop() == 0
     assert processes_of(own_daemon.root) == set()
-    # On a machine that is busy with other things the daemon gives up waiting, and says so.
-    assert [each for each in own_daemon.failures() if "did not end in time" not in each] == []
+    assert own_daemon.failures() == []
     assert not own_daemon.state.endpoint.exists()
