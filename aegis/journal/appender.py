@@ -14,6 +14,9 @@ When the disk refuses a write or a sync, the appender has *failed*:
 * A position from before a failure keeps its outcome: after a recovery, its offset may belong to
   another line, and the two must not be confused.
 
+``replace`` lets another file take the place of the ledger. Positions stay valid: they count the
+bytes from the start of the first file, and ``shift`` is the part of them that later files lack.
+
     appender = await Appender.open(path, flusher)
     appender.start(nursery.start_soon)
     position = appender.append(encode_line({"seq": 0}))
@@ -36,12 +39,22 @@ import trio
 
 from aegis.errors import LimitReached, StorageError
 from aegis.journal import faults
-from aegis.journal.disk import read_exactly, shown, storage_error, write_all
+from aegis.journal.disk import (
+    Disk,
+    read_exactly,
+    shown,
+    storage_error,
+    sync_directory,
+    write_all,
+)
 from aegis.journal.flusher import Flusher, Forget, Outcome
 from aegis.journal.ledger import Line, judge, pieces_backward, seal_new_line
 from aegis.journal.opening import OpenedLedger, open_ledger
 
 log = structlog.get_logger("aegis.journal")
+
+COPY_BYTES = 256 * 1024
+"""The bytes of lines that are copied at once to the file that takes the place of another."""
 
 
 @attrs.define(eq=False)
@@ -61,7 +74,7 @@ class _Epoch:
 
 @attrs.frozen(eq=False)
 class Position:
-    """The byte offsets, from the start of the ledger, at which an appended line begins and ends."""
+    """The places at which an appended line begins and ends; ``shift`` less are its offsets."""
 
     start: int
     end: int
@@ -82,9 +95,14 @@ class Appender:
         self._flusher = flusher
         self._seal = flusher.disk.seal(path)
         self._epoch = _Epoch(opened.fd, opened.length, opened.length)
+        self.shift = 0
+        """The difference between a position and the offset in the file that is open now."""
         self._start_soon: Callable[..., object] | None = None
         self._is_wanted = False
         self._is_syncing = False
+        self._is_held = False  # no sync begins
+        self._idle: trio.Event | None = None  # set once no sync is in progress
+        self._is_renamed = False  # and the directory not synced since
         self._forget: Forget | None = None  # of the sync in progress
         self._recovering: trio.Lock | None = None  # made when needed
         # On some file systems the link count is always 0: there a removed file cannot be detected.
@@ -112,8 +130,13 @@ class Appender:
 
     @property
     def synced(self) -> int:
-        """The number of acknowledged bytes; a reader that stops there sees nothing uncertain."""
+        """The end of the acknowledged lines; a reader that stops there sees nothing uncertain."""
         return self._epoch.synced
+
+    @property
+    def length(self) -> int:
+        """The number of bytes in the file."""
+        return self._epoch.written - self.shift
 
     @property
     def fd(self) -> int:
@@ -199,7 +222,7 @@ class Appender:
             if failed.error is None:
                 return
             try:
-                fresh = await self._reopened(failed.synced)
+                fresh = await self._reopened(failed.synced - self.shift)
             except OSError as error:
                 raise storage_error("open", self.path, error) from error
             if self._closed:
@@ -207,6 +230,79 @@ class Appender:
                 self._check_open()
             self._flusher.disk.close(failed.fd)
             self._epoch = _Epoch(fresh, failed.synced, failed.synced)
+
+    async def replace(
+        self, fresh: Path, fd: int, since: int, replaced: Callable[[int], object]
+    ) -> None:
+        """Let another file take the place of the ledger.
+
+        ``fresh``, open as ``fd`` for appending, has what follows from the lines before the position
+        ``since``; the lines after it are copied. Lines can be appended meanwhile, and those of the
+        last moment are acknowledged a little later. ``replaced`` is called when the files have
+        changed, with the descriptor of the old one, which the owner closes.
+
+        Raises ``StorageError`` if the disk refuses: then nothing has changed, and ``fd`` belongs to
+        the caller. If it refuses only to sync the new name, the appender fails as by any sync.
+        """
+        epoch, disk = self._epoch, self._flusher.disk
+        head = disk.size(fd)
+        try:
+            copied = await self._copy(epoch, fd, since, epoch.synced)
+            await self._flusher.fsync(fd)  # most of it, while others are acknowledged
+            self._is_held = True
+            while self._is_syncing:
+                self._idle = trio.Event()
+                await self._idle.wait()
+            # From here on all acknowledged lines are in the part that is synced below.
+            copied = await self._copy(epoch, fd, copied, epoch.written)
+            await self._flusher.fsync(fd)
+            # In one step: what was appended during the sync, which nobody takes for durable.
+            self._check_is_of(epoch)
+            _copy_bytes(disk, epoch.fd, fd, copied - self.shift, epoch.written - self.shift)
+            faults.REPLACE_BEFORE.hit(self._name)
+            disk.rename(fresh, self.path)
+        except OSError as error:
+            self._release()
+            raise storage_error("replace", self.path, error) from error
+        except BaseException:
+            self._release()
+            raise
+        old, epoch.fd = epoch.fd, fd
+        self.shift, self._is_renamed = since - head, True
+        replaced(old)
+        try:
+            faults.REPLACE_AFTER.hit(self._name)
+            await self._sync_name()
+        except OSError as error:
+            self._fail(epoch, storage_error("sync", self.path, error))
+        finally:
+            self._release()
+
+    async def _copy(self, epoch: _Epoch, fd: int, start: int, end: int) -> int:
+        """Copy the lines between two positions to the end of another file; return the ``end``."""
+        for at in range(start, end, COPY_BYTES):
+            self._check_is_of(epoch)
+            stop = min(at + COPY_BYTES, end)
+            copy = partial(_copy_bytes, self._flusher.disk, epoch.fd, fd)
+            await self._flusher.call(partial(copy, at - self.shift, stop - self.shift))
+        self._check_is_of(epoch)
+        return end
+
+    def _check_is_of(self, epoch: _Epoch) -> None:
+        """Raise ``StorageError`` if the file has failed, or was opened again, since."""
+        self._check_open()
+        if epoch.error is not None:
+            raise _again(epoch.error)
+
+    def _release(self) -> None:
+        self._is_held, self._idle = False, None
+        if self._is_wanted and not self._is_syncing:
+            self._sync_next()
+
+    async def _sync_name(self) -> None:
+        # Shielded: the name must be durable before any line is acknowledged.
+        await self._flusher.call(partial(sync_directory, self._flusher.disk, self.path.parent))
+        self._is_renamed = False
 
     def close(self) -> None:
         """Close the file without a sync; waiters get a ``StorageError``.
@@ -218,6 +314,7 @@ class Appender:
         self._closed = True
         if self._forget is not None:
             self._forget()
+        self._rest()
         epoch = self._epoch
         if epoch.error is None:
             epoch.error = self._closing()
@@ -230,10 +327,18 @@ class Appender:
     def _sync_next(self) -> None:
         """Begin a sync, if one is wanted and there is something to sync."""
         epoch = self._epoch
+        if self._is_held:
+            self._rest()
+            return
         self._is_syncing = self._is_wanted and epoch.error is None and epoch.written > epoch.synced
         self._is_wanted = False
         if self._is_syncing:
             self._pass(faults.SYNC_BEFORE.delay, partial(self._begin, epoch), epoch)
+
+    def _rest(self) -> None:
+        self._is_syncing = False
+        if self._idle is not None:
+            self._idle.set()
 
     def _begin(self, epoch: _Epoch) -> None:
         if epoch.error is not None:
@@ -251,7 +356,7 @@ class Appender:
             try:
                 self._pass(faults.SYNC_AFTER.delay, judge, epoch)
             except Exception as error:  # of ``on_outcome``: it is the owner's, not the flusher's
-                self._is_syncing = False
+                self._rest()
                 self._run_soon(_fail_with, error)
 
         begin = self._flusher.begin_fdatasync
@@ -289,7 +394,7 @@ class Appender:
 
     async def _refused(self, epoch: _Epoch, error: Exception) -> None:
         """Fail as the disk did. Any other error is a crash of the owner, whose task this is."""
-        self._is_syncing = False
+        self._rest()
         if not isinstance(error, OSError):
             raise error
         self._fail(epoch, storage_error("sync", self.path, error))
@@ -304,8 +409,8 @@ class Appender:
         disk = self._flusher.disk
         if self._counts_names and disk.is_removed(epoch.fd):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        if disk.size(epoch.fd) < target:
-            raise self._shortened(disk.size(epoch.fd), target)
+        if disk.size(epoch.fd) < target - self.shift:
+            raise self._shortened(disk.size(epoch.fd), target - self.shift)
 
     def _acknowledge(self, epoch: _Epoch, target: int) -> None:
         if epoch.error is None:  # a write that failed meanwhile has truncated the bytes synced here
@@ -323,8 +428,8 @@ class Appender:
         epoch.error = error
         disk = self._flusher.disk
         with contextlib.suppress(OSError):  # recovery truncates it in any case
-            if disk.size(epoch.fd) > epoch.synced:
-                disk.ftruncate(epoch.fd, epoch.synced)
+            if disk.size(epoch.fd) > epoch.synced - self.shift:
+                disk.ftruncate(epoch.fd, epoch.synced - self.shift)
         self._notify(epoch)
 
     async def _reopened(self, acknowledged: int) -> int:
@@ -335,6 +440,8 @@ class Appender:
             self._verify(fd, acknowledged)
             disk.ftruncate(fd, acknowledged)
             await self._flusher.fsync(fd)
+            if self._is_renamed:
+                await self._sync_name()
             undo.pop_all()
         return fd
 
@@ -342,7 +449,7 @@ class Appender:
         disk = self._flusher.disk
         if disk.size(fd) < acknowledged:
             raise self._shortened(disk.size(fd), acknowledged)
-        if acknowledged == self.opened.length:
+        if acknowledged == 0 or (self.shift == 0 and acknowledged == self.opened.length):
             return  # the bytes before it were checked when the ledger was opened
         pieces = pieces_backward(lambda start, n: read_exactly(disk, fd, n, start), acknowledged)
         last = next(pieces)
@@ -369,6 +476,11 @@ class Appender:
 
     def _closing(self) -> StorageError:
         return StorageError(f"{shown(self.path)} is closed: try again when it is open")
+
+
+def _copy_bytes(disk: Disk, source: int, target: int, start: int, end: int) -> None:
+    if start < end:
+        write_all(disk, target, read_exactly(disk, source, end - start, start))
 
 
 async def _fail_with(error: Exception) -> None:

@@ -24,6 +24,12 @@ RENAME_AFTER = JOURNAL.point("ledger.rename.after")
 """The old file is renamed, which is synced; the new one is not renamed yet."""
 ROTATE_AFTER = JOURNAL.point("ledger.rotate.after")
 """The new file is the current one, which is synced; nothing is written to it yet."""
+COMPACT_BEFORE = JOURNAL.point("ledger.compact.before")
+"""A file with only the rows of a ledger will now be written beside it."""
+REPLACE_BEFORE = JOURNAL.point("ledger.replace.before")
+"""The new file is synced, and will now take the place of the ledger."""
+REPLACE_AFTER = JOURNAL.point("ledger.replace.after")
+"""The new file has taken the place of the ledger, which is not synced yet."""
 EXCHANGE_WRITE = JOURNAL.point("exchange.write.before")
 """The new content of a shared file will now be written beside it."""
 EXCHANGE_WRITTEN = JOURNAL.point("exchange.write.after")

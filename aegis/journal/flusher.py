@@ -148,6 +148,10 @@ def _unless_over(wake: Callable[[], None]) -> None:
         wake()
 
 
+def _ignore(_: object) -> None:
+    pass
+
+
 T = TypeVar("T")
 
 StartSoon = Callable[..., object]
@@ -200,6 +204,16 @@ class Flusher:
         await in_thread(
             sync_directory, self.disk, directory, limiter=self._limiter, abandon_on_cancel=True
         )
+
+    def close_soon(self, fd: int) -> None:
+        """Close the last descriptor of a removed file, which frees its blocks, in a thread.
+
+        May be called from any thread.
+        """
+        try:
+            trio.lowlevel.start_thread_soon(partial(self.disk.close, fd), _ignore)
+        except RuntimeError:
+            self.disk.close(fd)
 
     async def call(self, blocking: Callable[[], T]) -> T:
         """Run a blocking function to its end, even if cancelled meanwhile."""

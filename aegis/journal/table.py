@@ -21,11 +21,18 @@ Each change is one line of the ledger: ``{"id": …, "set": {fields that changed
    A fact may be a row of its own.
    (About a row that is not durable yet it holds as long as that row: it is refused with it.)
 4. A long text is not in memory: a ``StoredText`` is its beginning and its place in the ledger.
+
+A ledger of which most is out of date is replaced by one with the rows alone (``compact``). Neither
+a crash nor a disk that refuses loses anything meanwhile, and no client sees it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
+import os
+import weakref
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -41,11 +48,28 @@ from actors import Context, Reply
 from actors.codec import resolved_fields, structure, unstructure
 from actors.errors import CodecError
 from aegis.errors import StorageError
+from aegis.journal import faults
 from aegis.journal.appender import Appender, Position
-from aegis.journal.disk import Disk, read_exactly, shown, storage_error
+from aegis.journal.disk import (
+    Disk,
+    read_exactly,
+    shown,
+    storage_error,
+    sync_directory,
+    write_all,
+)
 from aegis.journal.flusher import Flusher
 from aegis.journal.folding import lines_of, log_damage
-from aegis.journal.ledger import Damaged, DamagedLine, Line, decode_line, encode_line
+from aegis.journal.ledger import (
+    Damaged,
+    DamagedLine,
+    Line,
+    decode_line,
+    encode_line,
+    seal_new_line,
+)
+from aegis.journal.rotation import next_of
+from aegis.state.sealing import Seal
 
 log = structlog.get_logger("aegis.journal")
 
@@ -54,6 +78,18 @@ REOPEN_S = 5.0
 
 HEAD_CHARS = 200
 """The part of a text that is in memory."""
+
+COMPACT_BYTES = 64 * 1024
+"""The size of a ledger from which on it is replaced when most of it is out of date."""
+
+COMPACT_AGAIN_S = 60.0
+"""Seconds until a ledger is replaced whose replacement the disk has refused."""
+
+FRESH = os.O_CREAT | os.O_TRUNC
+BATCH_ROWS = 8
+BATCH_CHARS = 16 * 1024
+MOVED_AT_ONCE = 256
+"""The work of one step of a compaction: about a millisecond, for which others wait."""
 
 
 class Row(Protocol):
@@ -76,12 +112,29 @@ Upgrade = Callable[[Fields, Documents], Sequence[Fields]]
 """Returns a line of an older form as lines of today's, given the rows so far; none to skip it."""
 
 
-@attrs.frozen
+@attrs.define(eq=False)
+class LedgerFile:
+    """A file that is or was the ledger: the current one, or one that was replaced.
+
+    A replaced one, open as ``fd``, is closed with the last text that is in it.
+    """
+
+    shift: int = 0
+    fd: int | None = None
+    closed: Then | None = None
+
+    def replaced(self, fd: int, close: Callable[[int], None]) -> None:
+        """Read the texts that are in it from ``fd`` from now on."""
+        self.fd, self.closed = fd, weakref.finalize(self, close, fd)
+
+
+@attrs.define
 class StoredText:
     """A text of a row: its beginning, its length, and a digest of all of it.
 
-    ``whole`` is the text itself until it is written; then the line at ``[start, start + size)`` of
-    the ledger has it, and ``Table.text`` reads it.
+    ``whole`` is the text itself until it is written; then the line at the positions
+    ``[start, start + size)`` of the ledger has it, and ``Table.text`` reads it. All versions of a
+    row share the text, and only its table changes it: its place, once the ledger was replaced.
     """
 
     head: str
@@ -90,6 +143,7 @@ class StoredText:
     start: int = 0
     size: int = 0
     whole: str | None = attrs.field(default=None, repr=False, eq=False)
+    file: LedgerFile | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     @classmethod
     def of(cls, text: str) -> StoredText:
@@ -149,6 +203,12 @@ class Table(Generic[R]):
         self._facts: deque[_Fact[R]] = deque()
         self._trying = trio.Lock()
         self._is_retrying = False
+        self._file = LedgerFile()
+        self._replaced: weakref.WeakSet[LedgerFile] = weakref.WeakSet()
+        self._waste = 0
+        """The bytes of the ledger that are out of date, approximately."""
+        self._may_compact = self._is_compacting = False
+        self._compact_after = -math.inf
         self._durable: dict[str, R | None] = {}
         """The durable versions of the rows with lines that are not durable; None: there is none."""
         self.rows: dict[str, R] = {}
@@ -184,8 +244,13 @@ class Table(Generic[R]):
         if text.chars <= len(text.head):
             return text.head
         assert self._appender is not None, "a row with a place comes from an open ledger"
+        file = self._file if text.file is None else text.file
+        return self._read(text, field, self._appender.fd if file.fd is None else file.fd)
+
+    def _read(self, text: StoredText, field: str, fd: int) -> str:
+        shift = self._file.shift if text.file is None else text.file.shift
         try:
-            data = read_exactly(self._flusher.disk, self._appender.fd, text.size, text.start)
+            data = read_exactly(self._flusher.disk, fd, text.size, text.start - shift)
             found = _text_in(decode_line(data), field)
         except OSError as error:
             raise storage_error("read", self._path, error) from error
@@ -194,6 +259,11 @@ class Table(Generic[R]):
         if found is None or digest_of(found) != text.digest:
             raise self._damaged(text, "another line is there")
         return found
+
+    def whole(self, row: R) -> dict[str, Any]:
+        """Return all that a row has, with its texts, as a document. Raises ``StorageError``."""
+        document: dict[str, Any] = _change_of(None, row, self.text)["set"]
+        return document
 
     def _damaged(self, text: StoredText, why: str) -> StorageError:
         where = f"bytes {text.start} to {text.start + text.size} of {shown(self._path)}"
@@ -218,17 +288,20 @@ class Table(Generic[R]):
                     self._has_problem(error)
 
     async def _open(self) -> None:
+        disk = self._flusher.disk
         appender = await Appender.open(self._path, self._flusher)
         with contextlib.ExitStack() as undo:
             undo.callback(appender.close)
-            read = partial(
-                read_rows, self._flusher.disk, self._path, appender.synced, self._row, self._upgrade
-            )
-            self.rows = await self._flusher.look(read)
+            await self._flusher.call(partial(settle_replacement, disk, self._path))
+            read = partial(_read, disk, self._path, appender.synced, self._row, self._upgrade)
+            found = await self._flusher.look(read)
             undo.pop_all()
+        self.rows, self._file = found.rows, found.file
+        self._waste, self._may_compact = found.waste, found.is_whole
         appender.start(self._start_soon)
         appender.on_outcome = self._settle
         self._appender = appender
+        self._compact_if_worth()
 
     @property
     def is_open(self) -> bool:
@@ -240,6 +313,9 @@ class Table(Generic[R]):
         if self._appender is not None:
             self._appender.on_outcome = None
             self._appender.close()
+        for file in self._replaced:
+            if file.closed is not None:
+                file.closed()
 
     # Changes.
 
@@ -299,6 +375,7 @@ class Table(Generic[R]):
         """Remove a row from memory, not from the ledger. Requires that it is durable."""
         assert row_id not in self._durable
         del self.rows[row_id]
+        self._may_compact = False  # only what is in memory would be in the new ledger
 
     def _write_fact(self, fact: _Fact[R]) -> bool:
         row = fact.change(self._row_of(fact))
@@ -336,11 +413,13 @@ class Table(Generic[R]):
             self._refused(error)
             _fail(reply, str(error))
             return False
+        if before is not None:
+            self._waste += _waste_of(unstructure(before), line, position.end - position.start)
         self._durable.setdefault(row_id, before)
         if row is None:
             del self.rows[row_id]
         else:
-            row = self.rows[row_id] = _placed(row, position)
+            row = self.rows[row_id] = _placed(row, position, self._file)
         self._written.append(_Written(position, row_id, row, then, reply))
         self._appender.request_sync()
         return True
@@ -363,6 +442,7 @@ class Table(Generic[R]):
             self._refused(error)
         if has_changed:
             self._changed()
+            self._compact_if_worth()
 
     def _is_durable(self, position: Position | None) -> bool:
         assert self._appender is not None
@@ -429,6 +509,159 @@ class Table(Generic[R]):
                 self.rows[row_id] = row
         self._durable.clear()
 
+    # Compaction.
+
+    def _compact_if_worth(self) -> None:
+        assert self._appender is not None
+        length = self._appender.length
+        is_due = trio.current_time() >= self._compact_after
+        if is_due and length >= COMPACT_BYTES and 2 * self._waste > length:
+            self.compact()
+
+    def compact(self) -> None:
+        """Replace the ledger by one with the durable rows alone, in the background.
+
+        Does nothing if the ledger has lines that were not understood: they would be lost.
+        """
+        if self._may_compact and not self._is_compacting and not self.problem:
+            self._is_compacting = True
+            self._start_soon(self._compact)
+
+    async def _compact(self) -> None:
+        try:
+            await self._replace_ledger()
+        except (StorageError, OSError) as error:
+            if isinstance(error, OSError):
+                error = storage_error("compact", self._path, error)
+            self._compact_after = trio.current_time() + COMPACT_AGAIN_S
+            log.warning("ledger not compacted", file=shown(self._path), why=str(error))
+        finally:
+            self._is_compacting = False
+
+    async def _replace_ledger(self) -> None:
+        appender, disk, call = self._appender, self._flusher.disk, self._flusher.call
+        assert appender is not None
+        # Of one moment: the rows are what the lines before this position result in.
+        since, before, waste = appender.synced, appender.length, self._waste
+        rows = [*self.all_shown()]
+        fresh = next_of(self._path)
+        faults.COMPACT_BEFORE.hit(self._path.name)
+        with contextlib.ExitStack() as undo:
+            # Not the appender's own descriptor, which it closes when the disk refuses.
+            source = disk.dup(appender.fd)
+            undo.callback(disk.close, source)
+            fd = await call(partial(disk.open, fresh, os.O_RDWR | os.O_APPEND | FRESH))
+            undo_fresh = undo.enter_context(contextlib.ExitStack())
+            undo_fresh.callback(_discard, disk, fd, fresh)
+            writer = _RowsWriter(disk, fd, disk.seal(self._path), partial(self._text_from, source))
+            for batch in _batches(rows):
+                await call(partial(writer.write, batch))
+            replaced = self._file
+
+            def replace(old: int) -> None:
+                undo_fresh.pop_all()
+                self._replaced.add(replaced)
+                replaced.replaced(old, self._flusher.close_soon)
+                self._file = LedgerFile(appender.shift)
+                self._waste -= waste
+
+            await appender.replace(fresh, fd, since, replace)
+        await self._move_texts(replaced, writer)
+        log.debug("ledger compacted", file=shown(self._path), bytes=writer.size, had=before)
+
+    def _text_from(self, source: int, text: StoredText, field: str) -> str:
+        """Return a text of a durable row while its ledger is being replaced. Blocking."""
+        return text.head if text.chars <= len(text.head) else self._read(text, field, source)
+
+    async def _move_texts(self, replaced: LedgerFile, writer: _RowsWriter) -> None:
+        """Note the places of all texts in the new file; until then they are read from the old."""
+        file = self._file
+        rows = [*self.rows.values(), *self._durable.values(), *(e.row for e in self._written)]
+        moved = zip(writer.texts, writer.offsets, writer.sizes, strict=True)
+        for count, (text, offset, size) in enumerate(moved):
+            text.file, text.start, text.size = file, file.shift + offset, size
+            if count % MOVED_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+        for count, row in enumerate(rows):
+            for text in () if row is None else _texts_in(row).values():
+                if text.file is replaced:
+                    text.file = file  # its line was copied: the position is the same
+            if count % MOVED_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+
+
+@attrs.define
+class _RowsWriter:
+    """The writer of the first part of a new ledger: one line for each row. Blocking.
+
+    ``offsets`` and ``sizes`` are those of the lines of the ``texts``.
+    """
+
+    disk: Disk
+    fd: int
+    seal: Seal | None
+    text_of: Callable[[StoredText, str], str]
+    size: int = 0
+    # Not one tuple for each text: thousands of them would make the garbage collector busy.
+    texts: list[StoredText] = attrs.field(factory=list)
+    offsets: array[int] = attrs.field(factory=lambda: array("Q"))
+    sizes: array[int] = attrs.field(factory=lambda: array("Q"))
+
+    def write(self, rows: Sequence[Row]) -> None:
+        lines = b""
+        for row in rows:
+            line = seal_new_line(encode_line(_change_of(None, row, self.text_of)), self.seal)
+            for text in _texts_in(row).values():
+                self.texts.append(text)
+                self.offsets.append(self.size + len(lines))
+                self.sizes.append(len(line))
+            lines += line
+        write_all(self.disk, self.fd, lines)
+        self.size += len(lines)
+
+
+def _batches(rows: Sequence[R]) -> Iterator[list[R]]:
+    """Yield the rows in parts whose work takes about a millisecond, or one long text."""
+    batch: list[R] = []
+    chars = 0
+    for row in rows:
+        batch.append(row)
+        chars += sum(each.chars for each in _texts_in(row).values())
+        if len(batch) == BATCH_ROWS or chars >= BATCH_CHARS:
+            yield batch
+            batch, chars = [], 0
+    if batch:
+        yield batch
+
+
+def _discard(disk: Disk, fd: int, path: Path) -> None:
+    disk.close(fd)
+    with contextlib.suppress(OSError):
+        disk.unlink(path)
+
+
+def settle_replacement(disk: Disk, path: Path) -> None:
+    """Complete a replacement that was cut: make its name durable, delete its rest. Blocking."""
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            disk.unlink(next_of(path))
+        sync_directory(disk, path.parent)
+    except OSError as error:
+        raise storage_error("open", path, error) from error
+
+
+@attrs.define
+class _Found:
+    """The content of a ledger: rows, and the bytes that are out of date, approximately.
+
+    ``is_whole`` unless some lines were not understood.
+    """
+
+    rows: dict[str, Any]
+    file: LedgerFile
+    waste: int = 0
+    is_whole: bool = True
+
 
 def read_rows(
     disk: Disk, path: Path, end: int, row: Any, upgrade: Upgrade | None = None
@@ -438,18 +671,44 @@ def read_rows(
     A damaged line is logged and skipped, and so is a row that this version does not understand.
     Raises ``StorageError``.
     """
+    return _read(disk, path, end, row, upgrade).rows
+
+
+def _read(disk: Disk, path: Path, end: int, row: Any, upgrade: Upgrade | None) -> _Found:
     found: dict[str, dict[str, Any]] = {}
     texts = {name for each in _classes(row) for name in _texts_of(each)}
     damaged: list[Damaged] = []
-    skipped = 0
+    skipped = waste = 0
     for line in lines_of(disk, path, end, damaged):
         of_today: Sequence[Fields] = (line.fields,)
         if upgrade is not None and "kind" in line.fields:
             of_today = upgrade(line.fields, found)
-        applied = [_apply(each, line, found, texts) for each in of_today]
-        skipped += not applied or not all(applied)
+        size = line.end - line.start
+        for fields in of_today:
+            if (before := found.get(str(fields.get("id")))) is not None:
+                waste += _waste_of(before, fields, size)
+            skipped += not _apply(fields, line, found, texts)
+            size = 0  # of the other lines of today that it stands for
+        skipped += not of_today
     log_damage(path, damaged, skipped)
-    return dict(_structured(row, found, path))
+    file = LedgerFile()
+    rows = dict(_structured(row, found, path, file))
+    return _Found(rows, file, waste, not damaged and not skipped and len(rows) == len(found))
+
+
+def _waste_of(before: Fields, line: Fields, size: int) -> int:
+    """Return about how much less a ledger needs than it has once this line changes a row."""
+    changes = line.get("set", before)
+    old = sum(_weight(name, before[name]) for name in changes if name in before)
+    return size + old - sum(_weight(*each) for each in changes.items() if "set" in line)
+
+
+def _weight(name: str, value: Any) -> int:
+    """Return about how many bytes a field needs; of a stored text, the line that has it."""
+    if isinstance(value, dict) and "digest" in value:
+        return int(value["size"])
+    text = str(value)
+    return len(name) + 4 + len(text if text.isascii() else text.encode("utf-8", "surrogatepass"))
 
 
 def _apply(
@@ -460,13 +719,9 @@ def _apply(
             row = found.setdefault(row_id, {"id": row_id})
             for name, value in changes.items():
                 if name in texts and isinstance(value, str):
-                    text = attrs.evolve(
-                        StoredText.of(value),
-                        start=line.start,
-                        size=line.end - line.start,
-                        whole=None,
-                    )
-                    row[name] = attrs.asdict(text)
+                    text = StoredText.of(value)
+                    text.start, text.size, text.whole = line.start, line.end - line.start, None
+                    row[name] = unstructure(text)
                 else:
                     row[name] = value
         case {"id": str(row_id), "drop": True}:
@@ -476,15 +731,28 @@ def _apply(
     return True
 
 
-def _structured(row: Any, found: Documents, path: Path) -> Iterator[tuple[str, Any]]:
+def _structured(
+    row: Any, found: Documents, path: Path, file: LedgerFile
+) -> Iterator[tuple[str, Any]]:
     for row_id, fields in found.items():
         try:
-            yield row_id, structure(row, fields)
+            read = structure(row, fields)
         except CodecError as error:
             log.warning("row not understood", file=shown(path), id=row_id, why=str(error))
+            continue
+        for text in _texts_in(read).values():
+            text.file = file
+        yield row_id, read
 
 
-def _change_of(before: Row | None, row: Row) -> dict[str, Any]:
+def _whole(text: StoredText, _: str) -> str:
+    assert text.whole is not None, "a text that has changed is whole"
+    return text.whole
+
+
+def _change_of(
+    before: Row | None, row: Row, text_of: Callable[[StoredText, str], str] = _whole
+) -> dict[str, Any]:
     """Return the line that turns one row into another; None: that adds the row."""
     old = {} if before is None else unstructure(before)
     fields = unstructure(row)
@@ -495,20 +763,19 @@ def _change_of(before: Row | None, row: Row) -> dict[str, Any]:
         if name == "id" or (value == old[name] if old else defaults.get(name, ...) == value):
             continue
         if name in texts and value is not None:
-            value = value["whole"]
-            assert value is not None, "a text that has changed is whole"
+            value = text_of(getattr(row, name), name)
         changes[name] = value
     return {"id": row.id, "set": changes}
 
 
-def _placed(row: R, position: Position) -> R:
+def _placed(row: R, position: Position, file: LedgerFile) -> R:
     """Return a row whose texts are in the line at ``position``."""
     places: dict[str, StoredText] = {}
-    for name in _texts_of(type(row)):
-        text = getattr(row, name)
-        if text is not None and text.whole is not None:
+    for name, text in _texts_in(row).items():
+        if text.whole is not None:
             size = position.end - position.start
             places[name] = attrs.evolve(text, start=position.start, size=size, whole=None)
+            places[name].file = file
     return attrs.evolve(row, **places) if places else row  # type: ignore[misc]
 
 
@@ -532,6 +799,11 @@ def _classes(row: Any) -> tuple[Any, ...]:
 def _texts_of(row: type) -> tuple[str, ...]:
     fields = resolved_fields(row)
     return tuple(each.name for each in fields if StoredText in _classes(each.type))
+
+
+def _texts_in(row: Row) -> dict[str, StoredText]:
+    texts = {name: getattr(row, name) for name in _texts_of(type(row))}
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 @cache

@@ -23,6 +23,7 @@ from tests.faults.raw_logs import Rotation
 from tests.faults.renaming import Renames
 from tests.faults.requests import Answers
 from tests.faults.sessions import Turns
+from tests.faults.tables import Compaction
 from tests.faults.terminals import OnTerminals, Purge, Recovery, Spawn, StartRunFinish, TypeAhead
 from tests.faults.transcripts import Transcripts
 from tests.faults.workflows import Steps
@@ -30,6 +31,7 @@ from tests.faults.workflows import Steps
 SCENARIOS: tuple[Scenario, ...] = (
     Append("append", (1, 1)),
     Append("group commit", (5, 3)),
+    Compaction(),
     HandOver(),
     HandOver(name="deferred inbox hand-over", deferred=("bob",)),
     Answers(),

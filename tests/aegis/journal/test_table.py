@@ -21,13 +21,26 @@ from aegis.journal.opening import open_ledger
 from aegis.journal.table import StoredText, Table, read_rows
 from tests.chaos.machine.disk_images import legal_images
 from tests.chaos.machine.disk_model import Image, cached_image
-from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan, Fail, SimulatedDisk
+from tests.chaos.machine.simulated_disk import (
+    ANY,
+    DiskFault,
+    DiskPlan,
+    Fail,
+    SimulatedDisk,
+)
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 
 LEDGER = Path("/state/rows.jsonl")
 EMPTY: Image = {"/": None, "/state": None}
 STEPS = 150
-WRITES = ({"write"}, {"fdatasync"}, {"write", "fdatasync", "ftruncate", "open"})
+WRITES = (
+    {"write"},
+    {"fdatasync"},
+    {"fsync"},
+    {"rename"},
+    {"pread", "unlink"},
+    {"write", "fdatasync", "ftruncate", "open"},
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -86,9 +99,9 @@ class RefusingDisk(DiskPlan):
 
     def strike(self, call: str) -> DiskFault | None:
         """Count the call; perhaps fail it."""
-        super().strike(call)
+        planned = super().strike(call)
         is_refused = call in self.refuses and self._chance.random() < self.odds
-        return Fail(errno.ENOSPC) if is_refused else None
+        return Fail(errno.ENOSPC) if is_refused else planned
 
 
 class World:
@@ -107,6 +120,7 @@ class World:
         self.changes = self.losses = 0
         self.count = 0
         self.durable: dict[str, Shelf | None] = {}
+        self.held: dict[str, Shelf] = {}
         self.texts: dict[tuple[str, int], str] = {}
         self.facts: dict[int, str] = {}
         self.stored: list[int] = []
@@ -136,7 +150,7 @@ class World:
         chance = self.chance
         self.count += 1
         row_id = chance.choice("abcdef")
-        match chance.randrange(9):
+        match chance.randrange(10):
             case 0 | 1 | 2:
                 nursery.start_soon(self.ask, self.count, partial(self.put, row_id, self.count))
             case 3:
@@ -147,6 +161,8 @@ class World:
                 nursery.start_soon(self.ask, self.count, self.settled)
             case 7 if chance.random() < 0.3:
                 self.plan.refuses = chance.choice(WRITES)
+            case 8:
+                self.table.compact()
             case _:
                 self.plan.refuses = ()
 
@@ -168,6 +184,11 @@ class World:
         row = new if before is None else attrs.evolve(before, number=number, text=new.text)
         self.texts[row_id, number] = text
         table.put(row, partial(self.is_durable, row_id, row, reply), reply)
+
+    def put_row(self, row: Shelf, table: Table[Shelf], reply: Reply[str]) -> None:
+        assert row.text is not None
+        self.texts[row.id, row.number] = row.text.whole or ""
+        table.put(row, lambda: reply.send("durable"), reply)
 
     def drop(self, row_id: str, table: Table[Shelf], reply: Reply[str]) -> None:
         if row_id in table.rows and not table.has_fact(row_id):
@@ -223,9 +244,13 @@ class World:
             assert kept.number >= row.number
         for number, row_id in self.facts.items():
             assert number in table.rows[row_id].done, "a fact holds, whatever the disk does"
-        for row in table.rows.values():
+        # Versions that were replaced too, which a coroutine may hold.
+        for row in [*table.rows.values(), *self.held.values()]:
             if row.text is not None and not self.plan.refuses:
                 assert table.text(row.text, "text") == self.texts[row.id, row.number]
+        if table.rows:
+            held = table.shown(self.chance.choice([*table.rows]))
+            self.held = {} if held is None else {held.id: held}
 
 
 def _with_fact(row: Shelf, *, number: int) -> Shelf:
@@ -236,6 +261,10 @@ def rows_in(image: Image) -> dict[str, Shelf]:
     data = image.get(str(LEDGER))
     disk = SimulatedDisk({**EMPTY, **({} if data is None else {str(LEDGER): data})})
     return read_rows(disk, LEDGER, len(data or b""), Shelf)
+
+
+def lines_in(image: Image) -> int:
+    return (image[str(LEDGER)] or b"").count(b"\n")
 
 
 SEEDS = [*range(16), *(pytest.param(each, marks=pytest.mark.long) for each in range(16, 300))]
@@ -260,7 +289,11 @@ def test_rows_are_what_the_disk_has_and_facts_are_never_lost(seed: int) -> None:
                 assert not world.table.problem
                 assert [*world.table.all_shown()] == [*world.table.rows.values()]
                 known = dict(world.table.rows)
+                if chance_of_end := world.chance.random():
+                    world.table.compact()  # a kill or a loss of power in its midst
+                    await trio.sleep(chance_of_end * 0.03)
                 await world.stop(power_fails=life % 2 == 0)
+                world.held.clear()
             world.facts.clear()
             world.stored.clear()
             read = rows_in(cached_image(world.disk.model))
@@ -383,3 +416,181 @@ def test_a_text_whose_line_is_damaged_is_refused_and_a_short_one_is_in_memory() 
             await world.stop(power_fails=False)
 
     simulate(story, seed=1)
+
+
+# Compaction.
+
+
+def shelves(count: int, number: int = 1) -> list[Shelf]:
+    text = "".join(map(chr, range(200, 260))) * 5
+    return [Shelf(id=f"r{each}", number=number, text=StoredText.of(text)) for each in range(count)]
+
+
+async def fill(world: World, rows: list[Shelf]) -> None:
+    """Put rows, and wait until they are durable."""
+    async with trio.open_nursery() as nursery:
+        for row in rows:
+            nursery.start_soon(world.ask, 1, partial(world.put_row, row))
+
+
+@pytest.fixture
+def from_the_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aegis.journal.table.COMPACT_BYTES", 1)
+
+
+@pytest.mark.usefixtures("from_the_first_byte")
+def test_a_ledger_is_compacted_once_most_of_it_is_out_of_date() -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.live)
+            rows = shelves(40)
+            await fill(world, rows)
+            assert lines_in(cached_image(world.disk.model)) == 40
+            await fill(world, [attrs.evolve(each, number=2) for each in rows[:10]])
+            await trio.sleep(1)
+            assert lines_in(cached_image(world.disk.model)) == 50, "most of it is live"
+            for row in rows[:25]:
+                world.table.drop(row.id)
+            await trio.sleep(1)
+            assert lines_in(cached_image(world.disk.model)) == 15, "one line for each row"
+            for row in world.table.rows.values():
+                assert row.text is not None
+                assert rows[0].text is not None
+                assert world.table.text(row.text, "text") == rows[0].text.whole
+            await fill(world, [attrs.evolve(rows[30], number=3)])
+            known = [*world.table.rows]
+            await world.stop(power_fails=True)
+            read = rows_in(cached_image(world.disk.model))
+            assert [*read] == known, "in the order of their first lines"
+            assert read["r30"].number == 3
+            await nursery.start(world.live)
+            for row in world.table.rows.values():
+                assert row.text is not None
+                assert world.table.text(row.text, "text") == "".join(map(chr, range(200, 260))) * 5
+            assert world.disk.model.open_count == 1, "the file before is closed"
+            await world.stop(power_fails=False)
+
+    simulate(story, seed=1)
+
+
+def test_a_text_that_was_replaced_is_read_from_the_file_before() -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.live)
+            (row,) = shelves(1)
+            await fill(world, [row])
+            before = world.table.rows["r0"].text
+            await fill(world, [attrs.evolve(row, number=2, text=StoredText.of("z" * 400))])
+            world.table.compact()
+            await trio.sleep(1)
+            after = world.table.rows["r0"].text
+            assert before is not None
+            assert after is not None
+            assert row.text is not None
+            assert lines_in(cached_image(world.disk.model)) == 1
+            assert world.table.text(before, "text") == row.text.whole
+            assert world.table.text(after, "text") == "z" * 400
+            assert world.disk.model.open_count == 2
+            del before
+            assert world.disk.model.open_count == 1, "it is closed with the last text in it"
+            await world.stop(power_fails=False)
+
+    simulate(story, seed=1)
+
+
+def test_a_ledger_with_lines_that_were_not_understood_stays_as_it_is() -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.live)
+            await fill(world, shelves(2))
+            await world.stop(power_fails=False)
+            opened = open_ledger(world.disk, LEDGER)
+            world.disk.write(opened.fd, b'{"id":"r0","set":{"number":7}}\n')
+            world.disk.fsync(opened.fd)
+            await nursery.start(world.live)
+            before = cached_image(world.disk.model)
+            world.table.compact()
+            await trio.sleep(1)
+            assert cached_image(world.disk.model) == before
+            await world.stop(power_fails=False)
+
+    simulate(story, seed=1)
+
+
+CALLS = 40
+"""More calls of the disk than a compaction and what follows it make."""
+
+
+async def compacted(world: World, nursery: trio.Nursery) -> None:
+    """Compact a ledger while its rows are put again."""
+    world.table.compact()
+    for count in range(3, 8):
+        row = attrs.evolve(shelves(1)[0], number=count)
+        nursery.start_soon(world.ask, count, partial(world.put_row, row))
+        await trio.sleep(0.004)
+    await trio.sleep(7)
+
+
+async def begun(world: World, nursery: trio.Nursery) -> None:
+    """Start, and put rows twice, so that half of the ledger is out of date."""
+    await nursery.start(world.live)
+    for number in (1, 2):
+        await fill(world, shelves(3, number))
+
+
+def test_a_kill_or_a_loss_of_power_at_any_call_of_a_compaction_loses_nothing() -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        moments: list[tuple[int, list[Image]]] = []
+
+        def look(_: str) -> None:
+            acked = [n for n, told in world.outcomes.items() if "durable" in told]
+            model = world.disk.model
+            moments.append((max(2, *acked), [dict(cached_image(model)), *legal_images(model)]))
+
+        async with trio.open_nursery() as nursery:
+            await begun(world, nursery)
+            world.disk.before_call = look
+            await compacted(world, nursery)
+            world.disk.before_call = lambda _: None
+            assert lines_in(cached_image(world.disk.model)) < 10
+            await world.stop(power_fails=False)
+        assert len(moments) > 20
+        for acked, images in moments:
+            for image in images:
+                read = rows_in(image)
+                assert {*read} == {"r0", "r1", "r2"}
+                assert read["r0"].number >= acked, "what was acknowledged is there"
+                assert (read["r1"].number, read["r2"].number) == (2, 2)
+
+    simulate(story, seed=1)
+
+
+@pytest.mark.parametrize("number", range(1, CALLS))
+def test_a_refused_call_of_a_compaction_changes_nothing(number: int) -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        async with trio.open_nursery() as nursery:
+            await begun(world, nursery)
+            world.plan.faults[ANY, world.plan.hits[ANY] + number] = Fail(errno.EIO)
+            await compacted(world, nursery)
+            answers = {told for found in world.outcomes.values() for told in found}
+            assert answers <= {"durable", "refused"}
+            assert not world.table.problem
+            world.plan.faults.clear()
+            world.check()
+            numbers = [world.table.rows[each].number for each in ("r0", "r1", "r2")]
+            kept = [n for n, told in world.outcomes.items() if told[-1] == "durable"]
+            assert numbers == [max(2, *kept), 2, 2]
+            world.table.compact()
+            await trio.sleep(1)
+            assert lines_in(cached_image(world.disk.model)) == 3
+            assert world.disk.model.open_count == 1
+            await world.stop(power_fails=True)
+            read = rows_in(cached_image(world.disk.model))
+            assert [read[each].number for each in ("r0", "r1", "r2")] == numbers
+
+    simulate(story, seed=number)

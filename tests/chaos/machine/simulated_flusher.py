@@ -58,6 +58,9 @@ class SimulatedFlusher(Flusher):
         finally:
             self._simulated.close(fd)
 
+    def close_soon(self, fd: int) -> None:
+        self._simulated.close(fd)
+
     async def call(self, blocking: Callable[[], T]) -> T:
         with trio.CancelScope(shield=True):
             await trio.sleep(HOP_S)
