@@ -251,12 +251,12 @@ class Table(Generic[R]):
         shift = self._file.shift if text.file is None else text.file.shift
         try:
             data = read_exactly(self._flusher.disk, fd, text.size, text.start - shift)
-            found = _text_in(decode_line(data), field)
+            found = _text_in(decode_line(data), field, text.digest)
         except OSError as error:
             raise storage_error("read", self._path, error) from error
         except DamagedLine as damage:
             raise self._damaged(text, str(damage)) from damage
-        if found is None or digest_of(found) != text.digest:
+        if found is None:
             raise self._damaged(text, "another line is there")
         return found
 
@@ -779,12 +779,17 @@ def _placed(row: R, position: Position, file: LedgerFile) -> R:
     return attrs.evolve(row, **places) if places else row  # type: ignore[misc]
 
 
-def _text_in(line: Mapping[str, Any], field: str) -> str | None:
-    """Return the text of this field in a line of any form: in it, or in an object in it."""
-    for each in (line, *(value for value in line.values() if isinstance(value, dict))):
-        if isinstance(each.get(field), str):
-            return str(each[field])
-    return None
+def _text_in(part: object, field: str, digest: str) -> str | None:
+    """Return the text of this field with this digest in a line of any form, however deep in it."""
+    if isinstance(part, dict):
+        text = part.get(field)
+        if isinstance(text, str) and digest_of(text) == digest:
+            return text
+        part = [*part.values()]
+    if not isinstance(part, list):
+        return None
+    found = (_text_in(each, field, digest) for each in part)
+    return next((each for each in found if each is not None), None)
 
 
 def _same(row: R) -> R:
