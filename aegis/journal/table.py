@@ -218,6 +218,8 @@ class Table(Generic[R]):
         """
         self.problem = ""
         """Why the ledger cannot be used now, as a sentence; empty if it can."""
+        self.refusal = ""
+        """The reason of the disk, as a sentence for the caller of a change."""
 
     # Reading.
 
@@ -334,7 +336,7 @@ class Table(Generic[R]):
         self, row_id: str, row: R | None, then: Then | None, reply: Reply[Any] | None
     ) -> bool:
         if self.problem:
-            _fail(reply, self.problem)
+            _fail(reply, self.refusal)
             return False
         return self._append(row_id, row, then, reply)
 
@@ -473,6 +475,7 @@ class Table(Generic[R]):
             self._is_retrying = True
             self._start_soon(self._retry)
         done = "written" if self.is_open else "read"
+        self.refusal = str(error)
         self.problem = (
             f"its ledger cannot be {done}, which is tried again every {REOPEN_S:g} seconds: {error}"
         )

@@ -1,13 +1,13 @@
-"""Checking an answer against its request. Pure."""
+"""Answers: the right to give one, the check against its request, and the replies. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, assert_never
 
 import attrs
 
-from aegis.errors import InvalidRequest
+from aegis.errors import Forbidden, InvalidRequest
 from aegis.names import shorten
 from aegis.path_text import is_utf8
 from aegis.protocol.agent_events import (
@@ -17,7 +17,14 @@ from aegis.protocol.agent_events import (
     QuestionAnswer,
     RequestAnswer,
 )
-from aegis.protocol.requests import MAX_VALUES_CHARS, AnswerRequest
+from aegis.protocol.naming import name_key
+from aegis.protocol.requests import (
+    MAX_VALUES_CHARS,
+    Answerer,
+    AnswerRequest,
+    RequestOpened,
+    RequestReply,
+)
 from aegis.requests.records import Record
 from aegis.shown_text import escape_line, escape_text
 
@@ -26,12 +33,64 @@ MAX_SHOWN = 5
 
 
 @attrs.frozen(kw_only=True)
-class Question:
+class AgentQuestion:
     """One question of an agent; ``labels`` are the answers that it offers."""
 
     text: str
     labels: tuple[str, ...]
     several: bool
+
+
+# Rights.
+
+
+def check_right(record: Record, request: AnswerRequest, by: Answerer | None) -> None:
+    """Raise ``Forbidden`` unless ``by`` (None: the operator) may give this answer."""
+    if by is None:
+        return
+    if is_own(record, by):
+        raise Forbidden(
+            f"request {record.id} is your own, {by.handle!r}: a person answers it; wait for that"
+        )
+    if record.session is not None and record.session in by.ancestors:
+        raise Forbidden(
+            f"request {record.id} is of {record.handle!r}, which spawned you, {by.handle!r}: "
+            "a person answers it"
+        )
+    if not by.answers_requests:
+        raise Forbidden(
+            f"{by.handle!r} may not answer requests: a person does, or an agent whose profile has "
+            "answers_requests: true"
+        )
+    if record.needs_person and request.answer == "allow":
+        raise Forbidden(f"request {record.id} can only be allowed by a person")
+
+
+def may_see(record: Record, by: Answerer | None) -> bool:
+    """Return whether ``by`` (None: the operator) may see the request."""
+    if by is None or is_own(record, by):
+        return True
+    return by.answers_requests and record.session not in by.ancestors
+
+
+def is_own(record: Record, by: Answerer) -> bool:
+    """Return whether the request is the answerer's own."""
+    if record.session is not None and record.session == by.session:
+        return True
+    return name_key(record.handle) == name_key(by.handle)
+
+
+# Fitting.
+
+
+def check_digest(record: Record, digest: str) -> None:
+    """Raise ``InvalidRequest`` if an answer was given to something else than this request."""
+    if digest != record.digest:
+        raise InvalidRequest(
+            f"digest {shorten(digest, 12)!r} is not that of request {record.id}, a {record.kind} "
+            f"of {record.handle!r} for tool {record.tool!r}: look at it again with "
+            "aegis_request_list, and answer with its digest"
+        )
 
 
 def answer_of(record: Record, request: AnswerRequest) -> RequestAnswer:
@@ -110,11 +169,11 @@ def _named(names: Iterable[str]) -> str:
 # Questions.
 
 
-def questions_in(document: Mapping[str, Any]) -> tuple[Question, ...]:
+def questions_in(document: Mapping[str, Any]) -> tuple[AgentQuestion, ...]:
     """Return the questions of an input, in their order; what is no question is left out."""
     found = document.get("questions")
     return tuple(
-        Question(
+        AgentQuestion(
             text=each["question"],
             labels=tuple(_labels(each.get("options"))),
             several=each.get("multiSelect") is True,
@@ -151,7 +210,7 @@ def _answers(record: Record, values: Mapping[str, Any]) -> dict[str, list[str]]:
     return answers
 
 
-def _chosen(record: Record, shown: str, question: Question, given: Any) -> list[str]:
+def _chosen(record: Record, shown: str, question: AgentQuestion, given: Any) -> list[str]:
     labels: Any = [given] if isinstance(given, str) else given
     where = f"request {record.id}: question {shorten(shown)!r}"
     if not (isinstance(labels, list) and labels and all(map(_is_text, labels))):
@@ -233,3 +292,67 @@ def _check_value(record: Record, name: str, value: Any, rule: Mapping[str, Any])
     if isinstance(allowed, list) and value not in allowed:
         known = ", ".join(escape_line(shorten(repr(each))) for each in allowed[:MAX_SHOWN])
         raise InvalidRequest(f"{where} takes one of {known}")
+
+
+# Replies to owners and answerers.
+
+
+def opened(record: Record) -> RequestOpened:
+    """Return the reply to the owner of an opened request."""
+    return RequestOpened(id=record.id, digest=record.digest, state=record.state)
+
+
+def unknown(request_id: str) -> RequestReply:
+    """Return the reply to an answer to no known request."""
+    return RequestReply(
+        id=request_id,
+        outcome="unknown",
+        text=f"there is no request {request_id}; aegis_request_list lists them",
+        by=None,
+        at=None,
+    )
+
+
+def acted(record: Record) -> RequestReply:
+    """Return the reply to the answer that won and has acted."""
+    return RequestReply(
+        id=record.id,
+        outcome="applied",
+        text=f"request {record.id} of {record.handle!r} was answered: {answer_text(record)}",
+        by=record.by,
+        at=record.answered,
+    )
+
+
+def settled(record: Record) -> RequestReply:
+    """Return the reply to an answer to a request that is no longer open."""
+    if record.phase == "withdrawn":
+        return RequestReply(
+            id=record.id,
+            outcome="withdrawn",
+            text=f"request {record.id} of {record.handle!r} was withdrawn: {record.withdrawn}",
+            by=None,
+            at=None,
+        )
+    return RequestReply(
+        id=record.id,
+        outcome="already_answered",
+        text=f"request {record.id} of {record.handle!r} was answered by {record.by} at "
+        f"{record.answered}: {answer_text(record)}",
+        by=record.by,
+        at=record.answered,
+    )
+
+
+def answer_text(record: Record) -> str:
+    """Return the answer of a request in a few words."""
+    match record.answer:
+        case PermissionAnswer(kind=kind, interrupt=interrupt):
+            return f"{kind.replace('_', ' ')}{' and end the turn' if interrupt else ''}"
+        case QuestionAnswer(answers=answers):
+            return "declined" if answers is None else "answered"
+        case ElicitationAnswer(action=action):
+            return action
+        case None:
+            return "not answered"
+    assert_never(record.answer)

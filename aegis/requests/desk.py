@@ -1,7 +1,12 @@
 """``RequestDesk``: the actor of all requests to people, between their owners and the answerers.
 
-The rules decide (``rules``); this actor appends their lines, sends answers to owners, and looks up
-the rights of sessions. The ledger is created with the first request.
+    open      → the row is durable → the owner gets the id, every face shows the request
+    answer    → durable → the owner gets the answer → it acted, a fact → the answerer gets the reply
+    withdraw  → a fact, at once: an answer that was not sent yet never acts
+
+That an owner has acted, that nobody waits for an answer any more, and that a session has another
+handle has happened outside: the disk cannot refuse it. The ledger is created with the first
+request.
 """
 
 from __future__ import annotations
@@ -9,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import math
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,11 +26,10 @@ import trio
 from actors import Actor, ActorError, AskError, Down, Ref, Reply, Request
 from aegis.clock import utc_now
 from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
-from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
-from aegis.journal.folding import exists, load
-from aegis.journal.ledger import Append
-from aegis.journal.line_writer import LineWriter
+from aegis.journal.folding import exists
+from aegis.journal.table import Table
+from aegis.path_text import is_utf8
 from aegis.protocol.naming import name_key
 from aegis.protocol.requests import (
     Answerer,
@@ -38,22 +42,30 @@ from aegis.protocol.requests import (
     ListRequests,
     OpenRequest,
     RenameRequests,
-    RequestList,
+    RequestReply,
     WithdrawAsked,
     WithdrawnRequests,
     WithdrawRequests,
 )
-from aegis.requests import events as e
-from aegis.requests import faults
-from aegis.requests.asking import DESK, Askers, answer_message, question_of
-from aegis.requests.followers import Followers
-from aegis.requests.ledger import Fold
-from aegis.requests.listing import list_requests
-from aegis.requests.rules import OWNER_GONE, Requests
+from aegis.requests import answers, faults, questions, records
+from aegis.requests.records import Record, holder_of
+from aegis.requests.streams import RequestStreams, list_requests
 
 T = TypeVar("T")
 
 log = structlog.get_logger("aegis.requests")
+
+MAX_OPEN = 256
+"""The largest number of requests that are not answered or withdrawn yet."""
+
+MAX_OPEN_OF_ONE = 64
+"""The same of one session or workflow."""
+
+MAX_CLOSED = 256
+MAX_CLOSED_BYTES = 4 * 1024 * 1024
+"""Closed requests that are kept, and the size of their inputs."""
+
+MAX_KEY_CHARS = 512
 
 ANSWER_PATIENCE_S = 20.0
 """Seconds that an answerer waits for the owner to apply the answer."""
@@ -65,164 +77,341 @@ DELIVER_S = 10.0
 DELIVER_AGAIN_S = 1.0
 """Seconds that an inbox may take for an answer, and after which it is sent again."""
 
-NOBODY = 0
-"""The caller of an event whose outcome nobody waits for."""
-
+OWNER_GONE = "its session ended before the answer could be applied"
 OWNER_CRASHED = "its session crashed while the answer was applied: it may have acted"
+OWNER_DOWN = "its session crashed or ended"
 
 
-@attrs.frozen(kw_only=True)
-class AnswerDeadline:
-    """The answerer with this number has waited long enough."""
+@attrs.frozen
+class AnswerTimeout:
+    """An answerer has waited long enough for the owner of a request."""
 
-    caller: int
-    id: str
+    request: str
+    caller: Reply[RequestReply] = attrs.field(repr=False)  # its address is not of the seed
 
 
-@attrs.frozen(kw_only=True)
-class AskDeadline:
-    """The caller of ``AskHuman`` with this number has waited long enough."""
+@attrs.frozen
+class QuestionTimeout:
+    """A caller of ``AskHuman`` has waited long enough."""
 
-    caller: int
+    request: str
+    caller: Reply[HumanAnswer] = attrs.field(repr=False)
 
 
 DeskMessage = (
     OpenRequest
     | AskHuman
-    | AskDeadline
+    | QuestionTimeout
     | WithdrawAsked
     | WithdrawRequests
     | RenameRequests
     | ListRequests
     | AnswerRequest
     | FollowRequests
-    | AnswerDeadline
+    | AnswerTimeout
     | Down
 )
+
+Opening = OpenRequest | AskHuman
+Change = OpenRequest | AskHuman | WithdrawAsked | WithdrawRequests | RenameRequests | AnswerRequest
 
 
 class RequestDesk(Actor[DeskMessage]):
     """The desk of a daemon, with the ledger ``path``. ``life`` names this life of the daemon."""
 
     def __init__(self, *, path: Path, flusher: Flusher, life: str) -> None:
-        self._path = path
-        self._flusher = flusher
-        self._life = life
-        self._is_loaded = False
-        self._writer: LineWriter | None = None
-        self._callers: dict[int, Reply[Any]] = {}
-        self._waits_s: dict[int, float] = {}
-        self._askers = Askers()
-        self._count = 0
+        self._path, self._flusher, self._life = path, flusher, life
+        self._has_ledger: bool | None = None  # None: not looked for yet
+        self._sent: dict[str, str] = {}  # answers, and why it was too late to withdraw them
+        self._winners: dict[str, Reply[RequestReply]] = {}
+        self._waiting: dict[str, list[Reply[HumanAnswer]]] = {}
         self._owners: dict[str, set[str]] = {}
+        self._closed: dict[str, int] = {}  # with the sizes of their inputs, the oldest first
 
     async def setup(self) -> None:
-        """Register the desk and read the ledger. If the disk refuses, each request tries again."""
+        """Register the desk and read the ledger. If the disk refuses, each message tries again."""
+        self._table: Table[Record] = Table(
+            self._path,
+            Record,
+            self._flusher,
+            self.context,
+            changed=self._look,
+            lost=self._derive,
+            upgrade=records.lines_of_today,
+        )
+        incarnation = f"{self._life}.{self.context.incarnation}"
+        self._streams = RequestStreams(incarnation, self._find, self._shown)
         self.context.register("service", "requests")
         with contextlib.suppress(StorageError):
-            await self._load()
+            await self._load(creates=False)
 
     async def teardown(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        self._table.close()
 
     async def receive(self, message: DeskMessage) -> None:
         """Handle a message of an owner, an answerer or a reader."""
-        if not self._is_loaded:
-            await self._load()
+        if not self._table.is_open:
+            await self._load(creates=isinstance(message, Opening))
+        elif isinstance(message, Change):
+            await self._table.open()  # a disk that has refused may accept again
         match message:
             case OpenRequest():
-                await self._open(message)
+                self._open_of_owner(message)
             case AskHuman(from_handle=handle):
-                if self._writer is None:
-                    await self._open_ledger()
                 self._as_caller(message, handle, partial(self._ask_human, message))
-            case AskDeadline(caller=caller):
-                self._askers.give_up(caller)
-            case WithdrawAsked(askers=askers, reason=reason):
-                self._withdraw_asked(askers, reason)
+            case QuestionTimeout(request=request_id, caller=caller):
+                _send(caller, HumanAnswer(request_id=request_id, state="open", answer=None))
+            case WithdrawAsked():
+                self._withdraw_asked(message)
             case WithdrawRequests():
-                caller = self._keep(self.defer(message))
-                self._handle(e.Withdrawing(request=message, caller=caller))
+                self._withdraw_of_owner(message)
             case RenameRequests(session=session, handle=handle):
-                self._handle(e.Renaming(session=session, handle=handle))
+                self._rename(session, handle)
             case ListRequests():
                 self._as_caller(message, message.from_handle, partial(self._list, message))
             case AnswerRequest():
                 self._as_caller(message, message.from_handle, partial(self._answer, message))
-            case FollowRequests():
-                self._as_caller(message, message.from_handle, partial(self._follow, message))
-            case AnswerDeadline():
-                self._give_up(message)
+            case FollowRequests(from_handle=handle):
+                self._as_caller(message, handle, partial(self._streams.take, message))
+            case AnswerTimeout(request=request_id, caller=caller):
+                _fail_answerer(request_id, caller)
             case Down():
                 self._owner_down(message)
 
-    # Owners.
+    # The ledger.
 
-    async def _open(self, request: OpenRequest) -> None:
-        if self._writer is None:
-            await self._open_ledger()
+    async def _load(self, *, creates: bool) -> None:
+        """Have the ledger read, if there is one or it ``creates`` one. Raises ``StorageError``."""
+        if self._has_ledger is None:
+            disk = self._flusher.disk
+            self._has_ledger = await self._flusher.look(partial(exists, disk, self._path))
+        if not (self._has_ledger or creates):
+            return
+        had_problem = bool(self._table.problem)
+        await self._table.open()
+        if self._table.problem:
+            raise StorageError(self._table.refusal)
+        self._has_ledger = True
+        if not had_problem:  # otherwise the table has called it
+            self._derive()
+
+    def _derive(self) -> None:
+        """Do what follows from the requests that were read, or are left by a disk that refused."""
+        for row in [*self._table.rows.values()]:
+            reason = records.lost_with_daemon(row, self._life)
+            if reason:
+                self._withdraw([row], reason)
+        rows = [*self._table.rows.values()]
+        for row in rows:
+            self._watch(row)
+            if row.phase == "answered" and row.id not in self._sent:
+                self._apply_soon(row.id, None)
+        for row in sorted(rows, key=lambda each: each.ended):
+            self._count_closed(row.id)
+        self._forget_closed()
+
+    def _count_closed(self, request_id: str) -> None:
+        """Count a request among the closed ones if it is closed and that is durable."""
+        row = self._table.rows[request_id]
+        if not row.is_live and self._table.shown(request_id) is row:
+            self._closed[row.id] = 0 if row.input is None else row.input_bytes
+
+    def _forget_closed(self) -> None:
+        """Forget the oldest closed requests beyond the limits; the ledger keeps them."""
+        size = sum(self._closed.values())
+        while len(self._closed) > MAX_CLOSED or size > MAX_CLOSED_BYTES:
+            oldest = next(iter(self._closed))
+            if self._table.shown(oldest) is not self._table.rows[oldest]:
+                break  # it has another handle, which is not durable yet
+            size -= self._closed.pop(oldest)
+            self._table.forget(oldest)
+            self._streams.forget(oldest)
+
+    def _look(self) -> None:
+        """Look at what is durable now, and what the disk has refused."""
+        if self._table.problem:  # that an answer acted is known, whether or not it is stored
+            for each in [*self._winners]:
+                self._confirm(each)
+        self._streams.look()
+        self._forget_closed()
+
+    # What is shown.
+
+    def _find(self, request_id: str) -> Record | None:
+        """Return a request as it is shown: once it is durable, and with an answer that is."""
+        durable, newest = self._table.shown(request_id), self._table.rows.get(request_id)
+        if durable is None or newest is None:
+            return None
+        if newest.phase == "answered" and durable.phase == "open":
+            return records.without_answer(newest)
+        return newest
+
+    def _shown(self) -> Iterator[Record]:
+        """Yield the requests that are shown, the oldest first."""
+        return (each for each in map(self._find, [*self._table.rows]) if each is not None)
+
+    def _of_holder(self, request: OpenRequest | WithdrawRequests) -> list[Record]:
+        holder = holder_of(request)
+        return [each for each in self._table.rows.values() if each.holder == holder]
+
+    def _list(self, request: ListRequests, by: Answerer | None, reply: Reply[Any]) -> None:
+        reply.send(list_requests(self._shown(), request, by))
+
+    def _changed(self, rows: Iterable[Record]) -> None:
+        """Notify the streams of changes that are shown at once."""
+        for each in rows:
+            if self._find(each.id) is not None:
+                self._streams.changed(each.id)
+        self._look()
+
+    # Opening.
+
+    def _open_of_owner(self, request: OpenRequest) -> None:
         if self._find_owner(request.owner) is None:
             raise Unavailable(
                 f"the owner {request.owner!r} of a request does not run: open it anew"
             )
-        caller = self._keep(self.defer(request))
-        self._handle(e.Opening(request=request, id=self._new_id(), caller=caller))
+        reply = self.defer(request)
+        self._open(request, lambda row: reply.send(answers.opened(row)), reply)
+
+    def _open(
+        self, request: OpenRequest, then: Callable[[Record], None], reply: Reply[Any]
+    ) -> None:
+        """Open a request, or find it by its key; call ``then`` with it once it is durable."""
+        known = self._of_key(request)
+        if known is not None:
+            found = self._find(known.id)
+            if found is not None:
+                then(found)
+            else:
+                self._table.settled(lambda: then(self._table.rows[known.id]), reply)
+            return
+        error = self._refusal(request)
+        if error is not None:
+            reply.fail(error)
+            return
+        row = records.record_of(request, request_id=self._new_id(), life=self._life, now=utc_now())
+        if self._table.put(row, partial(self._opened, row.id, then), reply):
+            self._watch(row)
 
     def _new_id(self) -> str:
         new = uuid.uuid4().hex[:12]
-        while self._rules.kept.get(new) is not None:
+        while new in self._table.rows:
             new = uuid.uuid4().hex[:12]
         return new
 
-    def _find_owner(self, owner: str) -> Ref[Any] | None:
-        """Return the actor at a path or of a name, unless it has stopped for good."""
-        group, colon, name = owner.partition(":")
-        try:
-            found = (
-                self.context.system.registry.find(group, name)
-                if colon
-                else self.context.system.ref(owner)
+    def _of_key(self, request: OpenRequest) -> Record | None:
+        for each in self._of_holder(request):
+            durable = self._table.shown(each.id)
+            # The same question can be asked again once it is answered.
+            is_answered = durable is not None and durable.state == "answered"
+            is_over = each.phase == "withdrawn" or (each.asker is not None and is_answered)
+            if each.key == request.key and not is_over:
+                return each
+        return None
+
+    def _refusal(self, request: OpenRequest) -> AegisError | None:
+        """Return why a request cannot be opened."""
+        if request.asker is None and (request.session is None) == (request.workflow is None):
+            return InvalidRequest("a request belongs to a session or to a workflow")
+        if len(request.key) > MAX_KEY_CHARS or not is_utf8(request.key):
+            return InvalidRequest(f"the key of a request has at most {MAX_KEY_CHARS} characters")
+        live = sum(each.is_live for each in self._table.rows.values())
+        own = sum(each.is_live for each in self._of_holder(request))
+        if own >= MAX_OPEN_OF_ONE:
+            return Unavailable(
+                f"{request.handle!r} has {own} open requests, which is the limit; "
+                "answer some with aegis_request_answer"
             )
-        except ActorError:
-            return None
-        return None if found is None or found.is_stopped else found
+        if live >= MAX_OPEN:
+            return Unavailable(
+                f"{live} requests are open, which is the limit; "
+                "answer some with aegis_request_answer"
+            )
+        return None
 
-    def _watch(self, owner: str) -> None:
-        ref = self._find_owner(owner)
-        if ref is None:
-            # Not now: the action that follows belongs to the same event.
-            self.context.after(0, _down_of(owner))
-            self._owners.setdefault(owner, set()).add(owner)
+    def _opened(self, request_id: str, then: Callable[[Record], None]) -> None:
+        row = self._table.rows[request_id]
+        if row.phase == "open":  # it may be withdrawn meanwhile
+            self._streams.changed(request_id)
+        then(row)
+
+    # Answering.
+
+    def _answer(self, request: AnswerRequest, by: Answerer | None, reply: Reply[Any]) -> None:
+        row = self._find(request.id)
+        if row is None:
+            reply.send(answers.unknown(request.id))
             return
-        self._owners.setdefault(ref.path, set()).add(owner)
-        with contextlib.suppress(ActorError):
-            self.context.monitor(ref)
+        answers.check_right(row, request, by)
+        if row.phase != "open":
+            reply.send(answers.settled(row))
+            return
+        if self._table.rows[row.id].phase == "open":
+            answers.check_digest(row, request.digest)
+            answered = records.with_answer(
+                row,
+                answers.answer_of(row, request),
+                scope=request.scope,
+                by="human" if by is None else f"agent:{by.handle}",
+                life=self._life,
+                now=utc_now(),
+            )
+            self._table.put(answered, partial(self._answered, row.id, reply), reply)
+        else:  # another answer is being written
+            self._table.settled(
+                lambda: reply.send(answers.settled(self._table.rows[row.id])), reply
+            )
+        if not reply.is_settled:
+            self.context.after(ANSWER_PATIENCE_S, AnswerTimeout(row.id, reply))
 
-    def _owner_down(self, down: Down) -> None:
-        owners = self._owners.get(down.path, set())
-        if down.final:
-            self._owners.pop(down.path, None)
-        for owner in sorted(owners):
-            self._handle(e.OwnerDown(owner=owner))
+    def _answered(self, request_id: str, reply: Reply[RequestReply]) -> None:
+        """Send an answer that is durable to the owner, unless it was withdrawn meanwhile."""
+        row = self._table.rows[request_id]
+        if row.phase == "withdrawn":
+            _send(reply, answers.settled(row))
+        else:
+            self._streams.changed(request_id)
+            self._apply_soon(request_id, reply)
 
-    async def _apply(self, action: e.Apply) -> None:
-        """Send an answer to its owner, and wait for the reply as long as it takes."""
-        faults.APPLY_BEFORE.hit(action.owner)
-        applied, reason = await self._applied(action)
-        faults.APPLY_AFTER.hit(action.owner)
-        self._handle(e.Delivered(id=action.id, applied=applied, reason=reason))
+    def _apply_soon(self, request_id: str, reply: Reply[RequestReply] | None) -> None:
+        self._sent[request_id] = ""
+        self.context.start_soon(self._apply, request_id, reply)
 
-    async def _applied(self, action: e.Apply) -> tuple[bool, str]:
-        if action.owner == DESK:
-            await self._give_answer(action.id)
+    async def _apply(self, request_id: str, reply: Reply[RequestReply] | None) -> None:
+        """Send an answer to its owner, and wait for the outcome as long as it takes."""
+        row = self._table.rows[request_id]
+        faults.APPLY_BEFORE.hit(row.owner)
+        is_applied, reason = await self._applied(row)
+        faults.APPLY_AFTER.hit(row.owner)
+        doomed = self._sent.pop(request_id)
+        if is_applied:
+            if reply is not None:
+                self._winners[request_id] = reply
+            acted = partial(records.applied, now=utc_now())
+            self._table.fact(request_id, acted, partial(self._confirm, request_id))
+            self._changed([row])
+        else:
+            self._withdraw([row], doomed or reason or OWNER_GONE)
+            _send(reply, answers.settled(self._table.rows[request_id]))
+
+    def _confirm(self, request_id: str) -> None:
+        """Reply to the answerer of a request that its answer has acted."""
+        self._count_closed(request_id)
+        _send(self._winners.pop(request_id, None), answers.acted(self._table.rows[request_id]))
+
+    async def _applied(self, row: Record) -> tuple[bool, str]:
+        """Return whether the owner has acted on its answer; otherwise why it has not."""
+        assert row.answer is not None
+        assert row.scope is not None
+        assert row.by is not None
+        if row.owner == questions.DESK:
+            await self._give_answer(row)
             return True, ""
-        owner = self._find_owner(action.owner)
+        owner = self._find_owner(row.owner)
         if owner is None:
             return False, OWNER_GONE
-        message = ApplyAnswer(
-            id=action.id, key=action.key, answer=action.answer, scope=action.scope, by=action.by
-        )
+        message = ApplyAnswer(id=row.id, key=row.key, answer=row.answer, scope=row.scope, by=row.by)
         try:
             received = await owner.ask(message, timeout=math.inf)
         except AskError:
@@ -231,36 +420,124 @@ class RequestDesk(Actor[DeskMessage]):
             return False, str(error)
         return received.applied, received.reason
 
-    # Questions by aegis_ask_human.
+    # Withdrawing and renaming.
+
+    def _withdraw_of_owner(self, request: WithdrawRequests) -> None:
+        reply = self.defer(request)
+        ids = self._withdraw_fitting(request)
+        if not ids:
+            reply.send(WithdrawnRequests(ids=[]))
+        elif self._table.problem:
+            reply.fail(StorageError(self._table.refusal))
+        else:
+            self._table.settled(lambda: reply.send(WithdrawnRequests(ids=ids)), reply)
+
+    def _withdraw_fitting(self, request: WithdrawRequests) -> list[str]:
+        """Withdraw requests; return the ids of those whose withdrawal is not durable yet."""
+        own = [each for each in self._of_holder(request) if _fits(request, each)]
+        for each in own:
+            if each.id in self._sent:  # only the owner knows whether it acted before
+                self._sent[each.id] = request.reason
+        self._withdraw([each for each in own if each.id not in self._sent], request.reason)
+        found = [self._table.rows[each.id] for each in own if each.id in self._table.rows]
+        gone = [each for each in found if each.phase == "withdrawn"]
+        return [
+            each.id
+            for each in gone
+            if (durable := self._table.shown(each.id)) is None or durable.phase != "withdrawn"
+        ]
+
+    def _withdraw(self, rows: Iterable[Record], reason: str) -> None:
+        """Withdraw requests that can be; their answers, if any, never act from now on."""
+        live = [each for each in rows if each.is_live]
+        change = partial(records.withdrawn, reason=reason, now=utc_now())
+        for each in live:
+            self._fact(each.id, change)
+            if each.id in self._waiting:
+                self._answer_waiting(self._table.rows[each.id])
+        self._changed(live)
+
+    def _fact(self, request_id: str, change: Callable[[Record], Record]) -> None:
+        if request_id in self._table.rows:  # the disk may refuse it with the fact before this one
+            self._table.fact(request_id, change, partial(self._count_closed, request_id))
+
+    def _withdraw_asked(self, message: WithdrawAsked) -> None:
+        """Withdraw the open questions of sessions that are closed."""
+        for asker in dict.fromkeys(map(name_key, message.askers)):
+            self._withdraw_fitting(WithdrawRequests(asker=asker, reason=message.reason))
+
+    def _rename(self, session: str, handle: str) -> None:
+        rows = [*self._table.rows.values()]
+        own = [each for each in rows if each.session == session and each.handle != handle]
+        for each in own:
+            self._fact(each.id, partial(records.renamed, handle=handle))
+        self._changed(own)
+
+    # Owners.
+
+    def _find_owner(self, owner: str) -> Ref[Any] | None:
+        """Return the actor at a path or of a name, unless it has stopped for good."""
+        system = self.context.system
+        group, colon, name = owner.partition(":")
+        try:
+            found = system.registry.find(group, name) if colon else system.ref(owner)
+        except ActorError:
+            return None
+        return None if found is None or found.is_stopped else found
+
+    def _watch(self, row: Record) -> None:
+        """Have a request withdrawn when its owner crashes or stops, if it ends with that."""
+        if not (row.is_live and row.ends_with_owner):
+            return
+        ref = self._find_owner(row.owner)
+        path = row.owner if ref is None else ref.path
+        self._owners.setdefault(path, set()).add(row.owner)
+        if ref is None:
+            # Not now: its caller has not been answered.
+            self.context.after(0, _down_of(row.owner))
+            return
+        with contextlib.suppress(ActorError):
+            self.context.monitor(ref)
+
+    def _owner_down(self, down: Down) -> None:
+        owners = self._owners.get(down.path, set())
+        if down.final:
+            self._owners.pop(down.path, None)
+        rows = [*self._table.rows.values()]
+        own = [each for each in rows if each.owner in owners and each.ends_with_owner]
+        self._withdraw([each for each in own if each.id not in self._sent], OWNER_DOWN)
+
+    # Questions by aegis_ask_human, whose owner is the desk.
 
     def _ask_human(self, request: AskHuman, by: Answerer | None, reply: Reply[Any]) -> None:
         if by is None or request.from_handle is None:
             raise InvalidRequest(
                 "aegis_ask_human: you are the person; say in from_handle which agent asks"
             )
-        caller = self._keep(reply)
-        self._waits_s[caller] = request.wait_s
-        question = question_of(request, request.from_handle, by)
-        self._handle(e.Opening(request=question, id=self._new_id(), caller=caller))
+        question = questions.question_of(request, request.from_handle, by)
+        self._open(question, partial(self._wait, request.wait_s, reply), reply)
 
-    def _begin_wait(self, caller: int, id_: str, wait_s: float, reply: Reply[Any]) -> None:
+    def _wait(self, wait_s: float, reply: Reply[HumanAnswer], row: Record) -> None:
         """Have the caller of an open question wait for its answer."""
-        record = self._rules.kept.get(id_)
-        if record is None:  # withdrawn, and dropped from the history
-            reply.send(HumanAnswer(request_id=id_, state="withdrawn", answer=None))
-            return
-        self._askers.add(caller, record, reply)
-        if record.is_live:
-            self.context.after(wait_s, AskDeadline(caller=caller))
+        if row.is_live:
+            earlier = self._waiting.get(row.id, [])
+            self._waiting[row.id] = [*(each for each in earlier if not each.is_settled), reply]
+            self.context.after(wait_s, QuestionTimeout(row.id, reply))
         else:  # withdrawn before it was durable
-            self._askers.settle(record)
+            reply.send(questions.human_answer(row))
 
-    async def _give_answer(self, request_id: str) -> None:
+    def _answer_waiting(self, row: Record) -> bool:
+        """Reply to the callers that wait for a question; return whether there was one."""
+        waiting = [each for each in self._waiting.pop(row.id, []) if not each.is_settled]
+        for each in waiting:
+            each.send(questions.human_answer(row))
+        return bool(waiting)
+
+    async def _give_answer(self, row: Record) -> None:
         """Reply to the waiting callers, else send a message; until the inbox has it."""
-        record = self._rules.kept[request_id]
-        if self._askers.settle(record):
+        if self._answer_waiting(row):
             return
-        message = answer_message(record)
+        message = questions.answer_message(row)
         while True:
             inboxes = self.context.system.registry.find("service", "inboxes")
             try:
@@ -268,17 +545,10 @@ class RequestDesk(Actor[DeskMessage]):
                     await inboxes.ask(message, timeout=DELIVER_S)
                     return
             except (AskError, AegisError) as error:
-                log.warning("answer not delivered", request=request_id, why=str(error))
+                log.warning("answer not delivered", request=row.id, why=str(error))
             await trio.sleep(DELIVER_AGAIN_S)
 
-    def _withdraw_asked(self, askers: Sequence[str], reason: str) -> None:
-        """Withdraw the open questions of sessions that are closed."""
-        live = {each.holder[2] for each in self._rules.kept if each.is_live}
-        for asker in live & {name_key(each) for each in askers}:
-            request = WithdrawRequests(asker=asker, reason=reason)
-            self._handle(e.Withdrawing(request=request, caller=NOBODY))
-
-    # Answerers and readers.
+    # Callers.
 
     def _as_caller(
         self,
@@ -288,11 +558,10 @@ class RequestDesk(Actor[DeskMessage]):
     ) -> None:
         """Call ``act`` with the rights of the caller, None for the operator."""
         reply = self.defer(request)
+        sessions = self.context.system.registry.find("service", "sessions")
         if handle is None:
             _guarded(act, None, reply)
-            return
-        sessions = self.context.system.registry.find("service", "sessions")
-        if sessions is None:
+        elif sessions is None:
             _guarded(act, Answerer(handle=handle), reply)
         else:
             self.context.start_soon(self._act_as, sessions, handle, act, reply)
@@ -313,105 +582,6 @@ class RequestDesk(Actor[DeskMessage]):
         else:
             _guarded(act, by, reply)
 
-    def _list(self, request: ListRequests, by: Answerer | None, reply: Reply[RequestList]) -> None:
-        reply.send(list_requests(self._rules, request, by))
-
-    def _answer(self, request: AnswerRequest, by: Answerer | None, reply: Reply[Any]) -> None:
-        caller = self._keep(reply)
-        deadline = AnswerDeadline(caller=caller, id=request.id)
-        self._handle(e.Answering(request=request, by=by, caller=caller))
-        if caller in self._callers:
-            self.context.after(ANSWER_PATIENCE_S, deadline)
-
-    def _follow(self, request: FollowRequests, by: Answerer | None, reply: Reply[Any]) -> None:
-        self._followers.take(request, by, reply)
-
-    def _give_up(self, deadline: AnswerDeadline) -> None:
-        reply = self._callers.pop(deadline.caller, None)
-        if reply is not None:
-            reply.fail(
-                Unavailable(
-                    f"the answer to request {deadline.id} is not confirmed after "
-                    f"{ANSWER_PATIENCE_S:.0f} s: look with aegis_request_list whether it was "
-                    "applied"
-                )
-            )
-
-    # The rules.
-
-    def _keep(self, reply: Reply[Any]) -> int:
-        self._count += 1
-        self._callers[self._count] = reply
-        return self._count
-
-    def _handle(self, event: e.Event) -> None:
-        for action in self._rules.handle(event, utc_now()):
-            self._perform(action)
-        self._followers.look()
-
-    def _perform(self, action: e.Action) -> None:
-        match action:
-            case Append():
-                assert self._writer is not None, "a ledger is open before it has lines"
-                self._writer.append(action)
-            case e.Apply():
-                self.context.start_soon(self._apply, action)
-            case e.Return(caller=caller, value=value):
-                reply = self._callers.pop(caller, None)
-                wait_s = self._waits_s.pop(caller, None)
-                if reply is not None and wait_s is None:
-                    reply.send(value)
-                elif reply is not None and wait_s is not None:
-                    assert not isinstance(value, WithdrawnRequests)
-                    self._begin_wait(caller, value.id, wait_s, reply)
-            case e.Fail(caller=caller, error=error):
-                self._waits_s.pop(caller, None)
-                reply = self._callers.pop(caller, None)
-                if reply is not None:
-                    reply.fail(error)
-            case e.Changed(id=request_id):
-                self._followers.changed(request_id)
-                record = self._rules.kept.get(request_id)
-                if record is not None and record.phase == "withdrawn":
-                    self._askers.settle(record)
-            case e.Watch(owner=owner):
-                self._watch(owner)
-
-    # The ledger.
-
-    async def _load(self) -> None:
-        """Read the ledger, if there is one. Raises ``StorageError``."""
-        if await self._flusher.look(partial(exists, self._flusher.disk, self._path)):
-            await self._open_ledger()
-        else:
-            self._begin()
-
-    def _begin(self) -> None:
-        self._rules = Requests(self._life)
-        incarnation = f"{self._life}.{self.context.incarnation}"
-        self._followers = Followers(self._rules, incarnation)
-        self._is_loaded = True
-
-    async def _open_ledger(self) -> None:
-        """Open or create the ledger, and recover its requests. Raises ``StorageError``."""
-        appender = await Appender.open(self._path, self._flusher)
-        with contextlib.ExitStack() as undo:
-            undo.callback(appender.close)
-            read = partial(load, self._flusher.disk, self._path, appender.synced, Fold())
-            fold = await self._flusher.look(read)
-            undo.pop_all()
-        self._writer = LineWriter(
-            appender,
-            self.context.start_soon,
-            synced=lambda number: self._handle(e.Synced(number=number)),
-            refused=lambda sentence: self._handle(e.Refused(sentence=sentence)),
-            before=faults.APPEND_BEFORE.hit,
-            after=faults.APPEND_AFTER.hit,
-        )
-        if not self._is_loaded:
-            self._begin()
-        self._handle(e.Recovering(records=list(fold.records)))
-
 
 def _guarded(
     act: Callable[[Answerer | None, Reply[T]], None], by: Answerer | None, reply: Reply[T]
@@ -420,6 +590,30 @@ def _guarded(
         act(by, reply)
     except AegisError as error:
         reply.fail(error)
+
+
+def _send(reply: Reply[T] | None, value: T) -> None:
+    """Reply to a caller that still waits."""
+    if reply is not None and not reply.is_settled:
+        reply.send(value)
+
+
+def _fail_answerer(request_id: str, caller: Reply[RequestReply]) -> None:
+    if not caller.is_settled:
+        caller.fail(
+            Unavailable(
+                f"the answer to request {request_id} is not confirmed after "
+                f"{ANSWER_PATIENCE_S:.0f} s: look with aegis_request_list whether it was applied"
+            )
+        )
+
+
+def _fits(request: WithdrawRequests, record: Record) -> bool:
+    return (
+        (request.turn is None or request.turn == record.turn)
+        and (request.keys is None or record.key in request.keys)
+        and (request.ids is None or record.id in request.ids)
+    )
 
 
 def _down_of(owner: str) -> Down:

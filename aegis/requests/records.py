@@ -1,9 +1,14 @@
-"""``Record``: one request, as it is stored; its digest, and how it is shown. Pure."""
+"""``Record``: one request as a row of the ledger, its steps, its digest, and how it is shown. Pure.
+
+A step is a function from a request to the request after it. All but the answer are facts: they are
+applied again to what a refusing disk has left, so each looks at the request that it gets.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
@@ -32,20 +37,11 @@ MAX_OPTIONS = 64
 MAX_TOOL_CHARS = 200
 MAX_TITLE_CHARS = 1_000
 MAX_REASON_CHARS = 4_000
+MAX_WITHDRAWN_CHARS = 1_000
 MAX_EXCERPT_CHARS = 4_000
 
-Phase = Literal["opening", "open", "answering", "answered", "applied", "withdrawn"]
-"""The life of a request. In ``opening`` and ``answering`` a line is not synced yet."""
-
-SHOWN_AS: dict[Phase, RequestState] = {
-    "opening": "open",
-    "open": "open",
-    "answering": "open",
-    "answered": "answered",
-    "applied": "answered",
-    "withdrawn": "withdrawn",
-}
-
+Phase = Literal["open", "answered", "applied", "withdrawn"]
+"""The life of a request. It is ``answered`` while its answer is sent to the owner."""
 
 Holder = tuple[str | None, str | None, str | None]
 """A session, a workflow or an asker; two are None."""
@@ -63,6 +59,7 @@ class Record:
     """One request. ``life`` is the life of the daemon in which it was opened, or else answered.
 
     Texts of the agent are stored escaped, except ``input``; it is None if it is not whole.
+    ``withdrawn`` is a reason, ``withdrawn_at`` its moment.
     """
 
     id: str
@@ -87,19 +84,20 @@ class Record:
     default_to_no: bool
     no_session_scope: bool
     created: str
-    phase: Phase = "opening"
+    phase: Phase = "open"
     answer: RequestAnswer | None = None
     scope: Scope | None = None
     by: str | None = None
     answered: str | None = None
     applied: str | None = None
     withdrawn: str | None = None
+    withdrawn_at: str | None = None
     asker: str | None = None
 
     @property
-    def is_open(self) -> bool:
-        """Whether it has no durable answer yet."""
-        return SHOWN_AS[self.phase] == "open"
+    def state(self) -> RequestState:
+        """Its state as clients see it."""
+        return "answered" if self.phase == "applied" else self.phase
 
     @property
     def ends_with_owner(self) -> bool:
@@ -110,6 +108,11 @@ class Record:
     def is_live(self) -> bool:
         """Whether it can still be answered, or its answer has not been applied yet."""
         return self.phase not in ("applied", "withdrawn")
+
+    @property
+    def ended(self) -> str:
+        """The moment when it was closed; of one that an older version withdrew, an earlier one."""
+        return self.applied or self.withdrawn_at or self.answered or self.created
 
     @property
     def holder(self) -> Holder:
@@ -123,18 +126,14 @@ class Record:
             **{name: getattr(self, name) for name in _SHOWN_UNCHANGED},
             input=escape_document(self.input),
             options=[attrs.evolve(each, id=escape_line(each.id)) for each in self.options],
-            state=SHOWN_AS[self.phase],
-            answer=answer if SHOWN_AS[self.phase] != "open" else None,
-            scope=self.scope if SHOWN_AS[self.phase] != "open" else None,
-            by=self.by if SHOWN_AS[self.phase] != "open" else None,
-            answered=self.answered if SHOWN_AS[self.phase] != "open" else None,
+            answer=answer,
         )
 
 
 _SHOWN_UNCHANGED = (
     *("id", "digest", "handle", "session", "turn", "workflow", "kind", "tool", "tool_kind"),
     *("title", "reason", "excerpt", "input_bytes", "needs_person", "default_to_no"),
-    *("no_session_scope", "created", "applied", "withdrawn"),
+    *("no_session_scope", "created", "state", "scope", "by", "answered", "applied", "withdrawn"),
 )
 
 
@@ -171,6 +170,80 @@ def record_of(request: OpenRequest, *, request_id: str, life: str, now: str) -> 
         no_session_scope=request.no_session_scope,
         created=now,
     )
+
+
+# The steps of a request.
+
+
+def with_answer(
+    record: Record, answer: RequestAnswer, *, scope: Scope, by: str, life: str, now: str
+) -> Record:
+    """A person or an agent has answered it."""
+    return attrs.evolve(
+        record, phase="answered", answer=answer, scope=scope, by=by, answered=now, life=life
+    )
+
+
+def without_answer(record: Record) -> Record:
+    """Return it as it is shown until its answer is durable."""
+    return attrs.evolve(record, phase="open", answer=None, scope=None, by=None, answered=None)
+
+
+def applied(record: Record, now: str) -> Record:
+    """Its owner has acted on the answer."""
+    return attrs.evolve(record, phase="applied", applied=now)
+
+
+def withdrawn(record: Record, reason: str, now: str) -> Record:
+    """Nobody waits for its answer any more."""
+    if not record.is_live:
+        return record
+    reason = shortened(escape_line(reason), MAX_WITHDRAWN_CHARS)
+    return attrs.evolve(record, phase="withdrawn", withdrawn=reason, withdrawn_at=now)
+
+
+def renamed(record: Record, handle: str) -> Record:
+    """Its session has another handle."""
+    return attrs.evolve(record, handle=handle)
+
+
+def lost_with_daemon(record: Record, life: str) -> str:
+    """Return why a request is withdrawn in the life ``life`` of the daemon; empty if it is not."""
+    if record.life == life:
+        return ""
+    # The answer to a question by ``AskHuman`` is sent again: a message with the same id.
+    if record.phase == "answered" and record.asker is None:
+        return "the daemon was restarted before the answer was applied"
+    return "the daemon was restarted" if record.phase == "open" and record.ends_with_owner else ""
+
+
+def lines_of_today(
+    line: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]
+) -> Sequence[Mapping[str, Any]]:
+    """Return a line that a version before tables has written as lines of today's form."""
+    changes: dict[str, Any]
+    match line:
+        case {"kind": "opened", "record": {"id": str(request_id), **record}}:
+            return [{"id": request_id, "set": record}]
+        case {"kind": "answered", "id": id_, "answer": answer, "scope": scope, "by": by, "at": now}:
+            ids = [id_]
+            changes = {"answer": answer, "scope": scope, "by": by, "answered": now}
+            changes |= {"phase": "answered"}
+            if line.get("life") is not None:  # it was added later than the rest
+                changes["life"] = line["life"]
+        case {"kind": "applied", "id": id_, "at": str(now)}:
+            ids, changes = [id_], {"phase": "applied", "applied": now}
+        case {"kind": "withdrawn", "ids": list(ids), "reason": str(reason)}:
+            changes = {"phase": "withdrawn", "withdrawn": reason}
+        case {"kind": "renamed", "session": str(session), "handle": str(handle)}:
+            ids = [key for key, row in rows.items() if row.get("session") == session]
+            changes = {"handle": handle}
+        case _:
+            return []
+    return [{"id": each, "set": changes} for each in ids if each in rows]
+
+
+# What an agent asks, and its digest.
 
 
 def canonical(request: OpenRequest) -> str | None:

@@ -171,7 +171,7 @@ def test_a_session_that_rests_on_its_question_is_shown_as_waiting_in_every_face(
     [
         *(f"ledger.append.{when}[{TRANSCRIPT}]" for when in ("before", "after")),
         *(f"ledger.append.{when}[{ROSTER}]" for when in ("before", "after")),
-        *(f"request.append.{when}[withdrawn]" for when in ("before", "after")),
+        *(f"ledger.append.{when}[requests.jsonl]" for when in ("before", "after")),
         "actor.receive.after[AgentSession]",
     ],
 )
@@ -203,7 +203,7 @@ def test_a_kill_while_its_url_is_revoked_leaves_no_question_open(team: Team, whe
     team.call("session_new", handle="Pm")
     first = asked(team, "pm")["request_id"]
     team.daemon.stop()
-    point = f"request.append.{when}[withdrawn]@1=kill"
+    point = f"ledger.append.{when}[requests.jsonl]@1=kill"
     team.daemon.launch("--port", "0", "--trust", faults=point)
     assert team.daemon.wait_ready()
     with suppress(ClientError, OSError, ValueError):
@@ -231,7 +231,9 @@ def test_a_kill_while_its_session_is_renamed_leaves_no_old_handle(team: Team) ->
     asked(team, ann)
     request = open_request(team)
     team.daemon.stop()
-    team.daemon.launch("--port", "0", "--trust", faults="request.append.before[renamed]@1=kill")
+    team.daemon.launch(
+        "--port", "0", "--trust", faults="ledger.append.before[requests.jsonl]@1=kill"
+    )
     assert team.daemon.wait_ready()
     with suppress(ClientError, OSError, ValueError):
         team.call("rename", old_handle=ann, new_handle="zoe")

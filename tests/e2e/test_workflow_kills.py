@@ -32,7 +32,12 @@ KILLS = 30
 
 POINTS = (
     *sorted(each for each in ONLY_REAL if each.startswith("workflow.")),
-    *("request.append.after", "request.apply.after", "queue.spawn.after", "turn.send.after"),
+    *(
+        "ledger.append.after[requests.jsonl]",
+        "request.apply.after",
+        "queue.spawn.after",
+        "turn.send.after",
+    ),
 )
 RUNS = 14
 SETTLE_S = 1.0

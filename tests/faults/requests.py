@@ -13,8 +13,8 @@ import trio
 from actors import Actor, ChildSpec, SupervisorSpec, System
 from actors.faults import RUNTIME, FaultTable
 from aegis.journal.faults import JOURNAL
-from aegis.journal.folding import load
 from aegis.journal.opening import open_ledger
+from aegis.journal.table import read_rows
 from aegis.protocol.agent_events import PermissionAnswer
 from aegis.protocol.requests import (
     AnswerReceived,
@@ -26,7 +26,7 @@ from aegis.protocol.requests import (
 )
 from aegis.requests.desk import RequestDesk
 from aegis.requests.faults import REQUESTS
-from aegis.requests.ledger import Fold
+from aegis.requests.records import Record
 from tests.chaos.exhaustive import Evidence, World
 from tests.chaos.machine.disk_model import Image
 from tests.chaos.machine.simulated_disk import SimulatedDisk
@@ -150,9 +150,9 @@ class Answers:
     def recover(self, disk: SimulatedDisk) -> dict[str, tuple[str, str | None, str]]:
         opened = open_ledger(disk, LEDGER)
         disk.close(opened.fd)
-        fold = load(disk, LEDGER, opened.length, Fold())
+        rows: dict[str, Record] = read_rows(disk, LEDGER, opened.length, Record)
         found: dict[str, tuple[str, str | None, str]] = {}
-        for each in fold.records:
+        for each in rows.values():
             kind = each.answer.kind if isinstance(each.answer, PermissionAnswer) else None
             found[each.id] = (each.phase, kind, each.digest)
         return found

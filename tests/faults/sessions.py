@@ -26,16 +26,16 @@ from aegis.inboxes.loading import newest_messages
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.disk import read_file
 from aegis.journal.faults import JOURNAL
-from aegis.journal.folding import load
 from aegis.journal.ledger import scan
 from aegis.journal.opening import open_ledger
+from aegis.journal.table import read_rows
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.agents import CloseAgent, ReadSession, ShowAgent, SpawnAgent
 from aegis.protocol.inboxes import Handoff, ReadInbox
 from aegis.protocol.requests import AnswerRequest, ListRequests
 from aegis.requests.desk import RequestDesk
 from aegis.requests.faults import REQUESTS
-from aegis.requests.ledger import Fold
+from aegis.requests.records import Record
 from tests.chaos.checking.agent_evidence import Effect, UserFrame
 from tests.chaos.exhaustive import Evidence, World
 from tests.chaos.histories.tree import CONFIGURATION, SimulatedKeys
@@ -344,7 +344,8 @@ def _answers(disk: SimulatedDisk) -> dict[str, str]:
     opened = open_ledger(disk, LEDGER)
     disk.close(opened.fd)
     found = {}
-    for each in load(disk, LEDGER, opened.length, Fold()).records:
+    rows: dict[str, Record] = read_rows(disk, LEDGER, opened.length, Record)
+    for each in rows.values():
         answer: Any = each.answer
         found[str((each.input or {})["command"]).split()[-1]] = (
             "" if answer is None else answer.kind

@@ -347,6 +347,7 @@ def test_a_ledger_that_is_opened_again_by_its_owner_is_tried_at_once() -> None:
                 world.plan.refuses = {"open"}
                 await world.table.open()
                 assert "cannot be written" in world.table.problem
+                assert world.table.refusal.startswith("cannot open /state/rows.jsonl: ")
                 world.plan.refuses = ()
                 await world.table.open()
                 assert (world.table.problem, world.losses) == ("", fails)

@@ -9,7 +9,6 @@ import pytest
 
 from actors.codec import structure, unstructure
 from aegis.protocol.agent_events import RequestOption
-from aegis.requests.ledger import opened_line
 from aegis.requests.records import (
     MAX_DEPTH,
     MAX_OPTIONS,
@@ -119,9 +118,9 @@ def test_long_texts_of_the_agent_are_shortened() -> None:
 
 @pytest.mark.parametrize("changes", [{}, *PARTIAL], ids=range(len(PARTIAL) + 1))
 def test_every_record_can_be_written_and_read_again(changes: dict[str, Any]) -> None:
-    line: Any = json.loads(json.dumps(opened_line(record(**changes)), allow_nan=False))
-    found = structure(Record, line["record"])
-    assert unstructure(found) == line["record"]
+    row: Any = json.loads(json.dumps(unstructure(record(**changes)), allow_nan=False))
+    found = structure(Record, row)
+    assert unstructure(found) == row
     assert found.digest == record(**changes).digest
 
 

@@ -86,35 +86,25 @@ BROKEN_FOR_AGENTS = (
     Promise(
         "an answer to a request is passed on although it was withdrawn",
         "G16",
-        "aegis/requests/rules.py",
-        (
-            "        waiting = self._waiting.pop(record.id, [])\n"
-            '        if record.phase == "withdrawn":\n'
-        ),
-        (
-            "        waiting = self._waiting.pop(record.id, [])\n"
-            '        if record.phase == "never":\n'
-        ),
+        "aegis/requests/desk.py",
+        '        if row.phase == "withdrawn":\n            _send(reply, answers.settled(row))\n',
+        "        if False:\n            _send(reply, answers.settled(row))\n",
     ),
     Promise(
         "an answer is passed on before it is synced",
         "G16",
-        "aegis/requests/rules.py",
+        "aegis/requests/desk.py",
+        "            self._table.put(answered, partial(self._answered, row.id, reply), reply)\n",
         (
-            '        return self._append("answered", ledger.answered_line(record), '
-            "[record.id], [caller])\n"
-        ),
-        (
-            "        early = [_apply(record)]\n"
-            '        return early + self._append("answered", ledger.answered_line(record), '
-            "[record.id], [caller])\n"
+            "            self._table.put(answered, None, reply)\n"
+            "            self._answered(row.id, reply)\n"
         ),
     ),
     Promise(
         "an answer to another digest is taken",
         "G16",
-        "aegis/requests/rules.py",
-        "            check_digest(record, request.digest)\n",
+        "aegis/requests/desk.py",
+        "            answers.check_digest(row, request.digest)\n",
         "",
     ),
     Promise(

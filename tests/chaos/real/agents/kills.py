@@ -11,7 +11,10 @@ import attrs
 from aegis.agents.faults import AGENTS
 from aegis.requests.faults import REQUESTS
 
-POINTS = tuple(point.name for table in (AGENTS, REQUESTS) for point in table)
+POINTS = (
+    *(point.name for table in (AGENTS, REQUESTS) for point in table),
+    *(f"ledger.append.{when}[requests.jsonl]" for when in ("before", "after")),
+)
 """Every fault point at which a daemon with agents is killed."""
 
 MOST_PASSES = 6

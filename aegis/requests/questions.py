@@ -1,7 +1,7 @@
-"""``Askers``: the callers of ``aegis_ask_human`` that wait, and the messages to those that do not.
+"""Questions by ``aegis_ask_human``, whose owner is the desk itself. Pure.
 
-The desk itself owns such a question. Its answer is the reply to the callers that still wait, else a
-message to the asker's inbox, under an id of its own: a delivery that is tried again adds nothing.
+The answer is the reply to the callers that still wait, else a message to the asker's inbox, under
+an id of its own: a delivery that is tried again adds nothing.
 """
 
 from __future__ import annotations
@@ -9,50 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 
-import attrs
-
-from actors import Reply
 from aegis.clock import utc_now
 from aegis.names import shorten
 from aegis.protocol.agent_events import QuestionAnswer, RequestAnswer
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.requests import ASK_HUMAN, Answerer, AskHuman, HumanAnswer, OpenRequest
-from aegis.requests.records import SHOWN_AS, Record
+from aegis.requests.records import Record
 
 DESK = "service:requests"
 """The owner of these questions."""
-
-
-@attrs.frozen
-class _Waiter:
-    request: str
-    reply: Reply[HumanAnswer]
-
-
-class Askers:
-    """The callers that wait for answers, by numbers of the desk."""
-
-    def __init__(self) -> None:
-        self._waiters: dict[int, _Waiter] = {}
-
-    def add(self, number: int, record: Record, reply: Reply[HumanAnswer]) -> None:
-        """Have a caller wait for the answer to a question."""
-        self._waiters[number] = _Waiter(record.id, reply)
-
-    def give_up(self, number: int) -> None:
-        """Reply that the question is still open, unless the caller has its answer."""
-        waiter = self._waiters.pop(number, None)
-        if waiter is not None:
-            waiter.reply.send(HumanAnswer(request_id=waiter.request, state="open", answer=None))
-
-    def settle(self, record: Record) -> bool:
-        """Reply to the callers that wait for this question; return whether there was one."""
-        found = [each for each, waiter in self._waiters.items() if waiter.request == record.id]
-        replies = [self._waiters.pop(each).reply for each in found]
-        waiting = [each for each in replies if not each.is_settled]
-        for each in waiting:
-            each.send(human_answer(record))
-        return bool(waiting)
 
 
 def question_of(command: AskHuman, asker: str, by: Answerer) -> OpenRequest:
@@ -77,7 +42,7 @@ def question_of(command: AskHuman, asker: str, by: Answerer) -> OpenRequest:
 def human_answer(record: Record) -> HumanAnswer:
     """Return the reply to a caller that waits for this question."""
     text = None if record.answer is None else answer_in(record.answer)
-    return HumanAnswer(request_id=record.id, state=SHOWN_AS[record.phase], answer=text)
+    return HumanAnswer(request_id=record.id, state=record.state, answer=text)
 
 
 def answer_in(answer: RequestAnswer) -> str | None:
