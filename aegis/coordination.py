@@ -14,6 +14,7 @@ from aegis.canvases.desk import CanvasDesk
 from aegis.canvases.watcher import CanvasWatcher
 from aegis.configuration.sections import Configuration
 from aegis.groups.desk import GroupDesk
+from aegis.journal.archive import Keep
 from aegis.journal.flusher import Flusher
 from aegis.path_text import path_of_text, text_of_path
 from aegis.queues.desk import QueueDesk
@@ -71,8 +72,10 @@ def coordination_children(
         QueueDesk,
         directory=state.queues,
         settings=queue_settings(programs.configuration),
+        archive=state.archive,
         flusher=flusher,
         rights=programs.messages,
+        keep=Keep(**attrs.asdict(programs.configuration.keep)),
     )
     groups = ChildSpec.of(
         "groups",

@@ -101,8 +101,13 @@ _PREVIOUS = ".jsonl.1"
 _OF_ITS_OWN = ("keys.json", "pages.json", "node.key", "node.id", "port")
 """Files that a copy makes anew: with the keys it would be taken for the original."""
 
+MAX_PACKED_BYTES = 1 << 30
+
 MAX_PLACES = 32
 """The earlier paths of a root that are kept."""
+
+_ARCHIVE, _ROWS = "archive", "rows.jsonl"
+"""The directory of the archive, and the name for which all lines of one kind have their code."""
 
 _NEXT = ".next"
 """The suffix of a note that is not synced yet, and of the next file of a ledger."""
@@ -329,6 +334,8 @@ def take_over(state: State, seals: Seals) -> None:
         seal = _seal(seals, path)
         if kind == "lines":
             _sign_lines(disk, path, seal)
+        elif kind == "packed":
+            _sign_packed(disk, path, seal)
         elif (content := _signed(path, kind, seal)) is not None:
             replace_file(disk, Path(path), [content])
 
@@ -355,6 +362,9 @@ def _places(state: State) -> Iterator[tuple[str, str]]:
     for directory in (state.inboxes, state.queues, state.groups):
         ledgers = (path for path in _entries(str(directory)) if path.endswith(".jsonl"))
         yield from ((path, "lines") for path in ledgers)
+    for kind in _entries(str(state.archive)):
+        for path in _entries(kind):
+            yield path, "packed" if path.endswith(".gz") else "lines"
     for path in _entries(str(state.workflows)):
         yield from _below(path, _OF_WORKFLOWS)
     for path in _entries(str(state.canvases)):
@@ -386,6 +396,9 @@ def _seal(seals: Seals, path: str) -> Seal:
     """Return the seal of a file; one that is renamed has the same codes under each name."""
     if path.endswith(_PREVIOUS):
         path = path.removesuffix(".1")
+    directory = os.path.dirname(path)  # noqa: PTH120
+    if directory.startswith(f"{seals.directory}/{_ARCHIVE}/"):
+        path = f"{directory}/{_ROWS}"  # lines move from one file to another
     return seals.of(path.removesuffix(_NEXT))
 
 
@@ -393,6 +406,8 @@ def _is_forged(path: str, kind: str, seal: Seal) -> bool:
     match kind:
         case "lines":
             return _last_line_is_forged(path, seal)
+        case "packed":
+            return False  # each line is checked when it is read, and there may be thousands
         case "note":
             return _note_is_forged(path, seal)
     data = read_safely(path, MAX_DOCUMENT_BYTES) or b""
@@ -474,6 +489,29 @@ def _sign_lines(disk: OsDisk, path: str, seal: Seal) -> None:
             replace_file(disk, Path(path), _blocks(seal_line(line, seal) for line in _lines(fd)))
     finally:
         os.close(fd)
+
+
+def _packed_lines(path: str) -> list[bytes]:
+    """Return the lines of a compressed file; none of a damaged one."""
+    # Loaded only for a state with an archive: one-shot commands load this module.
+    import gzip
+    import zlib
+
+    try:
+        data = gzip.decompress(read_safely(path, MAX_PACKED_BYTES) or b"")
+    except (EOFError, OSError, zlib.error):
+        return []
+    return data.splitlines(keepends=True)
+
+
+def _sign_packed(disk: OsDisk, path: str, seal: Seal) -> None:
+    """Add a code to each line of a compressed file; write nothing if every line has its code."""
+    import gzip
+
+    lines = _packed_lines(path)
+    signed = [seal_line(line, seal) for line in lines]
+    if signed != lines:
+        replace_file(disk, Path(path), [gzip.compress(b"".join(signed), 6, mtime=0)])
 
 
 def _lines(fd: int) -> Iterator[bytes]:

@@ -288,7 +288,8 @@ LAW: list[Rule] = [
         "aegis.coordination",
         (
             *("actors", "aegis.agents.directory.programs", "aegis.canvases", "aegis.groups"),
-            *("aegis.configuration", "aegis.journal.flusher", "aegis.path_text", "aegis.queues"),
+            *("aegis.configuration", "aegis.journal.archive", "aegis.journal.flusher"),
+            *("aegis.path_text", "aegis.queues"),
             *("aegis.settings", "aegis.state.root", "aegis.trust", "aegis.workflows"),
         ),
     ),

@@ -15,6 +15,7 @@ from actors.codec import is_attrs_class, resolved_fields
 from aegis.configuration.agents import AgentSection
 from aegis.configuration.canvases import CanvasesSection
 from aegis.configuration.groups import GroupsSection
+from aegis.configuration.keep import KeepSection
 from aegis.configuration.lifecycle import LifecycleSection
 from aegis.configuration.limits import LimitsSection
 from aegis.configuration.nodes import NodesSection
@@ -55,6 +56,7 @@ class Configuration:
     )
     groups: GroupsSection = attrs.field(factory=GroupsSection)
     limits: LimitsSection = attrs.field(factory=LimitsSection)
+    keep: KeepSection = attrs.field(factory=KeepSection)
     lifecycle: LifecycleSection = attrs.field(factory=LifecycleSection)
     telegram: TelegramSection = attrs.field(factory=TelegramSection)
 

@@ -8,6 +8,7 @@ from functools import partial
 from aegis import __version__
 from aegis.daemon_process import hold_root
 from aegis.doctor.agents import examine_agents
+from aegis.doctor.archive import examine_archive
 from aegis.doctor.configuration import examine_configuration
 from aegis.doctor.daemon import examine_daemon, is_held
 from aegis.doctor.damage import examine_damage
@@ -60,6 +61,7 @@ def _checks_of_state(state: State) -> Checks:
         ("version", partial(examine_version, state)),
         ("keys", partial(examine_keys, state)),
         ("ledgers", partial(examine_ledgers, state, is_in_use=is_in_use)),
+        ("archive", partial(examine_archive, state)),
         ("damage", partial(examine_damage, state, is_in_use=is_in_use)),
         ("leftovers", partial(examine_leftovers, state, is_in_use=is_in_use)),
     )

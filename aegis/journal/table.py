@@ -263,9 +263,8 @@ class Table(Generic[R]):
         return found
 
     def whole(self, row: R) -> dict[str, Any]:
-        """Return all that a row has, with its texts, as a document. Raises ``StorageError``."""
-        document: dict[str, Any] = _change_of(None, row, self.text)["set"]
-        return document
+        """Return the line that would add a row, with its texts. Raises ``StorageError``."""
+        return _change_of(None, row, self.text)
 
     def _damaged(self, text: StoredText, why: str) -> StorageError:
         where = f"bytes {text.start} to {text.start + text.size} of {shown(self._path)}"
@@ -712,6 +711,16 @@ def _weight(name: str, value: Any) -> int:
         return int(value["size"])
     text = str(value)
     return len(name) + 4 + len(text if text.isascii() else text.encode("utf-8", "surrogatepass"))
+
+
+def row_of(row: Any, line: Fields) -> Any:
+    """Return the row that a line adds, with its whole texts. Raises ``CodecError``."""
+    texts = {name for each in _classes(row) for name in _texts_of(each)}
+    fields = {"id": line["id"], **line["set"]}
+    for name in texts & fields.keys():
+        if isinstance(fields[name], str):
+            fields[name] = unstructure(StoredText.of(fields[name]))
+    return structure(row, fields)
 
 
 def _apply(

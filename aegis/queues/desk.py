@@ -15,13 +15,15 @@ from __future__ import annotations
 import contextlib
 import time
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
 import attrs
+import structlog
 import trio
 from ulid import ULID
 
@@ -36,9 +38,10 @@ from aegis.errors import (
     Unavailable,
 )
 from aegis.following import Followers
+from aegis.journal.archive import Archive, Keep
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
-from aegis.journal.table import StoredText, Table, digest_of
+from aegis.journal.table import StoredText, Table, digest_of, row_of
 from aegis.path_text import is_utf8
 from aegis.protocol.feeds import FollowQueues, QueuesNews, StatesPlace
 from aegis.protocol.naming import is_name, name_key
@@ -62,12 +65,28 @@ from aegis.protocol.queues import (
 from aegis.protocol.resources import QueueResource
 from aegis.publishing import publish_change
 from aegis.queues import faults, tasks, views
-from aegis.queues.tasks import End, QueueSettings, Switch, Task, moment_text
+from aegis.queues.tasks import (
+    KIND,
+    End,
+    Numbering,
+    QueueSettings,
+    Switch,
+    Task,
+    TaskRow,
+    entries_of,
+    id_name,
+    key_name,
+    moment_text,
+)
 from aegis.queues.workers import TaskAbandoned, TaskWorker, end_message
 from aegis.turns.services import Services
 from aegis.turns.sessions import Sessions
 
+log = structlog.get_logger("aegis.queues")
+
 SUFFIX = ".jsonl"
+
+DEFAULT_KEEP = Keep()
 
 MAX_LIST_BYTES = 256 * 1024
 """The size of the results in one list of tasks."""
@@ -78,11 +97,11 @@ MAX_LIVE = 10_000
 MAX_LIVE_CHARS = 64 * 1024 * 1024
 """The size of their payloads together."""
 
-MAX_OVER = 1_000
-"""Tasks of one queue that are over and kept in memory."""
+ARCHIVED_AT_ONCE = 250
+"""Tasks that are moved to one file of the archive at most."""
 
-MAX_DROPPED = 100_000
-"""Tasks of one queue that are not kept, whose outcome and key are still known."""
+ARCHIVE_AGAIN_S = 60.0
+"""Seconds until tasks are moved to the archive that the disk has refused."""
 
 MAX_CHAIN = 100
 """Tasks that wait for each other, as far as they are followed."""
@@ -96,21 +115,11 @@ class WorkRights(Protocol):
         ...
 
 
-@attrs.frozen
-class Dropped:
-    """The rest of a task that is not kept: its end, and its key with the digest of its payload."""
-
-    end: str
-    key: tuple[str, str] | None
-    digest: str
-
-
 class Queue:
     """A queue: its rows, the tasks that may begin in their order, and the taken ``places``.
 
     ``keys`` has the task of each sender and key. ``numbers`` tasks were enqueued, of which ``live``
-    have not ended, each with the size of its payload; ``chars`` is the sum. ``over`` are the tasks
-    that are over, the oldest first, and ``dropped`` older ones.
+    have not ended, each with the size of its payload; ``chars`` is the sum.
     """
 
     def __init__(self, settings: QueueSettings, table: Table[Any]) -> None:
@@ -120,9 +129,6 @@ class Queue:
         self.keys: dict[tuple[str, str], str] = {}
         self.live: dict[str, int] = {}
         self.numbers = self.chars = 0
-        self.over: dict[str, None] = {}
-        self.dropped: dict[str, Dropped] = {}
-        self._last_dropped = 0
 
     @property
     def name(self) -> str:
@@ -163,8 +169,9 @@ class Queue:
         self.lineup.clear()
         self.places.clear()
         self.live.clear()
-        self.chars, self.numbers = 0, self._last_dropped
-        self.keys = {key: each for key, each in self.keys.items() if each in self.dropped}
+        self.keys.clear()
+        numbering = self.table.shown("numbering")
+        self.chars, self.numbers = 0, 0 if numbering is None else numbering.highest
         for task in self.shown_tasks():
             self.count(task)
             if task.is_placed:
@@ -187,22 +194,14 @@ class Queue:
         if at is not None:
             del self.lineup[at]
 
-    def keep(self, task: Task) -> Iterator[str]:
-        """Keep a task that is over, and drop the oldest ones; yield the ids that are forgotten."""
-        self.over.setdefault(task.id)
-        while len(self.over) > MAX_OVER:
-            oldest = self.table.rows[next(iter(self.over))]
-            del self.over[oldest.id]
-            key = None if oldest.key is None else (name_key(oldest.sender), oldest.key)
-            self.dropped[oldest.id] = Dropped(oldest.phase, key, oldest.payload.digest)
-            self._last_dropped = max(self._last_dropped, oldest.number)
-            self.table.forget(oldest.id)
-        while len(self.dropped) > MAX_DROPPED:
-            unknown = next(iter(self.dropped))
-            gone = self.dropped.pop(unknown)
-            if gone.key is not None:
-                self.keys.pop(gone.key, None)
-            yield unknown
+    def archive(self, task: Task, then: Callable[[], None]) -> bool:
+        """Drop a task that is in the archive; return whether the disk has not refused it."""
+        numbering = self.table.rows.get("numbering")
+        if numbering is None or numbering.highest < task.number:
+            self.table.put(Numbering(highest=self.numbers))
+        if task.key is not None:
+            self.keys.pop((name_key(task.sender), task.key), None)
+        return self.table.drop(task.id, then)
 
 
 def _place(task: Task) -> tuple[int, int, str]:
@@ -266,11 +265,14 @@ class QueueDesk(Actor[DeskMessage]):
         *,
         directory: Path,
         settings: Mapping[str, QueueSettings],
+        archive: Path,
         flusher: Flusher,
         rights: WorkRights,
+        keep: Keep = DEFAULT_KEEP,
     ) -> None:
         self._directory, self._settings = directory, settings
-        self._flusher, self._rights = flusher, rights
+        self._flusher, self._rights, self._keep_rule = flusher, rights, keep
+        self._archive = Archive(archive, KIND, flusher.disk, keep.archive_bytes)
         self._queues: dict[str, Queue] = {}
         self._queue_of: dict[str, Queue] = {}
         self._dependants: dict[str, dict[str, None]] = {}
@@ -282,6 +284,9 @@ class QueueDesk(Actor[DeskMessage]):
         self._overruns: dict[str, Timer] = {}
         self._limits: dict[str, float] = {}  # by account, seconds since 1970
         self._limited: dict[str, float] = {}  # by task
+        self._over: dict[str, float] = {}  # the moments of their ends, the oldest first
+        self._archived_ends: dict[str, str] = {}  # of tasks that tasks of a table wait for
+        self._is_archiving = False
         self._followers = Followers("the queues", self._news)
 
     async def setup(self) -> None:
@@ -300,6 +305,7 @@ class QueueDesk(Actor[DeskMessage]):
         for queue in self._queues.values():
             self._continue(queue)
             self._changed(queue)
+        self._archive_if_due()
 
     async def teardown(self) -> None:
         for queue in self._queues.values():
@@ -313,7 +319,7 @@ class QueueDesk(Actor[DeskMessage]):
     def _table(self, name: str) -> Table[Any]:
         return Table(
             self._directory / f"{name}{SUFFIX}",
-            Task | Switch,
+            TaskRow,
             self._flusher,
             self.context,
             changed=lambda: self._changed(self._queues[name]),
@@ -327,11 +333,11 @@ class QueueDesk(Actor[DeskMessage]):
             case Enqueue() | Delegate():
                 await self._enqueue(message)
             case GetTask(task_id=task_id):
-                self.reply(message, self._info(self._task(task_id)))
+                self.reply(message, await self._show(task_id))
             case CancelTask():
-                self._cancel(message)
+                await self._cancel(message)
             case RetryTask():
-                self._retry(message)
+                await self._retry(message)
             case PauseQueue() | ResumeQueue():
                 await self._pause(message)
             case ListQueues():
@@ -357,6 +363,34 @@ class QueueDesk(Actor[DeskMessage]):
         queue.recount()
         for task in queue.shown_tasks():
             self._index(queue, task)
+        dependants = [each for each in queue.shown_tasks() if each.after]
+        if dependants:
+            self.context.start_soon(self._find_archived_ends, dependants)
+
+    async def _find_archived_ends(self, dependants: list[Task]) -> None:
+        """Look for the ends of archived tasks that these wait for."""
+        for task in dependants:
+            while True:
+                try:
+                    await self._know_ends(task.after)
+                    break
+                except StorageError as error:
+                    log.warning("archive not read", why=str(error))
+                    await trio.sleep(ARCHIVE_AGAIN_S)
+            newest = self._find(task.id)
+            if newest is not None and self._archived_ends.keys() & {*task.after}:
+                self._line_up(newest)
+
+    async def _know_ends(self, tasks: Iterable[str]) -> list[str]:
+        """Look for the ends of tasks that are not in a table; return the archived ones."""
+        found = []
+        for each in tasks:
+            if self._find(each) is None and each not in self._archived_ends:
+                entry = await self._entry(id_name(each))
+                if entry is not None:
+                    self._archived_ends[each] = entry["end"]
+                    found.append(each)
+        return found
 
     def _index(self, queue: Queue, task: Task) -> None:
         self._queue_of[task.id] = queue
@@ -375,7 +409,7 @@ class QueueDesk(Actor[DeskMessage]):
         """Do what follows from each task of a queue that is known."""
         for task in [*queue.shown_tasks()]:
             if task.is_over:
-                self._keep(queue, task)
+                self._keep(task)
                 continue
             for worker in task.earlier_workers:
                 self.context.start_soon(self._close, worker)  # it may be open
@@ -413,36 +447,42 @@ class QueueDesk(Actor[DeskMessage]):
         if refusal is not None:
             raise refusal
         sender = "human" if by is None else f"agent:{by}"
-        known = self._of_key(queue, sender, request)
+        known = await self._of_key(queue, sender, request)
         if known is not None:
-            self._enqueued_before(queue, known, request)
+            await self._enqueued_before(queue, known, request)
             return
-        self._check(queue, request)  # a refused task leaves no ledger
-        await queue.table.open()
-        task = _new_task(request, queue, sender)
-        reply, answer = self._defer_enqueued(task.id, request)
-        if queue.table.put(task, partial(self._stored, task.id, answer), reply):
-            queue.count(task)
-            self._index(queue, task)
+        archived = await self._know_ends(_after(request))
+        try:
+            self._check(queue, request)  # a refused task leaves no ledger
+            await queue.table.open()
+            task = _new_task(request, queue, sender)
+            reply, answer = self._defer_enqueued(task.id, request)
+            if queue.table.put(task, partial(self._stored, task.id, answer), reply):
+                queue.count(task)
+                self._index(queue, task)
+        finally:
+            for each in archived:
+                self._forget_end(each)
 
-    def _of_key(self, queue: Queue, sender: str, request: Enqueue | Delegate) -> str | None:
+    async def _of_key(self, queue: Queue, sender: str, request: Enqueue | Delegate) -> str | None:
         """Return the task that the sender has enqueued with this key before."""
         if request.key is None:
             return None
         known = queue.keys.get((name_key(sender), request.key))
-        if known is None:
-            return None
-        dropped = queue.dropped.get(known)
-        digest = queue.table.rows[known].payload.digest if dropped is None else dropped.digest
+        if known is not None:
+            digest = queue.table.rows[known].payload.digest
+        else:
+            entry = await self._entry(key_name(queue.name, sender, request.key))
+            if entry is None:
+                return None
+            known, digest = entry["id"], entry["digest"]
         if digest != digest_of(request.payload):
             raise views.other_payload(known, request.key)
         return known
 
-    def _enqueued_before(self, queue: Queue, known: str, request: Enqueue | Delegate) -> None:
-        if known in queue.dropped:
-            if isinstance(request, Delegate):
-                raise views.no_task(known, was_kept=True)
-            self.reply(request, Enqueued(task_id=known, queued_position=None))
+    async def _enqueued_before(self, queue: Queue, known: str, request: Enqueue | Delegate) -> None:
+        if known not in queue.table.rows:
+            await self._answer_archived(known, request, self.defer(request))
             return
         reply, answer = self._defer_enqueued(known, request)
         queue.table.settled(answer, reply)
@@ -463,8 +503,10 @@ class QueueDesk(Actor[DeskMessage]):
         self, task_id: str, request: Enqueue | Delegate, reply: Reply[Any], until: float
     ) -> None:
         """Answer, or let a caller wait ``until`` a moment of Trio's clock for the end."""
-        task = self._task(task_id)
-        if isinstance(request, Enqueue):
+        task = self._find(task_id)
+        if task is None:
+            self.context.start_soon(self._answer_archived, task_id, request, reply)
+        elif isinstance(request, Enqueue):
             position = self._queue_of[task_id].position(task)
             not_before = None if task.not_before is None else local_text(task.not_before)
             reply.send(Enqueued(task_id=task_id, queued_position=position, not_before=not_before))
@@ -475,6 +517,18 @@ class QueueDesk(Actor[DeskMessage]):
             self.context.after(
                 max(0.0, until - trio.current_time()), DelegateTimeout(task_id, reply)
             )
+
+    async def _answer_archived(
+        self, task_id: str, request: Enqueue | Delegate, reply: Reply[Any]
+    ) -> None:
+        """Answer a request whose task is in the archive."""
+        if isinstance(request, Enqueue):
+            reply.send(Enqueued(task_id=task_id, queued_position=None))
+            return
+        try:
+            reply.send(await self._show(task_id))
+        except AegisError as error:
+            reply.fail(error)
 
     def _give_up(self, task_id: str, caller: Reply[TaskInfo]) -> None:
         waiting = self._ends.get(task_id, [])
@@ -504,7 +558,7 @@ class QueueDesk(Actor[DeskMessage]):
         if len(after) > MAX_AFTER:
             raise InvalidRequest(f"a task waits for at most {MAX_AFTER} others, not {len(after)}")
         for each in after:
-            if self._find(each) is None and not self._was_kept(each):
+            if self._find(each) is None and each not in self._archived_ends:
                 raise NotFound(f"there is no task {each[:40]!r}, which `after` names")
         if isinstance(request, Enqueue) and request.not_before is not None:
             try:
@@ -532,8 +586,8 @@ class QueueDesk(Actor[DeskMessage]):
         placed = (self._find(each) for queue in self._queues.values() for each in queue.places)
         return next((each for each in placed if each and each.worker == handle), None)
 
-    def _cancel(self, request: CancelTask) -> None:
-        task, by = self._task(request.task_id), request.from_handle
+    async def _cancel(self, request: CancelTask) -> None:
+        task, by = await self._task_to_change(request.task_id), request.from_handle
         if by is not None and name_key(task.sender) != name_key(f"agent:{by}"):
             raise Forbidden(
                 f"task {task.id} was enqueued by {task.sender}, who may cancel it, as a person may"
@@ -556,8 +610,8 @@ class QueueDesk(Actor[DeskMessage]):
         if reply is not None:
             reply.send(self._info(self._task(task_id)))
 
-    def _retry(self, request: RetryTask) -> None:
-        task = self._task(request.task_id)
+    async def _retry(self, request: RetryTask) -> None:
+        task = await self._task_to_change(request.task_id)
         if task.phase not in ("failed", "cancelled"):
             raise InvalidRequest(
                 f"task {task.id} is {self._info(task).status}; only one that has failed or was "
@@ -571,7 +625,7 @@ class QueueDesk(Actor[DeskMessage]):
         reply: Reply[Any] = self.defer(request)
         again = tasks.retried(task)
         if queue.table.put(again, partial(self._ended, task.id, reply), reply):
-            queue.over.pop(task.id, None)
+            self._over.pop(task.id, None)
             queue.count(again)
 
     def _check_blocker(self, task_id: str, blocker: str) -> None:
@@ -640,9 +694,7 @@ class QueueDesk(Actor[DeskMessage]):
         task = self._find(task_id)
         if task is not None:
             return task.phase if task.has_ended else None
-        queue = self._queue_of.get(task_id)
-        dropped = None if queue is None else queue.dropped.get(task_id)
-        return None if dropped is None else dropped.end
+        return self._archived_ends.get(task_id)
 
     # Workers.
 
@@ -656,6 +708,8 @@ class QueueDesk(Actor[DeskMessage]):
         if not is_followed and not self._queue_of[task.id].table.has_fact(task.id):
             assert task.worker is not None, "a task with a place has a worker"
             self._followed[task.id] = task.worker
+            # Before the session is being opened: an end of the task in the same sync closes it.
+            self._opening[task.worker] = trio.Event()
             self.context.start_soon(self._work, task, task.worker, is_new)
 
     async def _work(self, task: Task, worker: str, is_new: bool) -> None:
@@ -685,7 +739,6 @@ class QueueDesk(Actor[DeskMessage]):
 
     async def _open(self, session: TaskWorker, task: Task, *, is_new: bool) -> None:
         queue = self._queue_of[task.id]
-        self._opening[session.handle] = trio.Event()
         payload = queue.table.text(task.payload, "payload")
         await session.open(queue.settings.agent, payload, is_new=is_new)
         self._opened(session.handle)
@@ -703,8 +756,8 @@ class QueueDesk(Actor[DeskMessage]):
 
     def _fact(self, task_id: str, worker: str, step: Any, *said: str) -> None:
         """Apply to a task what its worker has done, and do what follows once it is durable."""
-        queue = self._queue_of[task_id]
-        if task_id in queue.table.rows:
+        queue = self._queue_of.get(task_id)
+        if queue is not None and task_id in queue.table.rows:
             now = time.time()
             queue.table.fact(
                 task_id,
@@ -730,7 +783,9 @@ class QueueDesk(Actor[DeskMessage]):
 
     def _limit(self, task_id: str, until: float | None) -> None:
         """Note that the agent of a task has reached a usage limit, or continues."""
-        queue = self._queue_of[task_id]
+        queue = self._queue_of.get(task_id)
+        if queue is None:
+            return  # it is over, and archived
         if until is None:
             self._limited.pop(task_id, None)
         else:
@@ -758,9 +813,8 @@ class QueueDesk(Actor[DeskMessage]):
 
     def _settle_soon(self, task: Task) -> None:
         """Do what follows from the end of a task."""
-        queue = self._queue_of[task.id]
         if task.is_notified:
-            self._keep(queue, task)
+            self._keep(task)
         elif task.end_id not in self._settling:
             self._settling.add(task.end_id)
             waiting = [each for each in self._ends.pop(task.id, []) if not each.is_settled]
@@ -774,10 +828,105 @@ class QueueDesk(Actor[DeskMessage]):
             if (dependant := self._find(task_id)) is not None:
                 self._line_up(dependant)
 
-    def _keep(self, queue: Queue, task: Task) -> None:
-        for unknown in queue.keep(task):
-            del self._queue_of[unknown]
-            self._dependants.pop(unknown, None)
+    def _keep(self, task: Task) -> None:
+        """Keep a task that is over; perhaps older ones are archived now."""
+        if task.id not in self._over:
+            ended = time.time() if task.ended is None else moment_of(task.ended).timestamp()
+            self._over[task.id] = ended
+            self._archive_if_due()
+
+    # The archive.
+
+    def _archive_if_due(self) -> None:
+        if not self._is_archiving and self._due():
+            self._is_archiving = True
+            self.context.start_soon(self._archive_tasks)
+
+    def _due(self) -> list[str]:
+        """Return the tasks that are to be archived, the oldest first."""
+        if len(self._over) <= self._keep_rule.newest:
+            return []
+        count = self._keep_rule.count([*self._over.values()], time.time())
+        return [*islice(self._over, count)]
+
+    async def _archive_tasks(self) -> None:
+        self._over = dict(sorted(self._over.items(), key=itemgetter(1)))
+        try:
+            while due := self._due():
+                for at in range(0, len(due), ARCHIVED_AT_ONCE):
+                    await self._archive_some(due[at : at + ARCHIVED_AT_ONCE])
+        except StorageError as error:
+            log.warning("tasks not archived", why=str(error))
+            self.context.start_soon(self._archive_later)
+        else:
+            self._is_archiving = False
+
+    async def _archive_later(self) -> None:
+        await trio.sleep(ARCHIVE_AGAIN_S)
+        await self._archive_tasks()
+
+    async def _archive_some(self, ids: list[str]) -> None:
+        """Move tasks from their tables to the archive. Raises ``StorageError``."""
+        found: list[tuple[Queue, Task]] = []
+        lines: list[Any] = []
+        entries: dict[str, Any] = {}
+        for each in ids:
+            task = self._find(each)
+            if task is None or not task.is_over:
+                self._over.pop(each, None)
+                continue
+            queue = self._queue_of[each]
+            lines.append(queue.table.whole(task))
+            found.append((queue, task))
+            entries |= entries_of(task)
+            await trio.lowlevel.checkpoint()  # its texts are read from the disk
+        if found:
+            await self._flusher.call(partial(self._archive.add, lines, entries))
+        dropped: list[trio.Event] = []
+        for queue, archived in found:
+            if queue.table.problem:
+                raise StorageError(queue.table.problem)
+            if queue.table.rows.get(archived.id) is archived:  # a person may have retried it
+                dropped.append(trio.Event())
+                self._drop(queue, archived, dropped[-1])
+        with trio.move_on_after(ARCHIVE_AGAIN_S):  # the disk may refuse, and restore them
+            for each_dropped in dropped:
+                await each_dropped.wait()
+
+    def _drop(self, queue: Queue, task: Task, dropped: trio.Event) -> None:
+        """Drop an archived task; what waits for it learns its end from the index."""
+        self._over.pop(task.id, None)
+        self._queue_of.pop(task.id, None)
+        if self._dependants.get(task.id):
+            self._archived_ends[task.id] = task.phase
+        for each in task.after:
+            self._dependants.get(each, {}).pop(task.id, None)
+            self._forget_end(each)
+        queue.archive(task, dropped.set)
+
+    def _forget_end(self, task_id: str) -> None:
+        """Forget the end of an archived task that no task of a table waits for."""
+        if not self._dependants.get(task_id):
+            self._dependants.pop(task_id, None)
+            self._archived_ends.pop(task_id, None)
+
+    async def _entry(self, name: str) -> dict[str, Any] | None:
+        """Return an entry of the archive's index; None if there is none."""
+        if self._archive.is_empty:
+            return None
+        return await self._flusher.look(partial(self._archive.entry, name))
+
+    async def _archived(self, task_id: str) -> Task | None:
+        """Return a task of the archive; None if it is not there any more."""
+        entry = await self._entry(id_name(task_id))
+        if entry is None:
+            raise views.no_task(task_id)
+        read = partial(self._archive.row, entry["in"], task_id)
+        fields = await self._flusher.look(read)
+        if fields is None:
+            return None
+        task: Task = row_of(TaskRow, {"id": task_id, "set": fields})
+        return task
 
     async def _settle(self, task: Task, notify: bool) -> None:
         """Close the workers of an ended task, and notify its sender if ``notify``."""
@@ -815,15 +964,27 @@ class QueueDesk(Actor[DeskMessage]):
         queue = self._queue_of.get(task_id)
         return None if queue is None else queue.table.shown(task_id)
 
-    def _was_kept(self, task_id: str) -> bool:
-        queue = self._queue_of.get(task_id)
-        return queue is not None and task_id in queue.dropped
-
     def _task(self, task_id: str) -> Task:
         task = self._find(task_id)
-        if task is None:
-            raise views.no_task(task_id, was_kept=self._was_kept(task_id))
+        assert task is not None, "its caller waits for it"
         return task
+
+    async def _task_to_change(self, task_id: str) -> Task:
+        """Return a task of a table. Raises ``InvalidRequest`` for one that is archived."""
+        task = self._find(task_id)
+        if task is None:
+            raise views.is_archived(task_id, await self._archived(task_id))
+        return task
+
+    async def _show(self, task_id: str) -> TaskInfo:
+        """Return a task as clients see it, from its table or from the archive."""
+        task = self._find(task_id)
+        if task is not None:
+            return self._info(task)
+        archived = await self._archived(task_id)
+        if archived is None:
+            raise views.no_task(task_id, was_kept=True)
+        return views.archived_info(archived)
 
     def _result(self, task: Task) -> str | None:
         if task.result is None:

@@ -6,6 +6,7 @@ again to what a refusing disk has left, so each looks at the task that it gets. 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
@@ -14,6 +15,7 @@ import attrs
 
 from aegis.clock import utc_text
 from aegis.journal.table import StoredText
+from aegis.protocol.naming import name_key
 from aegis.shown_text import shortened
 
 Phase = Literal["queued", "dispatched", "running", "completed", "failed", "cancelled"]
@@ -130,6 +132,41 @@ class Switch:
 
     id: str = "paused"
     paused: bool
+
+
+@attrs.frozen(kw_only=True)
+class Numbering:
+    """The highest number of a task that was archived: numbers are never given again."""
+
+    tag: ClassVar[str] = "numbering"
+
+    id: str = "numbering"
+    highest: int
+
+
+TaskRow = Task | Switch | Numbering
+
+KIND = "tasks"
+"""The kind of the archived rows."""
+
+
+def entries_of(task: Task) -> dict[str, dict[str, Any]]:
+    """Return what stays known of a task that is archived, by name."""
+    entries: dict[str, dict[str, Any]] = {id_name(task.id): {"id": task.id, "end": task.phase}}
+    if task.key is not None:
+        known = {"id": task.id, "digest": task.payload.digest}
+        entries[key_name(task.queue, task.sender, task.key)] = known
+    return entries
+
+
+def id_name(task_id: str) -> str:
+    """Return the name under which an archived task is known."""
+    return f"task {task_id}"
+
+
+def key_name(queue: str, sender: str, key: str) -> str:
+    """Return the name under which the key of a sender is known."""
+    return f"key {json.dumps([queue, name_key(sender), key])}"
 
 
 # The steps of a task.

@@ -86,11 +86,32 @@ def lost_with(task_id: str) -> str:
     return f"task {task_id}, which it waits for, "
 
 
-def no_task(task_id: str, *, was_kept: bool) -> NotFound:
+def archived_info(task: Task) -> TaskInfo:
+    """Return a task of the archive as clients see it."""
+    return task_info(
+        task,
+        has_place=False,
+        position=None,
+        waiting_for=[],
+        result=None if task.result is None else task.result.whole,
+        limited_until=None,
+        failed_with=[],
+    )
+
+
+def no_task(task_id: str, *, was_kept: bool = False) -> NotFound:
     """Return the error for a task that does not exist, or is not kept any more."""
-    gone = "it has ended and is no longer kept; its ledger has it"
+    gone = "it has ended, and the archive has it no more"
     return NotFound(
         f"there is no task {task_id}: {gone if was_kept else 'look with aegis_queue_list'}"
+    )
+
+
+def is_archived(task_id: str, task: Task | None) -> InvalidRequest:
+    """Return the error for a change of a task in the archive."""
+    phase = "over" if task is None else task.phase
+    return InvalidRequest(
+        f"task {task_id} has ended already: it is {phase}, and in the archive; enqueue it anew"
     )
 
 

@@ -116,6 +116,11 @@ class State(namedtuple("State", ("root",))):
         return self.directory / "queues"
 
     @property
+    def archive(self) -> Path:
+        """Ended rows that are not in a ledger any more, a directory for each kind."""
+        return self.directory / "archive"
+
+    @property
     def canvases(self) -> Path:
         """A directory for each canvas."""
         return self.directory / "canvases"

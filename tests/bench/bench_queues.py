@@ -162,6 +162,7 @@ async def desk(
             "queues",
             QueueDesk,
             directory=directory,
+            archive=directory / "archive",
             settings=SETTINGS,
             flusher=Flusher(disk),
             rights=NoLimits(),

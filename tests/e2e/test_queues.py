@@ -455,3 +455,26 @@ async def test_of_a_hundred_thousand_tasks_as_many_are_taken_as_a_queue_holds(
         return dict(found)
 
     assert (await trio.to_thread.run_sync(restarted))["pending"] == MAX_LIVE
+
+
+def test_a_task_of_the_archive_is_answered_after_a_kill(queued: Queued) -> None:
+    path = queued.daemon.root / ".aegis.yaml"
+    configuration = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**configuration, "keep": {"newest": 1, "days": 0}}))
+    queued.daemon.stop()
+    queued.start()
+    tasks = [queued.add(f"SAY {each}", key=f"k{each}") for each in range(4)]
+    shown = [queued.ends(task) for task in tasks]
+    archive = queued.daemon.root / ".aegis" / "state" / "archive" / "tasks"
+
+    def live() -> set[str]:
+        return {each["task_id"] for each in queued.call("task_list")["result"]}
+
+    until(lambda: len(live()) == 1, "all but one are in the archive")
+    assert list(archive.glob("*.jsonl.gz"))
+    queued.daemon.kill()
+    queued.start()
+    assert len(live()) == 1
+    assert [queued.task(task) for task in tasks] == shown
+    for number, task in enumerate(tasks):
+        assert queued.add(f"SAY {number}", key=f"k{number}") == task

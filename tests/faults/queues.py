@@ -222,6 +222,7 @@ class Tasks:
                     "queues",
                     QueueDesk,
                     directory=DIRECTORY,
+                    archive=Path("/state/archive"),
                     settings={"build": BUILD},
                     flusher=world.flusher,
                     rights=AllRights(),

@@ -31,6 +31,10 @@ DEFAULTS: dict[str, object] = {
     "limits.messages_per_hour": 200,
     "limits.transcript_bytes": 67_108_864,
     "limits.usd_per_day": None,
+    "keep.newest": 1_000,
+    "keep.days": 30.0,
+    "keep.most": 20_000,
+    "keep.archive_bytes": 1_073_741_824,
     "lifecycle.idle_s": 5.0,
     "lifecycle.stale_s": 60.0,
     "telegram.chat_id": None,
@@ -66,6 +70,10 @@ def test_without_a_file_it_shows_the_defaults(invoke: Invoke, path: Path) -> Non
         "limits.messages_per_hour  200                       default\n"
         "limits.transcript_bytes   67108864                  default\n"
         "limits.usd_per_day        -                         default\n"
+        "keep.newest               1000                      default\n"
+        "keep.days                 30                        default\n"
+        "keep.most                 20000                     default\n"
+        "keep.archive_bytes        1073741824                default\n"
         "lifecycle.idle_s          5                         default\n"
         "lifecycle.stale_s         60                        default\n"
         "telegram.chat_id          -                         default\n"

@@ -61,6 +61,10 @@ def test_every_key_is_named_once_with_what_it_does() -> None:
         "limits.messages_per_hour",
         "limits.transcript_bytes",
         "limits.usd_per_day",
+        "keep.newest",
+        "keep.days",
+        "keep.most",
+        "keep.archive_bytes",
         "lifecycle.idle_s",
         "lifecycle.stale_s",
         "telegram.chat_id",
@@ -73,6 +77,7 @@ def test_every_key_is_named_once_with_what_it_does() -> None:
         "canvases",
         "groups",
         "limits",
+        "keep",
         "lifecycle",
         "telegram",
     ]

@@ -42,7 +42,8 @@ def test_each_problem_is_a_finding(tmp_path: Path) -> None:
         problem(
             "configuration",
             f"{path} line 3: there is no key 'web'; the known keys are terminals, nodes, agents, "
-            "default_agent, queues, canvases, plugin_dirs, groups, limits, lifecycle, telegram",
+            "default_agent, queues, canvases, plugin_dirs, groups, limits, keep, lifecycle, "
+            "telegram",
             REMEDY,
         ),
     ]

@@ -15,6 +15,7 @@ import attrs
 from actors import Actor, ChildSpec, Reply
 from actors.simulate import Simulation, simulate
 from aegis.errors import AegisError, AlreadyExists, Forbidden, NotFound, Unavailable
+from aegis.journal.archive import Keep
 from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent, SpawnWorker, TranscriptEntry
 from aegis.protocol.feeds import FollowQueues, FollowSession, QueuesNews, SessionNews
 from aegis.protocol.inboxes import Deliver, Receipt
@@ -41,6 +42,7 @@ from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 from tests.chaos.reproducible import reproducible
 
 DIRECTORY = Path("/state/queues")
+ARCHIVE = Path("/state/archive")
 BUILD = QueueSettings(name="build", agent="claude", account="claude")
 
 
@@ -212,9 +214,11 @@ class Rights:
 class Office(SimulatedDaemon):
     """A daemon with queues, its sessions, and a client of it."""
 
-    def __init__(self, simulation: Simulation, settings: tuple[QueueSettings, ...]) -> None:
+    def __init__(
+        self, simulation: Simulation, settings: tuple[QueueSettings, ...], keep: Keep
+    ) -> None:
         super().__init__(simulation, "root/queues")
-        self.settings = settings
+        self.settings, self.keep = settings, keep
         self.agents = Agents()
         self.rights = Rights()
 
@@ -224,6 +228,8 @@ class Office(SimulatedDaemon):
             "queues",
             QueueDesk,
             directory=DIRECTORY,
+            archive=ARCHIVE,
+            keep=self.keep,
             settings={each.name: each for each in self.settings},
             flusher=SimulatedFlusher(self.disk),
             rights=self.rights,
@@ -316,13 +322,16 @@ class Office(SimulatedDaemon):
 
 
 def play(
-    story: Callable[[Office], Awaitable[None]], *settings: QueueSettings, seed: int = 1
+    story: Callable[[Office], Awaitable[None]],
+    *settings: QueueSettings,
+    seed: int = 1,
+    keep: Keep | None = None,
 ) -> None:
     """Run a story of an office with these queues."""
 
     async def run(simulation: Simulation) -> None:
         with reproducible(simulation.chance):
-            async with Office(simulation, settings or (BUILD,)).opened() as office:
+            async with Office(simulation, settings or (BUILD,), keep or Keep()).opened() as office:
                 await story(office)
 
     simulate(run, seed=seed)

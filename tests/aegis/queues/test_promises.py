@@ -8,7 +8,9 @@ from typing import Any
 
 import attrs
 import pytest
+import trio
 
+from aegis.journal.archive import Keep
 from aegis.protocol.feeds import FollowQueues
 from aegis.protocol.inboxes import MAX_BODY_CHARS
 from aegis.protocol.queues import (
@@ -697,6 +699,22 @@ def test_a_refused_dispatch_opens_no_session_and_is_tried_again() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_task_that_is_dispatched_and_cancelled_in_one_sync_leaves_no_session(seed: int) -> None:
+    async def story(office: Office) -> None:
+        task = await office.enqueue(not_before=office.in_seconds(1))
+        await trio.sleep(1 - trio.current_time() % 1 - 0.002)
+        other = office.ask_soon(Enqueue(queue="build", payload="x"))  # its sync is in progress
+        await trio.sleep(0.003)
+        cancelled = await office.ask(CancelTask(task_id=task))
+        assert cancelled.status == "cancelled"
+        await office.ask(CancelTask(task_id=other.value.task_id))
+        await office.passes(1)
+        assert not [each for each in office.agents.sessions if office.agents.is_open(each)]
+
+    play(story, attrs.evolve(BUILD, max_parallel=2), seed=seed)
+
+
 @pytest.mark.parametrize("power_fails", [False, True])
 def test_a_refused_end_is_written_once_the_disk_accepts(*, power_fails: bool) -> None:
     async def story(office: Office) -> None:
@@ -924,22 +942,22 @@ def test_the_time_of_an_attempt_begins_anew_with_a_restart() -> None:
 def test_an_old_task_is_known_by_its_key_and_its_outcome() -> None:
     async def story(office: Office) -> None:
         office.agents.spawned = lambda request: office.does_at_once(request)
-        tasks = [(await office.enqueued(key=f"k{number}")).task_id for number in range(1_010)]
+        tasks = [(await office.enqueued(key=f"k{number}")).task_id for number in range(1_110)]
         await office.passes(60)
         for _ in range(2):
             assert (await office.enqueued(key="k0")).task_id == tasks[0]
             other = Enqueue(queue="build", payload="other", key="k0")
             assert "which has another payload" in await office.refusal(other)
             refusal = await office.refusal(CancelTask(task_id=tasks[0]))
-            assert "is no longer kept; its ledger has it" in refusal
+            assert "is completed, and in the archive" in refusal
             assert await office.show(tasks[-1])
             after = await office.enqueue(after=[tasks[0]])
             assert await office.status(after) == ["completed"]
             assert await office.show(tasks[20])
             await office.restart()
-        assert (await office.queue()).ended == 1_012
+        assert (await office.queue()).ended == 1_112
 
-    play(story, attrs.evolve(BUILD, max_parallel=50))
+    play(story, attrs.evolve(BUILD, max_parallel=50), keep=Keep(days=0))
 
 
 # Ledgers of older versions.

@@ -1,0 +1,38 @@
+"""The section ``keep`` of the configuration. Pure."""
+
+from __future__ import annotations
+
+import attrs
+
+from aegis.configuration.setting import setting
+from aegis.configuration.values import Number, WholeNumber
+
+MOST = 1_000_000
+
+
+@attrs.frozen(kw_only=True)
+class KeepSection:
+    """How long ended tasks of queues are kept before they are moved to the archive."""
+
+    newest: int = setting(
+        WholeNumber(0, MOST),
+        default=1_000,
+        doc="The newest ended ones are kept, however old they are; a tenth more, so that many are "
+        "moved at once.",
+    )
+    days: float = setting(
+        Number(0, 36_500),
+        default=30.0,
+        doc="Those that ended within so many days are kept too.",
+    )
+    most: int = setting(
+        WholeNumber(1, MOST),
+        default=20_000,
+        doc="Never more than this are kept.",
+    )
+    archive_bytes: int = setting(
+        WholeNumber(65_536, 1 << 50),
+        default=1 << 30,
+        doc="Size of all files of the archive together. The oldest are deleted beyond it, which "
+        "the log says. Keys of tasks, and how tasks ended, are known for 400 days all the same.",
+    )

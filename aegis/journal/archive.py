@@ -1,0 +1,300 @@
+"""``Archive``: ended rows of one kind that are not in a ledger any more, on disk only. Blocking.
+
+    archive/tasks/2026-11-27T123000-0001.jsonl.gz    rows, the oldest first
+    archive/tasks/index-0001-20261127.jsonl          what is known of rows for at least 400 days
+
+A file of rows has the lines that would add them to a table, compressed; each is written once, whole
+and synced. The index has short entries by name, such as the id of a row or the key of a request: a
+name stays known when the file of its row was deleted, because all files together are larger than
+``archive_bytes``. An index file is sorted by the digests of the names, so that a look reads a few
+blocks; a new entry replaces the file. Nothing of it is in memory.
+
+An owner adds rows before it drops them from their table. A kill between the two leaves a row in
+both: its table has the newer version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import attrs
+import structlog
+
+from aegis.journal.disk import (
+    Disk,
+    make_directory,
+    read_exactly,
+    replace_file,
+    shown,
+    storage_error,
+    stored_names,
+    sync_directory,
+)
+from aegis.journal.ledger import DamagedLine, decode_line, encode_line, seal_new_line
+
+log = structlog.get_logger("aegis.journal")
+
+ROWS = ".jsonl.gz"
+INDEX = "index-"
+
+DAY_S = 86_400
+KNOWN_DAYS = 400
+"""Days for which the index has an entry at least."""
+
+INDEX_BYTES = 2 * 1024 * 1024
+"""The size from which on an index file gets no more entries."""
+
+LOOK_BYTES = 16 * 1024
+"""The part of an index file that is read whole."""
+
+MAX_ENTRY_BYTES = 4 * 1024
+
+
+@attrs.frozen(kw_only=True)
+class Keep:
+    """The ended rows of a kind that are kept: the ``newest``, and all for ``days``.
+
+    They are ``most`` at most. All files of the archive together have at most ``archive_bytes``.
+    """
+
+    newest: int = 1_000
+    days: float = 30.0
+    most: int = 20_000
+    archive_bytes: int = 1 << 30
+
+    @property
+    def batch(self) -> int:
+        """The number of rows that are moved together, so that there are few files."""
+        return max(1, self.newest // 10)
+
+    def count(self, ended: Sequence[float], now: float) -> int:
+        """Return how many of the oldest rows are to be moved; ``ended`` are all, oldest first."""
+        if len(ended) > self.most:
+            return len(ended) - max(0, self.most - self.batch)
+        limit = now - self.days * DAY_S
+        old = next((n for n, each in enumerate(ended) if each >= limit), len(ended))
+        count = min(old, len(ended) - self.newest)
+        return count if count >= self.batch else 0
+
+
+Entries = Mapping[str, Mapping[str, Any]]
+
+
+class Archive:
+    """The archive of one kind of rows in ``directory``, which has one directory for each kind."""
+
+    def __init__(self, directory: Path, kind: str, disk: Disk, max_bytes: int) -> None:
+        self._root, self._max_bytes = directory, max_bytes
+        self.directory = directory / kind
+        self._disk = disk
+        # Lines are moved from one file to another, so all have the code of one name.
+        self._seal = disk.seal(self.directory / "rows.jsonl")
+        self._is_empty: bool | None = None
+
+    def add(self, rows: Sequence[Mapping[str, Any]], entries: Entries) -> None:
+        """Store the lines of rows, and the entries of the index; returns once all is durable.
+
+        Each entry gets the name of the file with the rows as ``in``. Raises ``StorageError``.
+        """
+        disk, directory = self._disk, self.directory
+        try:
+            make_directory(disk, directory)
+            name = self._new_name()
+            lines = b"".join(self._line(each) for each in rows)
+            replace_file(disk, directory / name, [gzip.compress(lines, 6, mtime=0)])
+            self._add_entries({key: {"in": name, **each} for key, each in entries.items()})
+            self._limit()
+        except OSError as error:
+            raise storage_error("write", directory, error) from error
+        self._is_empty = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known to have no entry. Does not block."""
+        return self._is_empty is True
+
+    def entry(self, name: str) -> dict[str, Any] | None:
+        """Return the entry of a name; None if there is none. Raises ``StorageError``."""
+        if self._is_empty is None:
+            self._is_empty = not self._index_files()
+        if self._is_empty:
+            return None
+        key = _digest(name)
+        for _ in range(2):
+            try:
+                found = (self._find(each, key) for each in self._index_files())
+                return next((each for each in found if each is not None), None)
+            except FileNotFoundError:
+                continue  # it was replaced meanwhile
+            except OSError as error:
+                raise storage_error("read", self.directory, error) from error
+        return None
+
+    def row(self, file: str, row_id: str) -> dict[str, Any] | None:
+        """Return the fields of a row in a file; None if the file was deleted, or is damaged.
+
+        Raises ``StorageError``.
+        """
+        lines = self.rows(file)
+        return next((each["set"] for each in lines if each["id"] == row_id), None)
+
+    def files(self) -> list[str]:
+        """Return the names of the files with rows, the newest first. Raises ``StorageError``."""
+        return [each for each in reversed(self._names()) if each.endswith(ROWS)]
+
+    def rows(self, file: str) -> Iterator[dict[str, Any]]:
+        """Yield the lines of the rows in a file, the newest first. Raises ``StorageError``."""
+        try:
+            data = _content(self._disk, self.directory / file)
+            lines = [] if data is None else gzip.decompress(data).splitlines(keepends=True)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            log.warning("archive damaged", file=shown(self.directory / file), why=str(error))
+            return
+        except OSError as error:
+            raise storage_error("read", self.directory / file, error) from error
+        for line in reversed(lines):
+            try:
+                found = decode_line(line, self._seal)
+            except DamagedLine as error:
+                log.warning("archive damaged", file=shown(self.directory / file), why=str(error))
+                continue
+            if isinstance(found.get("id"), str) and isinstance(found.get("set"), dict):
+                yield found
+
+    def _names(self) -> list[str]:
+        return stored_names(self._disk, self.directory)
+
+    def _new_name(self) -> str:
+        stamp = time.strftime("%Y-%m-%dT%H%M%S", time.gmtime(time.time()))
+        newest = next(iter(self.files()), "")
+        # Names rise, also when the clock was set back.
+        stamp = max(stamp, newest[: len(stamp)])
+        number = int(newest[len(stamp) + 1 :][:4]) + 1 if newest.startswith(stamp) else 1
+        return f"{stamp}-{number:04}{ROWS}"
+
+    def _line(self, fields: Mapping[str, Any]) -> bytes:
+        return seal_new_line(encode_line(fields), self._seal)
+
+    # The index.
+
+    def _index_files(self) -> list[str]:
+        """Return the names of the index files, the newest first."""
+        names = (each for each in self._names() if each.startswith(INDEX))
+        return sorted((each for each in names if each.endswith(".jsonl")), reverse=True)
+
+    def _add_entries(self, entries: Entries) -> None:
+        added = sorted(self._line({"k": _digest(k), "v": dict(v)}) for k, v in entries.items())
+        assert all(len(each) < MAX_ENTRY_BYTES for each in added), "entries are short"
+        newest = next(iter(self._index_files()), f"{INDEX}0000-")
+        number, before = int(newest[len(INDEX) :][:4]), b""
+        if number:
+            before = _content(self._disk, self.directory / newest) or b""
+        if not number or len(before) >= INDEX_BYTES:
+            number, before, newest = number + 1, b"", ""
+        lines = {_key_in(each): each for each in before.splitlines(keepends=True)}
+        lines |= {_key_in(each): each for each in added}
+        name = f"{INDEX}{number:04}-{time.strftime('%Y%m%d', time.gmtime(time.time()))}.jsonl"
+        content = b"".join(lines[each] for each in sorted(lines))
+        replace_file(self._disk, self.directory / name, [content])
+        if newest not in ("", name, f"{INDEX}0000-"):
+            self._disk.unlink(self.directory / newest)
+        self._expire()
+
+    def _expire(self) -> None:
+        oldest = time.strftime("%Y%m%d", time.gmtime(time.time() - KNOWN_DAYS * DAY_S))
+        for name in self._index_files()[1:]:
+            if name[len(INDEX) + 5 :][:8] < oldest:
+                self._disk.unlink(self.directory / name)
+
+    def _find(self, name: str, key: str) -> dict[str, Any] | None:
+        fd = self._disk.open(self.directory / name, os.O_RDONLY)
+        try:
+            line = _line_of(self._disk, fd, key)
+        finally:
+            self._disk.close(fd)
+        if line is None:
+            return None
+        try:
+            return dict(decode_line(line, self._seal)["v"])
+        except (DamagedLine, KeyError, TypeError) as error:
+            log.warning("archive damaged", file=shown(self.directory / name), why=str(error))
+            return None
+
+    # The limit.
+
+    def _limit(self) -> None:
+        """Delete the oldest files with rows, of any kind, as long as all are too large."""
+        disk, sizes = self._disk, {}
+        for kind in stored_names(disk, self._root):
+            for name in stored_names(disk, self._root / kind):
+                if name.endswith(ROWS):
+                    sizes[name, kind] = _size(disk, self._root / kind / name)
+        total, gone = sum(sizes.values()), []
+        for name, kind in sorted(sizes)[:-1]:  # what was just written stays
+            if total <= self._max_bytes:
+                break
+            with contextlib.suppress(FileNotFoundError):
+                disk.unlink(self._root / kind / name)
+            total -= sizes[name, kind]
+            gone.append(f"{kind}/{name}")
+        if gone:
+            sync_directory(disk, self.directory)
+            log.warning("archive too large, oldest deleted", files=gone, limit=self._max_bytes)
+
+
+def _digest(name: str) -> str:
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+_KEY = slice(len(b'{"k":"'), len(b'{"k":"') + 32)
+
+
+def _key_in(line: bytes) -> bytes:
+    return line[_KEY]
+
+
+def _line_of(disk: Disk, fd: int, key: str) -> bytes | None:
+    """Return the line of a key in a file whose lines are sorted by theirs."""
+    wanted, low, high = key.encode(), 0, disk.size(fd)
+    while high - low > LOOK_BYTES:
+        middle = (low + high) // 2
+        block = read_exactly(disk, fd, min(2 * MAX_ENTRY_BYTES, high - middle), middle)
+        at = block.find(b"\n") + 1
+        if not at:
+            return None  # damaged: no line is as long
+        if block[at:][_KEY] <= wanted:
+            low = middle + at
+        else:
+            high = middle + at
+    lines = read_exactly(disk, fd, high - low, low).splitlines(keepends=True)
+    return next((each for each in lines if _key_in(each) == wanted), None)
+
+
+def _size(disk: Disk, path: Path) -> int:
+    try:
+        fd = disk.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return 0
+    try:
+        return disk.size(fd)
+    finally:
+        disk.close(fd)
+
+
+def _content(disk: Disk, path: Path) -> bytes | None:
+    try:
+        fd = disk.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        return read_exactly(disk, fd, disk.size(fd), 0)
+    finally:
+        disk.close(fd)

@@ -1,0 +1,159 @@
+"""The archive of rows: what it finds again, how it is bounded, and what a crash leaves."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from aegis.errors import StorageError
+from aegis.journal import archive
+from aegis.journal.archive import Archive
+from tests.chaos.machine.disk_images import legal_images
+from tests.chaos.machine.disk_model import Image, cached_image
+from tests.chaos.machine.simulated_disk import ANY, DiskPlan, Fail, SimulatedDisk
+
+ROOT = Path("/state/archive")
+EMPTY: Image = {"/": None, "/state": None}
+
+
+def opened(disk: SimulatedDisk, max_bytes: int = 1 << 30) -> Archive:
+    return Archive(ROOT, "things", disk, max_bytes)
+
+
+def line(number: int, text: str = "x") -> dict[str, object]:
+    return {"id": f"r{number}", "set": {"number": number, "text": text}}
+
+
+def add(found: Archive, first: int, count: int, text: str = "x") -> None:
+    numbers = range(first, first + count)
+    entries = {f"thing {each}": {"id": f"r{each}"} for each in numbers}
+    found.add([line(each, text) for each in numbers], entries)
+
+
+def known(found: Archive, number: int) -> object:
+    """Return the number of a row that is found by its name."""
+    entry = found.entry(f"thing {number}")
+    if entry is None:
+        return None
+    row = found.row(entry["in"], entry["id"])
+    return None if row is None else row["number"]
+
+
+@pytest.mark.parametrize("index_bytes", [1, 50_000, archive.INDEX_BYTES])
+def test_every_row_is_found_by_its_name(index_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "INDEX_BYTES", index_bytes)
+    disk = SimulatedDisk(EMPTY)
+    found = opened(disk)
+    assert found.entry("thing 1") is None
+    assert found.is_empty
+    for first in range(0, 1_000, 100):
+        add(found, first, 100)
+    for again in (found, opened(disk)):
+        assert [known(again, each) for each in range(0, 1_000, 7)] == [*range(0, 1_000, 7)]
+        assert again.entry("thing 1000") is None
+        assert not again.is_empty
+    rows = [each["id"] for file in found.files() for each in found.rows(file)]
+    assert rows == [f"r{each}" for each in reversed(range(1_000))], "the newest first"
+
+
+def test_a_later_entry_takes_the_place_of_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for index_bytes in (1, archive.INDEX_BYTES):
+        monkeypatch.setattr(archive, "INDEX_BYTES", index_bytes)
+        found = opened(SimulatedDisk(EMPTY))
+        found.add([line(1)], {"a": {"id": "r1"}})
+        found.add([line(2)], {"a": {"id": "r2"}})
+        entry = found.entry("a")
+        assert entry is not None
+        assert entry["id"] == "r2"
+        assert found.row(entry["in"], "r2") == {"number": 2, "text": "x"}
+
+
+def test_the_oldest_files_are_deleted_and_their_names_stay_known() -> None:
+    chance = Random(1)
+    disk = SimulatedDisk(EMPTY)
+    found = opened(disk, 4_000)
+    for number in range(20):
+        add(found, number, 1, "".join(chr(chance.randrange(33, 120)) for _ in range(1_000)))
+    sizes = [len(v or b"") for k, v in cached_image(disk.model).items() if k.endswith(".gz")]
+    assert sum(sizes) <= 4_000
+    assert [known(found, each) for each in (0, 10, 19)] == [None, None, 19]
+    assert found.entry("thing 0") is not None
+
+
+def test_the_files_of_all_kinds_are_bounded_together() -> None:
+    disk = SimulatedDisk(EMPTY)
+    chance = Random(2)
+    for number in range(12):
+        text = "".join(chr(chance.randrange(33, 120)) for _ in range(1_000))
+        add(Archive(ROOT, "ab"[number % 2], disk, 4_000), number, 1, text)
+    sizes = [len(v or b"") for k, v in cached_image(disk.model).items() if k.endswith(".gz")]
+    assert 2_000 < sum(sizes) <= 4_000
+
+
+def test_an_index_is_deleted_when_its_newest_entry_is_too_old(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(archive, "INDEX_BYTES", 1)
+    disk = SimulatedDisk(EMPTY)
+    found = opened(disk)
+    now = 1_700_000_000.0
+    monkeypatch.setattr("time.time", lambda: now)
+    add(found, 1, 1)
+    now += 399 * archive.DAY_S
+    add(found, 2, 1)
+    assert known(found, 1) == 1
+    now += 3 * archive.DAY_S
+    add(found, 3, 1)
+    assert [known(found, each) for each in (1, 2, 3)] == [None, 2, 3]
+
+
+def test_damaged_files_are_logged_and_not_taken_for_rows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    disk = SimulatedDisk(EMPTY)
+    found = opened(disk)
+    add(found, 1, 1)
+    add(found, 2, 1)
+    image = dict(cached_image(disk.model))
+    (first, second) = (k for k in sorted(image) if k.endswith(".gz"))
+    (index,) = (k for k in image if "index" in k)
+    data = image[first]
+    assert data is not None
+    image[first] = data[:-9]
+    again = opened(SimulatedDisk(image))
+    assert [known(again, 1), known(again, 2)] == [None, 2]
+    image[index] = (image[index] or b"").replace(b"r2", b"r9")
+    assert known(opened(SimulatedDisk(image)), 2) is None
+    del image[second]
+    assert capsys.readouterr().out.count("archive damaged") >= 2
+
+
+CALLS = 40
+"""More calls of the disk than an addition makes."""
+
+
+@pytest.mark.parametrize("number", range(1, CALLS))
+def test_a_refusal_or_a_kill_at_any_call_loses_nothing_that_was_added(number: int) -> None:
+    plan = DiskPlan()
+    disk = SimulatedDisk(EMPTY, plan)
+    found = opened(disk)
+    add(found, 0, 3)
+    plan.faults[ANY, plan.hits[ANY] + number] = Fail(errno.EIO)
+    is_refused, before = False, plan.hits[ANY]
+    try:
+        add(found, 3, 3)
+    except StorageError:
+        is_refused = True
+    plan.faults.clear()
+    assert plan.hits[ANY] < before + CALLS
+    images = [dict(cached_image(disk.model)), *legal_images(disk.model)]
+    for image in images:
+        again = opened(SimulatedDisk(image))
+        added = 3 if is_refused else 6
+        assert [known(again, each) for each in range(added)] == [*range(added)]
+        add(again, 3, 3)
+        add(again, 6, 1)
+        assert [known(again, each) for each in range(7)] == [*range(7)]
