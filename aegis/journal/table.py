@@ -264,7 +264,7 @@ class Table(Generic[R]):
 
     def whole(self, row: R) -> dict[str, Any]:
         """Return the line that would add a row, with its texts. Raises ``StorageError``."""
-        return _change_of(None, row, self.text)
+        return _change_of({}, row, self.text)
 
     def _damaged(self, text: StoredText, why: str) -> StorageError:
         where = f"bytes {text.start} to {text.start + text.size} of {shown(self._path)}"
@@ -407,15 +407,16 @@ class Table(Generic[R]):
             if then is not None:
                 self.settled(then, reply)
             return True
-        line = {"id": row_id, "drop": True} if row is None else _change_of(before, row)
+        old: Fields = {} if before is None else unstructure(before)
+        line = {"id": row_id, "drop": True} if row is None else _change_of(old, row)
         try:
             position = self._appender.append(encode_line(line))
         except StorageError as error:
             self._refused(error)
             _fail(reply, str(error))
             return False
-        if before is not None:
-            self._waste += _waste_of(unstructure(before), line, position.end - position.start)
+        if old:
+            self._waste += _waste_of(old, line, position.end - position.start)
         self._durable.setdefault(row_id, before)
         if row is None:
             del self.rows[row_id]
@@ -612,7 +613,7 @@ class _RowsWriter:
     def write(self, rows: Sequence[Row]) -> None:
         lines = b""
         for row in rows:
-            line = seal_new_line(encode_line(_change_of(None, row, self.text_of)), self.seal)
+            line = seal_new_line(encode_line(_change_of({}, row, self.text_of)), self.seal)
             for text in _texts_in(row).values():
                 self.texts.append(text)
                 self.offsets.append(self.size + len(lines))
@@ -763,12 +764,11 @@ def _whole(text: StoredText, _: str) -> str:
 
 
 def _change_of(
-    before: Row | None, row: Row, text_of: Callable[[StoredText, str], str] = _whole
+    old: Fields, row: Row, text_of: Callable[[StoredText, str], str] = _whole
 ) -> dict[str, Any]:
-    """Return the line that turns one row into another; None: that adds the row."""
-    old = {} if before is None else unstructure(before)
+    """Return the line that changes a row with the ``old`` fields; without any, that adds it."""
     fields = unstructure(row)
-    defaults = {} if before is not None else _defaults_of(type(row))
+    defaults = {} if old else _defaults_of(type(row))
     texts = _texts_of(type(row))
     changes: dict[str, Any] = {}
     for name, value in fields.items():

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from aegis.journal.archive import Keep
 from aegis.protocol.queues import CancelTask, Delegate, Enqueue, PauseQueue, ResumeQueue, RetryTask
 from aegis.queues.tasks import QueueSettings
 from tests.aegis.queues.office import Office, play
@@ -201,4 +202,5 @@ def test_each_task_ends_once_and_begins_at_most_once_per_attempt(seed: int) -> N
             info = await office.queue(name)
             assert (info.running, info.pending, info.waiting, info.problem) == (0, 0, 0, "")
 
-    play(story, *QUEUES, seed=seed)
+    # In half of them nearly all that is over is in the archive.
+    play(story, *QUEUES, seed=seed, keep=Keep(newest=2, days=0) if seed % 2 else Keep())
