@@ -156,7 +156,7 @@ def test_a_bad_configuration_starts_nothing_and_is_exit_code_2(
         f"aegis-actors: {path} line 2: terminals.cols must be a whole number from 2 to 1000, not "
         "1\n"
         f"aegis-actors: {path} line 3: there is no key 'web'; the known keys are terminals, nodes, "
-        "agents, default_agent, queues, canvases, plugin_dirs, groups, limits, lifecycle, "
+        "agents, default_agent, queues, canvases, plugin_dirs, groups, limits, keep, lifecycle, "
         "telegram\n"
     )
     assert started == []
