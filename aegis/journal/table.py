@@ -691,7 +691,7 @@ def _read(disk: Disk, path: Path, end: int, row: Any, upgrade: Upgrade | None) -
             if (before := found.get(str(fields.get("id")))) is not None:
                 waste += _waste_of(before, fields, size)
             skipped += not _apply(fields, line, found, texts)
-            size = 0  # of the other lines of today that it stands for
+            size = 0  # of the other lines of today that it results in
         skipped += not of_today
     log_damage(path, damaged, skipped)
     file = LedgerFile()
