@@ -50,6 +50,13 @@ class Followers(Generic[N]):
         """Forget a thing that is gone."""
         self._changes.pop(name, None)
 
+    def begin_anew(self) -> None:
+        """Have each stream get all things again, also such as have no name to be gone under."""
+        self._name = uuid.uuid4().hex
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            each.reply.send(self._news(None))
+
     def take(self, place: StatesPlace | None, reply: Reply[N]) -> None:
         """Answer now, or once there is a change. Raises ``Busy``."""
         if place is None or place.desk != self._name:

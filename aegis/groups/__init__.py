@@ -1,9 +1,7 @@
 """Groups: committees of agent sessions that get one order at a time and whose replies are gathered.
 
-Owns: the groups as they are stored (``group``, pure), the ledgers' lines (``ledger``, pure), the
-state and rules of all groups (``state``, ``rules``, pure), the waits for replies and their
-reduction (``waits``, ``reducers``, pure), and the actor (``desk``) with the tasks that open, follow
-and close members (``members``).
+Owns: the rows of a group's ledger and their steps (``rows``, pure), groups and replies as clients
+see them (``views``, pure), the calls of members' sessions (``members``), and the actor (``desk``).
 
 Rules: a broadcast is synced before it is acknowledged, a reply before it is returned. A reply is
 the last message of the turn that its broadcast began, so it counts for that broadcast only. Of

@@ -1,15 +1,21 @@
 """``GroupDesk``: the actor of all groups, between their owners and the sessions of members.
 
-The rules decide (``rules``); this actor checks the caller, appends the lines, and has ``members``
-open, follow and close sessions. The ledger of a group is created with it, and keeps its first name.
+    members    → a row says so, durably → their sessions are opened → all are members, or none
+    an order   → durable → the caller gets the id, each member the order
+    a reply    → durable → the waiters get it; after the last one the sender is notified
+    a winner   → the ends of the losers are durable → each is interrupted; the waiters get them
+    dissolving → durable → no reply is awaited any more, the members are closed → it is dissolved
+
+``_advance`` does what follows from the durable rows of a group, whether they have just become
+durable, were read at the start, or are what a refusing disk has left. The first end of a member
+that is written counts. The ledger of a group is created with it, and keeps its first name.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,27 +24,42 @@ import attrs
 from ulid import ULID
 
 from actors import Actor, Reply
-from aegis.errors import AegisError, Forbidden, InvalidRequest, NotFound, StorageError
+from aegis.clock import utc_now
+from aegis.errors import (
+    AegisError,
+    AlreadyExists,
+    Forbidden,
+    InvalidRequest,
+    StorageError,
+    Unavailable,
+)
 from aegis.following import Followers
-from aegis.groups import events as e
-from aegis.groups import faults
-from aegis.groups.group import Forming, Group, Member
-from aegis.groups.ledger import Fold
-from aegis.groups.members import Members
-from aegis.groups.rules import Groups
-from aegis.groups.views import Shown, group_info, info_with, replies_with, sessions_of
-from aegis.journal.appender import Appender
+from aegis.groups import faults, rows, views
+from aegis.groups.members import Members, brief, result
+from aegis.groups.rows import (
+    AgentGroup,
+    BroadcastProgress,
+    Forming,
+    GroupBroadcast,
+    GroupRow,
+    GroupSession,
+    end_id,
+)
+from aegis.groups.views import Shown
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
-from aegis.journal.folding import load
-from aegis.journal.line_writer import LineWriter
-from aegis.names import nearest, shorten
+from aegis.journal.table import StoredText, Table, digest_of
+from aegis.names import shorten
+from aegis.path_text import is_utf8
 from aegis.protocol.feeds import FollowGroups, GroupsNews, StatesPlace
 from aegis.protocol.groups import (
+    MAX_MEMBERS,
+    BroadcastSent,
     BroadcastToGroup,
     DissolveGroup,
     GroupInfo,
     GroupList,
+    GroupReplies,
     ListGroups,
     RenameGroup,
     ShowGroup,
@@ -47,7 +68,10 @@ from aegis.protocol.groups import (
     WaitForAll,
     WaitForAny,
 )
-from aegis.protocol.naming import NAME_RULE, is_name
+from aegis.protocol.naming import NAME_RULE, is_name, name_key
+from aegis.turns.services import Services
+from aegis.turns.sessions import Sessions
+from aegis.turns.watch import TurnOutcome
 
 SUFFIX = ".jsonl"
 
@@ -55,8 +79,17 @@ MAX_LIST_BYTES = 256 * 1024
 MEMBER_BYTES = 400
 """The size of one list of groups, and a part of it that a member surely fits in."""
 
-STORE_AGAIN_S = 5.0
-"""Seconds until lines that the disk refused are written again."""
+MAX_GROUPS = 100
+"""Groups that are not gone."""
+
+MAX_BROADCASTS = 50
+"""Broadcasts of a group that can be read."""
+
+MAX_GONE = 256
+"""Groups that are gone and still shown to streams that are behind."""
+
+DECIDED = "another member's reply was taken"
+DISSOLVED = "the group was dissolved"
 
 
 class GroupRights(Protocol):
@@ -75,11 +108,148 @@ class GroupRights(Protocol):
         ...
 
 
-@attrs.frozen
-class TimeIsUp:
-    """The time of a caller that waits for replies has passed."""
+class DeskGroup:
+    """A group: its rows in ``table``, the ledger of ``address``.
 
-    caller: int
+    ``closing`` are the callers that wait until it is dissolved.
+    """
+
+    def __init__(self, id_: str, address: str, table: Table[Any]) -> None:
+        self.id, self.address, self.table = id_, address, table
+        self.closing: list[Reply[GroupInfo]] = []
+        self._broadcasts: dict[str, None] = {}  # some may have been refused
+
+    @property
+    def newest(self) -> AgentGroup:
+        """The group with all changes."""
+        row: AgentGroup = self.table.rows[self.id]
+        return row
+
+    @property
+    def shown(self) -> AgentGroup | None:
+        """The group as it is durable; None if it is not, or is gone."""
+        return self.table.shown(self.id)
+
+    def is_named(self, name: str) -> bool:
+        """Return whether clients mean this group by a name."""
+        return name_key(name) in (self.shown or self.newest).names
+
+    @property
+    def is_forming(self) -> bool:
+        """Whether members are being started; also until it is durable that none could be."""
+        return bool(self.newest.forming or (self.shown is not None and self.shown.forming))
+
+    # Broadcasts.
+
+    def add(self, broadcast: str) -> None:
+        """Add a broadcast that is put or was read."""
+        self._broadcasts[broadcast] = None
+
+    def progress(self, broadcast: str) -> BroadcastProgress | None:
+        """Return a broadcast as far as it is durable."""
+        return self._progress(broadcast, self.table.shown)
+
+    def newest_progress(self, broadcast: str) -> BroadcastProgress | None:
+        """Return a broadcast with all changes."""
+        return self._progress(broadcast, self.table.rows.get)
+
+    def _progress(self, id_: str, find: Callable[[str], Any]) -> BroadcastProgress | None:
+        broadcast: GroupBroadcast | None = find(id_) if id_ in self._broadcasts else None
+        if broadcast is None:
+            return None
+        found = (find(end_id(id_, each)) for each in broadcast.members)
+        ends = sorted((each for each in found if each is not None), key=lambda each: each.number)
+        return BroadcastProgress(broadcast, {each.session: each for each in ends})
+
+    def all_progress(self, *, durable: bool = False) -> Iterator[BroadcastProgress]:
+        """Yield the broadcasts, the newest first."""
+        find = self.progress if durable else self.newest_progress
+        yield from (each for each in map(find, reversed([*self._broadcasts])) if each is not None)
+
+    def latest(self, *, durable: bool) -> BroadcastProgress | None:
+        """Return the newest broadcast."""
+        return next(self.all_progress(durable=durable), None)
+
+    def known(self, key: str | None, sender: str) -> GroupBroadcast | None:
+        """Return the broadcast to which the sender has given this key; None without one."""
+        if key is None:
+            return None
+        found = [self.table.rows[each] for each in self._broadcasts if each in self.table.rows]
+        return next((each for each in found if (each.key, each.sender) == (key, sender)), None)
+
+    def seen(self, session: str) -> int:
+        """Return the newest entry of a member's transcript that an earlier reply was read from."""
+        ends = (self.table.rows.get(end_id(each, session)) for each in self._broadcasts)
+        return max((each.seq for each in ends if each is not None), default=0)
+
+    # Rows that are not needed any more.
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing of it is left: it was dissolved, or no member of it could be started."""
+        row = self.shown
+        if row is None or not (row.phase == "dissolved" or row.is_empty):
+            return False
+        return self._is_at_rest(self.id) and all(map(self._is_settled, self.all_progress()))
+
+    def forget(self) -> None:
+        """Remove a group that is gone from memory."""
+        for each in [*self.all_progress()]:
+            self._forget(each)
+        self.table.forget(self.id)
+
+    def keep(self) -> None:
+        """Remove the oldest settled broadcasts beyond the limit from memory."""
+        self._broadcasts = {each: None for each in self._broadcasts if each in self.table.rows}
+        beyond = len(self._broadcasts) - MAX_BROADCASTS
+        if beyond > 0:
+            older = [*self.all_progress(durable=True)][1:]
+            settled = [each for each in reversed(older) if self._is_settled(each)]
+            for each in settled[:beyond]:
+                self._forget(each)
+
+    def _is_settled(self, progress: BroadcastProgress) -> bool:
+        ids = [progress.broadcast.id, *(each.id for each in progress.ends.values())]
+        return progress.is_settled and all(map(self._is_at_rest, ids))
+
+    def _is_at_rest(self, row_id: str) -> bool:
+        """Return whether a row is durable, and nothing more is being written about it."""
+        table = self.table
+        return table.rows.get(row_id) is table.shown(row_id) and not table.has_fact(row_id)
+
+    def _forget(self, progress: BroadcastProgress) -> None:
+        for each in progress.ends.values():
+            self.table.forget(each.id)
+        self.table.forget(progress.broadcast.id)
+        del self._broadcasts[progress.broadcast.id]
+
+
+@attrs.define(eq=False)
+class GroupWaiter:
+    """A caller that waits for replies to a broadcast. ``has_chosen``: it has had losers dropped."""
+
+    request: WaitForAll | WaitForAny
+    group: DeskGroup = attrs.field(repr=False)
+    broadcast: str
+    reply: Reply[GroupReplies] = attrs.field(repr=False)  # its address is not of the seed
+    has_chosen: bool = False
+
+    @property
+    def cancels(self) -> bool:
+        """Whether the other members are not awaited any more once one has replied."""
+        return isinstance(self.request, WaitForAny) and self.request.cancel_losers
+
+    def is_served(self, progress: BroadcastProgress) -> bool:
+        """Return whether the replies so far are enough."""
+        is_any = isinstance(self.request, WaitForAny) and not self.cancels
+        return progress.is_over or (is_any and bool(progress.replied))
+
+
+@attrs.frozen
+class WaitTimeout:
+    """A caller has waited for replies long enough."""
+
+    waiter: GroupWaiter
 
 
 DeskMessage = (
@@ -93,8 +263,7 @@ DeskMessage = (
     | RenameGroup
     | ListGroups
     | FollowGroups
-    | TimeIsUp
-    | e.Again
+    | WaitTimeout
 )
 
 
@@ -113,27 +282,36 @@ class GroupDesk(Actor[DeskMessage]):
         rights: GroupRights,
         shown: Shown,
     ) -> None:
-        self._directory = directory
-        self._presets = presets
-        self._flusher = flusher
-        self._rights = rights
-        self._shown = shown
-        self._rules = Groups(shown)
-        self._writers: dict[str, LineWriter] = {}
-        self._callers: dict[int, Reply[Any]] = {}
-        self._count = 0
+        self._directory, self._presets = directory, presets
+        self._flusher, self._rights, self._shown = flusher, rights, shown
+        self._tables: dict[str, Table[Any]] = {}
+        self._unread: set[str] = set()  # the ledgers of before that cannot be read
+        self._groups: dict[str, DeskGroup] = {}
+        self._gone: dict[str, GroupInfo] = {}
+        self._waiting: dict[str, list[GroupWaiter]] = {}
+        self._carried: set[str] = set()  # what a task does now
+        self._opening: str | None = None  # a ledger that will have its first group
+        # The keys of names in lines that are not durable, by ledger. One that was refused is there
+        # until the disk accepts again: a kill before that may leave its line.
+        self._tried: dict[str, set[str]] = {}
         self._followers = Followers("the groups", self._news)
 
     async def setup(self) -> None:
-        """Register the desk and read the ledgers."""
+        """Register the desk, read the ledgers, and continue what has not ended."""
         self.context.register("service", "groups")
-        self._members = Members(self.context.system, self._handle, self._shown)
-        ledgers = [await self._loaded(each) for each in self._stored()]
-        self._handle(e.Recovering(ledgers=ledgers))
+        self._members = Members(Sessions(Services(self.context.system)))
+        for address in self._stored():
+            table = await self._open(address)
+            if table.is_open:
+                self._close_unused(address)  # at once: there may be many
+            else:
+                self._unread.add(address)
+        for group in [*self._groups.values()]:
+            self._advance(group)
 
     async def teardown(self) -> None:
-        for writer in self._writers.values():
-            writer.close()
+        for table in self._tables.values():
+            table.close()
 
     async def receive(self, message: DeskMessage) -> None:
         """Handle a message of a client or a timer."""
@@ -141,199 +319,383 @@ class GroupDesk(Actor[DeskMessage]):
             case SpawnIntoGroup() | SpawnMixedGroup():
                 await self._spawn(message)
             case BroadcastToGroup():
-                self._broadcast(message)
+                await self._broadcast(message)
             case WaitForAll() | WaitForAny():
-                self._wait(message)
-            case DissolveGroup(group=name):
-                self._check_owner(message.from_handle, self._rules.state.get(name), "dissolve")
-                self._handle(e.Dissolving(name=name, caller=self._keep(self.defer(message))))
-            case RenameGroup(group=name, new_name=new):
-                self._check_owner(message.from_handle, self._rules.state.get(name), "rename")
-                caller = self._keep(self.defer(message))
-                self._handle(e.Renaming(name=name, new_name=new, caller=caller))
-            case TimeIsUp(caller=caller):
-                self._handle(e.GivingUp(caller=caller))
-            case e.Again():
-                self._handle(message)
+                await self._wait(message)
+            case DissolveGroup():
+                await self._dissolve(message)
+            case RenameGroup():
+                await self._rename(message)
+            case ShowGroup(group=name):
+                info, ask = self._info(group := self._get_shown(name)), self._sessions_of(group)
+                self.context.start_soon(self._answer, self.defer(message), info, ask)
+            case ListGroups():
+                self.reply(message, self._list())
             case FollowGroups(place=place):
                 self._followers.take(place, self.defer(message))
-            case ShowGroup() | ListGroups():
-                self._read(message)
+            case WaitTimeout(waiter=waiter):
+                if waiter in self._waiting.get(waiter.broadcast, ()):
+                    self._serve(waiter, timed_out=True)
 
-    def _read(self, message: ShowGroup | ListGroups) -> None:
-        if isinstance(message, ListGroups):
-            self.reply(message, self._list())
-            return
-        group = self._rules.state.get(message.group)
-        info = group_info(group, self._shown)
-        ask = sessions_of(group, self._shown)
-        self.context.start_soon(self._answer_with_states, self.defer(message), info, ask)
+    # Members.
 
-    def _list(self) -> GroupList:
-        found: list[GroupInfo] = []
-        size = 0
-        for info in self._rules.state.infos():
-            size += MEMBER_BYTES * (len(info.members) + 4)
-            if size > MAX_LIST_BYTES:
-                return GroupList(result=found, more=True)
-            found.append(info)
-        return GroupList(result=found)
-
-    def _news(self, keys: list[str] | None, place: StatesPlace) -> GroupsNews:
-        state = self._rules.state
-        known = [*state.infos()] if keys is None else [*map(state.info, keys)]
-        groups = [each for each in known if each is not None]
-        return GroupsNews(groups=groups, place=place, is_all=keys is None)
-
-    # Clients.
-
-    async def _spawn(self, message: SpawnIntoGroup | SpawnMixedGroup) -> None:
-        by, profiles = message.from_handle, self._profiles(message)
+    async def _spawn(self, request: SpawnIntoGroup | SpawnMixedGroup) -> None:
+        by, profiles = request.from_handle, self._profiles(request)
         for each in dict.fromkeys(profiles):
             refusal = self._rights.refuse_work(by, each)
             if refusal is not None:
                 raise refusal
-        group = self._rules.state.find(message.group)
+        group = self._find(request.group)
+        if group is not None:
+            await group.table.open()
+            group = self._find(request.group)  # the disk may have refused it
         if group is not None:
             self._check_owner(by, group, "add members to")
-        handle = (message.handle if isinstance(message, SpawnIntoGroup) else None) or ""
+        self._check_spawn(request, group, len(profiles))  # a refused one leaves no ledger
+        handle = (request.handle if isinstance(request, SpawnIntoGroup) else None) or ""
         members = tuple(
-            Member(session=uuid.uuid4().hex, handle=handle, profile=each) for each in profiles
+            GroupSession(session=uuid.uuid4().hex, handle=handle, profile=each) for each in profiles
         )
-        event = e.Spawning(
-            name=message.group,
-            id=str(ULID()),
-            owner=_tag(by),
-            forming=Forming(id=str(ULID()), members=members, by=by),
-            must_be_new=isinstance(message, SpawnMixedGroup),
-            caller=self._count + 1,
-        )
-        self._rules.check_spawn(event)  # before there is a file
-        await self._open_ledger(message.group if group is None else group.address)
-        self._keep(self.defer(message))
-        self._handle(event)
+        forming = Forming(id=str(ULID()), members=members, by=by)
+        if group is None:
+            row = AgentGroup(id=str(ULID()), name=request.group, owner=_tag(by), created=utc_now())
+            self._opening = request.group
+            group = DeskGroup(row.id, request.group, await self._open(request.group))
+            self._try_name(group, row.name)
+        else:
+            row = group.newest
+        reply: Reply[Any] = self.defer(request)
+        then = partial(self._form_soon, group, forming, reply)
+        if group.table.put(rows.with_forming(row, forming), then, reply):
+            self._groups[group.id] = group
+        self._opening = None
 
-    def _profiles(self, message: SpawnIntoGroup | SpawnMixedGroup) -> Sequence[str]:
+    def _check_spawn(
+        self, request: SpawnIntoGroup | SpawnMixedGroup, group: DeskGroup | None, wanted: int
+    ) -> None:
+        """Raise why members cannot be started in a group; None: it is new."""
+        row = None if group is None else group.newest
+        if row is not None and isinstance(request, SpawnMixedGroup):
+            raise views.exists_already(row)
+        if row is None and len(self._groups) >= MAX_GROUPS:
+            raise Unavailable(
+                f"there are {len(self._groups)} groups, which is the limit; dissolve one first"
+            )
+        size = wanted if row is None else row.size + wanted
+        if size > MAX_MEMBERS:
+            raise InvalidRequest(f"a group has at most {MAX_MEMBERS} members, not {size}")
+        if row is None:
+            self._check_name(request.group, address=request.group)
+        elif row.phase != "open":
+            raise views.is_dissolving(row)
+
+    def _profiles(self, request: SpawnIntoGroup | SpawnMixedGroup) -> Sequence[str]:
         """Return the profiles of new members. Raises ``InvalidRequest``, ``NotFound``."""
-        if isinstance(message, SpawnIntoGroup):
-            return [message.profile]
-        if (message.preset is None) == (not message.profiles):
+        if isinstance(request, SpawnIntoGroup):
+            return [request.profile]
+        if (request.preset is None) == (not request.profiles):
             raise InvalidRequest("name either profiles, at least one, or a preset")
-        if message.preset is not None:
-            return self._preset(message.preset)
-        for each in message.profiles:
+        if request.preset is not None:
+            if request.preset not in self._presets:
+                raise views.no_preset(request.preset, [*self._presets])
+            return self._presets[request.preset]
+        for each in request.profiles:
             if not is_name(each):
                 raise InvalidRequest(f"profile {shorten(each)!r} is not a name: use {NAME_RULE}")
-        return message.profiles
+        return request.profiles
 
-    def _preset(self, name: str) -> Sequence[str]:
-        if name in self._presets:
-            return self._presets[name]
-        close = nearest(name, list(self._presets))
-        there = ", ".join(sorted(self._presets)) or "none"
-        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are: {there}"
-        raise NotFound(f"there is no preset {name!r} in groups.presets of .aegis.yaml; {hint}")
+    def _form_soon(
+        self, group: DeskGroup, forming: Forming, reply: Reply[GroupInfo] | None = None
+    ) -> None:
+        self._carry(f"form {forming.id}", self._form, group, forming, reply)
 
-    def _broadcast(self, message: BroadcastToGroup) -> None:
-        by, group = message.from_handle, self._rules.state.get(message.group)
+    async def _form(
+        self, group: DeskGroup, forming: Forming, reply: Reply[GroupInfo] | None
+    ) -> None:
+        """Open the sessions of members; close all if one cannot be opened."""
+        members: Sequence[GroupSession] = ()
+        error = None
+        try:
+            members = await self._members.start(group.newest, forming)
+        except AegisError as refusal:
+            await self._members.close(forming.members)
+            error = refusal
+        change = partial(rows.formed, forming=forming.id, members=members)
+        group.table.fact(group.id, change, partial(self._is_formed, group, reply, error))
+
+    def _is_formed(
+        self, group: DeskGroup, reply: Reply[GroupInfo] | None, error: AegisError | None
+    ) -> None:
+        if reply is not None and error is not None:
+            reply.fail(error)
+        elif reply is not None:
+            reply.send(self._info(group))
+        self._advance(group)
+
+    # Broadcasts.
+
+    async def _broadcast(self, request: BroadcastToGroup) -> None:
+        group, by = await self._reach(request.group), request.from_handle
         self._check_owner(by, group, "broadcast to")
-        event = e.Broadcasting(
-            request=message, id=str(ULID()), sender=_tag(by), caller=self._count + 1
-        )
-        is_new = group.known(message.key, event.sender) is None and group.current is None
-        if by is not None and is_new:
-            refusal = self._rights.refuse_messages(by, len(group.members), time.time())
+        text, sender = brief(request), _tag(by)
+        known = group.known(request.key, sender)
+        if known is not None:
+            if known.text.digest != digest_of(text):
+                raise views.other_text(request.key or "", known.id)
+            reply: Reply[Any] = self.defer(request)
+            group.table.settled(partial(reply.send, BroadcastSent(broadcast_id=known.id)), reply)
+            return
+        row = self._check_broadcast(request, text, group)
+        if by is not None:
+            refusal = self._rights.refuse_messages(by, len(row.members), time.time())
             if refusal is not None:
                 raise refusal
-        self._keep(self.defer(message))
-        self._handle(event)
-
-    def _wait(self, message: WaitForAll | WaitForAny) -> None:
-        group = self._rules.state.get(message.group)
-        if isinstance(message, WaitForAny) and message.cancel_losers:
-            self._check_owner(message.from_handle, group, "cancel members of")
-        caller = self._keep(self.defer(message))
-        self._handle(e.Waiting(request=message, caller=caller))
-        if caller in self._callers:
-            self.context.after(message.timeout, TimeIsUp(caller))
-
-    def _check_owner(self, by: str | None, group: Group, verb: str) -> None:
-        """Raise ``Forbidden`` unless the group is the caller's own or that of one it spawned."""
-        kind, _, owner = group.owner.partition(":")
-        if by is None or (kind == "agent" and self._rights.commands(by, owner)):
-            return
-        who = self._shown(owner) if kind == "agent" else "a person"
-        raise Forbidden(
-            f"you may not {verb} group {group.name!r}, which {who} has created: only {who}, the "
-            "sessions above and people may; create a group of your own with aegis_group_spawn"
+        broadcast = GroupBroadcast(
+            id=str(ULID()),
+            group=group.id,
+            sender=sender,
+            callback=request.callback,
+            key=request.key,
+            objective=request.objective[: rows.OBJECTIVE_CHARS],
+            text=StoredText.of(text),
+            at=utc_now(),
+            members=tuple(row.members),
         )
+        reply = self.defer(request)
+        if group.table.put(broadcast, partial(self._is_sent, group, broadcast.id, reply), reply):
+            group.add(broadcast.id)
 
-    # The rules.
+    def _check_broadcast(
+        self, request: BroadcastToGroup, text: str, group: DeskGroup
+    ) -> AgentGroup:
+        """Return the group that gets the order ``text``. Raises ``AegisError``."""
+        row, newest = group.newest, group.latest(durable=False)
+        if row.phase != "open":
+            raise views.is_dissolving(row)
+        if not request.objective.strip():
+            raise InvalidRequest("the objective is empty; say what the members are to do")
+        if not (is_utf8(text) and is_utf8(request.key or "")):
+            raise InvalidRequest(
+                "a text of the order is not valid Unicode; send it without surrogates"
+            )
+        if group.is_forming:
+            raise views.still_forming(row)
+        if newest is not None and not newest.is_over:
+            raise views.in_flight(row, newest, self._shown)
+        return row
 
-    def _keep(self, reply: Reply[Any]) -> int:
-        self._count += 1
-        self._callers[self._count] = reply
-        return self._count
+    def _is_sent(self, group: DeskGroup, broadcast: str, reply: Reply[BroadcastSent]) -> None:
+        reply.send(BroadcastSent(broadcast_id=broadcast))
+        self._advance_broadcast(group, broadcast)
+        group.keep()
 
-    def _handle(self, event: e.Event) -> None:
-        for action in self._rules.handle(event):
-            self._perform(action)
-        self._followers.look()
+    async def _follow(self, group: DeskGroup, broadcast: GroupBroadcast, session: str) -> None:
+        """Give a member its order, unless it has it, and write its reply."""
+        table, since = group.table, group.seen(session)
+        try:
+            text = table.text(broadcast.text, "text")
+            outcome = await self._members.outcome(group.newest, broadcast, text, session, since)
+        except StorageError as error:
+            outcome = TurnOutcome(end="lost", reason=f"its order cannot be read: {error}")
+        progress = group.newest_progress(broadcast.id)
+        if progress is not None and table.shown(end_id(broadcast.id, session)) is None:
+            end = rows.ended(progress, session, outcome, utc_now())
+            table.add_fact(end, partial(self._advance_broadcast, group, broadcast.id))
 
-    def _perform(self, action: e.Action) -> None:
-        match action:
-            case e.Write(address=address, append=append):
-                self._writers[address].append(append)
-            case e.Changed(group=group):
-                self._followers.changed(group)
-            case e.Release(address=address):
-                self._release(address)
-            case e.WriteAgain():
-                self.context.after(STORE_AGAIN_S, e.Again())
-            case e.Return() | e.Fail():
-                self._answer(action)
-            case _:
-                self._of_members(action)
+    def _drop(self, group: DeskGroup, broadcast: str, reason: str, *, withdraw: bool) -> None:
+        """Write that the members without an end are not awaited any more."""
+        progress = group.newest_progress(broadcast)
+        assert progress is not None, "it is durable"
+        for end in rows.dropped(progress, reason, utc_now(), withdraw=withdraw):
+            if not group.table.put(end, partial(self._advance_broadcast, group, broadcast)):
+                return
 
-    def _of_members(
-        self, action: e.Form | e.Unform | e.Follow | e.Withdraw | e.Notify | e.Close
-    ) -> None:
-        group, start_soon, members = action.group, self.context.start_soon, self._members
-        match action:
-            case e.Form(forming=forming):
-                start_soon(members.form, group, forming)
-            case e.Unform(forming=forming):
-                start_soon(members.unform, group, forming)
-            case e.Follow(broadcast=id_, member=member):
-                start_soon(members.follow, group, group.broadcasts[id_], member)
-            case e.Withdraw(broadcast=id_, member=member):
-                start_soon(members.withdraw, group, group.broadcasts[id_], member)
-            case e.Notify(broadcast=id_):
-                start_soon(members.notify, group, group.broadcasts[id_])
-            case e.Close():
-                start_soon(members.close, group)
+    async def _withdraw(self, group: DeskGroup, end: rows.BroadcastEnd) -> None:
+        await self._members.withdraw(group.newest, end)
+        advance = partial(self._advance_broadcast, group, end.broadcast)
+        group.table.fact(end.id, lambda end: attrs.evolve(end, is_withdrawn=True), advance)
 
-    def _answer(self, action: e.Return | e.Fail) -> None:
-        reply = self._callers.pop(action.caller, None)
-        if reply is None:
-            return
-        if isinstance(action, e.Fail):
-            reply.fail(action.error)
-        elif action.ask:
-            self.context.start_soon(self._answer_with_states, reply, action.value, action.ask)
+    async def _notify(self, group: DeskGroup, progress: BroadcastProgress) -> None:
+        row, id_ = group.newest, progress.broadcast.id
+        handles = views.handles_of(row, progress, self._shown)
+        message = result(row, progress, self._texts(group, progress), handles)
+        await self._members.notify(row, message)
+        advance = partial(self._advance_broadcast, group, id_)
+        group.table.fact(id_, lambda sent: attrs.evolve(sent, is_notified=True), advance)
+
+    # Waits.
+
+    async def _wait(self, request: WaitForAll | WaitForAny) -> None:
+        group = self._get_shown(request.group)
+        if isinstance(request, WaitForAny) and request.cancel_losers:
+            self._check_owner(request.from_handle, group, "cancel members of")
+            await group.table.open()
+            group = self._get_shown(request.group)
+        id_ = request.broadcast_id
+        progress = group.latest(durable=True) if id_ is None else group.progress(id_)
+        if progress is None:
+            raise views.no_broadcast(group.newest, id_)
+        reply: Reply[Any] = self.defer(request)
+        waiter = GroupWaiter(request, group, progress.broadcast.id, reply)
+        self._waiting.setdefault(waiter.broadcast, []).append(waiter)
+        self._look(waiter)
+        if not reply.is_settled:
+            self.context.after(request.timeout, WaitTimeout(waiter))
+
+    def _look(self, waiter: GroupWaiter) -> None:
+        """Answer a waiter if there are replies enough; drop the losers of a winner."""
+        progress = waiter.group.progress(waiter.broadcast)
+        assert progress is not None, "a broadcast with a waiter is kept"
+        is_decided = waiter.cancels and bool(progress.replied) and not progress.is_over
+        if is_decided and not waiter.has_chosen:
+            waiter.has_chosen = True
+            self._drop(waiter.group, waiter.broadcast, DECIDED, withdraw=True)
+            _fail_with_table(waiter.group.table, waiter.reply)
+        if waiter.is_served(progress) or waiter.reply.is_settled:
+            self._serve(waiter, timed_out=False)
+
+    def _serve(self, waiter: GroupWaiter, *, timed_out: bool) -> None:
+        waiting = self._waiting[waiter.broadcast]
+        waiting.remove(waiter)
+        if not waiting:
+            del self._waiting[waiter.broadcast]
+        group, progress = waiter.group, waiter.group.progress(waiter.broadcast)
+        if waiter.reply.is_settled or progress is None:
+            return  # the disk has refused the ends of the losers, or the caller has given up
+        reducer = waiter.request.reducer if isinstance(waiter.request, WaitForAll) else None
+        row, texts = group.newest, self._texts(group, progress)
+        value = views.replies(row, progress, texts, self._shown, reducer, timed_out=timed_out)
+        handles = views.handles_of(row, progress, self._shown)
+        ask = {handles[each]: each for each in progress.pending}
+        if ask:
+            self.context.start_soon(self._answer, waiter.reply, value, ask)
         else:
-            reply.send(action.value)
+            waiter.reply.send(value)
 
-    async def _answer_with_states(
-        self, reply: Reply[Any], value: Any, ask: Mapping[str, str]
+    async def _answer(
+        self, reply: Reply[Any], value: GroupInfo | GroupReplies, ask: Mapping[str, str]
     ) -> None:
         """Answer a caller once the sessions ``ask``, by handle, have reported their states."""
         found = await self._members.states(ask.values())
         states = {handle: found.get(id_) for handle, id_ in ask.items()}
-        is_group = isinstance(value, GroupInfo)
-        reply.send(info_with(states, value) if is_group else replies_with(states, value))
+        if isinstance(value, GroupInfo):
+            reply.send(views.info_with(states, value))
+        else:
+            reply.send(views.replies_with(states, value))
 
-    # The ledgers.
+    def _texts(self, group: DeskGroup, progress: BroadcastProgress) -> list[str]:
+        """Return the replies to a broadcast, in their order."""
+        return [self._text(group.table, progress.ends[each].text) for each in progress.replied]
+
+    def _text(self, table: Table[Any], text: StoredText | None) -> str:
+        try:
+            return "" if text is None else table.text(text, "text")
+        except StorageError as error:
+            return f"its reply cannot be read: {error}"
+
+    # The group as a whole.
+
+    async def _dissolve(self, request: DissolveGroup) -> None:
+        group = await self._reach(request.group)
+        self._check_owner(request.from_handle, group, "dissolve")
+        if group.is_forming:
+            raise views.still_forming(group.newest)
+        reply: Reply[GroupInfo] = self.defer(request)
+        group.closing = [*(each for each in group.closing if not each.is_settled), reply]
+        row = group.newest
+        if row.phase == "open":
+            dissolving = attrs.evolve(row, phase="dissolving")
+            group.table.put(dissolving, partial(self._advance, group), reply)
+        elif group.shown is not None and group.shown.phase == "open":
+            _fail_with_table(group.table, reply)
+
+    async def _close_members(self, group: DeskGroup) -> None:
+        faults.CLOSE_BEFORE.hit(group.newest.name)
+        await self._members.close(group.newest.members.values())
+        dissolved = partial(self._is_dissolved, group)
+        group.table.fact(group.id, lambda row: attrs.evolve(row, phase="dissolved"), dissolved)
+
+    def _is_dissolved(self, group: DeskGroup) -> None:
+        for each in group.closing:
+            each.send(self._info(group))
+        self._advance(group)
+
+    async def _rename(self, request: RenameGroup) -> None:
+        group = await self._reach(request.group)
+        self._check_owner(request.from_handle, group, "rename")
+        if group.newest.phase != "open":
+            raise views.is_dissolving(group.newest)
+        self._check_name(request.new_name, address=group.address, of=group)
+        reply: Reply[GroupInfo] = self.defer(request)
+        row = rows.renamed(group.newest, request.new_name)
+        self._try_name(group, row.name)
+        group.table.put(row, lambda: reply.send(self._info(group)), reply)
+
+    # What follows.
+
+    def _advance(self, group: DeskGroup) -> None:
+        """Do what follows from the durable rows of a group."""
+        row = group.shown
+        if row is None:
+            return
+        for forming in row.forming.values():
+            if forming.id in group.newest.forming:  # or that has ended, and is being written
+                self._form_soon(group, forming)
+        for each in [*group.all_progress(durable=True)]:
+            self._advance_broadcast(group, each.broadcast.id)
+        if row.phase == "dissolving" and group.newest.phase == "dissolving":
+            self._carry(f"close {group.id}", self._close_members, group)
+        self._leave(group)
+
+    def _advance_broadcast(self, group: DeskGroup, id_: str) -> None:
+        """Do what follows from the durable rows of a broadcast."""
+        row = group.shown
+        durable, newest = group.progress(id_), group.newest_progress(id_)
+        if row is None or durable is None or newest is None:
+            return
+        if row.phase != "open":
+            self._drop(group, id_, DISSOLVED, withdraw=False)
+        else:
+            for each in newest.pending:
+                key = f"follow {end_id(id_, each)}"
+                self._carry(key, self._follow, group, durable.broadcast, each)
+        for each in durable.to_withdraw:
+            if each in newest.to_withdraw:
+                end = durable.ends[each]
+                self._carry(f"withdraw {end.id}", self._withdraw, group, end)
+        if durable.is_to_be_notified and newest.is_to_be_notified:
+            self._carry(f"notify {id_}", self._notify, group, durable)
+        for waiter in [*self._waiting.get(id_, ())]:
+            self._look(waiter)
+        self._leave(group)
+
+    def _leave(self, group: DeskGroup) -> None:
+        """Remove a group that is gone; streams that are behind still get its end."""
+        if group.is_gone:
+            self._gone[group.id] = attrs.evolve(self._info(group), state="dissolved")
+            if len(self._gone) > MAX_GONE:
+                oldest = next(iter(self._gone))
+                del self._gone[oldest]
+                self._followers.forget(oldest)
+            group.forget()
+            del self._groups[group.id]
+            self._followers.changed(group.id)
+
+    def _carry(self, key: str, work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+        """Have a task do ``work``, unless one that was given this key does."""
+        if key not in self._carried:
+            self._carried.add(key)
+            self.context.start_soon(self._do, key, work, arguments)
+
+    async def _do(
+        self, key: str, work: Callable[..., Awaitable[None]], arguments: Sequence[Any]
+    ) -> None:
+        try:
+            await work(*arguments)
+        finally:
+            self._carried.discard(key)
+
+    # Ledgers.
 
     def _stored(self) -> list[str]:
         """Return the first names of groups that have a ledger. Raises ``StorageError``."""
@@ -341,41 +703,173 @@ class GroupDesk(Actor[DeskMessage]):
         groups = [each.removesuffix(SUFFIX) for each in names if each.endswith(SUFFIX)]
         return [each for each in groups if is_name(each)]
 
-    async def _loaded(self, address: str) -> e.Loaded:
-        try:
-            fold = await self._open_ledger(address)
-            if not fold.groups:
-                self._release(address)
-        except StorageError as error:
-            problem = f"its ledger cannot be read: {error}; start the daemon again then"
-            return e.Loaded(address=address, problem=problem)
-        return e.Loaded(address=address, groups=[*fold.groups.values()])
-
-    def _release(self, address: str) -> None:
-        """Close the ledger of groups that are gone."""
-        self._writers.pop(address).close()
-
-    async def _open_ledger(self, address: str) -> Fold:
-        """Open or create the ledger of a group; return what it says. Raises ``StorageError``."""
-        if address in self._writers:
-            return Fold(address)
-        path = self._directory / f"{address}{SUFFIX}"
-        appender = await Appender.open(path, self._flusher)
-        with contextlib.ExitStack() as undo:
-            undo.callback(appender.close)
-            read = partial(load, self._flusher.disk, path, appender.synced, Fold(address))
-            fold = await self._flusher.look(read)
-            undo.pop_all()
-        self._writers[address] = LineWriter(
-            appender,
-            self.context.start_soon,
-            synced=lambda number: self._handle(e.Synced(number=number)),
-            refused=lambda why: self._handle(e.Refused(address=address, sentence=why)),
-            before=faults.APPEND_BEFORE.hit,
-            after=faults.APPEND_AFTER.hit,
+    async def _open(self, address: str) -> Table[Any]:
+        """Open the ledger of a group, also one that the disk has refused."""
+        if address in self._tables:
+            await self._tables[address].open()
+            return self._tables[address]
+        table = self._tables[address] = Table(
+            self._directory / f"{address}{SUFFIX}",
+            GroupRow,
+            self._flusher,
+            self.context,
+            changed=partial(self._changed, address),
+            lost=partial(self._derive, address),
+            upgrade=rows.lines_of_today,
         )
-        return fold
+        await table.open()
+        self._know(address)
+        return table
+
+    def _know(self, address: str) -> None:
+        """Add the groups of a ledger that was read."""
+        table = self._tables[address]
+        added: dict[str, DeskGroup] = {}
+        for row in [*table.all_shown()]:
+            if isinstance(row, AgentGroup) and row.id not in self._groups:
+                added[row.id] = DeskGroup(row.id, address, table)
+            elif isinstance(row, GroupBroadcast) and row.group in added:
+                added[row.group].add(row.id)
+        for group in added.values():
+            if group.is_gone:
+                group.forget()
+            else:
+                self._groups[group.id] = group
+                group.keep()
+
+    def _derive(self, address: str) -> None:
+        """Derive all from the rows of a ledger once its disk accepts again, or can be read."""
+        self._know(address)
+        self._tried.pop(address, None)
+        if address in self._unread:
+            self._unread.remove(address)
+            self._followers.begin_anew()  # what was shown in place of its groups has no id
+        for group in self._of(address):
+            self._advance(group)
+
+    def _of(self, address: str) -> list[DeskGroup]:
+        return [each for each in self._groups.values() if each.address == address]
+
+    def _changed(self, address: str) -> None:
+        """Publish what a ledger shows, and leave the groups whose creation it has refused."""
+        tried = self._tried.get(address, set())
+        for group in self._of(address):
+            if group.id in group.table.rows:
+                self._followers.changed(group.id)
+            else:
+                del self._groups[group.id]
+            if group.shown is not None:
+                tried -= group.shown.names
+        self._close_unused(address)
+        self._followers.look()
+
+    def _close_unused(self, address: str) -> None:
+        """Close a ledger of which no group is left."""
+        table = self._tables.get(address)
+        if table is None or table.problem or self._of(address) or address == self._opening:
+            return
+        del self._tables[address]
+        table.close()
+
+    # What clients see.
+
+    def _find(self, name: str) -> DeskGroup | None:
+        """Return the group with this name or alias, ignoring case. Raises ``StorageError``."""
+        for group in self._groups.values():
+            if group.is_named(name):
+                return group
+        for address in self._unread:
+            if name_key(address) == name_key(name):
+                raise StorageError(self._tables[address].problem)
+        return None
+
+    def _get(self, name: str) -> DeskGroup:
+        """Return the group with this name or alias. Raises ``NotFound``, ``StorageError``."""
+        group = self._find(name)
+        if group is None:
+            known = [each.newest for each in self._groups.values()]
+            raise views.no_group(name, [each.name for each in known if each.phase != "dissolved"])
+        return group
+
+    def _get_shown(self, name: str) -> DeskGroup:
+        """Return a group that is durable. Raises ``NotFound``, ``StorageError``."""
+        group = self._get(name)
+        if group.shown is None:
+            raise views.no_group(name, [])
+        return group
+
+    async def _reach(self, name: str) -> DeskGroup:
+        """Return a group that is to be changed, whose ledger is tried again if it has refused."""
+        await self._get(name).table.open()
+        return self._get(name)
+
+    def _check_name(self, name: str, *, address: str, of: DeskGroup | None = None) -> None:
+        """Raise ``AlreadyExists`` if a name is taken, but not by ``of`` or in its own ledger."""
+        found, key = self._find(name), name_key(name)
+        tried = (names for each, names in self._tried.items() if each != address)
+        if found not in (None, of) or any(key in names for names in tried):
+            raise AlreadyExists(
+                f"the name {name!r} is or was that of another group; choose another one"
+            )
+
+    def _try_name(self, group: DeskGroup, name: str) -> None:
+        """Let no other group have a name from now on that is being written."""
+        self._tried.setdefault(group.address, set()).add(name_key(name))
+
+    def _check_owner(self, by: str | None, group: DeskGroup, verb: str) -> None:
+        """Raise ``Forbidden`` unless the group is the caller's own or that of one it spawned."""
+        row = group.newest
+        kind, _, owner = row.owner.partition(":")
+        if by is None or (kind == "agent" and self._rights.commands(by, owner)):
+            return
+        who = self._shown(owner) if kind == "agent" else "a person"
+        raise Forbidden(
+            f"you may not {verb} group {row.name!r}, which {who} has created: only {who}, the "
+            "sessions above and people may; create a group of your own with aegis_group_spawn"
+        )
+
+    def _info(self, group: DeskGroup) -> GroupInfo:
+        """Return a group that is durable as clients see it."""
+        row = group.shown
+        assert row is not None
+        return views.group_info(row, group.latest(durable=True), self._shown)
+
+    def _sessions_of(self, group: DeskGroup) -> dict[str, str]:
+        """Return the sessions of the members of a group, by their current handles."""
+        return {self._shown(each.handle): each.session for each in group.newest.members.values()}
+
+    def _infos(self) -> Iterator[GroupInfo]:
+        """Yield all groups in the order of their names."""
+        groups = [self._info(each) for each in self._groups.values() if each.shown is not None]
+        unread = [views.unreadable(each, self._tables[each].problem) for each in self._unread]
+        yield from sorted([*groups, *unread], key=lambda each: (name_key(each.group), each.id))
+
+    def _list(self) -> GroupList:
+        found: list[GroupInfo] = []
+        size = 0
+        for info in self._infos():
+            size += MEMBER_BYTES * (len(info.members) + 4)
+            if size > MAX_LIST_BYTES:
+                return GroupList(result=found, more=True)
+            found.append(info)
+        return GroupList(result=found)
+
+    def _news(self, keys: list[str] | None, place: StatesPlace) -> GroupsNews:
+        if keys is None:
+            return GroupsNews(groups=[*self._infos()], place=place, is_all=True)
+        known = (self._groups.get(each) for each in keys)
+        groups = [self._info(each) for each in known if each is not None and each.shown is not None]
+        gone = [self._gone[each] for each in keys if each in self._gone]
+        return GroupsNews(groups=[*groups, *gone], place=place, is_all=False)
 
 
 def _tag(handle: str | None) -> str:
     return "human" if handle is None else f"agent:{handle}"
+
+
+def _fail_with_table(table: Table[Any], reply: Reply[Any]) -> None:
+    """Fail a reply if the disk refuses a change so far; it is answered later otherwise."""
+    if table.problem:
+        reply.fail(StorageError(table.problem))
+    else:
+        table.settled(lambda: None, reply)

@@ -1,4 +1,4 @@
-"""The fault points of groups. The subject of a line is its kind, that of the others a group."""
+"""The fault points of groups, whose subject is a group; those of its lines are the journal's."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ from actors.faults import FaultTable
 
 GROUPS = FaultTable()
 
-APPEND_BEFORE = GROUPS.point("group.append.before")
-"""A line will now be written."""
-APPEND_AFTER = GROUPS.point("group.append.after")
-"""The line is written, not synced, and nothing has followed from it."""
 SPAWN_BEFORE = GROUPS.point("group.spawn.before")
 """The line of new members is synced, and one of them will now be opened."""
 SPAWN_AFTER = GROUPS.point("group.spawn.after")

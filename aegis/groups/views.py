@@ -1,14 +1,16 @@
-"""Groups and replies as clients see them. Pure."""
+"""Groups and replies as clients see them, and the sentences of refusals. Pure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from aegis.groups.group import Broadcast, End, Group
-from aegis.groups.reducers import Reply, reduced
+from aegis.errors import Busy, InvalidRequest, NotFound, Unavailable
+from aegis.groups.rows import AgentGroup, BroadcastEnd, BroadcastProgress
+from aegis.names import nearest, shorten
 from aegis.protocol.groups import (
     BroadcastInfo,
     GroupInfo,
@@ -20,25 +22,30 @@ from aegis.protocol.groups import (
     ReplyStatus,
 )
 
-OBJECTIVE_CHARS = 200
-"""The part of an objective that is shown."""
-
 REPLIES_BYTES = 150_000
 """The size, as JSON, of all replies in one answer, and again of the text made from them."""
 
 REASON_CHARS = 500
 
+NAMED = 5
+"""Members that a sentence names."""
+
+MAX_KNOWN = 20
+"""Groups that a sentence names."""
+
 Shown = Callable[[str], str]
 """Returns the current handle of a session, by its first one."""
 
 
-def group_info(group: Group, shown: Shown) -> GroupInfo:
-    """Return a group as clients see it, without the states of its sessions."""
+# Groups.
+
+
+def group_info(group: AgentGroup, newest: BroadcastProgress | None, shown: Shown) -> GroupInfo:
+    """Return a group with its newest broadcast, without the states of its sessions."""
     members = [
         GroupMember(handle=shown(each.handle), profile=each.profile)
         for each in group.members.values()
     ]
-    newest = group.newest
     return GroupInfo(
         group=group.name,
         id=group.id,
@@ -52,58 +59,82 @@ def group_info(group: Group, shown: Shown) -> GroupInfo:
     )
 
 
-def unreadable(address: str, problem: str) -> GroupInfo:
+def unreadable(name: str, problem: str) -> GroupInfo:
     """Return what is shown of groups whose ledger cannot be read."""
     return GroupInfo(
-        group=address,
-        id="",
-        owner="",
-        created="",
-        state="open",
-        members=[],
-        problem=problem,
+        group=name, id="", owner="", created="", state="open", members=[], problem=problem
     )
 
 
-def handles_of(group: Group, broadcast: Broadcast, shown: Shown) -> dict[str, str]:
+def _broadcast_info(group: AgentGroup, progress: BroadcastProgress, shown: Shown) -> BroadcastInfo:
+    broadcast, ends = progress.broadcast, progress.ends
+    return BroadcastInfo(
+        broadcast_id=broadcast.id,
+        sender=_shown_tag(broadcast.sender, shown),
+        at=broadcast.at,
+        objective=broadcast.objective,
+        is_over=progress.is_over,
+        replies={
+            handle: _status(ends[each]) if each in ends else "pending"
+            for each, handle in handles_of(group, progress, shown).items()
+        },
+    )
+
+
+def handles_of(group: AgentGroup, progress: BroadcastProgress, shown: Shown) -> dict[str, str]:
     """Return the current handles of the members of a broadcast, by their sessions."""
-    return {each: shown(group.members[each].handle) for each in broadcast.members}
+    return {each: shown(group.members[each].handle) for each in progress.broadcast.members}
+
+
+def _status(end: BroadcastEnd) -> ReplyStatus:
+    return "replied" if end.end == "completed" else end.end
+
+
+def _shown_tag(sender: str, shown: Shown) -> str:
+    kind, _, handle = sender.partition(":")
+    return f"{kind}:{shown(handle)}" if kind == "agent" else sender
+
+
+# Replies.
 
 
 def replies(
-    group: Group, broadcast: Broadcast, shown: Shown, reducer: Reducer | None, *, timed_out: bool
+    group: AgentGroup,
+    progress: BroadcastProgress,
+    texts: Sequence[str],
+    shown: Shown,
+    reducer: Reducer | None,
+    *,
+    timed_out: bool,
 ) -> GroupReplies:
-    """Return the replies so far; without a ``reducer`` the first one is the result."""
-    handles = handles_of(group, broadcast, shown)
-    order = [handles[each] for each in broadcast.replied]
-    texts = {handles[each]: broadcast.ends[each].text for each in broadcast.replied}
-    cut = fitted(texts, REPLIES_BYTES)
-    given = [Reply(handle, texts[handle]) for handle in order]
-    text = reduced(reducer, given) if reducer else given[0].text if given else None
+    """Return the replies so far, whose ``texts`` are in their order.
+
+    Without a ``reducer`` the first one is the result.
+    """
+    handles = handles_of(group, progress, shown)
+    given = dict(zip((handles[each] for each in progress.replied), texts, strict=True))
+    fit = fitted(given, REPLIES_BYTES)
+    text = reduced(reducer, given) if reducer else next(iter(texts), None)
     members = {
-        handles[each]: member_reply(
-            broadcast.ends.get(each),
+        handle: _member_reply(
+            progress.ends.get(each),
             group.members[each].profile,
-            is_cut=cut.get(handles[each]) != texts.get(handles[each]),
+            is_cut=fit.get(handle) != given.get(handle),
         )
-        for each in broadcast.members
+        for each, handle in handles.items()
     }
     return GroupReplies(
-        broadcast_id=broadcast.id,
-        by_member=cut,
+        broadcast_id=progress.broadcast.id,
+        by_member=fit,
         reduced=None if text is None else fitted({"": text}, REPLIES_BYTES)[""],
-        order=order,
+        order=[*given],
         metadata=RepliesMetadata(
-            members=members,
-            is_over=broadcast.is_over,
-            timed_out=timed_out,
-            reducer=reducer,
+            members=members, is_over=progress.is_over, timed_out=timed_out, reducer=reducer
         ),
     )
 
 
-def member_reply(end: End | None, profile: str, *, is_cut: bool) -> MemberReply:
-    """Return the part of one member in a broadcast; None: it is pending."""
+def _member_reply(end: BroadcastEnd | None, profile: str, *, is_cut: bool) -> MemberReply:
     if end is None:
         return MemberReply(status="pending", profile=profile)
     return MemberReply(
@@ -113,6 +144,37 @@ def member_reply(end: End | None, profile: str, *, is_cut: bool) -> MemberReply:
         at=end.at,
         is_cut=is_cut or end.is_cut,
     )
+
+
+def reduced(reducer: Reducer, texts: Mapping[str, str]) -> str | None:
+    """Return one text made from the replies by handle, which are in their order; None of none."""
+    if not texts:
+        return None
+    match reducer:
+        case "concat":
+            return "\n\n".join(texts.values())
+        case "join_by_handle":
+            ordered = sorted(texts, key=str.lower)
+            return "\n\n".join(f"{each}:\n{texts[each]}" for each in ordered)
+        case "last_wins":
+            return [*texts.values()][-1]
+        case "majority_vote":
+            return _most_frequent([*texts.values()])
+
+
+def _most_frequent(texts: Sequence[str]) -> str:
+    """Return the most frequent reply; of equally frequent ones the one that came first.
+
+    It is returned as its first sender wrote it.
+    """
+    votes = Counter(map(_vote, texts))
+    most = max(votes.values())
+    return next(each for each in texts if votes[_vote(each)] == most)
+
+
+def _vote(text: str) -> str:
+    """Return the text by which equal replies are found: without case and extra white space."""
+    return " ".join(text.split()).casefold()
 
 
 def fitted(texts: Mapping[str, str], limit: int) -> dict[str, str]:
@@ -146,38 +208,9 @@ def _size(text: str) -> int:
     return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
-def _broadcast_info(group: Group, broadcast: Broadcast, shown: Shown) -> BroadcastInfo:
-    handles = handles_of(group, broadcast, shown)
-    ends = broadcast.ends
-    return BroadcastInfo(
-        broadcast_id=broadcast.id,
-        sender=_shown_tag(broadcast.sender, shown),
-        at=broadcast.at,
-        objective=broadcast.objective[:OBJECTIVE_CHARS],
-        is_over=broadcast.is_over,
-        replies={
-            handles[each]: _status(ends[each]) if each in ends else "pending"
-            for each in broadcast.members
-        },
-    )
-
-
-def _status(end: End) -> ReplyStatus:
-    return "replied" if end.end == "completed" else end.end
-
-
-def _shown_tag(sender: str, shown: Shown) -> str:
-    kind, _, handle = sender.partition(":")
-    return f"{kind}:{shown(handle)}" if kind == "agent" else sender
-
-
-def sessions_of(group: Group, shown: Shown) -> dict[str, str]:
-    """Return the sessions of the members of a group, by their current handles."""
-    return {shown(each.handle): each.session for each in group.members.values()}
-
+# The states of sessions, by their handles; None: it is not known.
 
 States = Mapping[str, GroupMember | None]
-"""The states of sessions by their handles; None: it is not known."""
 
 
 def info_with(states: States, info: GroupInfo) -> GroupInfo:
@@ -199,3 +232,67 @@ def _with_state(part: MemberReply, member: GroupMember | None) -> MemberReply:
     if member is None:
         return part
     return attrs.evolve(part, state=member.state, reason=member.needs[:REASON_CHARS])
+
+
+# Refusals.
+
+
+def no_group(name: str, known: Sequence[str]) -> NotFound:
+    """Return the error for a name that no group of the ``known`` ones has."""
+    close = nearest(name, known)
+    there = f"there are: {', '.join(sorted(known)[:MAX_KNOWN])}" if known else "there is none"
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else there
+    return NotFound(f"there is no group {shorten(name)!r}; {hint}; aegis_group_spawn creates one")
+
+
+def no_preset(name: str, known: Sequence[str]) -> NotFound:
+    """Return the error for a preset that is not among the ``known`` ones."""
+    close = nearest(name, known)
+    there = f"there are: {', '.join(sorted(known)) or 'none'}"
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else there
+    return NotFound(f"there is no preset {name!r} in groups.presets of .aegis.yaml; {hint}")
+
+
+def no_broadcast(group: AgentGroup, id_: str | None) -> NotFound:
+    """Return the error for a broadcast that a group has not, None for its newest."""
+    if id_ is None:
+        return NotFound(f"group {group.name!r} has had no broadcast; aegis_group_broadcast first")
+    return NotFound(f"group {group.name!r} has no broadcast {id_}, or keeps it no more")
+
+
+def is_dissolving(group: AgentGroup) -> Unavailable:
+    """Return the error for a group that can be given neither members, orders nor a name."""
+    return Unavailable(f"group {group.name!r} is being dissolved; choose another name, or wait")
+
+
+def exists_already(group: AgentGroup) -> InvalidRequest:
+    """Return the error for a group that is to be created, and exists."""
+    return InvalidRequest(
+        f"group {group.name!r} has {group.size} members already: add one with aegis_group_spawn, "
+        "or dissolve it first with aegis_group_dissolve"
+    )
+
+
+def still_forming(group: AgentGroup) -> Busy:
+    """Return the error for a group whose members are being started."""
+    return Busy(f"members of group {group.name!r} are still being started; try again in a moment")
+
+
+def in_flight(group: AgentGroup, progress: BroadcastProgress, shown: Shown) -> Busy:
+    """Return the error for a group that has a broadcast already."""
+    handles = handles_of(group, progress, shown)
+    pending = [handles[each] for each in progress.pending]
+    more = f" and {len(pending) - NAMED} others" if len(pending) > NAMED else ""
+    return Busy(
+        f"group {group.name!r} still waits for {', '.join(pending[:NAMED])}{more} in broadcast "
+        f"{progress.broadcast.id}: wait with aegis_group_wait_all, or take the first reply and "
+        "cancel the others with aegis_group_wait_any"
+    )
+
+
+def other_text(key: str, broadcast_id: str) -> InvalidRequest:
+    """Return the error for a key that was used for another order."""
+    return InvalidRequest(
+        f"the key {key!r} belongs to broadcast {broadcast_id}, which has another text; choose "
+        "another key"
+    )

@@ -18,7 +18,7 @@ import pytest
 
 from aegis.client.line import ClientError, CommandFailed
 from aegis.groups import faults
-from aegis.groups.group import MAX_BROADCASTS
+from aegis.groups.desk import MAX_BROADCASTS
 from tests.e2e.harness import KILL_SEEDS, DaemonProcess
 from tests.e2e.test_agents import agents_of
 from tests.e2e.test_groups import Grouped
@@ -32,6 +32,7 @@ KILLS = 25
 POINTS = (
     *sorted(point.name for point in faults.GROUPS),
     *("turn.send.before", "turn.send.after", "inbox.append.after", "ledger.sync.before"),
+    *("ledger.append.before", "ledger.append.after"),
 )
 SENDERS = ("pm", "dev")
 PROFILES = ("ann", "bob", "cid")
@@ -211,11 +212,16 @@ class Ordeal:
     def check_ledgers(self) -> None:
         for path in (self.daemon.state.directory / "groups").iterdir():
             lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-            for kind in ("ended", "notified", "withdrawn"):
-                named = [(each["id"], each.get("member")) for each in lines if each["kind"] == kind]
-                assert len(named) == len({*named}), f"{kind} once"
-            sent = [each["broadcast"] for each in lines if each["kind"] == "broadcast"]
-            assert len(sent) == len({each["key"] for each in sent})
+            changes = [(each["id"], each["set"]) for each in lines]
+            for field, value in (("type", "end"), ("is_notified", True), ("is_withdrawn", True)):
+                named = [
+                    id_
+                    for id_, each in changes
+                    if (field, value) in each.items() and ("type" in each) == (field == "type")
+                ]
+                assert len(named) == len({*named}), f"{field} once"
+            keys = [each["key"] for _, each in changes if each.get("type") == "broadcast"]
+            assert len(keys) == len({*keys})
 
     def check_messages(self) -> None:
         """Each sender gets one message for each of its broadcasts."""

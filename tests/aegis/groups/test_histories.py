@@ -99,9 +99,7 @@ class History:
             case 6 | 16 | 17:
                 cancels, timeout = chance.random() < 0.7, chance.choice(TIMEOUTS)
                 self.ask(WaitForAny(group=name, timeout=timeout, cancel_losers=cancels))
-            # today: of two renames of one group at once, only the last new name is reserved, and
-            # another group may get the first one too (seed 9 without the second condition).
-            case 7 if chance.random() < 0.4 and not self.is_renaming():
+            case 7 if chance.random() < 0.4:
                 self.ask(RenameGroup(group=name, new_name=chance.choice(OTHERS)))
             case 8 if chance.random() < 0.2:
                 self.dissolving.add(name_key(name))
@@ -144,9 +142,6 @@ class History:
     def ask(self, request: Any) -> None:
         question = Question(request, trio.current_time(), self.office.ask_soon(request))
         self.asked.append(question)
-
-    def is_renaming(self) -> bool:
-        return any(isinstance(each.request, RenameGroup) for each in self.asked)
 
     def change_services(self) -> None:
         """Let services fail for a while, or no longer."""

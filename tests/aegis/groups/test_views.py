@@ -6,14 +6,13 @@ import json
 
 import pytest
 
-from aegis.groups.briefs import BEGINNING, brief
-from aegis.groups.reducers import Reply, reduced
-from aegis.groups.views import fitted
+from aegis.groups.members import BEGINNING, brief
+from aegis.groups.views import fitted, reduced
 from aegis.protocol.groups import BroadcastToGroup, Reducer
 
 
-def said(*texts: str) -> list[Reply]:
-    return [Reply(handle, text) for handle, text in zip("cab", texts, strict=False)]
+def said(*texts: str) -> dict[str, str]:
+    return dict(zip("cab", texts, strict=False))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from tests.chaos.histories import script as s
 from tests.chaos.histories.agent_drawing import Drawing
 
 POINTS: Mapping[str, int] = {
-    "group.append.before": 15,
-    "group.append.after": 15,
+    "ledger.append.before[jury.jsonl]": 15,
+    "ledger.append.after[crew.jsonl]": 15,
     "group.spawn.before": 3,
     "group.spawn.after": 3,
     "group.notify.before": 2,

@@ -156,6 +156,6 @@ def _members_in(disk: SimulatedDisk) -> set[str]:
     for name in names:
         data = read_file(disk, STATE.groups / name, max_bytes=MOST_BYTES) or b""
         for line in scan(data).lines:
-            forming = line.fields.get("forming") or {}
-            found |= {each["session"] for each in forming.get("members", ())}
+            forming = line.fields.get("set", {}).get("forming", {})
+            found |= {each["session"] for one in forming.values() for each in one["members"]}
     return found

@@ -18,7 +18,7 @@ import trio
 from aegis.canvases import views
 from aegis.canvases.state import Subscriber
 from aegis.canvases.wakes import Wakes
-from aegis.groups import ledger
+from aegis.groups import rows as group_rows
 from aegis.inboxes.state import InboxState
 from aegis.journal import shared_files
 from aegis.journal.appender import Appender
@@ -261,13 +261,14 @@ def begins_lost_tasks_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def credits_the_reply_before(patch: pytest.MonkeyPatch) -> None:
-    made, texts = ledger.ended_line, [""]
+    made, texts = group_rows.ended, [None]
 
-    def late(group: Any, broadcast: str, member: str, end: Any) -> Any:
+    def late(*what: Any) -> Any:
+        end: Any = made(*what)
         texts.append(end.text)
-        return made(group, broadcast, member, attrs.evolve(end, text=texts[-2]))
+        return attrs.evolve(end, text=texts[-2])
 
-    patch.setattr(ledger, "ended_line", late)
+    patch.setattr(group_rows, "ended", late)
 
 
 def replaces_what_was_not_read(patch: pytest.MonkeyPatch) -> None:

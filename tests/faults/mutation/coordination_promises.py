@@ -116,14 +116,17 @@ BROKEN_FOR_COORDINATION = (
     Promise(
         "replies are returned before they are synced",
         "G21",
-        "aegis/groups/rules.py",
-        "        self._ending[id_, member] = None\n        self._write(group, ledger.ended_line(",
-        "        self._ending[id_, member] = None\n"
-        "        early = ledger.changed(\n"
-        "            group, ledger.ended_line(group, id_, member, end_of(outcome, utc_now()))\n"
-        "        )\n"
-        "        self._look(early, early.broadcasts[id_])\n"
-        "        self._write(group, ledger.ended_line(",
+        "aegis/groups/desk.py",
+        "        return self._progress(broadcast, self.table.shown)\n",
+        "        return self._progress(broadcast, self.table.rows.get)\n",
+        also=(
+            (
+                "            table.add_fact(end, partial(self._advance_broadcast, group, "
+                "broadcast.id))\n",
+                "            table.add_fact(end)\n"
+                "            self._advance_broadcast(group, broadcast.id)\n",
+            ),
+        ),
     ),
 )
 """In the order of the guarantees."""
