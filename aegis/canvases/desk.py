@@ -18,19 +18,23 @@ import trio
 
 from actors import Actor, ActorError, ChildSpec, Ref, Reply, Request, Restart, SupervisorSpec
 from actors.errors import root_cause
-from aegis.canvases import events as e
 from aegis.canvases import examining
+from aegis.canvases.binding import (
+    LEDGER,
+    Bound,
+    bound_already,
+    bound_elsewhere,
+    file_of,
+    load_bound,
+    place_of,
+    save_bound,
+)
 from aegis.canvases.canvas import CanvasActor
 from aegis.canvases.messages import CanvasReport, SendReport
-from aegis.canvases.meta import LEDGER, load_bound, save_bound
-from aegis.canvases.opening import bound_already, bound_elsewhere, file_of, place_of
-from aegis.canvases.rules import LOOK
-from aegis.canvases.state import Bound
 from aegis.clock import utc_now
 from aegis.errors import AegisError, InvalidRequest, NotFound, StorageError, Unavailable
 from aegis.following import Followers
 from aegis.journal.disk import stored_names
-from aegis.journal.file_content import NO_FILE
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
 from aegis.protocol.canvases import (
@@ -182,8 +186,7 @@ class CanvasDesk(Actor[DeskMessage]):
     async def _check_content(self, bound: Bound) -> None:
         """Raise ``InvalidRequest`` if the file cannot be a canvas."""
         place = place_of(bound, self._root, self._directories)
-        action = e.Examine(job=LOOK, digest=NO_FILE, document=None)
-        examine = partial(examining.examine, self._flusher.disk, place, action)
+        examine = partial(examining.examine, self._flusher.disk, place, None)
         found = await self._flusher.call(examine)
         if found.problem:
             raise InvalidRequest(f"the file {bound.file!r} cannot be a canvas: {found.problem}")

@@ -1,4 +1,4 @@
-"""A markdown file as sections: its second-level headings and the text under each. Pure.
+"""A markdown file as sections (its second-level headings and the text under each). Pure.
 
 The text before the first heading is the section ``_preamble``; in a file without such a heading it
 is called ``body``. Headings are those of CommonMark at the top level: a ``##`` in a code fence, in
@@ -9,10 +9,12 @@ has no headings. The bytes of a section are kept as they are until that section 
 
 from __future__ import annotations
 
+import difflib
 import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 import attrs
 from markdown_it import MarkdownIt
@@ -27,6 +29,9 @@ MAX_FILE_BYTES = 256 * 1024
 """The size of a canvas: a text of about 60,000 tokens."""
 
 MAX_SECTIONS = 500
+
+MAX_PAIRS = 1_000_000
+"""Pairs of lines that are compared; above that, equal lines are counted in any order."""
 
 _BOM = "\ufeff"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -279,3 +284,49 @@ def _checked(document: Document, new: Document, key: str, text: str, *, is_new: 
         "the content would change the sections after it: close its code fence, comment or HTML "
         "block, or open none"
     )
+
+
+# Differences.
+
+
+@attrs.frozen(kw_only=True)
+class Difference:
+    """A section that has changed; ``text`` is None if it is gone. Counts are of lines."""
+
+    section: str
+    text: str | None
+    added: int
+    removed: int
+
+
+def differences(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Difference, ...]:
+    """Return the sections that differ, those of ``after`` first."""
+    found = []
+    for section in dict.fromkeys((*after, *before)):
+        old, new = before.get(section), after.get(section)
+        if old != new:
+            added, removed = changed_lines(old or "", new or "")
+            found.append(Difference(section=section, text=new, added=added, removed=removed))
+    return tuple(found)
+
+
+def changed_lines(before: str, after: str) -> tuple[int, int]:
+    """Return how many lines were added and removed."""
+    old, new = _lines(before), _lines(after)
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    old, new = old[start:], new[start:]
+    while old and new and old[-1] == new[-1]:
+        old.pop()
+        new.pop()
+    if len(old) * len(new) > MAX_PAIRS:
+        same = (Counter(old) & Counter(new)).total()
+    else:
+        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+        same = sum(block.size for block in matcher.get_matching_blocks())
+    return len(new) - same, len(old) - same
+
+
+def _lines(text: str) -> list[str]:
+    return text.split("\n") if text else []

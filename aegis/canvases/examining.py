@@ -4,99 +4,137 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aegis.canvases import events as e
-from aegis.canvases.differences import changed_lines, differences
+import attrs
+
 from aegis.canvases.document import (
     EMPTY,
     MAX_FILE_BYTES,
     Document,
     NotCanvas,
     appended,
+    changed_lines,
     parse,
     written,
 )
+from aegis.canvases.revisions import Revision, revisions_before
 from aegis.errors import AegisError
 from aegis.journal import shared_files
 from aegis.journal.disk import Disk, storage_error
-from aegis.journal.file_content import FileContent, FilePlace, Look, digest_of
+from aegis.journal.file_content import (
+    NO_FILE,
+    Exchanged,
+    FileContent,
+    FilePlace,
+    Look,
+    digest_of,
+)
+from aegis.journal.folding import exists, lines_of
+from aegis.journal.rotation import previous_of
 from aegis.path_text import path_of_text
+from aegis.protocol.canvases import AppendToSection, WriteSection
 from aegis.state.state_files import UnsafeFile
 
-Work = e.Examine | e.Compare | e.Exchange | e.Discard
+
+@attrs.frozen(kw_only=True)
+class Composed:
+    """The file as a write would leave it; ``text`` is that of its section."""
+
+    document: Document
+    data: bytes
+    digest: str
+    key: str
+    text: str
+    added: int
+    removed: int
 
 
-def done(disk: Disk, place: FilePlace, action: Work) -> e.Event:
-    """Carry out an action; return its result."""
-    match action:
-        case e.Examine():
-            return e.Examined(found=examine(disk, place, action))
-        case e.Compare(before=before, after=after):
-            return e.Compared(differences=differences(before, after))
-        case e.Exchange():
-            return exchange(disk, place, action)
-        case e.Discard():
-            return discard(disk, place, action)
+@attrs.frozen(kw_only=True)
+class FoundFile:
+    """The file now. ``problem`` says why it cannot be used. ``composed``: the file with the write.
+
+    ``swap`` is the digest of a file that an exchange left, ``swap_texts`` are its sections; None if
+    that is no canvas. ``is_open``: a program may be writing to one of the two.
+    """
+
+    problem: str = ""
+    is_open: bool = False
+    digest: str = NO_FILE
+    document: Document = EMPTY
+    swap: str = NO_FILE
+    swap_texts: dict[str, str] | None = None
+    composed: Composed | AegisError | None = None
 
 
-def examine(disk: Disk, place: FilePlace, action: e.Examine) -> e.Found:
-    """Return the file as it is, and what the job would make of it."""
+def examine(
+    disk: Disk,
+    place: FilePlace,
+    write: WriteSection | AppendToSection | None,
+    *,
+    known_digest: str = NO_FILE,
+    known: Document | None = None,
+    is_unclear: bool = False,
+) -> FoundFile:
+    """Return the file as it is, and with the write.
+
+    ``known`` is the content with the digest. ``is_unclear``: an exchange may not have been synced,
+    so the names are synced first.
+    """
     try:
-        look = shared_files.look(disk, place, MAX_FILE_BYTES, durable=action.is_unclear)
-        return found_in(look, action)
+        look = shared_files.look(disk, place, MAX_FILE_BYTES, durable=is_unclear)
     except FileNotFoundError:
-        return e.Found(problem="its directory does not exist: create it")
+        return FoundFile(problem="its directory does not exist: create it")
     except UnsafeFile as error:
         why = error.strerror
-        return e.Found(problem=f"{why}; put a regular file below directories in its place")
+        return FoundFile(problem=f"{why}; put a regular file below directories in its place")
     except OSError as error:
-        return e.Found(problem=f"its file cannot be read: {error.strerror}")
-
-
-def found_in(look: Look, action: e.Examine) -> e.Found:
-    """Return what the contents mean for a canvas, and what the job would make of them. Pure."""
+        return FoundFile(problem=f"its file cannot be read: {error.strerror}")
     if look.file.is_open or look.swap.is_open:
-        return e.Found(is_open=True)
+        return FoundFile(is_open=True)
+    is_known = known is not None and look.file.digest == known_digest
     try:
-        document = _document(look.file, action)
+        document = known if known is not None and is_known else _document(look)
     except NotCanvas as error:
-        return e.Found(problem=str(error))
-    return e.Found(
+        return FoundFile(problem=str(error))
+    return FoundFile(
         digest=look.file.digest,
         document=document,
         swap=look.swap.digest,
         swap_texts=_texts(look.swap),
-        new=_new(document, action.job),
+        composed=None if write is None else _composed(document, write),
     )
 
 
-def exchange(disk: Disk, place: FilePlace, action: e.Exchange) -> e.ExchangeEnded:
-    """Put the new content in place of the old."""
+def exchange(disk: Disk, place: FilePlace, data: bytes, before: str) -> Exchanged:
+    """Put new content in place of that with the digest ``before``. Raises ``StorageError``."""
     try:
-        outcome = shared_files.exchange(disk, place, action.data, action.expected, MAX_FILE_BYTES)
+        return shared_files.exchange(disk, place, data, before, MAX_FILE_BYTES)
     except OSError as error:
-        return e.ExchangeEnded(outcome="unclear", error=str(_refusal("write", place, error)))
-    return e.ExchangeEnded(outcome=outcome)
+        raise storage_error("write", Path(place.path), error) from error
 
 
-def discard(disk: Disk, place: FilePlace, action: e.Discard) -> e.Discarded:
-    """Remove what an exchange left."""
+def discard(disk: Disk, place: FilePlace, keep_as: str = "") -> None:
+    """Remove what an exchange left, or keep it under this name. Raises ``StorageError``."""
     try:
-        shared_files.discard(disk, place, path_of_text(action.keep_as))
+        shared_files.discard(disk, place, path_of_text(keep_as))
     except OSError as error:
-        return e.Discarded(error=str(_refusal("remove what an exchange left beside", place, error)))
-    return e.Discarded()
+        what = "remove what an exchange left beside"
+        raise storage_error(what, Path(place.path), error) from error
 
 
-def _refusal(action: str, place: FilePlace, error: OSError) -> AegisError:
-    return storage_error(action, Path(place.path), error)
+def older_revisions(disk: Disk, path: Path) -> list[Revision]:
+    """Return the changes in the file before the ledger ``path``, of a version before tables.
+
+    Raises ``StorageError``.
+    """
+    previous = previous_of(path)
+    if not exists(disk, previous):
+        return []
+    lines = lines_of(disk, previous, None, [], sealed_as=path)
+    return revisions_before(each.fields for each in lines)
 
 
-def _document(found: FileContent, action: e.Examine) -> Document:
-    if found.data is None:
-        return EMPTY
-    if action.document is not None and found.digest == action.digest:
-        return action.document
-    return parse(found.data)
+def _document(look: Look) -> Document:
+    return EMPTY if look.file.data is None else parse(look.file.data)
 
 
 def _texts(swap: FileContent) -> dict[str, str] | None:
@@ -106,21 +144,21 @@ def _texts(swap: FileContent) -> dict[str, str] | None:
         return None
 
 
-def _new(document: Document, job: e.Job) -> e.New | AegisError | None:
-    """Return the file as the job would leave it, or why it cannot."""
-    if job.kind not in ("write", "append"):
-        return None
-    assert job.section is not None
-    change = written if job.kind == "write" else appended
+def _composed(document: Document, request: WriteSection | AppendToSection) -> Composed | AegisError:
+    """Return the file with the write, or why it cannot be written."""
+    section = request.section
     try:
-        new = change(document, job.section, job.text)
+        if isinstance(request, AppendToSection):
+            new = appended(document, section, request.text)
+        else:
+            new = written(document, section, request.content)
     except AegisError as error:
         return error
-    key = document.key(job.section)
+    key = document.key(section)
     before, after = document.texts.get(key, ""), new.texts.get(key, "")
     added, removed = changed_lines(before, after)
     data = new.data
-    return e.New(
+    return Composed(
         document=new,
         data=data,
         digest=digest_of(data),

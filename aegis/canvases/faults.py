@@ -1,6 +1,7 @@
-"""The fault points of canvases. The subject of a line is its kind, that of a wake the canvas.
+"""The fault points of canvases, whose subject is a canvas.
 
-The exchange of a file has points of its own (``aegis.journal.faults``).
+The lines of a ledger and the exchange of a file have points of their own
+(``aegis.journal.faults``).
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from actors.faults import FaultTable
 
 CANVASES = FaultTable()
 
-APPEND_BEFORE = CANVASES.point("canvas.append.before")
-"""A line will now be written."""
-APPEND_AFTER = CANVASES.point("canvas.append.after")
-"""The line is written, not synced, and nothing has followed from it."""
+WRITE_BEFORE = CANVASES.point("canvas.write.before")
+"""The intent of a write is synced, and the file will now be exchanged."""
+WRITE_AFTER = CANVASES.point("canvas.write.after")
+"""The exchange has ended, and nothing has followed from it."""
 OPEN_BEFORE = CANVASES.point("canvas.open.before")
 """The settings of a new canvas will now be written."""
 OPEN_AFTER = CANVASES.point("canvas.open.after")

@@ -1,29 +1,31 @@
-"""The views of a canvas that clients get, and the refusals of writes. Pure."""
+"""The views of a canvas that clients get, the refusals of writes, and the text of a wake. Pure.
+
+The header line of a wake (sender and time) is rendered by the inbox. No line of it holds control
+characters, line separators or bidirectional overrides: the text of a section must not rewrite the
+message around it.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Protocol
-
-import attrs
+import re
+from collections.abc import Sequence
 
 from aegis.canvases.document import BODY, EMPTY, PREAMBLE, Document
-from aegis.canvases.events import Job
-from aegis.canvases.state import Bound, CanvasState
+from aegis.canvases.revisions import Known, Revision
 from aegis.errors import AegisError, Busy, InvalidRequest, NotFound
 from aegis.names import nearest, shorten
 from aegis.protocol.canvases import (
+    OUTSIDE,
+    AppendToSection,
     CanvasChange,
-    CanvasInfo,
     CanvasSection,
-    CanvasSubscription,
     CanvasText,
     CanvasWritten,
+    WriteSection,
 )
 from aegis.protocol.command import MAX_REPLY_BYTES
 from aegis.shown_text import shortened
-
-Reply = CanvasInfo | CanvasText | CanvasWritten | CanvasSubscription
 
 MAX_TEXT_BYTES = MAX_REPLY_BYTES - 80 * 1024
 """The size of all texts in one reply, as JSON; the rest is room for names."""
@@ -31,66 +33,48 @@ MAX_TEXT_BYTES = MAX_REPLY_BYTES - 80 * 1024
 MAX_NEWER_CHARS = 4_000
 """The part of a newer text that is in the refusal of a stale write."""
 
+MAX_LINES = 6
+MAX_LINE_CHARS = 200
+MAX_SECTIONS = 5
+MAX_NAMED = 20
+"""The sections of one save whose texts are shown, and those beyond that are named."""
+MAX_EXCERPT_CHARS = 4 * MAX_LINES * MAX_LINE_CHARS
 
-class View(Protocol):
-    """A canvas, as the rules have it."""
-
-    name: str
-    file: str
-    state: CanvasState
-    document: Document | None
-
-
-def info(canvas: View, bound: Bound, problem: str) -> CanvasInfo:
-    """Return the canvas without its texts."""
-    handles = sorted(each.handle for each in canvas.state.subscribers.values())
-    names = canvas.document.names if canvas.document is not None else [*canvas.state.sections]
-    last = canvas.state.last
-    return CanvasInfo(
-        name=canvas.name,
-        file=canvas.file,
-        sections=names,
-        created_at=bound.created_at,
-        rev=canvas.state.recorded,
-        subscribers=handles,
-        problem=problem,
-        last=None if last is None else shown_change(canvas, last),
-    )
+_TAB_STOP = 8
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 
-def text_of(canvas: View, section: str | None) -> CanvasText:
+def text_of(
+    canvas: str, file: str, known: Known, document: Document, section: str | None
+) -> CanvasText:
     """Return the texts of all sections or of one. Raises ``NotFound``."""
-    document = canvas.document or EMPTY
     names = document.names
     if section is not None:
         key = document.key(section)
         shown = document.shown(key)
         if shown not in names and key not in document.texts:
-            raise unknown_section(canvas.name, section, names)
+            raise _unknown_section(canvas, section, names)
         names = [shown]
     room = MAX_TEXT_BYTES
     found = []
     for name in dict.fromkeys(names):
         key = document.key(name)
         text, is_cut = _fitting(document.texts.get(key, ""), room)
-        room -= _size(text)
-        known = canvas.state.sections.get(key)
+        room -= json_size(text)
+        newest = known.sections.get(key)
         found.append(
             CanvasSection(
                 section=name,
                 text=text,
-                rev=0 if known is None else known.rev,
-                writer="" if known is None else known.writer,
+                rev=0 if newest is None else newest.number,
+                writer="" if newest is None else newest.writer,
                 more=is_cut,
             )
         )
-    return CanvasText(
-        canvas=canvas.name, file=canvas.file, rev=canvas.state.recorded, sections=found
-    )
+    return CanvasText(canvas=canvas, file=file, rev=known.recorded, sections=found)
 
 
-def unknown_section(canvas: str, section: str, names: list[str]) -> NotFound:
-    """Return the error for a section that does not exist."""
+def _unknown_section(canvas: str, section: str, names: list[str]) -> NotFound:
     close = nearest(section, names)
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else _all_of(names)
     return NotFound(f"canvas {canvas!r} has no section {shorten(section)!r}; {hint}")
@@ -101,87 +85,131 @@ def _all_of(names: list[str]) -> str:
     return f"it has {shown}{', …' if len(names) > 10 else ''}"
 
 
-def written(canvas: View, change: CanvasChange) -> CanvasWritten:
-    """Return the reply to the writer of a change."""
-    return CanvasWritten(
-        ok=True,
-        canvas=canvas.name,
-        section=shown_name(canvas, change.section),
-        op=change.op,
-        writer=change.writer,
-        rev=change.rev,
-        added=change.added,
-        removed=change.removed,
-        timestamp=change.timestamp,
+def change_of(revision: Revision, text: str | None, document: Document | None) -> CanvasChange:
+    """Return a revision as clients see it, with this text."""
+    return CanvasChange(
+        rev=revision.number,
+        section=shown_name(document, revision.section),
+        op=revision.op,
+        writer=revision.writer,
+        added=revision.added,
+        removed=revision.removed,
+        timestamp=revision.timestamp,
+        text=text,
+        displaced=revision.is_displaced,
     )
 
 
-def unchanged(canvas: View, job: Job, key: str, time: str) -> CanvasWritten:
-    """Return the reply to a writer whose text is in the file already."""
-    known = canvas.state.sections.get(key)
+def written(canvas: str, revision: Revision, document: Document | None) -> CanvasWritten:
+    """Return the reply to the writer of a revision."""
     return CanvasWritten(
         ok=True,
-        canvas=canvas.name,
-        section=shown_name(canvas, key),
-        op="written" if job.kind == "write" else "appended",
-        writer=job.writer,
-        rev=0 if known is None else known.rev,
-        added=0,
-        removed=0,
-        timestamp=time,
+        canvas=canvas,
+        section=shown_name(document, revision.section),
+        op=revision.op,
+        writer=revision.writer,
+        rev=revision.number,
+        added=revision.added,
+        removed=revision.removed,
+        timestamp=revision.timestamp,
     )
 
 
-def refusal(canvas: View, job: Job, key: str) -> AegisError | None:
-    """Return why a write is refused for what others wrote; None if it is not."""
-    if job.kind == "append" or job.force:
+def refusal(
+    canvas: str, request: WriteSection | AppendToSection, known: Revision | None, text: str
+) -> AegisError | None:
+    """Return why a write is refused for what others wrote; None if it is not.
+
+    ``known`` is the newest change of the section, ``text`` is what it has now.
+    """
+    if isinstance(request, AppendToSection) or request.force:
         return None
-    known = canvas.state.sections.get(key)
-    name = shorten(job.section or "")
+    name, if_rev = shorten(request.section), request.if_rev
     if known is None:
-        if job.if_rev is None or job.if_rev == 0:
+        if if_rev is None or if_rev == 0:
             return None
         return NotFound(
-            f"canvas {canvas.name!r} has no section {name!r} any more; write it without if_rev to "
-            "add it"
+            f"canvas {canvas!r} has no section {name!r} any more; write it without if_rev to add it"
         )
-    if job.if_rev == known.rev or (key == PREAMBLE and not known.text):
+    if if_rev == known.number or (known.section == PREAMBLE and not text):
         return None
     # On one line, as every error is.
-    newer = json.dumps(shortened(known.text, MAX_NEWER_CHARS), ensure_ascii=False)
-    where = f"section {name!r} of canvas {canvas.name!r}"
-    if job.if_rev is None:
+    newer = json.dumps(shortened(text, MAX_NEWER_CHARS), ensure_ascii=False)
+    where, rev = f"section {name!r} of canvas {canvas!r}", known.number
+    if if_rev is None:
         return InvalidRequest(
-            f"{where} exists, at rev {known.rev} by {known.writer}: pass if_rev={known.rev} to "
+            f"{where} exists, at rev {rev} by {known.writer}: pass if_rev={rev} to "
             f"replace its text, which is now {newer}"
         )
     return Busy(
-        f"{where} was written by {known.writer} since: it is at rev {known.rev}, not {job.if_rev}; "
-        f"pass if_rev={known.rev} to replace its text, which is now {newer}"
+        f"{where} was written by {known.writer} since: it is at rev {rev}, not {if_rev}; "
+        f"pass if_rev={rev} to replace its text, which is now {newer}"
     )
 
 
-def shown_name(canvas: View, key: str) -> str:
+def shown_name(document: Document | None, key: str) -> str:
     """Return the name of a section: the text of a file without headings is ``body``."""
-    is_alone = key == PREAMBLE and len((canvas.document or EMPTY).sections) == 1
+    is_alone = key == PREAMBLE and len((document or EMPTY).sections) == 1
     return BODY if is_alone else key
 
 
-def shown_change(canvas: View, change: CanvasChange) -> CanvasChange:
-    """Return a change with the name of its section that clients see."""
-    return attrs.evolve(change, section=shown_name(canvas, change.section))
+def json_size(value: object) -> int:
+    """Return the bytes of a value, as JSON."""
+    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace"))
 
 
 def _fitting(text: str, room: int) -> tuple[str, bool]:
     """Return the beginning of ``text`` that takes at most ``room`` bytes of JSON."""
-    if _size(text) <= room:
+    if json_size(text) <= room:
         return text, False
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if _size(text[:middle]) <= room else (low, middle - 1)
+        low, high = (middle, high) if json_size(text[:middle]) <= room else (low, middle - 1)
     return text[:low], True
 
 
-def _size(text: str) -> int:
-    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+# Wakes.
+
+
+def excerpt(text: str | None) -> str | None:
+    """Return the part of a text that is enough for a wake."""
+    if text is None:
+        return None
+    lines = text[:MAX_EXCERPT_CHARS].split("\n", MAX_LINES + 1)[:MAX_LINES]
+    return "\n".join(line[: 2 * MAX_LINE_CHARS] for line in lines)
+
+
+def wake_body(changes: Sequence[CanvasChange]) -> str:
+    """Return the body of the message about the changes of one write or save."""
+    blocks = [_block(each) for each in changes[:MAX_SECTIONS]]
+    more = [f'"{_safe(each.section)}"' for each in changes[MAX_SECTIONS:]]
+    if more:
+        named = ", ".join(more[:MAX_NAMED]) + (" …" if len(more) > MAX_NAMED else "")
+        blocks.append(f"and {len(more)} more sections: {named}")
+    return "\n\n".join(blocks)
+
+
+def _block(change: CanvasChange) -> str:
+    counts = f"(+{change.added} / -{change.removed} lines)"
+    lines = [f'section "{_safe(change.section)}"', f"{_done_by(change)} {counts}"]
+    if change.text:
+        lines += ["──", *map(_safe, change.text.split("\n", MAX_LINES)[:MAX_LINES])]
+    return "\n".join(lines)
+
+
+def wake_id(canvas: str, life: str, rev: int, handle: str) -> str:
+    """Return the id of the wake of ``handle`` about the change ``rev``; the same at each try."""
+    return f"canvas:{canvas}/{life}/{rev}/{handle}"
+
+
+def _done_by(change: CanvasChange) -> str:
+    if change.displaced:
+        return "written outside at the same moment, and not in the file: see aegis_canvas_history"
+    by = change.writer if change.writer != OUTSIDE else "another program, outside"
+    return f"{change.op} by {by}"
+
+
+def _safe(line: str) -> str:
+    line = _UNSAFE.sub(" ", line.expandtabs(_TAB_STOP))
+    return line if len(line) <= MAX_LINE_CHARS else line[: MAX_LINE_CHARS - 1] + "…"

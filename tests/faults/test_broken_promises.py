@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from aegis.canvases import views
-from aegis.canvases.rules import Canvas
+from aegis.canvases.canvas import CanvasActor
 from aegis.groups import members
 from aegis.groups.desk import DeskGroup
 from aegis.inboxes.inbox import Inbox
@@ -175,14 +175,14 @@ def replace_a_section_whatever_was_read(patch: Patch) -> None:
 
 
 def read_an_older_document_than_the_state(patch: Patch) -> None:
-    real: Callable[..., None] = Canvas._judge
+    real: Callable[..., None] = CanvasActor._judge
 
-    def judge(self: Canvas, intent: Any, found: Any, *, is_done: bool) -> None:
-        before = self.document
-        real(self, intent, found, is_done=is_done)
-        self.document = before
+    def judge(self: CanvasActor, found: Any) -> None:
+        before = self._document
+        real(self, found)
+        self._document = before
 
-    patch.setattr(Canvas, "_judge", judge)
+    patch.setattr(CanvasActor, "_judge", judge)
 
 
 def take_any_turn_of_a_member_for_its_reply(patch: Patch) -> None:

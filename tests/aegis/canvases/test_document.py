@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegis.canvases.differences import changed_lines, differences
 from aegis.canvases.document import (
     EMPTY,
     MAX_FILE_BYTES,
     MAX_SECTIONS,
     NotCanvas,
     appended,
+    changed_lines,
+    differences,
     parse,
     plain,
     written,

@@ -18,7 +18,10 @@ from aegis.errors import (
     StorageError,
     Unavailable,
 )
+from aegis.journal.file_content import digest_of
+from aegis.journal.ledger import encode_line, seal_new_line
 from aegis.protocol.canvases import (
+    OUTSIDE,
     AppendToSection,
     GetCanvasHistory,
     OpenCanvas,
@@ -673,6 +676,26 @@ def test_a_displaced_file_is_in_the_history_once() -> None:
     play(story)
 
 
+def test_a_displaced_file_whose_record_was_cut_is_in_the_history_once() -> None:
+    async def story(office: Office) -> None:
+        swap = _swap(office)
+        office.dies_at("exchange")
+        office.ask_soon(appending("Log", "mine"))
+        await office.settles()
+        await office.stop()
+        office.put({FILE: MINE.encode(), swap: b"## Goals\n\n- sail\n\n## Log\n\nnever\n"})
+        # Of what the record appends, the first line is on the disk.
+        office.dies_at("write", 4)
+        await office.start()
+        await office.settles()
+        await office.restart()
+        await office.check()
+        displaced = [each for each in await office.changes() if each.displaced]
+        assert sorted(each.text or "" for each in displaced) == ["- sail", "never"]
+
+    play(story)
+
+
 def test_a_file_of_an_earlier_exchange_that_is_back_is_no_edit() -> None:
     async def story(office: Office) -> None:
         swap = _swap(office)
@@ -752,7 +775,6 @@ def test_a_crash_of_the_canvas_in_an_exchange_loses_nothing() -> None:
     play(story)
 
 
-@pytest.mark.xfail(reason="today: the line that the write was given up is not durable yet")
 def test_a_write_that_is_refused_is_not_taken_for_done_after_a_loss_of_power() -> None:
     async def story(office: Office) -> None:
         held: list[Any] = []
@@ -782,11 +804,12 @@ def test_a_write_that_is_refused_is_not_taken_for_done_after_a_loss_of_power() -
 
 def test_a_full_disk_refuses_the_write_and_changes_nothing() -> None:
     async def story(office: Office) -> None:
+        await office.subscribe("eve")
         office.plan.refuses = WRITES
         answers: list[Answer[Any]] = [
             office.ask_soon(appending("Log", "mine")),
             office.ask_soon(subscribing()),
-            office.ask_soon(UnsubscribeCanvas(name="plan", from_handle="bob")),
+            office.ask_soon(UnsubscribeCanvas(name="plan", from_handle="eve")),
         ]
         await office.settles()
         for each in answers:
@@ -796,8 +819,9 @@ def test_a_full_disk_refuses_the_write_and_changes_nothing() -> None:
         await office.passes(10)
         assert office.text() == PLAN
         assert len(await office.changes()) == 2
-        assert (await office.info()).subscribers == []
+        assert (await office.info()).subscribers == ["eve"]
         await office.append("Log", "mine")
+        assert office.woken("eve") == ["mine"]
         assert await office.appended() == ["mine"]
         await office.check()
 
@@ -1519,7 +1543,6 @@ def test_streams_follow_the_canvases() -> None:
     play(story)
 
 
-@pytest.mark.xfail(reason="today: after a restart the list has the order of the ledger")
 def test_the_list_has_the_sections_of_the_file_after_a_restart() -> None:
     async def story(office: Office) -> None:
         office.edits("## Log\n\nbegun\n\n## Goals\n\n- ship\n")
@@ -1710,5 +1733,27 @@ def test_a_ledger_of_a_version_before_tables_is_read_and_continued(
                 await office.passes(3)
                 await office.restart(power_fails=power_fails)
         assert set(office.inboxes.tries.values()) == {1}
+
+    play(story)
+
+
+def test_sections_that_another_version_has_found_in_the_same_file_are_recorded_anew() -> None:
+    async def story(office: Office) -> None:
+        before = {"op": "changed", "writer": OUTSIDE, "added": 1, "removed": 0, "timestamp": ""}
+        rows = [
+            {"id": "1", "set": {"type": "revision", "section": "Old", "text": "x", **before}},
+            {"id": "file", "set": {"type": "file", "rev": 1, "digest": digest_of(PLAN.encode())}},
+        ]
+        seal = office.disk.seal(LEDGER)
+        await office.stop()
+        office.put({str(LEDGER): b"".join(seal_new_line(encode_line(row), seal) for row in rows)})
+        await office.start()
+        await office.passes(1)
+        changes = [(each.section, each.op) for each in await office.changes()]
+        assert changes[:1] == [("Old", "changed")]
+        assert sorted(changes[1:]) == [("Goals", "changed"), ("Log", "changed"), ("Old", "removed")]
+        await office.restart()
+        assert len(await office.changes()) == 4
+        await office.check()
 
     play(story)

@@ -9,8 +9,8 @@ from tests.chaos.histories import script as s
 from tests.chaos.histories.agent_drawing import Drawing
 
 POINTS: Mapping[str, int] = {
-    "canvas.append.before": 15,
-    "canvas.append.after": 15,
+    "canvas.write.before": 15,
+    "canvas.write.after": 15,
     "canvas.open.before": 1,
     "canvas.open.after": 1,
     "canvas.notify.before": 6,

@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from aegis.canvases import views
-from aegis.canvases.state import Subscriber
+from aegis.canvases.revisions import Subscriber
 from aegis.canvases.wakes import Wakes
 from aegis.groups import rows as group_rows
 from aegis.inboxes.state import InboxState

@@ -30,15 +30,15 @@ BROKEN_FOR_COORDINATION = (
         "a section is replaced with an old revision",
         "G19",
         "aegis/canvases/views.py",
-        "    if job.if_rev == known.rev or ",
-        "    if job.if_rev is not None or ",
+        "    if if_rev == known.number or ",
+        "    if if_rev is not None or ",
     ),
     Promise(
         "a document is older than the state of its canvas",
         "G19",
-        "aegis/canvases/rules.py",
-        "            self.document = found.document if found.digest == intent.after else None\n",
-        "",
+        "aegis/canvases/canvas.py",
+        "found.document if found.digest == intent.after else None)\n",
+        "self._document)\n",
     ),
     Promise(
         "an exchange that was cut is judged before its names are synced",
@@ -50,7 +50,7 @@ BROKEN_FOR_COORDINATION = (
     Promise(
         "a writer is woken by its own write",
         "G19",
-        "aegis/canvases/state.py",
+        "aegis/canvases/revisions.py",
         "        if name_key(change.writer) == name_key(writer_of(self.handle)):\n"
         "            return False\n",
         "",
@@ -58,16 +58,16 @@ BROKEN_FOR_COORDINATION = (
     Promise(
         "a change wakes by the sections of a later subscription",
         "G19",
-        "aegis/canvases/state.py",
+        "aegis/canvases/revisions.py",
         "            former.append(Former(sections=self.sections, until=rev))\n",
         "            pass\n",
     ),
     Promise(
         "a subscriber is woken while its subscription is written",
         "G19",
-        "aegis/canvases/state.py",
-        "            if self.subscribers or self.subscribing:\n",
-        "            if self.subscribers:\n",
+        "aegis/canvases/wakes.py",
+        "        return newest is not None and newest != subscriber.has(newest.confirmed)\n",
+        "        return False\n",
     ),
     Promise(
         "a replay makes a call anew",

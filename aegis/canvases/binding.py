@@ -1,23 +1,54 @@
-"""Which files may be canvases, and the settings of a canvas, ``meta.json``. Pure."""
+"""The settings of a canvas, ``meta.json``, and the files that may be canvases.
+
+Reading and writing block: call these in a thread.
+"""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from aegis.canvases.state import Bound
-from aegis.errors import AlreadyExists, Forbidden, InvalidRequest
+import attrs
+
+from aegis.canvases import faults
+from aegis.errors import AlreadyExists, Forbidden, InvalidRequest, StorageError
+from aegis.journal.disk import (
+    Disk,
+    make_directory,
+    read_file,
+    remove_tree,
+    replace_file,
+    shown,
+    storage_error,
+)
 from aegis.journal.file_content import FilePlace
+from aegis.journal.ledger import DamagedLine, decode_line, encode_line, seal_line
 from aegis.names import shorten
 from aegis.path_text import is_utf8, path_of_text, text_of_path
 from aegis.protocol.naming import is_name
+
+META = "meta.json"
+LEDGER = "ledger.jsonl"
+
+MAX_META_BYTES = 64 * 1024
 
 SUFFIXES = (".md", ".markdown")
 
 VERSION = 1
 
 _OURS = frozenset({".aegis", ".git"})
+
+
+@attrs.frozen(kw_only=True)
+class Bound:
+    """The settings of a canvas, which never change; ``life`` is a part of the ids of its wakes."""
+
+    name: str
+    file: str
+    created_at: str
+    life: str
 
 
 def file_of(given: str, root: str, directories: Sequence[str]) -> str:
@@ -96,3 +127,39 @@ def bound_of(fields: Mapping[str, Any]) -> Bound | None:
         } if is_name(name) and life.isalnum():
             return Bound(name=name, file=file, created_at=created, life=life)
     return None
+
+
+def load_bound(disk: Disk, directory: Path) -> Bound | None:
+    """Return the settings in the directory; None if it has none. Raises ``StorageError``."""
+    path = directory / META
+    try:
+        data = read_file(disk, path, max_bytes=MAX_META_BYTES)
+        fields = None if data is None else decode_line(data, disk.seal(path))
+    except OSError as error:
+        raise storage_error("read", path, error) from error
+    except DamagedLine as damage:
+        raise StorageError(
+            f"{shown(path)} is damaged ({damage}): restore it from a backup, or move the directory "
+            "away and open the canvas again"
+        ) from None
+    return None if fields is None else bound_of(fields)
+
+
+def save_bound(disk: Disk, directory: Path, bound: Bound) -> None:
+    """Write the settings of a new canvas, durably. Raises ``StorageError``, with nothing left."""
+    path = directory / META
+    try:
+        faults.OPEN_BEFORE.hit(bound.name)
+        make_directory(disk, directory)
+        replace_file(disk, path, [seal_line(encode_line(meta_fields(bound)), disk.seal(path))])
+    except OSError as error:
+        _remove(disk, directory)
+        raise storage_error("write", path, error) from error
+    faults.OPEN_AFTER.hit(bound.name)
+
+
+def _remove(disk: Disk, directory: Path) -> None:
+    try:
+        remove_tree(disk, directory)
+    except OSError:
+        return  # without a valid meta.json it is no canvas
