@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import trio
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal, Pending
 from tests.e2e.window import window
+from tests.resources.waiting import until
 
 pytestmark = [
     pytest.mark.real,
@@ -33,6 +35,11 @@ def end_of(terminal: LiveTerminal) -> int:
     while (chunk := output(terminal, cursor=cursor))["next_cursor"] != cursor:
         cursor = chunk["next_cursor"]
     return cursor
+
+
+def at_rest(terminal: LiveTerminal) -> None:
+    """Wait until the whole prompt is in the log: the mark behind it comes last."""
+    until(lambda: re.search(rb"\x1b\]133;B;q=\d+\x07\Z", terminal.raw()) is not None, "a prompt")
 
 
 def followed(terminal: LiveTerminal, cursor: int, until: str, **arguments: object) -> str:
@@ -77,6 +84,7 @@ def test_output_is_seen_while_the_command_runs(terminal: LiveTerminal, gate: Gat
 def test_a_poll_answers_with_the_first_output_and_a_quiet_one_with_nothing(
     terminal: LiveTerminal,
 ) -> None:
+    at_rest(terminal)
     cursor = end_of(terminal)
     quiet = output(terminal, cursor=cursor, wait_s=0.2)
     assert quiet == {
@@ -141,6 +149,7 @@ def test_what_a_flood_pushed_out_is_counted(terminal: LiveTerminal) -> None:
 
 
 def test_a_cursor_beyond_the_end_is_refused(terminal: LiveTerminal) -> None:
+    at_rest(terminal)
     error = terminal.daemon.refusal("term_output", name=terminal.name, cursor=10**9)
     assert error.code == "invalid_request"
     assert f"which ends at {end_of(terminal)}" in str(error)
