@@ -12,6 +12,7 @@ root (one_for_one)
 ├─ workspaces          named directories, their shells, commands without a terminal
 ├─ requests            what agents and workflows ask people, and the answers
 ├─ queues              tasks, and the sessions that do them
+├─ history             finds what has ended
 ├─ canvases            one subtree per canvas, dynamic: canvas
 ├─ canvas-watcher      notices what other programs do to the files of canvases
 ├─ canvas-desk         opens, finds and lists canvases

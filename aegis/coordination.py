@@ -14,6 +14,7 @@ from aegis.canvases.desk import CanvasDesk
 from aegis.canvases.watcher import CanvasWatcher
 from aegis.configuration.sections import Configuration
 from aegis.groups.desk import GroupDesk
+from aegis.history.desk import HistoryDesk
 from aegis.journal.archive import Keep
 from aegis.journal.flusher import Flusher
 from aegis.path_text import path_of_text, text_of_path
@@ -77,6 +78,13 @@ def coordination_children(
         rights=programs.messages,
         keep=Keep(**attrs.asdict(programs.configuration.keep)),
     )
+    history = ChildSpec.of(
+        "history",
+        HistoryDesk,
+        terminals=state.terminals,
+        archive=state.archive,
+        flusher=flusher,
+    )
     groups = ChildSpec.of(
         "groups",
         GroupDesk,
@@ -88,9 +96,10 @@ def coordination_children(
     )
     canvases = canvas_children(state, flusher=flusher, configuration=programs.configuration)
     if settings is None:
-        return (queues, groups, *canvases)
+        return (queues, history, groups, *canvases)
     return (
         queues,
+        history,
         groups,
         *canvases,
         SupervisorSpec(name="workflow-processes", dynamic=True),

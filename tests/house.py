@@ -41,7 +41,7 @@ SUBJECTS = {
     "processes": (3_200, "processes/ limits.py"),
     "terminals": (12_000, "terminals/"),
     "agents, life cycle": (14_000, "agents/ lifecycle/ turns/"),
-    "inboxes … workspaces": (10_500, PRIMITIVES),
+    "inboxes … workspaces": (10_500, f"{PRIMITIVES} history/"),
     "protocol, configuration": (7_200, "protocol/ configuration/"),
     "servers": (6_000, "servers/"),
     "client": (3_800, "client/"),

@@ -204,7 +204,7 @@ LAW: list[Rule] = [
     ("aegis.telegram*", (*DURABLE, "aegis.telegram", "aegis.turns")),
     *(
         (f"aegis.{primitive}*", (*DURABLE, "aegis.turns", f"aegis.{primitive}"))
-        for primitive in ("queues", "groups")
+        for primitive in ("queues", "groups", "history")
     ),
     # Plugins: what their authors import, and the program that runs them.
     ("aegis.workflows.decorator", ()),
@@ -288,6 +288,7 @@ LAW: list[Rule] = [
         "aegis.coordination",
         (
             *("actors", "aegis.agents.directory.programs", "aegis.canvases", "aegis.groups"),
+            "aegis.history",
             *("aegis.configuration", "aegis.journal.archive", "aegis.journal.flusher"),
             *("aegis.path_text", "aegis.queues"),
             *("aegis.settings", "aegis.state.root", "aegis.trust", "aegis.workflows"),
@@ -370,6 +371,7 @@ LAW: list[Rule] = [
     ("aegis.cli.doctor", ("aegis.cli", "aegis.doctor", "aegis.state.root")),
     # A time without a zone is local to the person, who may sit at another machine than the daemon.
     ("aegis.cli.queue", ("aegis.cli", "aegis.clock")),
+    ("aegis.cli.history", ("aegis.cli", "aegis.clock")),
     ("aegis.cli.mcp", ("aegis.cli", "aegis.client.bridge", "aegis.state.root")),
     ("aegis.cli.tui", ("aegis.cli", "aegis.client.line", "aegis.tui")),
     # The terminal interface: a client like any other, and the text of events.

@@ -123,7 +123,13 @@ _ARGUMENTS: Mapping[tuple[str, str], Names] = {
 _NEW = {("term", "spawn"), ("workspace", "create")}
 """Verbs that take a new name: existing names are not offered."""
 
+
+def _terminals_and_queues(client: LineClient, context: click.Context) -> list[str]:
+    return [*_terminals(client, context), *_queues(client, context)]
+
+
 _OPTIONS: Mapping[str, Names] = {
+    "--name": _terminals_and_queues,
     "--as": _handles,
     "--handle": _handles,
     "--session": _sessions,
@@ -136,6 +142,8 @@ _OPTIONS: Mapping[str, Names] = {
 }
 
 _OTHER_OPTIONS = {
+    (("shell", "open"), "--name"),
+    (("join",), "--name"),
     *((("agent", verb), "--handle") for verb in ("launch", "fork")),
     (("group", "spawn"), "--handle"),
     *((("inbox", verb), "--after") for verb in ("read", "wait")),

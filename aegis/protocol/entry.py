@@ -26,6 +26,7 @@ class Owner(enum.Enum):
     AGENTS = ("agents", "the directory of agents", "aegis_")
     REQUESTS = ("requests", "the desk of requests", "aegis_")
     QUEUES = ("queues", "the desk of queues", "aegis_")
+    HISTORY = ("history", "the desk of the history", "aegis_")
     CANVASES = ("canvases", "the desk of canvases", "aegis_")
     WORKFLOWS = ("workflows", "the desk of workflows", "aegis_")
     GROUPS = ("groups", "the desk of groups", "aegis_")

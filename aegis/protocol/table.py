@@ -14,6 +14,7 @@ from aegis.protocol import (
     control,
     daemon,
     groups,
+    history,
     inboxes,
     meta,
     nodes,
@@ -564,6 +565,15 @@ COMMANDS: tuple[Entry, ...] = (
         errors=("not_found", "storage"),
         remedy=CHECK_TASKS,
         verb="queue retry",
+    ),
+    Entry(
+        name="history",
+        owner=Owner.HISTORY,
+        command=history.SearchHistory,
+        reply=history.HistoryPage,
+        read_only=True,
+        errors=("storage",),
+        remedy=CALL_AGAIN,
     ),
     Entry(
         name="queue_list",

@@ -44,6 +44,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.table import StoredText, Table, digest_of, row_of
 from aegis.path_text import is_utf8
 from aegis.protocol.feeds import FollowQueues, QueuesNews, StatesPlace
+from aegis.protocol.history import EndedTasks, ListEndedTasks
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.queues import (
     MAX_AFTER,
@@ -250,6 +251,7 @@ DeskMessage = (
     | PauseQueue
     | ResumeQueue
     | FollowQueues
+    | ListEndedTasks
     | TaskDue
     | Overrun
     | LimitEnded
@@ -345,6 +347,8 @@ class QueueDesk(Actor[DeskMessage]):
                 self.reply(message, QueueList(result=[self._queue_info(each) for each in queues]))
             case ListTasks():
                 self.reply(message, self._list(message))
+            case ListEndedTasks(ids=ids):
+                self.reply(message, self._ended_tasks(ids))
             case FollowQueues(place=place):
                 self._followers.take(place, self.defer(message))
             case DelegateTimeout(task=task_id, caller=caller):
@@ -1058,6 +1062,13 @@ class QueueDesk(Actor[DeskMessage]):
         yield from (e for e in found if e.phase == "queued" and e.id not in elsewhere)
         over = [each for each in found if each.has_ended]
         yield from sorted(over, key=lambda each: each.ended or "", reverse=True)
+
+    def _ended_tasks(self, ids: list[str] | None) -> EndedTasks:
+        if ids is None:
+            newest_last = sorted(self._over.items(), key=itemgetter(1, 0))
+            return EndedTasks(ids=[each for each, _ in reversed(newest_last)])
+        found = (self._find(each) for each in ids)
+        return EndedTasks(entries=[views.history_entry(e) for e in found if e and e.has_ended])
 
     def _news(self, names: list[str] | None, place: StatesPlace) -> QueuesNews:
         queues = [self._queues[each] for each in names or sorted(self._queues)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aegis.clock import local_text
 from aegis.errors import InvalidRequest, NotFound
 from aegis.names import nearest
+from aegis.protocol.history import HistoryEntry
 from aegis.protocol.queues import TaskInfo, TaskStatus
 from aegis.queues.tasks import Task, moment_text
 from aegis.shown_text import shortened
@@ -96,6 +97,19 @@ def archived_info(task: Task) -> TaskInfo:
         result=None if task.result is None else task.result.whole,
         limited_until=None,
         failed_with=[],
+    )
+
+
+def history_entry(task: Task) -> HistoryEntry:
+    """Return an ended task as a search shows it."""
+    return HistoryEntry(
+        kind="task",
+        at=task.ended or task.enqueued,
+        name=task.queue,
+        id=task.id,
+        text=task.payload.head,
+        by=task.sender,
+        outcome=task.phase,
     )
 
 

@@ -71,6 +71,11 @@ GOOD: dict[str, dict[str, object]] = {
 
 BAD: dict[str, list[tuple[object, str]]] = {
     "name": [("", "1 to 64"), ("a b", "1 to 64"), ("x" * 65, "1 to 64"), (5, "text"), (None, "")],
+    "kind": [("files", "command"), (5, "command")],
+    "word": [("x" * 201, "200"), (5, "text")],
+    "exit_code": [(-1, "from 0"), (256, "255"), ("0", "whole number")],
+    "since": [("yesterday", "since"), (5, "text"), ("x" * 41, "40")],
+    "more": [("x", "more"), ("0" * 26, "search again"), (5, "text")],
     "names": [
         ([], "1 to 64"),
         (["a b"], "1 to 64"),
@@ -198,6 +203,9 @@ BAD: dict[str, list[tuple[object, str]]] = {
 
 _SHELL_ID = [("", "1 to 64"), ("a b", "1 to 64"), ("no-such", "no shell"), (5, "text"), (None, "")]
 BAD_HERE: dict[str, list[tuple[object, str]]] = {
+    "history.name": [("", "1 to 64"), ("a b", "1 to 64"), (5, "text")],
+    "history.until": [("yesterday", "until"), (5, "text"), ("x" * 41, "40")],
+    "history.limit": [(0, "1 to 200"), (201, "1 to 200"), ("9", "whole number")],
     "shell_open.name": [("", "1 to 31"), ("a.b", "1 to 31"), ("x" * 32, "1 to 31"), (5, "text")],
     "shell_open.cwd": [("/no/such/directory", "does not exist"), ({}, "text")],
     "term_wait.cursor": [(-1, "from 0"), ("0", "whole number")],

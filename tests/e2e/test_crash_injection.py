@@ -299,6 +299,7 @@ async def test_a_router_that_crashes_with_a_wake_costs_no_wake(
 @crash_of("WorkspaceDirectory")
 @crash_of("RequestDesk")
 @crash_of("QueueDesk")
+@crash_of("HistoryDesk")
 @crash_of("GroupDesk")
 @crash_of("WorkflowDesk")
 @crash_of("CanvasDesk")
@@ -322,6 +323,12 @@ async def test_a_router_that_crashes_with_a_wake_costs_no_wake(
             "root/agent-directory",
             "list_sessions",
             "the directory of agents had an internal error while it handled this call; nothing is "
+            "lost: call again",
+        ),
+        (
+            "root/history",
+            "history",
+            "the desk of the history had an internal error while it handled this call; nothing is "
             "lost: call again",
         ),
         (

@@ -63,6 +63,7 @@ CLASSES: Mapping[str, CommandClass] = {
             ),
             # Workers have the rights of their own profile, which `refuse_profile` is asked for.
             *("enqueue", "delegate", "cancel", "task_status", "task_list", "queue_list"),
+            "history",
             *("canvas_read", "canvas_list", "canvas_history"),
             *("canvas_subscribe", "canvas_unsubscribe"),
             # Only its starter may cancel a workflow.

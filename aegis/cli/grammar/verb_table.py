@@ -17,6 +17,7 @@ VERBS = {
     "agent": "aegis.cli.agent:agent",
     "request": "aegis.cli.request:request",
     "queue": "aegis.cli.queue:queue",
+    "history": "aegis.cli.history:history",
     "canvas": "aegis.cli.canvas:canvas",
     "workflow": "aegis.cli.workflow:workflow",
     "tui": "aegis.cli.tui:tui",

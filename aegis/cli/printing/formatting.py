@@ -174,6 +174,11 @@ def print_json(document: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
 
 
+def print_json_line(document: Mapping[str, Any]) -> None:
+    """Print ``document`` as one line of JSON in ASCII: one of many, as they come."""
+    sys.stdout.write(json.dumps(document) + "\n")
+
+
 def print_error(sentence: str, code: str) -> None:
     """Print a failure as one line of JSON; the shape is the same for every verb."""
     document = {"error": {"code": code, "message": sentence}}

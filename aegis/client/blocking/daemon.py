@@ -20,6 +20,7 @@ from aegis.protocol.daemon import (
     TreeNode,
     Voided,
 )
+from aegis.protocol.history import HistoryKind, HistoryPage, SearchHistory
 from aegis.protocol.nodes import ForgetNode, Forgotten
 from aegis.protocol.pages import (
     DEFAULT_LINK_S,
@@ -39,6 +40,34 @@ class Daemon(BlockingNoun):
     def status(self) -> DaemonStatus:
         """Return the daemon's address, uptime, memory and counts. Operator only."""
         return self._call(GetStatus)
+
+    def history(
+        self,
+        *,
+        kind: HistoryKind | None = None,
+        name: str | None = None,
+        word: str | None = None,
+        exit_code: int | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int = 50,
+        more: str | None = None,
+    ) -> HistoryPage:
+        """Find ended commands and tasks, the newest first, in the archive too.
+
+        ``more`` of a page continues its search. Times are ISO 8601.
+        """
+        return self._call(
+            SearchHistory,
+            kind=kind,
+            name=name,
+            word=word,
+            exit_code=exit_code,
+            since=since,
+            until=until,
+            limit=limit,
+            more=more,
+        )
 
     def tree(self) -> TreeNode:
         """Return the supervision tree. Operator only."""

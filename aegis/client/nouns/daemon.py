@@ -23,6 +23,7 @@ from aegis.protocol.daemon import (
     TreeNode,
     Voided,
 )
+from aegis.protocol.history import HistoryKind, HistoryPage, SearchHistory
 from aegis.protocol.nodes import ForgetNode, Forgotten
 from aegis.protocol.pages import (
     DEFAULT_LINK_S,
@@ -42,6 +43,34 @@ class Daemon(Noun):
     async def status(self) -> DaemonStatus:
         """Return the daemon's address, uptime, memory and counts. Operator only."""
         return await self._call(GetStatus)
+
+    async def history(
+        self,
+        *,
+        kind: HistoryKind | None = None,
+        name: str | None = None,
+        word: str | None = None,
+        exit_code: int | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int = 50,
+        more: str | None = None,
+    ) -> HistoryPage:
+        """Find ended commands and tasks, the newest first, in the archive too.
+
+        ``more`` of a page continues its search. Times are ISO 8601.
+        """
+        return await self._call(
+            SearchHistory,
+            kind=kind,
+            name=name,
+            word=word,
+            exit_code=exit_code,
+            since=since,
+            until=until,
+            limit=limit,
+            more=more,
+        )
 
     async def tree(self) -> TreeNode:
         """Return the supervision tree. Operator only."""

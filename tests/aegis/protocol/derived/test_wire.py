@@ -66,6 +66,8 @@ BAD: list[tuple[str, Any, str]] = [
     ("task_retry", {}, "task_id is missing"),
     ("task_list", {"limit": 0}, "limit must be from 1 to 1000 tasks, not 0"),
     ("queue_list", {"name": "a"}, ONLY_HANDLE),
+    ("history", {"limit": 201}, "limit must be from 1 to 200 entries, not 201"),
+    ("history", {"exit_code": 256}, "exit_code must be from 0 to 255 (an exit code), not 256"),
     ("queue_pause", {}, "queue is missing"),
     ("queue_resume", {}, "queue is missing"),
     ("run_workflow", {}, "name is missing"),

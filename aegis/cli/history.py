@@ -1,0 +1,78 @@
+"""The verb ``history``."""
+
+from __future__ import annotations
+
+from aegis.cli.grammar.verb import WHOLE, Daemon, argument, option, verb
+from aegis.cli.printing.failures import UsageError
+from aegis.cli.printing.formatting import escaped_line, print_json_line, print_lines, print_notice
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+PAGE = 50
+TEXT_CHARS = 200
+
+
+@verb(
+    option("--kind", kind=("command", "task"), help="Only commands, or only tasks."),
+    option("--name", help="Only this terminal or queue."),
+    option("--exit", "exit_code", kind=WHOLE, help="Only commands with this exit code."),
+    option("--since", metavar="TIME", help="Not before; as 2026-05-22T14:00, in local time."),
+    option("--until", metavar="TIME", help="Not after."),
+    option("--limit", kind=WHOLE, help="Maximum number of entries; default: all."),
+    argument("word", required=False),
+)
+def history(
+    daemon: Daemon,
+    word: str | None,
+    kind: str | None,
+    name: str | None,
+    exit_code: int | None,
+    since: str | None,
+    until: str | None,
+    limit: int | None,
+) -> None:
+    """Find ended commands and tasks, the newest first.
+
+    WORD is in the command or the payload. What the archive has is found too. They are printed as
+    they are found; with --json one object per line.
+    """
+    wanted = {"kind": kind, "name": name, "word": word, "exit_code": exit_code}
+    wanted |= {"since": _moment("--since", since), "until": _moment("--until", until)}
+    count, more = 0, None
+    while limit is None or count < limit:
+        page = PAGE if limit is None else min(PAGE, limit - count)
+        reply = daemon.call("history", **wanted, limit=page, more=more)
+        for entry in reply["result"]:
+            if daemon.as_json:
+                print_json_line(entry)
+            else:
+                print_lines(_line(entry))
+        count, more = count + len(reply["result"]), reply["more"]
+        if more is None:
+            break
+    if not count and not daemon.as_json:
+        print_notice("↳ nothing was found")
+
+
+def _moment(option_name: str, text: str | None) -> str | None:
+    if text is None:
+        return None
+    from aegis.clock import moment_of
+
+    try:  # the zone of the person, who may sit at another machine than the daemon
+        return moment_of(text).isoformat()
+    except ValueError as error:
+        raise UsageError(f"{option_name}: {error}") from None
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    text = " ".join(entry["text"].split())
+    text = text if len(text) <= TEXT_CHARS else f"{text[: TEXT_CHARS - 1]}…"
+    outcome = entry["outcome"] if entry["exit"] is None else f"exit {entry['exit']}"
+    where = f"{entry['kind']} {entry['name']} {entry['id']}"
+    return escaped_line(f"{entry['at']}  {where}  {outcome}  {text}")

@@ -1,0 +1,1 @@
+"""The search of what has ended, in ledgers and in the archive."""

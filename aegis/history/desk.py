@@ -1,0 +1,112 @@
+"""``HistoryDesk``: the actor that searches what has ended, for any number of clients.
+
+A page ends once it has enough entries, or when the search has read for a while; the search then
+waits for the request of the next page.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC
+from pathlib import Path
+
+import trio
+from ulid import ULID
+
+from actors import Actor, Reply
+from aegis.clock import moment_of, utc_text
+from aegis.errors import AegisError, InvalidRequest
+from aegis.history.sources import ArchivedTasks, Commands, LiveTasks, Search, Source, Wanted
+from aegis.journal.archive import Archive
+from aegis.journal.disk import stored_names
+from aegis.journal.flusher import Flusher
+from aegis.protocol.history import HistoryPage, SearchHistory
+from aegis.turns.services import Services
+
+LEDGER = "ledger.jsonl"
+
+PAGE_S = 0.5
+"""Seconds after which a page is sent with what was found."""
+
+KEPT_S = 60.0
+MAX_KEPT = 16
+"""Searches that wait for the request of a next page, and for how long."""
+
+LOGIN_PREFIX = "login-"
+"""Terminals in which a person types secrets: agents may not read them."""
+
+
+class HistoryDesk(Actor[SearchHistory]):
+    """The searches in the directories of terminals and of the archive."""
+
+    def __init__(self, *, terminals: Path, archive: Path, flusher: Flusher) -> None:
+        self._terminals, self._archive, self._flusher = terminals, archive, flusher
+        self._kept: dict[str, tuple[str | None, Search]] = {}
+
+    async def setup(self) -> None:
+        """Register the desk."""
+        self.context.register("service", "history")
+        self._services = Services(self.context.system)
+
+    async def receive(self, message: SearchHistory) -> None:
+        """Begin or continue a search."""
+        if message.more is None:
+            search = Search(self._sources(message))
+        else:
+            by, search = self._kept.get(message.more, ("", Search([])))
+            if message.more not in self._kept or by != message.from_handle:
+                raise InvalidRequest("this search is over: search again, with until")
+            del self._kept[message.more]
+        self.context.start_soon(self._answer, message, search, self.defer(message))
+
+    async def _answer(
+        self, request: SearchHistory, search: Search, reply: Reply[HistoryPage]
+    ) -> None:
+        try:
+            found, may_have_more = await search.page(request.limit, PAGE_S)
+        except AegisError as error:
+            reply.fail(error)
+            return
+        more = self._keep(request, search) if may_have_more else None
+        reply.send(HistoryPage(result=found, more=more))
+
+    def _keep(self, request: SearchHistory, search: Search) -> str:
+        token = str(ULID())
+        self._kept[token] = (request.from_handle, search)
+        if len(self._kept) > MAX_KEPT:
+            del self._kept[next(iter(self._kept))]
+        self.context.start_soon(self._forget, token)
+        return token
+
+    async def _forget(self, token: str) -> None:
+        await trio.sleep(KEPT_S)
+        self._kept.pop(token, None)
+
+    def _sources(self, request: SearchHistory) -> list[Source]:
+        """Return what is to be read. Raises ``AegisError``."""
+        wanted = Wanted(
+            name=request.name,
+            word=None if request.word is None else request.word.lower(),
+            exit=request.exit_code,
+            since="" if request.since is None else _utc("since", request.since),
+            until="9" if request.until is None else _utc("until", request.until),
+        )
+        sources: list[Source] = []
+        if request.kind in (None, "command"):
+            is_agent = request.from_handle is not None
+            for name in stored_names(self._flusher.disk, self._terminals):
+                is_named = request.name is None or request.name.casefold() == name.casefold()
+                if is_named and not (is_agent and name.startswith(LOGIN_PREFIX)):
+                    path = self._terminals / name / LEDGER
+                    sources.append(Commands(self._flusher, path, name, wanted))
+        if request.kind in (None, "task") and request.exit_code is None:
+            archive = Archive(self._archive, "tasks", self._flusher.disk, 0)
+            sources.append(LiveTasks(self._services, wanted))
+            sources.append(ArchivedTasks(self._flusher, archive, wanted))
+        return sources
+
+
+def _utc(name: str, text: str) -> str:
+    try:
+        return utc_text(moment_of(text).astimezone(UTC))
+    except ValueError as error:
+        raise InvalidRequest(f"{name}: {error}") from error

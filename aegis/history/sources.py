@@ -1,0 +1,275 @@
+"""``Search``, and the sources that it reads: each from the newest to the oldest, in small steps."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import attrs
+import structlog
+import trio
+
+from aegis.errors import NotFound, StorageError, Unavailable
+from aegis.journal.archive import Archive
+from aegis.journal.disk import Disk, read_exactly, storage_error
+from aegis.journal.flusher import Flusher
+from aegis.journal.ledger import Line, Piece, judge, pieces_backward
+from aegis.journal.table import HEAD_CHARS
+from aegis.protocol.history import MAX_TEXT_CHARS, EndedTasks, HistoryEntry, ListEndedTasks
+from aegis.turns.services import Services
+
+log = structlog.get_logger("aegis.history")
+
+STEP_LINES = 64
+STEP_BYTES = 64 * 1024
+"""The lines that are read in one step: about a millisecond, for which others may wait."""
+
+PAUSE_S = 0.001
+"""Seconds between two steps, so that a search takes at most half of a processor."""
+
+ASK_S = 10.0
+
+DATE_CHARS = len("2026-11-27")
+
+
+@attrs.frozen
+class Wanted:
+    """What a search looks for; ``word`` is in lower case, times are UTC, ISO 8601."""
+
+    kind: str | None = None
+    name: str | None = None
+    word: str | None = None
+    exit: int | None = None
+    since: str = ""
+    until: str = "9"
+
+    def has(self, entry: HistoryEntry) -> bool:
+        """Return whether an entry is looked for."""
+        return (
+            self.since <= entry.at <= self.until
+            and (self.exit is None or entry.exit == self.exit)
+            and (self.name is None or entry.name.casefold() == self.name.casefold())
+            and (self.word is None or self.word in entry.text.lower())
+        )
+
+
+def command_entry(terminal: str, line: Line) -> HistoryEntry | None:
+    """Return the command of a record; None if it has none, or has not ended."""
+    record = line.fields
+    match record:
+        case {"seq": int(seq), "cmd": str(text), "finished_at": str(at), "writer": str(writer)}:
+            exit_code = record.get("exit")
+            return HistoryEntry(
+                kind="command",
+                at=at,
+                name=terminal,
+                id=str(seq),
+                text=text[:MAX_TEXT_CHARS],
+                by=writer,
+                outcome=str(record.get("end") or "exited"),
+                exit=exit_code if type(exit_code) is int else None,
+            )
+    return None
+
+
+def task_entry(line: Mapping[str, Any]) -> HistoryEntry | None:
+    """Return the task of a line of the archive; None if it is no ended task."""
+    match line:
+        case {"id": str(task_id), "set": {"ended": str(at), "queue": str(queue)} as fields}:
+            return HistoryEntry(
+                kind="task",
+                at=at,
+                name=queue,
+                id=task_id,
+                text=str(fields.get("payload", ""))[:HEAD_CHARS],
+                by=str(fields.get("sender", "")),
+                outcome=str(fields.get("phase", "")),
+                archived=True,
+            )
+    return None
+
+
+class Source(Protocol):
+    """Entries that a search looks for, the newest first."""
+
+    async def step(self) -> list[HistoryEntry] | None:
+        """Read for about a millisecond; return what was found, None after the last entry.
+
+        Raises ``StorageError``.
+        """
+        ...
+
+
+class Commands:
+    """The commands in the ledger of a terminal."""
+
+    def __init__(self, flusher: Flusher, path: Path, terminal: str, wanted: Wanted) -> None:
+        self._flusher, self._path = flusher, path
+        self._terminal, self._wanted = terminal, wanted
+        self._pieces: Iterator[Piece] | None = None
+
+    async def step(self) -> list[HistoryEntry] | None:
+        try:
+            return await self._flusher.look(self._read)
+        except FileNotFoundError:
+            return None  # it was purged
+        except OSError as error:
+            raise storage_error("read", self._path, error) from error
+
+    def _read(self) -> list[HistoryEntry] | None:
+        disk = self._flusher.disk
+        if self._pieces is None:
+            self._pieces = pieces_backward(self._bytes, _size(disk, self._path))
+        found: list[HistoryEntry] = []
+        seal, size = disk.seal(self._path), 0
+        for count, piece in enumerate(self._pieces, 1):
+            judged = judge(piece, seal) if piece.whole else None
+            entry = command_entry(self._terminal, judged) if isinstance(judged, Line) else None
+            if entry is not None and entry.at < self._wanted.since:
+                self._pieces = iter(())
+                return found
+            if entry is not None and self._wanted.has(entry):
+                found.append(entry)
+            size += piece.end - piece.start
+            if count == STEP_LINES or size >= STEP_BYTES:
+                return found
+        return found or None
+
+    def _bytes(self, offset: int, size: int) -> bytes:
+        # Opened for each block: a search of a thousand terminals must not hold as many files.
+        disk = self._flusher.disk
+        fd = disk.open(self._path, os.O_RDONLY)
+        try:
+            return read_exactly(disk, fd, size, offset)
+        finally:
+            disk.close(fd)
+
+
+def _size(disk: Disk, path: Path) -> int:
+    fd = disk.open(path, os.O_RDONLY)
+    try:
+        return disk.size(fd)
+    finally:
+        disk.close(fd)
+
+
+class ArchivedTasks:
+    """The tasks in the archive."""
+
+    def __init__(self, flusher: Flusher, archive: Archive, wanted: Wanted) -> None:
+        self._flusher, self._archive, self._wanted = flusher, archive, wanted
+        self._files: deque[str] | None = None
+        self._rows: Iterator[dict[str, Any]] = iter(())
+
+    async def step(self) -> list[HistoryEntry] | None:
+        return await self._flusher.look(self._read)
+
+    def _read(self) -> list[HistoryEntry] | None:
+        if self._files is None:
+            self._files = deque(self._archive.files())
+        lines = [*islice(self._rows, STEP_LINES)]
+        if not lines:
+            # The rows of a file had ended before it was written, and those of older ones before.
+            if not self._files or self._files[0][:DATE_CHARS] < self._wanted.since[:DATE_CHARS]:
+                return None
+            self._rows = self._archive.rows(self._files.popleft())
+        found = (task_entry(each) for each in lines)
+        return [each for each in found if each is not None and self._wanted.has(each)]
+
+
+class LiveTasks:
+    """The ended tasks that are in the tables of queues."""
+
+    def __init__(self, services: Services, wanted: Wanted) -> None:
+        self._services, self._wanted = services, wanted
+        self._ids: deque[str] | None = None
+
+    async def step(self) -> list[HistoryEntry] | None:
+        if self._ids is None:
+            self._ids = deque((await self._ask(ListEndedTasks())).ids)
+        ids = [self._ids.popleft() for _ in range(min(STEP_LINES, len(self._ids)))]
+        if not ids:
+            return None
+        entries = (await self._ask(ListEndedTasks(ids=ids))).entries
+        if entries and entries[-1].at < self._wanted.since:
+            self._ids.clear()
+        return [each for each in entries if self._wanted.has(each)]
+
+    async def _ask(self, request: ListEndedTasks) -> EndedTasks:
+        try:
+            return await self._services.answer("queues", request, ASK_S)
+        except (NotFound, Unavailable) as error:
+            raise StorageError(f"the tasks cannot be listed: {error}") from error
+
+
+class Search:
+    """The entries of several sources, the newest first, each once."""
+
+    def __init__(self, sources: list[Source]) -> None:
+        self._unread = [_Buffer(each) for each in sources]
+        self._ready: list[_Buffer] = []
+        self._newest = ""
+        self._seen: set[tuple[str, str, str]] = set()
+
+    async def page(self, limit: int, seconds: float) -> tuple[list[HistoryEntry], bool]:
+        """Return up to ``limit`` entries that are found in time, and whether there may be others.
+
+        A source that cannot be read is left out, and logged.
+        """
+        found: list[HistoryEntry] = []
+        until = trio.current_time() + seconds
+        while len(found) < limit:
+            if self._unread:
+                await self._read(self._unread[-1])
+                if trio.current_time() >= until:
+                    break
+            elif self._ready:
+                found += self._next()
+            else:
+                return found, False
+        return found, True
+
+    async def _read(self, buffer: _Buffer) -> None:
+        try:
+            entries = await buffer.source.step()
+        except StorageError as error:
+            log.warning("history incomplete", why=str(error))
+            entries = None
+        await trio.sleep(PAUSE_S)
+        if entries:
+            buffer.entries.extend(entries)
+            heapq.heappush(self._ready, buffer)
+        if entries is None or entries:
+            self._unread.remove(buffer)
+
+    def _next(self) -> list[HistoryEntry]:
+        buffer = heapq.heappop(self._ready)
+        entry = buffer.entries.popleft()
+        if buffer.entries:
+            heapq.heappush(self._ready, buffer)
+        else:
+            self._unread.append(buffer)
+        if entry.at != self._newest:
+            self._newest = entry.at
+            self._seen.clear()
+        # A task may be in its table and in the archive, if a daemon was killed in between.
+        key = (entry.kind, entry.name, entry.id)
+        if key in self._seen:
+            return []
+        self._seen.add(key)
+        return [entry]
+
+
+@attrs.define(eq=False)
+class _Buffer:
+    source: Source
+    entries: deque[HistoryEntry] = attrs.field(factory=deque)
+
+    def __lt__(self, other: _Buffer) -> bool:
+        """Return whether its next entry is the newer one."""
+        return self.entries[0].at > other.entries[0].at

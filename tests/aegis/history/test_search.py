@@ -1,0 +1,242 @@
+"""Searches of what has ended, over ledgers and an archive on a simulated disk."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors import Actor, ChildSpec
+from actors.simulate import Simulation, simulate
+from aegis.errors import InvalidRequest
+from aegis.history.desk import KEPT_S, MAX_KEPT, HistoryDesk
+from aegis.journal.archive import Archive
+from aegis.journal.disk import APPEND, make_directory, write_all
+from aegis.journal.ledger import encode_line, seal_new_line
+from aegis.protocol.history import (
+    EndedTasks,
+    HistoryEntry,
+    HistoryPage,
+    ListEndedTasks,
+    SearchHistory,
+)
+from tests.aegis.simulated_daemon import SimulatedDaemon
+from tests.chaos.machine.simulated_disk import SimulatedDisk
+from tests.chaos.machine.simulated_flusher import SimulatedFlusher
+from tests.chaos.reproducible import reproducible
+
+TERMINALS = Path("/state/terminals")
+ARCHIVE = Path("/state/archive")
+
+
+def at(minute: int) -> str:
+    return f"2026-05-{1 + minute // 1440:02}T{minute // 60 % 24:02}:{minute % 60:02}:00.000Z"
+
+
+def command(seq: int, minute: int, cmd: str = "make", exit_code: int = 0) -> dict[str, object]:
+    return {
+        "seq": seq,
+        "cmd": cmd,
+        "writer": "human",
+        "finished_at": at(minute),
+        "exit": exit_code,
+        "end": "exited",
+        "stdout": "x" * 2_000,
+    }
+
+
+def write(disk: SimulatedDisk, terminal: str, records: list[dict[str, object]]) -> None:
+    path = TERMINALS / terminal / "ledger.jsonl"
+    make_directory(disk, path.parent)
+    fd = disk.open(path, APPEND)
+    seal = disk.seal(path)
+    write_all(disk, fd, b"".join(seal_new_line(encode_line(each), seal) for each in records))
+    disk.close(fd)
+
+
+def task(number: int, minute: int) -> HistoryEntry:
+    return HistoryEntry(
+        kind="task",
+        at=at(minute),
+        name="build",
+        id=f"t{number}",
+        text=f"payload {number}",
+        by="human",
+        outcome="completed",
+    )
+
+
+def archive(disk: SimulatedDisk, tasks: list[HistoryEntry]) -> None:
+    lines = [
+        {
+            "id": each.id,
+            "set": {
+                "type": "task",
+                "ended": each.at,
+                "queue": each.name,
+                "payload": each.text,
+                "sender": each.by,
+                "phase": each.outcome,
+            },
+        }
+        for each in tasks
+    ]
+    Archive(ARCHIVE, "tasks", disk, 1 << 30).add(lines, {})
+
+
+class Queues(Actor[ListEndedTasks]):
+    """The desk of queues, with these ended tasks."""
+
+    def __init__(self, *, tasks: dict[str, HistoryEntry]) -> None:
+        self._tasks = tasks
+
+    async def setup(self) -> None:
+        self.context.register("service", "queues")
+
+    async def receive(self, message: ListEndedTasks) -> None:
+        if message.ids is None:
+            self.reply(message, EndedTasks(ids=[*reversed(self._tasks)]))
+        else:
+            self.reply(message, EndedTasks(entries=[self._tasks[each] for each in message.ids]))
+
+
+class Library(SimulatedDaemon):
+    """A daemon with a history."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(simulation, "root/history")
+        self.tasks: dict[str, HistoryEntry] = {}
+
+    def actors(self) -> tuple[ChildSpec, ...]:
+        return (
+            ChildSpec.of("queues", Queues, tasks=self.tasks),
+            ChildSpec.of(
+                "history",
+                HistoryDesk,
+                terminals=TERMINALS,
+                archive=ARCHIVE,
+                flusher=SimulatedFlusher(self.disk),
+            ),
+        )
+
+    def dies(self) -> None:
+        pass
+
+    async def page(self, **wanted: Any) -> HistoryPage:
+        return await self.ask(SearchHistory(**wanted))
+
+    async def found(self, **wanted: Any) -> list[HistoryEntry]:
+        """Return all that is found, page by page."""
+        page = await self.page(**wanted)
+        found = [*page.result]
+        while page.more is not None:
+            page = await self.page(**{**wanted, "more": page.more})
+            found += page.result
+        return found
+
+    async def ids(self, **wanted: Any) -> list[str]:
+        return [f"{each.name}/{each.id}" for each in await self.found(**wanted)]
+
+
+def play(story: Callable[[Library], Awaitable[None]]) -> None:
+    async def run(simulation: Simulation) -> None:
+        with reproducible(simulation.chance):
+            async with Library(simulation).opened() as library:
+                await story(library)
+
+    simulate(run, seed=1)
+
+
+def test_the_newest_of_all_terminals_and_queues_come_first_each_once() -> None:
+    async def story(library: Library) -> None:
+        write(library.disk, "one", [command(n, 3 * n) for n in range(300)])
+        write(library.disk, "two", [command(n, 3 * n + 1) for n in range(300)])
+        tasks = [task(n, 3 * n + 2) for n in range(300)]
+        archive(library.disk, tasks[:100])
+        archive(library.disk, tasks[100:200])
+        library.tasks |= {each.id: each for each in tasks[190:]}  # ten are in both
+        found = await library.found(limit=37)
+        assert [each.at for each in found] == [at(n) for n in reversed(range(900))]
+        assert {each.kind for each in found} == {"command", "task"}
+
+    play(story)
+
+
+def test_a_search_is_by_kind_name_time_word_and_exit_code() -> None:
+    async def story(library: Library) -> None:
+        records = [command(0, 10, "make all"), command(1, 20, "pytest -q", 1)]
+        write(library.disk, "one", [*records, {"seq": 2, "cmd": None}])
+        write(library.disk, "two", [command(0, 30, "Make clean", 2)])
+        archive(library.disk, [task(1, 5)])
+        library.tasks["t2"] = task(2, 40)
+        assert await library.ids() == ["build/t2", "two/0", "one/1", "one/0", "build/t1"]
+        assert await library.ids(kind="task") == ["build/t2", "build/t1"]
+        assert await library.ids(kind="command", name="ONE") == ["one/1", "one/0"]
+        assert await library.ids(name="build") == ["build/t2", "build/t1"]
+        assert await library.ids(word="MAKE") == ["two/0", "one/0"]
+        assert await library.ids(word="payload 1") == ["build/t1"]
+        assert await library.ids(exit_code=1) == ["one/1"]
+        assert await library.ids(since="2026-05-01T00:20Z") == ["build/t2", "two/0", "one/1"]
+        assert await library.ids(until="2026-05-01T02:20+02:00") == [
+            "one/1",
+            "one/0",
+            "build/t1",
+        ]
+        why = await library.refusal(SearchHistory(since="yesterday"))
+        assert why.startswith("since: ")
+
+    play(story)
+
+
+def test_an_agent_finds_nothing_of_terminals_in_which_a_person_types_secrets() -> None:
+    async def story(library: Library) -> None:
+        write(library.disk, "login-claude", [command(0, 1)])
+        write(library.disk, "one", [command(0, 2)])
+        assert await library.ids() == ["one/0", "login-claude/0"]
+        assert await library.ids(from_handle="bob") == ["one/0"]
+
+    play(story)
+
+
+def test_only_its_caller_continues_a_search_and_only_for_a_while() -> None:
+    async def story(library: Library) -> None:
+        write(library.disk, "one", [command(n, n) for n in range(50)])
+        page = await library.page(from_handle="bob", limit=1)
+        assert page.more is not None
+        for by in (None, "eve"):
+            error = await library.refused(SearchHistory(from_handle=by, more=page.more))
+            assert isinstance(error, InvalidRequest)
+        second = await library.page(from_handle="bob", more=page.more, limit=1)
+        assert [each.id for each in second.result] == ["48"]
+        assert second.more is not None
+        await library.passes(KEPT_S)
+        again = SearchHistory(from_handle="bob", more=second.more)
+        assert "search again" in await library.refusal(again)
+        pages = [await library.page(limit=1) for _ in range(MAX_KEPT + 1)]
+        assert "search again" in await library.refusal(SearchHistory(more=pages[0].more))
+        assert (await library.page(more=pages[1].more)).result
+
+    play(story)
+
+
+def test_what_cannot_be_read_is_left_out_and_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    async def story(library: Library) -> None:
+        write(library.disk, "one", [command(0, 1)])
+        write(library.disk, "two", [command(0, 2)])
+        library.refuse_to_open("two/ledger.jsonl")
+        assert await library.ids() == ["one/0"]
+
+    play(story)
+    assert "history incomplete" in capsys.readouterr().out
+
+
+def test_a_page_ends_after_a_while_also_without_an_entry() -> None:
+    async def story(library: Library) -> None:
+        write(library.disk, "one", [command(n, n) for n in range(20_000)])
+        page = await library.page(word="nothing")
+        assert (page.result, page.more is None) == ([], False)
+        assert await library.ids(word="nothing") == []
+
+    play(story)

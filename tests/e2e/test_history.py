@@ -1,0 +1,67 @@
+"""The history of a real daemon: commands of terminals and tasks, live and archived."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_queues import Queued
+from tests.resources.waiting import until
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def queued(own_daemon: DaemonProcess) -> Iterator[Queued]:
+    yield Queued(own_daemon)
+    own_daemon.stop()
+
+
+def test_commands_and_tasks_are_found_newest_first(queued: Queued) -> None:
+    path = queued.daemon.root / ".aegis.yaml"
+    configuration = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**configuration, "keep": {"newest": 1, "days": 0}}))
+    queued.daemon.stop()
+    queued.start()
+    queued.call("term_spawn", name="one")
+    queued.call("term_run", name="one", cmd="echo first")
+    tasks = [queued.add(f"SAY task {each}") for each in range(3)]
+    for task in tasks:
+        queued.ends(task)
+    queued.call("term_run", name="one", cmd="(exit 3)")
+    queued.call("term_close", name="one")
+
+    def found(**arguments: object) -> list[tuple[str, str]]:
+        reply = queued.call("history", **arguments)
+        return [(each["kind"], each["text"]) for each in reply["result"]]
+
+    until(lambda: len(queued.call("task_list")["result"]) == 1, "the others are archived")
+    everything = [
+        ("command", "(exit 3)"),
+        *(("task", f"SAY task {each}") for each in (2, 1, 0)),
+        ("command", "echo first"),
+    ]
+    assert found() == everything
+    assert [each["archived"] for each in queued.call("history", kind="task")["result"]] == [
+        False,
+        True,
+        True,
+    ]
+    assert found(exit_code=3) == everything[:1]
+    assert found(word="TASK 1") == [everything[2]]
+    assert found(name="ONE", kind="command") == [everything[0], everything[-1]]
+    assert found(since="2999-01-01T00:00Z") == []
+    assert found(until="2000-01-01T00:00Z") == []
+    first = queued.call("history", limit=2)
+    second = queued.call("history", limit=10, more=first["more"])
+    texts = [each["text"] for each in first["result"] + second["result"]]
+    assert texts == [text for _, text in everything]
+    assert second["more"] is None
+    printed = queued.daemon.cli("history", "echo").stdout
+    assert "command one 0  exit 0  echo first" in printed
+    lines = queued.daemon.cli("history", "--kind", "task", "--json").stdout.splitlines()
+    assert [json.loads(each)["id"] for each in lines] == [*reversed(tasks)]
