@@ -195,6 +195,26 @@ def test_a_member_that_joins_while_the_first_one_fails_keeps_the_group() -> None
     play(story)
 
 
+def test_a_member_may_join_while_it_is_stored_that_the_first_one_failed() -> None:
+    async def story(office: Office) -> None:
+        office.agents.refuses_spawn["bad"] = "no session is left"
+        office.agents.closing_fails = True
+        first = office.ask_soon(mixing("a", "bad"))
+        await office.settles()
+        office.agents.closing_fails = False
+        await office.until(lambda: office.agents.opened and not office.open_sessions())
+        assert not first.has_come
+        second = office.ask_soon(spawning("bob"))
+        await office.settles()
+        assert str(first.error) == "no session is left"
+        assert [each.handle for each in second.value.members] == ["bob"]
+        for _ in range(2):
+            assert [each.handle for each in (await office.show()).members] == ["bob"]
+            await office.restart(power_fails=True)
+
+    play(story)
+
+
 @pytest.mark.parametrize("power_fails", [False, True])
 def test_a_restart_goes_on_with_members_that_are_being_started(*, power_fails: bool) -> None:
     async def story(office: Office) -> None:
@@ -1735,6 +1755,7 @@ def test_a_ledger_of_a_version_before_tables_is_read_and_continued(*, power_fail
         first = await office.broadcast("the first\norder", key="k", by="pm", output_format="a word")
         found = await office.replies(first)
         assert found.by_member == {"bob": "yes", "ann": "y" * 100}
+        assert found.order == ["bob", "ann"]
         assert found.metadata.members["cid"].reason == "its turn failed: it said so"
         assert len(office.orders("cid")) == 1
         await office.ends("cid", "the last one")
