@@ -28,6 +28,7 @@ from typing import Any
 import attrs
 import structlog
 
+from aegis.errors import StorageError
 from aegis.journal.disk import (
     Disk,
     make_directory,
@@ -115,6 +116,14 @@ class Archive:
         except OSError as error:
             raise storage_error("write", directory, error) from error
         self._is_empty = False
+
+    def delete_unfinished(self) -> None:
+        """Delete files of which a kill has left a part, as far as the disk permits."""
+        # No later file has the name of one with rows, so none replaces it.
+        with contextlib.suppress(StorageError, OSError):
+            for name in self._names():
+                if name.endswith(".new"):
+                    self._disk.unlink(self.directory / name)
 
     @property
     def is_empty(self) -> bool:

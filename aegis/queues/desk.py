@@ -295,6 +295,7 @@ class QueueDesk(Actor[DeskMessage]):
         """Register the desk, read the ledgers, and continue what has not ended."""
         self.context.register("service", "queues")
         self._sessions = Sessions(Services(self.context.system))
+        self._archive.delete_unfinished()
         stored = [each.removesuffix(SUFFIX) for each in self._stored_names()]
         settings = {**self._settings}
         for name in filter(is_name, stored):

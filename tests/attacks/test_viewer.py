@@ -96,6 +96,7 @@ VERBS: dict[str, list[str]] = {
     "workspace exec": ["workspace", "exec", "w", PRINT_EVIL],
     "shell open": ["shell", "open", "w"],
     "shell read": ["shell", "read", "NAME", "--cursor", "0"],
+    "history": ["history"],
     "session list": ["session", "list"],
     "page list": ["page", "list"],
     "doctor": ["doctor"],

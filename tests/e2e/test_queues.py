@@ -16,10 +16,10 @@ import pytest
 import trio
 import yaml
 
-from aegis.client.line import CommandFailed
+from aegis.client.errors import CommandFailed, ConnectionLost, NoDaemon
 from aegis.queues.desk import MAX_LIVE
 from tests.e2e.callers import Caller, line_caller
-from tests.e2e.harness import DaemonProcess
+from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team, agents_of, open_request
 from tests.e2e.watchers import watching
 from tests.resources.waiting import until
@@ -27,6 +27,9 @@ from tests.resources.waiting import until
 pytestmark = pytest.mark.real
 
 Json = dict[str, Any]
+
+COMPACTION = ("ledger.compact.before", "ledger.replace.before", "ledger.replace.after")
+"""Fault points at which a ledger is replaced by one with its rows alone."""
 
 QUEUES = {
     "build": {"agent": "asks"},
@@ -478,3 +481,31 @@ def test_a_task_of_the_archive_is_answered_after_a_kill(queued: Queued) -> None:
     assert [queued.task(task) for task in tasks] == shown
     for number, task in enumerate(tasks):
         assert queued.add(f"SAY {number}", key=f"k{number}") == task
+
+
+@pytest.mark.parametrize("point", COMPACTION)
+def test_a_kill_while_a_ledger_is_replaced_loses_no_task(queued: Queued, point: str) -> None:
+    path = queued.daemon.root / ".aegis.yaml"
+    configuration = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**configuration, "keep": {"newest": 1, "days": 0}}))
+    queued.daemon.stop()
+    queued.start(faults=f"{point}[build.jsonl]@1=kill")
+    queued.call("queue_pause", queue="build")
+    payload = "SAY " + 4_000 * "x"
+    kept = [queued.add(payload, key=f"kept{each}") for each in range(2)]
+    # What is in the archive is out of date in the ledger: after 64 KiB it is replaced.
+    ended: list[str] = []
+    with suppress(ConnectionLost, NoDaemon):
+        for number in range(60):
+            task = queued.add(payload, key=f"ended{number}")
+            queued.call("cancel", task_id=task)
+            ended.append(task)
+    assert queued.daemon.wait_dead(GUARD_S), f"{point} was not reached"
+    queued.daemon.kill()
+    queued.start()
+    assert {queued.task(task)["status"] for task in ended} == {"cancelled"}
+    assert [queued.task(task)["status"] for task in kept] == ["pending", "pending"]
+    assert [queued.add(payload, key=f"ended{n}") for n in range(len(ended))] == ended
+    assert [queued.add(payload, key=f"kept{n}") for n in range(2)] == kept
+    ledger = queued.daemon.state.directory / "queues" / "build.jsonl"
+    assert not ledger.with_name("build.jsonl.next").exists()

@@ -19,20 +19,22 @@ class ShellMarks:
     is_owed: bool = False
     told_history: int = 0
     begun: int = 0
+    last_end: int = 0
 
     def begins(self) -> bytes:
         """Return C: a command begins."""
         self.number += 1 + self.is_owed
         self.is_owed = True
         self.begun += 1
-        return self._mark("C", self._submitted)
+        return self._mark("C", f"{self._submitted};b={self.last_end}")
 
     def ended(self, status: int, history: int) -> bytes:
         """Return D: the prompt comes. ``history`` is the number that the next entry will have."""
         self.number += 1
-        mark = self._mark(f"D;{status}", self._submitted + self._typed(history))
+        rest = f"{self._submitted};b={self.last_end}{self._typed(history)}"
+        mark = self._mark(f"D;{status}", rest)
         self.is_submitted, self.is_owed, self.told_history = False, False, history
-        self.begun = 0
+        self.begun, self.last_end = 0, self.number
         return mark
 
     def is_typed(self, history: int) -> bool:

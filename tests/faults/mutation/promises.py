@@ -58,7 +58,7 @@ _BROKEN = (
         "",
         also=(
             (
-                "                disk.ftruncate(epoch.fd, epoch.synced)\n",
+                "                disk.ftruncate(epoch.fd, epoch.synced - self.shift)\n",
                 "                pass\n",
             ),
         ),
@@ -67,8 +67,9 @@ _BROKEN = (
         "a failed sync is tried again on the same pages",
         "G5",
         "aegis/journal/appender.py",
-        '            self._fail(epoch, storage_error("sync", self.path, error))\n',
-        "            self._demand.set()\n",
+        "            raise error\n"
+        '        self._fail(epoch, storage_error("sync", self.path, error))\n',
+        "            raise error\n        self.request_sync()\n",
     ),
     Promise(
         "a torn tail is left in the ledger",
@@ -144,8 +145,8 @@ _BROKEN = (
         "a line that was cut off before its sync is acknowledged",
         "G1",
         "aegis/journal/appender.py",
-        "        if disk.size(epoch.fd) < target:\n",
-        "        if disk.size(epoch.fd) < epoch.synced:\n",
+        "        if disk.size(epoch.fd) < target - self.shift:\n",
+        "        if disk.size(epoch.fd) < epoch.synced - self.shift:\n",
     ),
     Promise(
         "a mark without the secret is believed",
@@ -158,11 +159,8 @@ _BROKEN = (
         "a mark with a number that was seen is believed",
         "G2",
         "aegis/terminals/parse/boundaries.py",
-        "        if mark.number <= self._number:\n"
-        "            return []\n"
-        "        self._advance(mark.number)\n"
+        "        if mark.number <= self._number:\n            return []\n        events",
         "        events",
-        "        self._advance(mark.number)\n        events",
     ),
     Promise(
         "a message is confirmed before it is synced",
@@ -224,10 +222,8 @@ _BROKEN = (
         "a mark that was seen begins a command again",
         "G2",
         "aegis/terminals/parse/boundaries.py",
-        "        if mark.number <= self._number:\n"
-        "            return []\n"
-        "        self.phase = Phase.RUNNING\n",
-        "        self.phase = Phase.RUNNING\n",
+        "        if mark.number <= self._number:\n            return []\n        lost",
+        "        lost",
     ),
     Promise(
         "a command is typed though the disk refused its note",
