@@ -39,7 +39,7 @@ DATE_CHARS = len("2026-11-27")
 
 @attrs.frozen
 class Wanted:
-    """What a search looks for; ``word`` is in lower case, times are UTC, ISO 8601."""
+    """The filter of a search; ``word`` is in lower case, times are UTC, ISO 8601."""
 
     kind: str | None = None
     name: str | None = None

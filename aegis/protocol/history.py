@@ -42,7 +42,7 @@ class HistoryEntry:
 
 @attrs.frozen(kw_only=True)
 class HistoryPage:
-    """What was found, the newest first.
+    """The entries found, the newest first.
 
     With ``more``, the same search continues behind the last entry. A page may have few entries, or
     none, and ``more`` all the same: the search has read for a while and found no others yet.
