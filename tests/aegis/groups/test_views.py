@@ -44,6 +44,11 @@ def test_texts_that_fit_stay_whole_and_only_the_longest_are_cut() -> None:
     assert sum(len(json.dumps(each)) for each in cut.values()) <= 600
 
 
+def test_a_cut_text_is_as_long_as_fits() -> None:
+    assert fitted({"a": "x" * 500}, 100) == {"a": "x" * 98}
+    assert fitted({"a": "é" * 500}, 101) == {"a": "é" * 49}
+
+
 @pytest.mark.parametrize("letter", ["x", '"', "\x00", "é", "\U0001f600", "\n"])
 def test_cut_texts_are_measured_as_they_are_sent(letter: str) -> None:
     cut = fitted({"a": letter * 1_000, "b": letter}, 300)
