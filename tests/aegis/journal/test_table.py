@@ -240,6 +240,8 @@ class World:
         medium = rows_in(next(iter(legal_images(self.disk.model))))
         for row in () if table.problem else table.all_shown():
             kept = medium.get(row.id)
+            if kept is None and row.id in self.dropped and table.rows.get(row.id) is not row:
+                continue  # its drop is on the medium, and not acknowledged yet
             assert kept is not None, "a row that is shown survives a loss of power"
             assert kept.number >= row.number
         for number, row_id in self.facts.items():
