@@ -20,6 +20,7 @@ from aegis.journal.archive import Archive
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.protocol.history import HistoryPage, SearchHistory
+from aegis.protocol.naming import is_login_terminal, name_key
 from aegis.turns.services import Services
 
 LEDGER = "ledger.jsonl"
@@ -30,9 +31,6 @@ PAGE_S = 0.5
 KEPT_S = 60.0
 MAX_KEPT = 16
 """Searches that wait for the request of a next page, and for how long."""
-
-LOGIN_PREFIX = "login-"
-"""Terminals in which a person types secrets: agents may not read them."""
 
 
 class HistoryDesk(Actor[SearchHistory]):
@@ -94,8 +92,8 @@ class HistoryDesk(Actor[SearchHistory]):
         if request.kind in (None, "command"):
             is_agent = request.from_handle is not None
             for name in stored_names(self._flusher.disk, self._terminals):
-                is_named = request.name is None or request.name.casefold() == name.casefold()
-                if is_named and not (is_agent and name.startswith(LOGIN_PREFIX)):
+                is_named = request.name is None or name_key(request.name) == name_key(name)
+                if is_named and not (is_agent and is_login_terminal(name)):
                     path = self._terminals / name / LEDGER
                     sources.append(Commands(self._flusher, path, name, wanted))
         if request.kind in (None, "task") and request.exit_code is None:

@@ -21,6 +21,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import Line, Piece, judge, pieces_backward
 from aegis.journal.table import HEAD_CHARS
 from aegis.protocol.history import MAX_TEXT_CHARS, EndedTasks, HistoryEntry, ListEndedTasks
+from aegis.protocol.naming import name_key
 from aegis.turns.services import Services
 
 log = structlog.get_logger("aegis.history")
@@ -53,7 +54,7 @@ class Wanted:
         return (
             self.since <= entry.at <= self.until
             and (self.exit is None or entry.exit == self.exit)
-            and (self.name is None or entry.name.casefold() == self.name.casefold())
+            and (self.name is None or name_key(entry.name) == name_key(self.name))
             and (self.word is None or self.word in entry.text.lower())
         )
 

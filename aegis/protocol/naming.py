@@ -9,6 +9,8 @@ NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 RESERVED_HANDLES = frozenset({"human", "substrate", "all"})
 LOCAL_NODE = "local"
 """The name of the daemon's own process as a node."""
+LOGIN_PREFIX = "login-"
+"""The beginning of the names of terminals in which the programs of agents log in."""
 
 _NAME = re.compile(NAME_PATTERN)
 
@@ -21,3 +23,8 @@ def is_name(text: str) -> bool:
 def name_key(name: str) -> str:
     """Return the key that compares names: they are unique ignoring case."""
     return name.lower()
+
+
+def is_login_terminal(name: str) -> bool:
+    """Return whether a terminal is for a login: a person types secrets there, in any case of it."""
+    return name_key(name).startswith(LOGIN_PREFIX)

@@ -14,7 +14,7 @@ from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import SET, Member, Roster
 from aegis.agents.profiles.policy import decide
 from aegis.agents.profiles.profile import Profile, every_profile, login_command, refuse_start
-from aegis.agents.profiles.rights import LOGIN_PREFIX, refuse_reach
+from aegis.agents.profiles.rights import refuse_reach
 from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.steps import LogIn
 from aegis.errors import Forbidden, NotFound
@@ -23,6 +23,7 @@ from aegis.protocol import agents as api
 from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
 from aegis.protocol.feeds import FollowAgentCommand, FollowSession
 from aegis.protocol.meta import GetMeta
+from aegis.protocol.naming import LOGIN_PREFIX
 from aegis.protocol.requests import Answerer, FindAnswerer
 
 Asked = GetMeta | api.ListAgents | FindAnswerer

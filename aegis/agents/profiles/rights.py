@@ -11,7 +11,7 @@ from typing import Literal
 
 from aegis.agents.drivers.harness import Permission
 from aegis.names import shorten
-from aegis.protocol.naming import name_key
+from aegis.protocol.naming import LOGIN_PREFIX, is_login_terminal, name_key
 
 CommandClass = Literal["read", "write", "execute"]
 Verdict = Literal["allow", "ask", "refuse"]
@@ -91,9 +91,6 @@ VERDICTS: Mapping[Permission, Mapping[CommandClass, Verdict]] = {
 
 _BY_AGENT = "agent:"
 
-LOGIN_PREFIX = "login-"
-"""The beginning of the names of terminals in which the programs of agents log in."""
-
 
 def command_class(command: str) -> CommandClass:
     """Return the class of a command, by its name on the wire."""
@@ -130,7 +127,7 @@ def refuse_terminals(terminals: Iterable[str]) -> str | None:
     created such a terminal before would have its own shell run the login.
     """
     for name in terminals:
-        if name_key(name).startswith(LOGIN_PREFIX):
+        if is_login_terminal(name):
             return (
                 f"terminal {shorten(name)!r} is for the login of an agent, which only a person may "
                 f"use; choose a name that does not begin with {LOGIN_PREFIX!r}"

@@ -192,9 +192,10 @@ def test_a_search_is_by_kind_name_time_word_and_exit_code() -> None:
 
 def test_an_agent_finds_nothing_of_terminals_in_which_a_person_types_secrets() -> None:
     async def story(library: Library) -> None:
+        write(library.disk, "LOGIN-codex", [command(0, 0)])
         write(library.disk, "login-claude", [command(0, 1)])
         write(library.disk, "one", [command(0, 2)])
-        assert await library.ids() == ["one/0", "login-claude/0"]
+        assert await library.ids() == ["one/0", "login-claude/0", "LOGIN-codex/0"]
         assert await library.ids(from_handle="bob") == ["one/0"]
 
     play(story)
