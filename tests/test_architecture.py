@@ -370,8 +370,13 @@ LAW: list[Rule] = [
     ("aegis.cli.config", ("aegis.cli", "aegis.configuration", "aegis.state.root")),
     ("aegis.cli.doctor", ("aegis.cli", "aegis.doctor", "aegis.state.root")),
     # A time without a zone is local to the person, who may sit at another machine than the daemon.
-    ("aegis.cli.queue", ("aegis.cli", "aegis.clock")),
-    ("aegis.cli.history", ("aegis.cli", "aegis.clock")),
+    (
+        "aegis.cli.grammar.verb",
+        (
+            *("aegis.cli", "aegis.client.line", "aegis.client.nonblocking_line", "aegis.clock"),
+            *("aegis.path_text", "aegis.state.root"),
+        ),
+    ),
     ("aegis.cli.mcp", ("aegis.cli", "aegis.client.bridge", "aegis.state.root")),
     ("aegis.cli.tui", ("aegis.cli", "aegis.client.line", "aegis.tui")),
     # The terminal interface: a client like any other, and the text of events.

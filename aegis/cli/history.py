@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.cli.grammar.verb import WHOLE, Daemon, argument, option, verb
-from aegis.cli.printing.failures import UsageError
+from aegis.cli.grammar.verb import WHOLE, Daemon, argument, moment, option, verb
 from aegis.cli.printing.formatting import escaped_line, print_json_line, print_lines, print_notice
 
 # A type checker takes this for true.
@@ -42,7 +41,7 @@ def history(
     they are found; with --json one object per line.
     """
     wanted = {"kind": kind, "name": name, "word": word, "exit_code": exit_code}
-    wanted |= {"since": _moment("--since", since), "until": _moment("--until", until)}
+    wanted |= {"since": moment("--since", since), "until": moment("--until", until)}
     count, more = 0, None
     while limit is None or count < limit:
         page = PAGE if limit is None else min(PAGE, limit - count)
@@ -57,17 +56,6 @@ def history(
             break
     if not count and not daemon.as_json:
         print_notice("↳ nothing was found")
-
-
-def _moment(option_name: str, text: str | None) -> str | None:
-    if text is None:
-        return None
-    from aegis.clock import moment_of
-
-    try:  # the zone of the person, who may sit at another machine than the daemon
-        return moment_of(text).isoformat()
-    except ValueError as error:
-        raise UsageError(f"{option_name}: {error}") from None
 
 
 def _line(entry: Mapping[str, Any]) -> str:

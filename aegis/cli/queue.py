@@ -9,6 +9,7 @@ from aegis.cli.grammar.verb import (
     Group,
     argument,
     flag,
+    moment,
     option,
     text_or_input,
     verb,
@@ -77,14 +78,8 @@ def add(
     A fresh agent session does it. Its end comes to your inbox. With --wait, exits with 0 if it
     completed, 1 if it failed or was cancelled, and 124 if it has not ended in time.
     """
-    from aegis.clock import moment_of
-
     text = text_or_input(payload)
-    if not_before is not None:
-        try:  # the zone of the person, who may sit at another machine than the daemon
-            not_before = moment_of(not_before).isoformat()
-        except ValueError as error:
-            raise UsageError(f"--not-before: {error}") from None
+    not_before = moment("--not-before", not_before)
     if wait is not None:
         given = (after, priority, not_before, attempts, max_runtime, silent)
         if any(given):

@@ -16,7 +16,7 @@ import trio
 
 from aegis.errors import NotFound, StorageError, Unavailable
 from aegis.journal.archive import Archive
-from aegis.journal.disk import Disk, read_exactly, storage_error
+from aegis.journal.disk import file_size, read_exactly, storage_error
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import Line, Piece, judge, pieces_backward
 from aegis.journal.table import HEAD_CHARS
@@ -42,7 +42,6 @@ DATE_CHARS = len("2026-11-27")
 class Wanted:
     """The filter of a search; ``word`` is in lower case, times are UTC, ISO 8601."""
 
-    kind: str | None = None
     name: str | None = None
     word: str | None = None
     exit: int | None = None
@@ -125,7 +124,7 @@ class Commands:
     def _read(self) -> list[HistoryEntry] | None:
         disk = self._flusher.disk
         if self._pieces is None:
-            self._pieces = pieces_backward(self._bytes, _size(disk, self._path))
+            self._pieces = pieces_backward(self._bytes, file_size(disk, self._path))
         found: list[HistoryEntry] = []
         seal, size = disk.seal(self._path), 0
         for count, piece in enumerate(self._pieces, 1):
@@ -149,14 +148,6 @@ class Commands:
             return read_exactly(disk, fd, size, offset)
         finally:
             disk.close(fd)
-
-
-def _size(disk: Disk, path: Path) -> int:
-    fd = disk.open(path, os.O_RDONLY)
-    try:
-        return disk.size(fd)
-    finally:
-        disk.close(fd)
 
 
 class ArchivedTasks:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import sys
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,8 +32,10 @@ import structlog
 from aegis.errors import StorageError
 from aegis.journal.disk import (
     Disk,
+    file_size,
     make_directory,
     read_exactly,
+    read_file,
     replace_file,
     shown,
     storage_error,
@@ -162,7 +165,7 @@ class Archive:
     def rows(self, file: str) -> Iterator[dict[str, Any]]:
         """Yield the lines of the rows in a file, the newest first. Raises ``StorageError``."""
         try:
-            data = _content(self._disk, self.directory / file)
+            data = read_file(self._disk, self.directory / file, max_bytes=sys.maxsize)
             lines = [] if data is None else gzip.decompress(data).splitlines(keepends=True)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             log.warning("archive damaged", file=shown(self.directory / file), why=str(error))
@@ -205,7 +208,8 @@ class Archive:
         newest = next(iter(self._index_files()), f"{INDEX}0000-")
         number, before = int(newest[len(INDEX) :][:4]), b""
         if number:
-            before = _content(self._disk, self.directory / newest) or b""
+            path = self.directory / newest
+            before = read_file(self._disk, path, max_bytes=sys.maxsize) or b""
         if not number or len(before) >= INDEX_BYTES:
             number, before, newest = number + 1, b"", ""
         lines = {_key_in(each): each for each in before.splitlines(keepends=True)}
@@ -245,7 +249,8 @@ class Archive:
         for kind in stored_names(disk, self._root):
             for name in stored_names(disk, self._root / kind):
                 if name.endswith(ROWS):
-                    sizes[name, kind] = _size(disk, self._root / kind / name)
+                    with contextlib.suppress(FileNotFoundError):
+                        sizes[name, kind] = file_size(disk, self._root / kind / name)
         total, gone = sum(sizes.values()), []
         for name, kind in sorted(sizes)[:-1]:  # what was just written stays
             if total <= self._max_bytes:
@@ -285,25 +290,3 @@ def _line_of(disk: Disk, fd: int, key: str) -> bytes | None:
             high = middle + at
     lines = read_exactly(disk, fd, high - low, low).splitlines(keepends=True)
     return next((each for each in lines if _key_in(each) == wanted), None)
-
-
-def _size(disk: Disk, path: Path) -> int:
-    try:
-        fd = disk.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return 0
-    try:
-        return disk.size(fd)
-    finally:
-        disk.close(fd)
-
-
-def _content(disk: Disk, path: Path) -> bytes | None:
-    try:
-        fd = disk.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    try:
-        return read_exactly(disk, fd, disk.size(fd), 0)
-    finally:
-        disk.close(fd)

@@ -236,6 +236,15 @@ def read_file(disk: Disk, path: Path, *, max_bytes: int) -> bytes | None:
         disk.close(fd)
 
 
+def file_size(disk: Disk, path: Path) -> int:
+    """Return the size of a file in bytes. Raises ``OSError``."""
+    fd = disk.open(path, os.O_RDONLY)
+    try:
+        return disk.size(fd)
+    finally:
+        disk.close(fd)
+
+
 def is_there(disk: Disk, path: Path) -> bool:
     """Return whether a file of this name can be opened. Raises ``OSError``."""
     try:

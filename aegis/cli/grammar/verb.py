@@ -258,6 +258,21 @@ def text_or_input(text: str, *, is_file: bool = False) -> str:
     return read.removesuffix("\n")
 
 
+def moment(option_name: str, text: str | None) -> str | None:
+    """Return a time of the command line with its zone: by default that of the person.
+
+    Raises ``UsageError``.
+    """
+    if text is None:
+        return None
+    from aegis.clock import moment_of
+
+    try:  # the person may sit at another machine than the daemon
+        return moment_of(text).isoformat()
+    except ValueError as error:
+        raise UsageError(f"{option_name}: {error}") from None
+
+
 def as_text(path: str | None) -> str | None:
     """Return a path of the command line as text, without making it absolute."""
     return None if path is None else text_of_path(path_of_text(path))

@@ -181,8 +181,7 @@ def print_json_line(document: Mapping[str, Any]) -> None:
 
 def print_error(sentence: str, code: str) -> None:
     """Print a failure as one line of JSON; the shape is the same for every verb."""
-    document = {"error": {"code": code, "message": sentence}}
-    sys.stdout.write(json.dumps(document) + "\n")
+    print_json_line({"error": {"code": code, "message": sentence}})
 
 
 def print_notice(text: str) -> None:
