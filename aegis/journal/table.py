@@ -202,6 +202,9 @@ class Table(Generic[R]):
         self._written: deque[_Written[R]] = deque()
         self._facts: deque[_Fact[R]] = deque()
         self._trying = trio.Lock()
+        self._accepted = trio.Event()
+        """Set unless there is a problem."""
+        self._accepted.set()
         self._is_retrying = False
         self._file = LedgerFile()
         self._replaced: weakref.WeakSet[LedgerFile] = weakref.WeakSet()
@@ -372,6 +375,18 @@ class Table(Generic[R]):
         else:
             then()
 
+    async def durable(self) -> None:
+        """Wait until all changes so far are durable, however long the disk refuses.
+
+        Changes that it refuses meanwhile are gone then; facts are written.
+        """
+        while True:
+            await self._accepted.wait()
+            reply: Reply[None] = Reply()
+            self.settled(partial(reply.send, None), reply)
+            with contextlib.suppress(StorageError):
+                return await reply.wait()
+
     def forget(self, row_id: str) -> None:
         """Remove a row from memory, not from the ledger. Requires that it is durable."""
         assert row_id not in self._durable
@@ -474,6 +489,8 @@ class Table(Generic[R]):
         if not self._is_retrying:
             self._is_retrying = True
             self._start_soon(self._retry)
+        if self._accepted.is_set():
+            self._accepted = trio.Event()
         done = "written" if self.is_open else "read"
         self.refusal = str(error)
         self.problem = (
@@ -494,6 +511,7 @@ class Table(Generic[R]):
             return
         if self._write_facts():
             self.problem = ""
+            self._accepted.set()
             self._lost()
             self._changed()
 

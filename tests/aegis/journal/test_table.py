@@ -391,6 +391,36 @@ def test_a_fact_about_a_row_that_is_refused_is_refused_with_it(accepts: bool) ->
     simulate(story, seed=1)
 
 
+def test_a_wait_for_all_changes_lasts_until_the_disk_has_accepted_the_facts() -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        row = Shelf(id="a", number=1)
+        seen: list[tuple[int, ...]] = []
+
+        async def wait() -> None:
+            await world.table.durable()
+            shown = world.table.shown("a")
+            seen.append(() if shown is None else shown.done)
+
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.live)
+            await wait()
+            nursery.start_soon(world.ask, 1, lambda table, reply: _put(table, row, reply))
+            await trio.sleep(1)
+            world.plan.refuses, world.plan.odds = {"fdatasync", "open"}, 1.0
+            world.table.fact("a", partial(_with_fact, number=7))
+            nursery.start_soon(wait)
+            await trio.sleep(20)
+            assert seen == [()]
+            nursery.start_soon(wait)
+            world.plan.refuses = ()
+            await trio.sleep(6)
+            assert seen == [(), (7,), (7,)]
+            await world.stop(power_fails=True)
+
+    simulate(story, seed=1)
+
+
 def _put(table: Table[Shelf], row: Shelf, reply: Reply[str]) -> None:
     table.put(row, lambda: reply.send("durable"), reply)
 
