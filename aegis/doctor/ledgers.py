@@ -65,7 +65,7 @@ def ledgers(state: State) -> list[Path]:
     found = sorted(state.terminals.glob(f"*/{LEDGER}"))
     for directory in (state.canvases, state.workflows):
         found += sorted(directory.glob(f"*/{LEDGER}"))
-    for directory in (state.queues, state.groups, state.inboxes):
+    for directory in (state.workflows, state.queues, state.groups, state.inboxes):
         found += sorted(directory.glob("*.jsonl"))
     return found + [each for each in (state.telegram,) if each.exists()]
 

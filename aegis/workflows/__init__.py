@@ -1,12 +1,12 @@
 """Workflows: programs of the project that coordinate agents, queues, commands and people.
 
-Owns: the state and rules of all workflows (``rules``, pure), the ledgers' lines (``ledger``, pure),
-the names and digests of engine calls (``calls``, pure), the plugin files (``plugins``), the actors
-(``desk``, and ``process`` for the process of each workflow), the calls that the daemon carries out
-(``carrier``), and the program that runs in the process (``child``), with the engine that workflows
-use.
+Owns: the rows of runs and of their engine calls, with the decisions about them (``runs``, pure),
+the names and digests of engine calls (``calls``, pure), the frames of processes (``frames``, pure),
+the plugin files (``plugins``), the actors (``desk``, and ``process`` for the process of each run),
+the calls that the daemon carries out (``carrier``), and the program that runs in the process
+(``child``), with the engine that workflows use. ``upgrade`` reads the files of older versions.
 
-Rules: a plugin's code runs only in a process of its own. A workflow's meta is synced before it is
-acknowledged, ``begun`` before a call acts, ``ended`` before the workflow sees its result,
-``returned`` before its starter is notified. A call that has ended is not done again.
+Rules: a plugin's code runs only in a process of its own. A run is durable before it is
+acknowledged, the begin of a call before it acts, its outcome before the workflow sees it, the end
+of a run before its starter is notified. A call that has ended is not done again.
 """

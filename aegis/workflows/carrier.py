@@ -7,8 +7,9 @@ handle. A call has the same ids in each replay, so done again it has no second e
 from __future__ import annotations
 
 import contextlib
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -41,8 +42,7 @@ from aegis.protocol.terminals import CommandRecord, RunCommand
 from aegis.turns.services import AGAIN_S, Services
 from aegis.turns.sessions import Sessions
 from aegis.workflows.calls import Outcome, failure, value
-from aegis.workflows.events import Perform
-from aegis.workflows.records import Workflow
+from aegis.workflows.runs import RunHandles, StoredRun
 
 OWNER = "service:workflows"
 """The owner of questions, in the registry of actors."""
@@ -77,6 +77,21 @@ class MessageRights(Protocol):
 
 
 @attrs.frozen(kw_only=True)
+class CarriedCall:
+    """A call that the daemon carries out for ``run``, which has ``spawned`` these sessions.
+
+    It has not acted unless it is repeatable. ``is_new``: no process has made it before.
+    """
+
+    run: StoredRun
+    spawned: Sequence[str]
+    position: str
+    name: str
+    arguments: Mapping[str, Any] = attrs.field(repr=False)
+    is_new: bool
+
+
+@attrs.frozen(kw_only=True)
 class Carrier:
     """The calls of all workflows, through the services of the daemon."""
 
@@ -88,7 +103,7 @@ class Carrier:
     def _sessions(self) -> Sessions:
         return Sessions(self.services)
 
-    async def carry_out(self, call: Perform) -> Outcome | None:
+    async def carry_out(self, call: CarriedCall) -> Outcome | None:
         """Carry out a call; return its outcome, None for a question, which a person answers."""
         try:
             return await self._carry_out(call)
@@ -97,48 +112,48 @@ class Carrier:
         except AskError as error:
             return failure("CallFailed", f"{call.name}: {error}", code="unavailable")
 
-    async def _carry_out(self, call: Perform) -> Outcome | None:
-        workflow, given = call.workflow, call.arguments
+    async def _carry_out(self, call: CarriedCall) -> Outcome | None:
+        run, given = call.run, call.arguments
         match call.name:
             case "spawn":
-                handle = workflow.handle_of(call.position)
-                await self._spawn(workflow, handle, given["profile"], given["workspace"])
+                handle = run.handle_of(call.position)
+                await self._spawn(run, handle, given["profile"], given["workspace"])
                 return value(handle)
             case "send":
-                return await self._send(workflow, call)
+                return await self._send(run, call)
             case "drain":
                 await self._drain(given["handle"])
                 return value(None)
             case "close":
-                command = CloseAgent(handle=given["handle"], from_handle=workflow.starter)
+                command = CloseAgent(handle=given["handle"], from_handle=run.starter)
                 await self.services.answer("agents", command, CLOSE_S)
                 return value(None)
             case "delegate":
-                return await self._delegate(workflow, call)
+                return await self._delegate(run, call)
             case "group":
-                name = workflow.handle_of(call.position)
-                await self._gather(workflow, name, given["profiles"], given["preset"])
+                name = run.handle_of(call.position)
+                await self._gather(run, name, given["profiles"], given["preset"])
                 return value(name)
             case "broadcast":
-                return value(await self._broadcast(workflow, call.position, given))
+                return value(await self._broadcast(run, call.position, given))
             case "terminal":
-                return value(await self._run(workflow, given))
+                return value(await self._run(run, given))
             case "ask_human":
-                return await self._ask(workflow, call)
+                return await self._ask(run, call)
         raise Unavailable(f"this daemon has no engine call {call.name!r}")
 
     # Sessions.
 
     async def _spawn(
-        self, workflow: Workflow, handle: str, profile: str, workspace: str | None
+        self, run: StoredRun, handle: str, profile: str, workspace: str | None
     ) -> None:
         """Open a session, unless it is open. Raises ``AegisError``."""
         request = SpawnForWorkflow(
             profile=profile,
             handle=handle,
             workspace=workspace,
-            from_handle=workflow.starter,
-            workflow=workflow.name,
+            from_handle=run.starter,
+            workflow=run.name,
         )
         while not await self._is_open(handle):
             try:
@@ -156,10 +171,10 @@ class Carrier:
             await self.services.answer("agents", ResumeSession(handle=handle), SPAWN_S)
         return True
 
-    async def _send(self, workflow: Workflow, call: Perform) -> Outcome:
+    async def _send(self, run: StoredRun, call: CarriedCall) -> Outcome:
         handle, text = call.arguments["handle"], call.arguments["text"]
         if call.is_new:  # a replay sends nothing
-            self._check_message(workflow, handle)
+            self._check_message(call, handle)
         if not text.strip():
             return failure("CallFailed", "the message is empty", code="invalid_request")
         if len(text) > MAX_BODY_CHARS:
@@ -169,12 +184,12 @@ class Carrier:
                 "a file, and send the path",
                 code="invalid_request",
             )
-        if handle in workflow.spawned:
+        if handle in call.spawned:
             await self._is_open(handle)
         message = Deliver(
             handle=handle,
-            id=workflow.call_id(call.position),
-            sender=f"workflow:{workflow.name}",
+            id=run.call_id(call.position),
+            sender=f"workflow:{run.name}",
             body=text,
             timestamp=utc_now(),
         )
@@ -184,13 +199,12 @@ class Carrier:
         reason = outcome.reason or f"its turn was {outcome.end}"
         return failure("CallFailed", f"{handle!r} did not answer: {reason}", code="unavailable")
 
-    def _check_message(self, workflow: Workflow, handle: str) -> None:
+    def _check_message(self, call: CarriedCall, handle: str) -> None:
         """Raise ``Forbidden`` or ``Unavailable`` if the starter may not write to a session."""
-        if workflow.starter is None or handle in workflow.spawned:
+        starter = call.run.starter
+        if starter is None or handle in call.spawned:
             return
-        refusal = self.messages.refuse_handoff(
-            workflow.starter, handle, interrupts=False, now=time.time()
-        )
+        refusal = self.messages.refuse_handoff(starter, handle, interrupts=False, now=time.time())
         if refusal is not None:
             raise refusal
 
@@ -206,11 +220,11 @@ class Carrier:
     # Groups.
 
     async def _gather(
-        self, workflow: Workflow, name: str, profiles: list[str], preset: str | None
+        self, run: StoredRun, name: str, profiles: list[str], preset: str | None
     ) -> None:
         """Create a group, unless it is there. Raises ``AegisError``."""
         request = SpawnMixedGroup(
-            group=name, profiles=profiles, preset=preset, from_handle=workflow.starter
+            group=name, profiles=profiles, preset=preset, from_handle=run.starter
         )
         while not await self._is_gathered(name):
             try:
@@ -232,10 +246,10 @@ class Carrier:
             await trio.sleep(AGAIN_S)
 
     async def _broadcast(
-        self, workflow: Workflow, position: str, given: dict[str, Any]
+        self, run: StoredRun, position: str, given: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Give an order to a group, once, and return the replies of all its members."""
-        by, key = workflow.starter, workflow.call_id(position)
+        by, key = run.starter, run.call_id(position)
         parts = {name: text for name, text in given.items() if name != "reducer"}
         order = BroadcastToGroup(**parts, key=key, callback=False, from_handle=by)
         sent = await self.services.answer("groups", order, REQUEST_S)
@@ -263,12 +277,12 @@ class Carrier:
 
     # Queues, terminals, people.
 
-    async def _delegate(self, workflow: Workflow, call: Perform) -> Outcome:
+    async def _delegate(self, run: StoredRun, call: CarriedCall) -> Outcome:
         named: dict[str, Any] = {
             "queue": call.arguments["queue"],
             "payload": call.arguments["payload"],
-            "key": workflow.call_id(call.position),
-            "from_handle": workflow.starter,
+            "key": run.call_id(call.position),
+            "from_handle": run.starter,
         }
         await self.services.answer("queues", Enqueue(**named, callback=False), ENQUEUE_S)
         while True:
@@ -280,8 +294,8 @@ class Carrier:
                 ended = "was cancelled" if task.status == "cancelled" else "has failed"
                 return failure("TaskFailed", f"task {task.task_id} {ended}: {task.error}")
 
-    async def _run(self, workflow: Workflow, given: dict[str, Any]) -> dict[str, Any]:
-        name, starter = given["terminal"], workflow.starter
+    async def _run(self, run: StoredRun, given: Mapping[str, Any]) -> dict[str, Any]:
+        name, starter = given["terminal"], run.starter
         refusal = None if starter is None else self.refuse(starter, "term_run", (name,))
         if refusal is not None:
             raise Forbidden(refusal)
@@ -301,7 +315,7 @@ class Carrier:
             "truncated": record.truncated,
         }
 
-    async def _ask(self, workflow: Workflow, call: Perform) -> Outcome | None:
+    async def _ask(self, run: StoredRun, call: CarriedCall) -> Outcome | None:
         """Open the question, which is opened once. Its answer comes to the desk."""
         question, options = call.arguments["question"], call.arguments["options"] or []
         if len(question) > MAX_QUESTION_CHARS or not question.strip():
@@ -313,43 +327,42 @@ class Carrier:
         labels = [{"label": each} for each in options]
         request = OpenRequest(
             owner=OWNER,
-            handle=workflow.starter or "human",
-            key=workflow.call_id(call.position),
+            handle=run.starter or "human",
+            key=run.call_id(call.position),
             kind="question",
-            workflow=workflow.id,
+            workflow=run.id,
             tool=ASK_HUMAN,
-            title=f"{workflow.name} asks: {question}",
+            title=f"{run.name} asks: {question}",
             input={"questions": [{"question": question, "options": labels, "multiSelect": False}]},
             needs_person=True,
         )
         await self.services.answer("requests", request, REQUEST_S)
         return None
 
-    async def withdraw(self, workflow: Workflow, position: str) -> None:
+    async def withdraw(self, run: StoredRun, position: str) -> None:
         """Withdraw the question of a call that the workflow has cancelled."""
         withdraw = WithdrawRequests(
             reason="its workflow does not wait for the answer any longer",
-            workflow=workflow.id,
-            keys=[workflow.call_id(position)],
+            workflow=run.id,
+            keys=[run.call_id(position)],
         )
         await self.services.answer("requests", withdraw, REQUEST_S)
 
     # The end of a workflow.
 
-    async def settle(self, workflow: Workflow) -> None:
+    async def settle(self, run: StoredRun, handles: RunHandles) -> None:
         """Withdraw an ended workflow's questions; drain its sessions, and close those it spawned.
 
         The sessions of a cancelled one are closed at once.
         """
-        reason = f"its workflow is {workflow.phase}"
-        withdraw = WithdrawRequests(reason=reason, workflow=workflow.id)
+        reason = f"its workflow is {run.phase}"
+        withdraw = WithdrawRequests(reason=reason, workflow=run.id)
         await self.services.answer("requests", withdraw, REQUEST_S)
-        limit_s = 0.0 if workflow.phase == "cancelled" else DRAIN_S
-        handles = dict.fromkeys((*workflow.touched, *workflow.spawned))
+        limit_s = 0.0 if run.phase == "cancelled" else DRAIN_S
         async with trio.open_nursery() as nursery:
-            for each in handles:
-                nursery.start_soon(self._release, each, limit_s, each in workflow.spawned)
-            for each in workflow.groups:
+            for each in dict.fromkeys((*handles.touched, *handles.spawned)):
+                nursery.start_soon(self._release, each, limit_s, each in handles.spawned)
+            for each in handles.groups:
                 nursery.start_soon(self._dissolve, each)
 
     async def _release(self, handle: str, limit_s: float, is_own: bool) -> None:
@@ -373,29 +386,26 @@ def _is_idle(info: AgentInfo) -> bool:
     return is_at_rest(info) and not info.waiting
 
 
-def end_message(workflow: Workflow) -> Deliver:
-    """Return the message about the end of a workflow to its starter."""
-    body = _plain(workflow.result)
-    if workflow.phase != "completed":
-        ended = "was cancelled" if workflow.phase == "cancelled" else "has failed"
+def end_message(run: StoredRun, result: str | None) -> Deliver:
+    """Return the message about the end of a workflow, with its result, to its starter."""
+    body = _plain(result)
+    if run.phase != "completed":
+        ended = "was cancelled" if run.phase == "cancelled" else "has failed"
         body = (
-            f"the workflow {ended}: {workflow.error}\n(its log: aegis-actors workflow status "
-            f"{workflow.id})"
+            f"the workflow {ended}: {run.error}\n(its log: aegis-actors workflow status {run.id})"
         )
     return Deliver(
-        handle=workflow.starter or "human",
-        id=workflow.end_id,
-        sender=f"workflow:{workflow.name}",
+        handle=run.starter or "human",
+        id=run.end_id,
+        sender=f"workflow:{run.name}",
         body=body[:MAX_BODY_CHARS],
         timestamp=utc_now(),
-        task_id=workflow.id,
-        status="ok" if workflow.phase == "completed" else "error",
+        task_id=run.id,
+        status="ok" if run.phase == "completed" else "error",
     )
 
 
 def _plain(result: str | None) -> str:
     """Return the text of a result: a text itself, anything else as JSON."""
-    import json
-
     found = None if result is None else json.loads(result)
     return found if isinstance(found, str) else (result or "")

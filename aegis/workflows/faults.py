@@ -1,6 +1,6 @@
-"""The fault points of workflows.
+"""The fault points of workflows; those of their lines are the journal's.
 
-The subject of a line is its kind, that of a call its name, that of the others a workflow's name.
+The subject of a call is its name, that of the others a workflow's name.
 """
 
 from __future__ import annotations
@@ -9,14 +9,6 @@ from actors.faults import FaultTable
 
 WORKFLOWS = FaultTable()
 
-META_BEFORE = WORKFLOWS.point("workflow.meta.before")
-"""The meta of a workflow, new or ended, will now be written."""
-META_AFTER = WORKFLOWS.point("workflow.meta.after")
-"""The meta is synced, and nothing has followed from it."""
-APPEND_BEFORE = WORKFLOWS.point("workflow.append.before")
-"""A line will now be written."""
-APPEND_AFTER = WORKFLOWS.point("workflow.append.after")
-"""The line is written, not synced, and nothing has followed from it."""
 LAUNCH_BEFORE = WORKFLOWS.point("workflow.launch.before")
 """The process of a run will now be started."""
 LAUNCH_AFTER = WORKFLOWS.point("workflow.launch.after")

@@ -192,7 +192,7 @@ class Ordeal:
 
     def details(self, left: list[dict[str, Any]]) -> list[object]:
         crashed = [line for line in self.daemon.log.splitlines() if '"crashed"' in line]
-        ledgers = [self.working.ledger(each["workflow_id"])[-6:] for each in left]
+        ledgers = [self.working.journal(each["workflow_id"])[-6:] for each in left]
         processes = [shown(each) for each in workflow_processes(self.daemon)]
         tree = str(self.daemon.call("tree"))
         at = tree.find("workflow-processes")
@@ -213,14 +213,14 @@ class Ordeal:
             each.removeprefix(f"{sent.key} ") for each in lines if self.is_of(each, sent)
         )
         assert max(done.values(), default=0) <= 1, (sent, done)
-        journal = self.working.ledger(sent.id)
         succeeded: set[str] = set()
-        for line in journal:
-            if line["kind"] == "begun":
-                assert line["position"] not in succeeded, "a finished call begins no second time"
-            elif line["kind"] == "ended" and "value" in line["outcome"]:
-                succeeded.add(line["position"])
-        assert [each["kind"] for each in journal].count("returned") == 1
+        for position, changes in self.working.journal(sent.id):
+            if "process" in changes:
+                assert position not in succeeded, "a finished call begins no second time"
+            if changes.get("end") == "value":
+                succeeded.add(position)
+        phases = [each["phase"] for each in self.working.changes(sent.id) if "phase" in each]
+        assert phases == [ended["status"]]
         if ended["status"] == "completed":
             result = json.loads(ended["result"])
             assert result[5:7] != [], result

@@ -108,7 +108,7 @@ async def limits(engine):
     calls = [
         lambda: engine.ask_human("Late?", timeout=0.3),
         lambda: engine.step("slow", step, timeout=0.3),
-        lambda: engine.send(handle, slow, timeout=0.3),
+        lambda: engine.send(handle, slow, timeout=2),
         lambda: engine.drain(handle, timeout=0.3),
         lambda: engine.delegate("build", slow, timeout=0.3),
         lambda: group.broadcast(slow, timeout=0.3),
@@ -261,8 +261,8 @@ def test_a_call_that_the_workflow_leaves_has_an_end_and_is_left_again_in_a_repla
     # A person who was about to answer is refused, and the question is not shown any more.
     titles = [each["title"] for each in replaying.daemon.call("request_list")["requests"]]
     assert not [each for each in titles if "Late?" in each or "Both?" in each]
-    begun = [each["position"] for each in replaying.ledger(id_) if each["kind"] == "begun"]
-    ended = [each["position"] for each in replaying.ledger(id_) if each["kind"] == "ended"]
+    begun = [position for position, changes in replaying.journal(id_) if "began" in changes]
+    ended = [position for position, changes in replaying.journal(id_) if "end" in changes]
     assert set(begun) - set(ended) == {begun[-1]}, "only the last question is open"
     effects = replaying.effects
     replaying.kill()

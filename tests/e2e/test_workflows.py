@@ -292,12 +292,24 @@ class Working(Team):
         path = self.daemon.root / "effects"
         return path.read_text().split("\n")[:-1] if path.exists() else []
 
-    def ledger(self, id_: str) -> list[Json]:
-        path = self.directory(id_) / "ledger.jsonl"
-        return [json.loads(line) for line in path.read_bytes().splitlines()]
+    def journal(self, id_: str) -> list[tuple[str, Json]]:
+        """Return the changes of a run's calls, each with the position of the call."""
+        return [(each["id"], each["set"]) for each in _lines(self.directory(id_) / "ledger.jsonl")]
+
+    def changes(self, id_: str) -> list[Json]:
+        """Return the changes of a run."""
+        lines = _lines(self.directory(id_).parent / "runs.jsonl")
+        return [each["set"] for each in lines if each["id"] == id_]
+
+    def is_settled(self, id_: str) -> bool:
+        return bool(self.changes(id_)[-1] == {"is_settled": True})
 
     def directory(self, id_: str) -> Path:
         return self.daemon.state.directory / "workflows" / id_
+
+
+def _lines(ledger: Path) -> list[Json]:
+    return [json.loads(line) for line in ledger.read_bytes().splitlines()]
 
 
 @pytest.fixture
@@ -320,9 +332,13 @@ def test_a_workflow_returns_its_result_and_notifies_its_starter(working: Working
 def test_the_result_is_synced_before_the_starter_is_notified(working: Working) -> None:
     id_ = working.run("steps", count=3, as_="pm")
     assert working.result(id_) == 3
-    until(lambda: working.ledger(id_)[-1]["kind"] == "settled", "it is settled")
-    kinds = [each["kind"] for each in working.ledger(id_)]
-    assert kinds == ["run", *["begun", "ended"] * 3, "returned", "settled"]
+    until(lambda: working.is_settled(id_), "it is settled")
+    ended = ["end" in changes for _, changes in working.journal(id_)]
+    assert ended == [False, True] * 3
+    start, first, end, settled = working.changes(id_)
+    assert start["name"] == "steps"
+    assert (first, settled) == ({"processes": 1}, {"is_settled": True})
+    assert (end["phase"], end["result"], end["calls"]) == ("completed", "3", 3)
     assert working.effects == ["0", "1", "2"]
 
 
@@ -446,7 +462,7 @@ async def changing(engine):
 def test_a_completed_workflow_is_never_run_again(working: Working) -> None:
     id_ = working.run("steps", count=2, key="release", as_="pm")
     working.ends(id_)
-    until(lambda: working.ledger(id_)[-1]["kind"] == "settled", "it is settled")
+    until(lambda: working.is_settled(id_), "it is settled")
     working.daemon.kill()
     working.start()
     assert working.status(id_)["runs"] == 1
@@ -464,7 +480,7 @@ def test_a_failed_workflow_is_run_from_its_beginning_by_a_retry(working: Working
     assert "ZeroDivisionError" in working.status(id_)["log"]
     working.reopen("workflow_retry", id_)
     assert "ZeroDivisionError" in working.ends(id_, "failed")["error"]
-    assert [each["kind"] for each in working.ledger(id_)].count("retried") == 1
+    assert [each["attempt"] for each in working.changes(id_) if "attempt" in each] == [2]
 
 
 def test_a_crash_of_the_desk_loses_no_workflow(working: Working) -> None:
@@ -493,13 +509,13 @@ def test_a_crash_of_the_desk_loses_no_workflow(working: Working) -> None:
 
 def test_a_full_disk_starts_no_workflow_and_leaves_nothing(working: Working) -> None:
     working.daemon.stop()
-    working.start("workflow.meta.before[hello]@1=enospc")
+    working.start("ledger.append.before[runs.jsonl]@1=enospc")
     refusal = str(working.daemon.refusal("run_workflow", name="hello"))
     assert "No space left on device" in refusal
     assert "\n" not in refusal
     assert working.call("workflow_list")["result"] == []
     directory = working.daemon.state.directory / "workflows"
-    assert not directory.exists() or list(directory.iterdir()) == []
+    assert [each.name for each in directory.iterdir()] == ["runs.jsonl"]
     assert working.result(working.run("hello")) == "hello world"
 
 
@@ -562,7 +578,7 @@ def test_branches_run_at_the_same_time_with_places_of_their_own(working: Working
     id_ = working.run("at_once")
     first, second, _ = working.result(id_)
     assert (first, second) == (["0", 0], ["1", 1])
-    positions = {each["position"] for each in working.ledger(id_) if each["kind"] == "begun"}
+    positions = {position for position, _ in working.journal(id_)}
     assert positions == {"1/0/1", "1/0/2", "1/1/1", "1/1/2", "1/2/1"}
 
 

@@ -27,8 +27,8 @@ from aegis.journal.raw_log import RawLog
 from aegis.journal.shared_directory import SharedDirectory
 from aegis.protocol.inboxes import Deliver
 from aegis.turns import watch
-from aegis.workflows import ledger
-from aegis.workflows.rules import Workflows
+from aegis.workflows import runs
+from aegis.workflows.desk import WorkflowDesk
 from tests.chaos.exhaustive import Effort, Exploration, Scenario
 from tests.chaos.machine.simulated_disk import SimulatedDirectory, SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher, skipping
@@ -204,23 +204,18 @@ def send_a_broadcast_again_after_a_restart(patch: Patch) -> None:
 
 
 def forget_the_ends_of_steps(patch: Patch) -> None:
-    real: Callable[..., Any] = ledger.call_changed
-
-    def changed(call: Any, line: Any) -> Any:
-        return call if call is not None and line["kind"] == "ended" else real(call, line)
-
-    patch.setattr(ledger, "call_changed", changed)
+    patch.setattr(runs, "with_outcome", lambda call, **_: attrs.evolve(call, ended=call.ended + 1))
 
 
 def answer_a_step_before_its_sync(patch: Patch) -> None:
-    real: Callable[..., None] = Workflows._finish
+    real: Callable[..., None] = WorkflowDesk._finish
 
-    def finish(self: Any, live: Any, call: Any, outcome: Any, callers: Any = None) -> None:
-        if live.asked.pop(call.position, None) is not None:
-            self._book.deliver(live, call.position, outcome)
-        real(self, live, call, outcome, callers)
+    def finish(self: Any, live: Any, position: str, outcome: Any, *more: Any, **named: Any) -> None:
+        if position in live.asked:
+            self._answer(live, position, outcome)
+        real(self, live, position, outcome, *more, **named)
 
-    patch.setattr(Workflows, "_finish", finish)
+    patch.setattr(WorkflowDesk, "_finish", finish)
 
 
 @attrs.frozen

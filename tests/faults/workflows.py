@@ -6,6 +6,7 @@ process is simulated. Inboxes and requests are played by one actor that loses no
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,8 +17,10 @@ import trio
 
 from actors import Actor, ChildSpec, SupervisorSpec, System
 from actors.faults import RUNTIME, FaultTable
-from actors.simulate import Simulation, simulate
 from aegis.journal.faults import JOURNAL
+from aegis.journal.opening import open_ledger
+from aegis.journal.table import StoredText, read_rows
+from aegis.journal.table import digest_of as text_digest
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol import workflows as api
 from aegis.protocol.inboxes import Deliver, Receipt
@@ -28,15 +31,11 @@ from aegis.protocol.requests import (
     WithdrawnRequests,
     WithdrawRequests,
 )
-from aegis.workflows import events as e
-from aegis.workflows.calls import about, digest_of, value
-from aegis.workflows.child.journal import Journal
-from aegis.workflows.desk import WorkflowDesk, WorkflowSettings
+from aegis.workflows.calls import digest_of, value
+from aegis.workflows.desk import RUNS, WorkflowDesk, WorkflowSettings
 from aegis.workflows.faults import WORKFLOWS
-from aegis.workflows.files import WorkflowFiles
-from aegis.workflows.frames import journal_frames
-from aegis.workflows.ledger import Fold
-from aegis.workflows.rules import Workflows
+from aegis.workflows.runs import EngineCall, StoredRun, holds
+from aegis.workflows.upgrade import LEDGER
 from tests.chaos.checking.workflow_evidence import StepEvent
 from tests.chaos.exhaustive import Evidence, World
 from tests.chaos.machine.disk_model import Image
@@ -45,7 +44,7 @@ from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 from tests.chaos.machine.simulated_host import SimulatedHost
 from tests.chaos.machine.simulated_processes import Machine
 from tests.chaos.machine.simulated_workflow import NAME, WorkflowWorld, simulated_workflows
-from tests.chaos.reproducible import BEGIN, reproducible
+from tests.chaos.reproducible import reproducible
 from tests.faults.retrying import PAUSE_S, ask_until_answered, until_done
 
 DIRECTORY = Path("/state/workflows")
@@ -206,10 +205,10 @@ def tree(flusher: SimulatedFlusher, host: SimulatedHost, messages: Messages) -> 
 
 @attrs.frozen
 class Held:
-    """The state after recovery: the workflows, and what a daemon does with them at its start."""
+    """The state after recovery: the runs, and the calls of those that are not settled."""
 
-    workflows: tuple[e.Loaded, ...]
-    actions: tuple[str, ...]
+    runs: Mapping[str, StoredRun]
+    calls: Mapping[str, Mapping[str, EngineCall]]
 
 
 @attrs.frozen
@@ -241,39 +240,14 @@ class Steps:
             nursery.cancel_scope.cancel()
 
     def recover(self, disk: SimulatedDisk) -> Held:
-        found: list[e.Loaded] = []
-
-        async def load(_: Simulation) -> None:
-            async with trio.open_nursery() as nursery:
-                files = WorkflowFiles(
-                    directory=DIRECTORY,
-                    flusher=SimulatedFlusher(disk),
-                    start_soon=nursery.start_soon,
-                    synced=lambda _: None,
-                    refused=lambda *_: None,
-                )
-                try:
-                    found.extend(await files.load())
-                finally:
-                    nursery.cancel_scope.cancel()
-                files.close()
-
-        simulate(load, seed=1)
-        rules = Workflows()
-        actions = rules.handle(e.Recovering(workflows=found), BEGIN.timestamp())
-        kept = e.Settle | e.StoreMeta | e.Write | e.Launch
-        shown = [type(each).__name__ for each in actions if isinstance(each, kept)]
-        return Held(tuple(found), tuple(shown))
+        runs = _rows(disk, DIRECTORY / RUNS, StoredRun)
+        unsettled = [each for each, run in runs.items() if not run.is_settled]
+        calls = {each: _rows(disk, DIRECTORY / each / LEDGER, EngineCall) for each in unsettled}
+        return Held(runs, calls)
 
     def check(self, evidence: Evidence, found: Held, *, killed: bool) -> Iterator[str]:
-        known = {each.workflow.id: each for each in found.workflows}
-        keys = Counter(each.workflow.key for each in found.workflows)
+        keys = Counter(each.key for each in found.runs.values())
         yield from (f"the key {key} has {n} workflows" for key, n in keys.items() if n > 1)
-        yield from (
-            f"{each.workflow.id} cannot be read: {each.problem}"
-            for each in found.workflows
-            if each.problem
-        )
         begun = Counter(
             (each.step.workflow, each.step.step)
             for each in evidence.confirmed
@@ -283,7 +257,7 @@ class Steps:
         tasks = Counter(each.payload for each in {*evidence.confirmed} if isinstance(each, Given))
         yield from (f"the task {each} was given {n} times" for each, n in tasks.items() if n > 1)
         yield from self._done_again(evidence)
-        yield from self._lost(evidence, known)
+        yield from self._lost(evidence, found)
 
     def _done_again(self, evidence: Evidence) -> Iterator[str]:
         passed: dict[tuple[str, str], str] = {}
@@ -295,43 +269,48 @@ class Steps:
                 if passed.setdefault(place, each.step.result) != each.step.result:
                     yield f"{each.step} has had the result {passed[place]!r}"
 
-    def _lost(self, evidence: Evidence, known: Mapping[str, e.Loaded]) -> Iterator[str]:
+    def _lost(self, evidence: Evidence, found: Held) -> Iterator[str]:
         for each in evidence.confirmed:
             match each:
-                case Started(id=id_) if id_ not in known:
+                case Started(id=id_) if id_ not in found.runs:
                     yield f"{each} was acknowledged and is forgotten"
                 case Ended(id=id_, status=status, result=result):
-                    now = known[id_].workflow if id_ in known else None
-                    if now is None or (now.phase, now.result) != (status, result):
-                        yield f"{each} was shown, and it is {now}"
+                    run = found.runs.get(id_)
+                    if run is None or run.phase != status or not _is(run.result, result):
+                        yield f"{each} was shown, and it is {run}"
                 case Told(id=id_, is_ok=is_ok):
-                    phase = known[id_].workflow.phase if id_ in known else "forgotten"
+                    phase = found.runs[id_].phase if id_ in found.runs else "forgotten"
                     if (phase == "completed") is not is_ok or phase == "running":
                         yield f"the end of {id_} was told as ok={is_ok}, and it is {phase}"
-                case Passed(step=step) if not self._is_kept(step, known.get(step.workflow)):
+                case Passed(step=step) if not self._is_kept(step, found):
                     yield f"{step} was finished and would be done again"
 
     @staticmethod
-    def _is_kept(step: StepEvent, loaded: e.Loaded | None) -> bool:
+    def _is_kept(step: StepEvent, found: Held) -> bool:
         """Return whether the next process would take the result of a step from its journal."""
-        if loaded is None:
+        run = found.runs.get(step.workflow)
+        if run is None:
             return False
-        if loaded.is_marked:
+        if run.is_settled:
             return True  # it has ended: no process is started any more
-        if ":" in step.step:  # a call that the daemon carries out
-            return any(each.outcome == value(step.result) for each in loaded.calls.values())
-        journal = Journal()
-        fold = Fold(loaded.workflow)
-        fold.calls = {**loaded.calls}
-        *frames, _ = journal_frames(fold)
-        for frame in frames:
-            journal.add(frame["calls"])
-        arguments = {"name": step.step}
-        digest = digest_of("step", arguments)
-        position = journal.step(digest)
-        if position is None:
-            return False
-        return journal.outcome(position, digest, about("step", arguments)) == value(step.result)
+        calls = [*found.calls[run.id].values()]
+        if ":" not in step.step:  # otherwise a call that the daemon carries out
+            digest = digest_of("step", {"name": step.step})
+            calls = [each for each in calls if each.digest == digest]
+        result = json.dumps(value(step.result))
+        return any(holds(run, each, {}) and _is(each.outcome, result) for each in calls)
+
+
+def _rows(disk: SimulatedDisk, path: Path, row: type) -> dict[str, Any]:
+    opened = open_ledger(disk, path)
+    disk.close(opened.fd)
+    return read_rows(disk, path, opened.length, row)
+
+
+def _is(stored: StoredText | None, text: str | None) -> bool:
+    """Return whether a text of a row is this one."""
+    found = None if stored is None else stored.digest
+    return found == (None if text is None else text_digest(text))
 
 
 @attrs.frozen

@@ -31,9 +31,9 @@ from aegis.terminals import record
 from aegis.terminals.front import terminal
 from aegis.workflows import calls
 from aegis.workflows import desk as workflow_desk
-from aegis.workflows import ledger as workflow_ledger
+from aegis.workflows import runs as workflow_runs
 from aegis.workflows.carrier import Carrier
-from aegis.workflows.records import Workflow
+from aegis.workflows.runs import StoredRun
 from tests.chaos.histories import script as s
 from tests.chaos.histories.drawing import make_script
 from tests.chaos.histories.playing import play
@@ -293,21 +293,19 @@ def wakes_nobody(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_the_ends_of_steps(patch: pytest.MonkeyPatch) -> None:
-    made: Callable[..., Any] = workflow_ledger.call_changed
+    def forgetting(call: Any, **_: object) -> Any:
+        return attrs.evolve(call, ended=call.ended + 1)
 
-    def changed(call: Any, line: Any) -> Any:
-        return call if call is not None and line["kind"] == "ended" else made(call, line)
-
-    patch.setattr(workflow_ledger, "call_changed", changed)
+    patch.setattr(workflow_runs, "with_outcome", forgetting)
 
 
 def makes_every_call_anew(patch: pytest.MonkeyPatch) -> None:
-    numbers, call_id = itertools.count(), Workflow.call_id
+    numbers, call_id = itertools.count(), StoredRun.call_id
 
-    def changing(self: Workflow, position: str) -> str:
+    def changing(self: StoredRun, position: str) -> str:
         return f"{call_id(self, position)}/{next(numbers)}"
 
-    patch.setattr(Workflow, "call_id", changing)
+    patch.setattr(StoredRun, "call_id", changing)
 
 
 def returns_the_reply_before(patch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,10 @@ from tests.chaos.histories import task_drawing as tasks
 from tests.chaos.histories.agent_drawing import Drawing
 
 POINTS: Mapping[str, int] = {
-    "workflow.meta.before": 3,
-    "workflow.meta.after": 3,
-    "workflow.append.before": 20,
-    "workflow.append.after": 20,
+    "ledger.append.before[runs.jsonl]": 3,
+    "ledger.append.after[runs.jsonl]": 3,
+    "ledger.append.before[ledger.jsonl]": 20,
+    "ledger.append.after[ledger.jsonl]": 20,
     "workflow.call.before": 5,
     "workflow.call.after": 5,
     "workflow.launch.before": 3,

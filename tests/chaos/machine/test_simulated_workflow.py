@@ -12,8 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from aegis.workflows import events as e
-from aegis.workflows.frames import event_of
+from aegis.workflows.frames import Called, DoneCall, Returned, read_frame
 from tests.chaos.checking.workflow_evidence import StepEvent
 from tests.chaos.machine.simulated_processes import Machine
 from tests.chaos.machine.simulated_workflow import SimulatedChild, WorkflowWorld
@@ -34,30 +33,30 @@ class Daemon:
             self.child.take({"kind": "journal", "calls": [*journal]})
         self.child.take({"kind": "go"})
 
-    async def next(self) -> e.Event:
+    async def next(self) -> Any:
         with trio.fail_after(PATIENCE_S):
             while not self.child.output:
                 await self.child.has_output.wait()
-        event = event_of("w1", 1, self.child.output.popleft())
+        event = read_frame(self.child.output.popleft())
         assert event is not None
         return event
 
-    async def answer(self, name: str, outcome: dict[str, Any]) -> e.Called:
+    async def answer(self, name: str, outcome: dict[str, Any]) -> Called:
         """Answer the next call, which has this name; return it."""
         called = await self.next()
-        assert isinstance(called, e.Called)
+        assert isinstance(called, Called)
         assert called.name == name
         self.child.take({"kind": "answer", "position": called.position, "outcome": outcome})
         return called
 
-    async def step(self, name: str) -> e.Called:
+    async def step(self, name: str) -> Called:
         """Let the process do its step ``name``; return its call."""
         called = await self.next()
-        assert isinstance(called, e.Called)
+        assert isinstance(called, Called)
         assert called.arguments == {"name": name}
         self.child.take({"kind": "proceed", "position": called.position})
         done = await self.next()
-        assert isinstance(done, e.Done)
+        assert isinstance(done, DoneCall)
         self.child.take({"kind": "answer", "position": done.position, "outcome": done.outcome})
         return called
 
@@ -86,7 +85,7 @@ async def test_it_calls_proceeds_and_returns_as_the_real_one(
         assert not (await daemon.step("a")).retry
         assert (await daemon.step("b")).retry
         returned = await daemon.next()
-    assert isinstance(returned, e.Returned)
+    assert isinstance(returned, Returned)
     assert returned.result == '"did a in 1 did b in 1"'
     assert [(each.kind, each.step) for each in log] == [
         ("begun", "a"),
@@ -108,7 +107,7 @@ async def test_a_step_of_the_journal_is_not_begun_again(
         second.start("step:a", "step:b", journal=({**kept, "outcome": {"value": "did a in 1"}},))
         await second.step("b")
         returned = await second.next()
-    assert isinstance(returned, e.Returned)
+    assert isinstance(returned, Returned)
     assert returned.result == '"did a in 1 did b in 2"'
     assert [each.step for each in log if each.process == 2] == ["a", "b", "b"]
     assert [each.kind for each in log if each.process == 2] == ["passed", "begun", "passed"]
@@ -121,8 +120,8 @@ async def test_an_exception_of_the_function_is_its_end(
         daemon = start()
         daemon.start("fail:on purpose")
         returned = await daemon.next()
-    assert isinstance(returned, e.Returned)
-    assert (returned.end, returned.error) == ("failed", "ValueError: on purpose")
+    assert isinstance(returned, Returned)
+    assert (returned.result, returned.error) == (None, "ValueError: on purpose")
 
 
 async def test_the_results_of_calls_are_those_of_the_daemon(
@@ -145,7 +144,7 @@ async def test_the_results_of_calls_are_those_of_the_daemon(
     assert called[1].arguments["payload"] == [2, "scripted-1"]
     assert called[2].arguments == {"handle": "scripted-1", "text": "hello"}
     assert called[3].arguments == {"queue": "once", "payload": "work"}
-    assert isinstance(returned, e.Returned)
+    assert isinstance(returned, Returned)
     assert returned.result == '"did hello no task because declined"'
     assert [(each.kind, each.step, each.result) for each in log] == [
         ("passed", "spawn:1", "scripted-1"),
@@ -165,7 +164,7 @@ async def test_a_process_that_dies_in_a_step_sends_no_end(
         daemon = start()
         daemon.start(*orders)
         called = await daemon.next()
-        assert isinstance(called, e.Called)
+        assert isinstance(called, Called)
         daemon.child.take({"kind": "proceed", "position": called.position})
         await trio.sleep(1.0)
         assert not daemon.child.output
