@@ -1601,6 +1601,22 @@ def test_a_canvas_that_crashed_too_often_is_started_by_the_next_request() -> Non
     play(story)
 
 
+def test_a_canvas_that_cannot_start_refuses_requests_until_it_can() -> None:
+    async def story(office: Office) -> None:
+        await office.stop()
+        office.crashes_at("actor.setup.before[CanvasActor]")
+        await office.start()
+        read = office.ask_soon(ReadCanvas(name="plan"))
+        await office.settles()
+        assert isinstance(read.error, Unavailable)
+        assert str(read.error) == (
+            "canvas 'plan' had an internal error while it was opened; nothing is lost: call again"
+        )
+        assert (await office.section("Log")).text == "begun"
+
+    play(story)
+
+
 def test_a_file_that_cannot_be_watched_is_looked_at_every_five_seconds() -> None:
     async def story(office: Office) -> None:
         await office.stop()
