@@ -237,7 +237,7 @@ class CanvasDesk(Actor[DeskMessage]):
         name = self._bound[key].name
         try:
             await self.context.system.supervisor(self._supervisor).start_child(self._spec(key))
-        except ActorError:  # a bug, as a canvas starts whatever its file and its ledger are
+        except ActorError:  # a bug: a canvas starts with any file and any ledger
             for _, reply in self._waiting.pop(key):
                 reply.fail(
                     Unavailable(
