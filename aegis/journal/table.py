@@ -368,6 +368,11 @@ class Table(Generic[R]):
         """Return whether a fact about this row is not durable yet."""
         return any(each.row_id == row_id for each in self._facts)
 
+    def is_at_rest(self, row_id: str) -> bool:
+        """Return whether a row is durable, and nothing more is being written about it."""
+        row = self.rows.get(row_id)
+        return row is not None and row is self.shown(row_id) and not self.has_fact(row_id)
+
     def settled(self, then: Then, reply: Reply[Any] | None = None) -> None:
         """Call ``then`` once all changes so far are durable; otherwise fail ``reply``."""
         if self._written:

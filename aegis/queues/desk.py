@@ -18,7 +18,6 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,9 +38,10 @@ from aegis.errors import (
 )
 from aegis.following import Followers
 from aegis.journal.archive import Archive, Keep
+from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
-from aegis.journal.table import StoredText, Table, digest_of, row_of
+from aegis.journal.table import StoredText, Table, digest_of
 from aegis.path_text import is_utf8
 from aegis.protocol.feeds import FollowQueues, QueuesNews, StatesPlace
 from aegis.protocol.history import EndedTasks, ListEndedTasks
@@ -98,11 +98,8 @@ MAX_LIVE = 10_000
 MAX_LIVE_CHARS = 64 * 1024 * 1024
 """The size of their payloads together."""
 
-ARCHIVED_AT_ONCE = 250
-"""Tasks that are moved to one file of the archive at most."""
-
-ARCHIVE_AGAIN_S = 60.0
-"""Seconds until tasks are moved to the archive that the disk has refused."""
+READ_AGAIN_S = 60.0
+"""Seconds until the archive is read that the disk has refused to read."""
 
 MAX_CHAIN = 100
 """Tasks that wait for each other, as far as they are followed."""
@@ -195,14 +192,13 @@ class Queue:
         if at is not None:
             del self.lineup[at]
 
-    def archive(self, task: Task, then: Callable[[], None]) -> bool:
-        """Drop a task that is in the archive; return whether the disk has not refused it."""
+    def leave_table(self, task: Task) -> None:
+        """Leave a task that is archived, and will be dropped."""
         numbering = self.table.rows.get("numbering")
         if numbering is None or numbering.highest < task.number:
             self.table.put(Numbering(highest=self.numbers))
         if task.key is not None:
             self.keys.pop((name_key(task.sender), task.key), None)
-        return self.table.drop(task.id, then)
 
 
 def _place(task: Task) -> tuple[int, int, str]:
@@ -286,16 +282,22 @@ class QueueDesk(Actor[DeskMessage]):
         self._overruns: dict[str, Timer] = {}
         self._limits: dict[str, float] = {}  # by account, seconds since 1970
         self._limited: dict[str, float] = {}  # by task
-        self._over: dict[str, float] = {}  # the moments of their ends, the oldest first
         self._archived_ends: dict[str, str] = {}  # of tasks that tasks of a table wait for
-        self._is_archiving = False
         self._followers = Followers("the queues", self._news)
 
     async def setup(self) -> None:
         """Register the desk, read the ledgers, and continue what has not ended."""
         self.context.register("service", "queues")
         self._sessions = Sessions(Services(self.context.system))
-        self._archive.delete_unfinished()
+        self._archiver = Archiver(
+            self._archive,
+            self._keep_rule,
+            self._flusher,
+            self.context,
+            find=self._leaving,
+            leave=self._leave,
+        )
+        self._archiver.delete_unfinished()
         stored = [each.removesuffix(SUFFIX) for each in self._stored_names()]
         settings = {**self._settings}
         for name in filter(is_name, stored):
@@ -308,7 +310,6 @@ class QueueDesk(Actor[DeskMessage]):
         for queue in self._queues.values():
             self._continue(queue)
             self._changed(queue)
-        self._archive_if_due()
 
     async def teardown(self) -> None:
         for queue in self._queues.values():
@@ -381,7 +382,7 @@ class QueueDesk(Actor[DeskMessage]):
                     break
                 except StorageError as error:
                     log.warning("archive not read", why=str(error))
-                    await trio.sleep(ARCHIVE_AGAIN_S)
+                    await trio.sleep(READ_AGAIN_S)
             newest = self._find(task.id)
             if newest is not None and self._archived_ends.keys() & {*task.after}:
                 self._line_up(newest)
@@ -391,7 +392,7 @@ class QueueDesk(Actor[DeskMessage]):
         found = []
         for each in tasks:
             if self._find(each) is None and each not in self._archived_ends:
-                entry = await self._entry(id_name(each))
+                entry = await self._archiver.entry(id_name(each))
                 if entry is not None:
                     self._archived_ends[each] = entry["end"]
                     found.append(each)
@@ -477,7 +478,7 @@ class QueueDesk(Actor[DeskMessage]):
         if known is not None:
             digest = queue.table.rows[known].payload.digest
         else:
-            entry = await self._entry(key_name(queue.name, sender, request.key))
+            entry = await self._archiver.entry(key_name(queue.name, sender, request.key))
             if entry is None:
                 return None
             known, digest = entry["id"], entry["digest"]
@@ -630,7 +631,7 @@ class QueueDesk(Actor[DeskMessage]):
         reply: Reply[Any] = self.defer(request)
         again = tasks.retried(task)
         if queue.table.put(again, partial(self._ended, task.id, reply), reply):
-            self._over.pop(task.id, None)
+            self._archiver.remove(task.id)
             queue.count(again)
 
     def _check_blocker(self, task_id: str, blocker: str) -> None:
@@ -835,79 +836,28 @@ class QueueDesk(Actor[DeskMessage]):
 
     def _keep(self, task: Task) -> None:
         """Keep a task that is over; perhaps older ones are archived now."""
-        if task.id not in self._over:
+        if task.id not in self._archiver:
             ended = time.time() if task.ended is None else moment_of(task.ended).timestamp()
-            self._over[task.id] = ended
-            self._archive_if_due()
+            self._archiver.add(task.id, ended)
 
     # The archive.
 
-    def _archive_if_due(self) -> None:
-        if not self._is_archiving and self._due():
-            self._is_archiving = True
-            self.context.start_soon(self._archive_tasks)
+    def _leaving(self, task_id: str) -> Leaving | None:
+        """Return a task as the archive gets it; None if it is not over."""
+        task = self._find(task_id)
+        if task is None or not task.is_over:
+            return None
+        return Leaving(self._queue_of[task_id].table, (task,), entries_of(task))
 
-    def _due(self) -> list[str]:
-        """Return the tasks that are to be archived, the oldest first."""
-        if len(self._over) <= self._keep_rule.newest:
-            return []
-        count = self._keep_rule.count([*self._over.values()], time.time())
-        return [*islice(self._over, count)]
-
-    async def _archive_tasks(self) -> None:
-        self._over = dict(sorted(self._over.items(), key=itemgetter(1)))
-        try:
-            while due := self._due():
-                for at in range(0, len(due), ARCHIVED_AT_ONCE):
-                    await self._archive_some(due[at : at + ARCHIVED_AT_ONCE])
-        except StorageError as error:
-            log.warning("tasks not archived", why=str(error))
-            self.context.start_soon(self._archive_later)
-        else:
-            self._is_archiving = False
-
-    async def _archive_later(self) -> None:
-        await trio.sleep(ARCHIVE_AGAIN_S)
-        await self._archive_tasks()
-
-    async def _archive_some(self, ids: list[str]) -> None:
-        """Move tasks from their tables to the archive. Raises ``StorageError``."""
-        found: list[tuple[Queue, Task]] = []
-        lines: list[Any] = []
-        entries: dict[str, Any] = {}
-        for each in ids:
-            task = self._find(each)
-            if task is None or not task.is_over:
-                self._over.pop(each, None)
-                continue
-            queue = self._queue_of[each]
-            lines.append(queue.table.whole(task))
-            found.append((queue, task))
-            entries |= entries_of(task)
-            await trio.lowlevel.checkpoint()  # its texts are read from the disk
-        if found:
-            await self._flusher.call(partial(self._archive.add, lines, entries))
-        dropped: list[trio.Event] = []
-        for queue, archived in found:
-            if queue.table.problem:
-                raise StorageError(queue.table.problem)
-            if queue.table.rows.get(archived.id) is archived:  # a person may have retried it
-                dropped.append(trio.Event())
-                self._drop(queue, archived, dropped[-1])
-        with trio.move_on_after(ARCHIVE_AGAIN_S):  # the disk may refuse, and restore them
-            for each_dropped in dropped:
-                await each_dropped.wait()
-
-    def _drop(self, queue: Queue, task: Task, dropped: trio.Event) -> None:
-        """Drop an archived task; what waits for it learns its end from the index."""
-        self._over.pop(task.id, None)
-        self._queue_of.pop(task.id, None)
-        if self._dependants.get(task.id):
-            self._archived_ends[task.id] = task.phase
+    def _leave(self, task_id: str) -> None:
+        """Leave a task that is archived; what waits for it learns its end from the index."""
+        task, queue = self._task(task_id), self._queue_of.pop(task_id)
+        if self._dependants.get(task_id):
+            self._archived_ends[task_id] = task.phase
         for each in task.after:
-            self._dependants.get(each, {}).pop(task.id, None)
+            self._dependants.get(each, {}).pop(task_id, None)
             self._forget_end(each)
-        queue.archive(task, dropped.set)
+        queue.leave_table(task)
 
     def _forget_end(self, task_id: str) -> None:
         """Forget the end of an archived task that no task of a table waits for."""
@@ -915,22 +865,12 @@ class QueueDesk(Actor[DeskMessage]):
             self._dependants.pop(task_id, None)
             self._archived_ends.pop(task_id, None)
 
-    async def _entry(self, name: str) -> dict[str, Any] | None:
-        """Return an entry of the archive's index; None if there is none."""
-        if self._archive.is_empty:
-            return None
-        return await self._flusher.look(partial(self._archive.entry, name))
-
     async def _archived(self, task_id: str) -> Task | None:
         """Return a task of the archive; None if it is not there any more."""
-        entry = await self._entry(id_name(task_id))
+        entry = await self._archiver.entry(id_name(task_id))
         if entry is None:
             raise views.no_task(task_id)
-        read = partial(self._archive.row, entry["in"], task_id)
-        fields = await self._flusher.look(read)
-        if fields is None:
-            return None
-        task: Task = row_of(TaskRow, {"id": task_id, "set": fields})
+        task: Task | None = await self._archiver.row(TaskRow, entry, task_id)
         return task
 
     async def _settle(self, task: Task, notify: bool) -> None:
@@ -1066,8 +1006,7 @@ class QueueDesk(Actor[DeskMessage]):
 
     def _ended_tasks(self, ids: list[str] | None) -> EndedTasks:
         if ids is None:
-            newest_last = sorted(self._over.items(), key=itemgetter(1, 0))
-            return EndedTasks(ids=[each for each, _ in reversed(newest_last)])
+            return EndedTasks(ids=self._archiver.newest_first())
         found = (self._find(each) for each in ids)
         return EndedTasks(entries=[views.history_entry(e) for e in found if e and e.has_ended])
 

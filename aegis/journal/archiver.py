@@ -1,0 +1,221 @@
+"""``Archiver``: moves what has ended, and is not kept, from its tables to an archive.
+
+Rows are durable in the archive, with the entries of the index, before they are dropped from their
+table. If the disk refuses, all is tried again later; a kill between the two steps leaves rows in
+both, and the next start moves them again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import islice
+from operator import itemgetter
+from typing import Any
+
+import attrs
+import structlog
+import trio
+
+from actors import Context
+from actors.errors import CodecError
+from aegis.errors import StorageError
+from aegis.journal.archive import Archive, Entries, Keep
+from aegis.journal.flusher import Flusher
+from aegis.journal.table import Row, Table, row_of
+
+log = structlog.get_logger("aegis.journal")
+
+AT_ONCE = 250
+"""The things that are moved to one file of the archive at most."""
+
+AGAIN_S = 60.0
+"""Seconds until things are moved that the disk has refused."""
+
+SIZE_KEPT = 0.9
+"""The part of the largest size that is kept once it was exceeded, so that there are few files."""
+
+
+@attrs.frozen
+class Leaving:
+    """A thing that has ended: its ``rows`` in a table, and its ``entries`` in the index."""
+
+    table: Table[Any]
+    rows: tuple[Row, ...]
+    entries: Entries
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether its rows are durable, and nothing more is being written about them."""
+        rows = self.table.rows
+        return all(
+            rows.get(each.id) is each and self.table.is_at_rest(each.id) for each in self.rows
+        )
+
+
+class Archiver:
+    """The things of one kind that have ended and are in a table, and the ``archive`` of others.
+
+    ``find`` returns a thing by its id, None if it has not ended. ``leave`` is called before its
+    rows are dropped. ``max_size`` limits the sizes of those that are kept, besides ``keep``.
+    """
+
+    def __init__(
+        self,
+        archive: Archive,
+        keep: Keep,
+        flusher: Flusher,
+        context: Context,
+        *,
+        find: Callable[[str], Leaving | None],
+        leave: Callable[[str], None],
+        max_size: float = float("inf"),
+    ) -> None:
+        self._archive, self._keep, self._flusher = archive, keep, flusher
+        self._start_soon = context.start_soon
+        self._find, self._leave = find, leave
+        self._max_size = max_size
+        self._ended: dict[str, float] = {}  # the moments of their ends
+        self._is_sorted, self._latest = True, 0.0
+        self._sizes: dict[str, int] = {}
+        self._size = 0
+        self._is_moving = False
+
+    def delete_unfinished(self) -> None:
+        """Delete files of which a kill has left a part. Blocking, for the start of an owner."""
+        self._archive.delete_unfinished()
+
+    # What has ended and is in a table.
+
+    def __contains__(self, id_: object) -> bool:
+        """Return whether a thing was added, and neither removed nor moved."""
+        return id_ in self._ended
+
+    def add(self, id_: str, ended: float, size: int = 0) -> None:
+        """Add a thing that is at rest, and ``ended`` in seconds since 1970. Idempotent.
+
+        What is not at rest when it is to be moved, is removed: add it again once it is.
+        """
+        if id_ not in self._ended:
+            self._is_sorted = self._is_sorted and ended >= self._latest
+            self._latest = max(self._latest, ended)
+            self._ended[id_] = ended
+            self._sizes[id_] = size
+            self._size += size
+            self._move_soon()
+
+    def remove(self, id_: str) -> None:
+        """Remove a thing that is about to change. Idempotent."""
+        self._ended.pop(id_, None)
+        self._size -= self._sizes.pop(id_, 0)
+
+    def newest_first(self) -> list[str]:
+        """Return all ids."""
+        newest_last = sorted(self._ended.items(), key=itemgetter(1, 0))
+        return [each for each, _ in reversed(newest_last)]
+
+    # What is in the archive.
+
+    async def entry(self, name: str) -> dict[str, Any] | None:
+        """Return an entry of the index; None if there is none. Raises ``StorageError``."""
+        if self._archive.is_empty:
+            return None
+        return await self._flusher.look(partial(self._archive.entry, name))
+
+    async def row(self, row: Any, entry: Mapping[str, Any], row_id: str) -> Any:
+        """Return the row of this class and id in the file of an entry, with its whole texts.
+
+        None if the file was deleted, or is not understood. Raises ``StorageError``.
+        """
+        fields = await self._flusher.look(partial(self._archive.row, entry["in"], row_id))
+        try:
+            return None if fields is None else row_of(row, {"id": row_id, "set": fields})
+        except CodecError as error:
+            log.warning("row not understood", file=entry["in"], id=row_id, why=str(error))
+            return None
+
+    # Moving.
+
+    def _move_soon(self) -> None:
+        """Move what is due, once all that is being read or changed now was added."""
+        has_many = len(self._ended) > self._keep.newest or self._size > self._max_size
+        if has_many and not self._is_moving:
+            self._is_moving = True
+            self._start_soon(self._move)
+
+    async def _move(self) -> None:
+        if not self._is_sorted:  # they were read, or the clock was set back
+            self._ended = dict(sorted(self._ended.items(), key=itemgetter(1)))
+            self._is_sorted = True
+        try:
+            while due := self._due():
+                for at in range(0, len(due), AT_ONCE):
+                    await self._move_some(due[at : at + AT_ONCE])
+        except StorageError as error:
+            log.warning("nothing archived", kind=self._archive.directory.name, why=str(error))
+            self._start_soon(self._move_later)
+        else:
+            self._is_moving = False
+
+    def _due(self) -> list[str]:
+        """Return what is to be moved, the oldest first."""
+        count = 0
+        if len(self._ended) > self._keep.newest:
+            count = self._keep.count([*self._ended.values()], time.time())
+        return [*islice(self._ended, max(count, self._too_large()))]
+
+    def _too_large(self) -> int:
+        """Return how many of the oldest are to be moved because all together are too large."""
+        count, size = 0, self._size
+        if size > self._max_size:
+            for each in self._ended:
+                if size <= SIZE_KEPT * self._max_size:
+                    break
+                size -= self._sizes.get(each, 0)
+                count += 1
+        return count
+
+    async def _move_later(self) -> None:
+        await trio.sleep(AGAIN_S)
+        await self._move()
+
+    async def _move_some(self, ids: list[str]) -> None:
+        """Move things from their tables to the archive. Raises ``StorageError``."""
+        found: dict[str, Leaving] = {}
+        lines: list[Any] = []
+        entries: dict[str, Any] = {}
+        for each in ids:
+            leaving = self._find(each)
+            if leaving is None or not leaving.is_at_rest:
+                self.remove(each)
+                continue
+            _raise_problem(leaving)  # otherwise each attempt would add it to the archive
+            lines += map(leaving.table.whole, leaving.rows)
+            found[each] = leaving
+            entries |= leaving.entries
+            await trio.lowlevel.checkpoint()  # its texts are read from the disk
+        if found:
+            await self._flusher.call(partial(self._archive.add, lines, entries))
+        dropped: list[trio.Event] = []
+        for each, leaving in found.items():
+            _raise_problem(leaving)
+            if leaving.is_at_rest:  # a person may have retried it
+                dropped.append(trio.Event())
+                self._drop(each, leaving, dropped[-1])
+        with trio.move_on_after(AGAIN_S):  # the disk may refuse, and restore them
+            for each_dropped in dropped:
+                await each_dropped.wait()
+
+    def _drop(self, id_: str, leaving: Leaving, dropped: trio.Event) -> None:
+        self.remove(id_)
+        self._leave(id_)
+        *others, last = leaving.rows
+        for each in others:
+            leaving.table.drop(each.id)
+        leaving.table.drop(last.id, dropped.set)
+
+
+def _raise_problem(leaving: Leaving) -> None:
+    if leaving.table.problem:
+        raise StorageError(leaving.table.problem)
