@@ -102,6 +102,7 @@ class Archive:
         # Lines are moved from one file to another, so all have the code of one name.
         self._seal = disk.seal(self.directory / "rows.jsonl")
         self._is_empty: bool | None = None
+        self._has_directory = False
 
     def add(self, rows: Sequence[Mapping[str, Any]], entries: Entries) -> None:
         """Store the lines of rows, and the entries of the index; returns once all is durable.
@@ -110,7 +111,7 @@ class Archive:
         """
         disk, directory = self._disk, self.directory
         try:
-            make_directory(disk, directory)
+            self._make_directory()
             name = self._new_name()
             lines = b"".join(self._line(each) for each in rows)
             replace_file(disk, directory / name, [gzip.compress(lines, 6, mtime=0)])
@@ -119,6 +120,15 @@ class Archive:
         except OSError as error:
             raise storage_error("write", directory, error) from error
         self._is_empty = False
+
+    def _make_directory(self) -> None:
+        if not self._has_directory:
+            make_directory(self._disk, self.directory)
+            # One that was made before the disk refused its sync, or before a kill, may be lost
+            # with its files.
+            for each in (self._root, self._root.parent):
+                sync_directory(self._disk, each)
+            self._has_directory = True
 
     def delete_unfinished(self) -> None:
         """Delete files of which a kill has left a part, as far as the disk permits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from pathlib import Path
 from random import Random
@@ -157,3 +158,18 @@ def test_a_refusal_or_a_kill_at_any_call_loses_nothing_that_was_added(number: in
         add(again, 3, 3)
         add(again, 6, 1)
         assert [known(again, each) for each in range(7)] == [*range(7)]
+
+
+@pytest.mark.parametrize("number", range(1, CALLS))
+def test_what_is_added_after_a_refused_first_addition_is_durable(number: int) -> None:
+    plan = DiskPlan()
+    disk = SimulatedDisk(EMPTY, plan)
+    found = opened(disk)
+    plan.faults[ANY, number] = Fail(errno.EIO)
+    with contextlib.suppress(StorageError):
+        add(found, 0, 3)
+    plan.faults.clear()
+    add(found, 0, 3)
+    for image in legal_images(disk.model):
+        again = opened(SimulatedDisk(image))
+        assert [known(again, each) for each in range(3)] == [*range(3)], "its directory is there"
