@@ -55,7 +55,7 @@ from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.session_rights import SessionRights
 from aegis.announcement import announcement
 from aegis.configuration.sections import Configuration, effective_values
-from aegis.coordination import coordination_children, workflow_settings
+from aegis.coordination import coordination_children, keep_of, workflow_settings
 from aegis.daemon import Daemon
 from aegis.daemon_process import (
     ErrorIgnoringStream,
@@ -276,7 +276,13 @@ def agent_children(
     """
     return (
         ChildSpec.of(
-            "requests", RequestDesk, path=state.requests, flusher=flusher, life=uuid.uuid4().hex
+            "requests",
+            RequestDesk,
+            path=state.requests,
+            archive=state.archive,
+            flusher=flusher,
+            life=uuid.uuid4().hex,
+            keep=keep_of(programs.configuration),
         ),
         SupervisorSpec(name="agents", dynamic=True),
         ChildSpec.of(

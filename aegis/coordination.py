@@ -15,15 +15,30 @@ from aegis.canvases.watcher import CanvasWatcher
 from aegis.configuration.sections import Configuration
 from aegis.groups.desk import GroupDesk
 from aegis.history.desk import HistoryDesk
+from aegis.history.sources import EndedKind
 from aegis.journal.archive import Keep
 from aegis.journal.flusher import Flusher
 from aegis.path_text import path_of_text, text_of_path
+from aegis.queues import tasks, views
 from aegis.queues.desk import QueueDesk
 from aegis.queues.tasks import QueueSettings
+from aegis.requests import records
+from aegis.requests.history import archived_entry
 from aegis.settings import DaemonSettings
 from aegis.state.root import State
 from aegis.trust import trust_programs
 from aegis.workflows.desk import WorkflowDesk, WorkflowSettings
+
+KINDS = (
+    EndedKind("task", "queues", tasks.KIND, views.archived_entry),
+    EndedKind("request", "requests", records.KIND, archived_entry),
+)
+"""The kinds of ended rows that a search of the history finds, besides commands."""
+
+
+def keep_of(configuration: Configuration) -> Keep:
+    """Return how long ended rows are kept in tables."""
+    return Keep(**attrs.asdict(configuration.keep))
 
 
 def queue_settings(configuration: Configuration) -> dict[str, QueueSettings]:
@@ -76,13 +91,14 @@ def coordination_children(
         archive=state.archive,
         flusher=flusher,
         rights=programs.messages,
-        keep=Keep(**attrs.asdict(programs.configuration.keep)),
+        keep=keep_of(programs.configuration),
     )
     history = ChildSpec.of(
         "history",
         HistoryDesk,
         terminals=state.terminals,
         archive=state.archive,
+        kinds=KINDS,
         flusher=flusher,
     )
     groups = ChildSpec.of(

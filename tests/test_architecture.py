@@ -290,7 +290,7 @@ LAW: list[Rule] = [
             *("actors", "aegis.agents.directory.programs", "aegis.canvases", "aegis.groups"),
             "aegis.history",
             *("aegis.configuration", "aegis.journal.archive", "aegis.journal.flusher"),
-            *("aegis.path_text", "aegis.queues"),
+            *("aegis.path_text", "aegis.queues", "aegis.requests"),
             *("aegis.settings", "aegis.state.root", "aegis.trust", "aegis.workflows"),
         ),
     ),

@@ -25,11 +25,9 @@ if TYPE_CHECKING:
 
 _HEAD = ["id", "agent", "age", "kind", "tool", "input", "state"]
 
-ID_CHARS = 12
 MIN_PREFIX = 4
-"""The length of an id, and of its shortest beginning that is accepted for it."""
+"""The length of the shortest beginning of an id that is accepted for it."""
 
-MAX_LISTED = 500
 INPUT_CHARS = 72
 
 
@@ -176,14 +174,9 @@ def _find(daemon: Daemon, given: str) -> Mapping[str, Any]:
     given = given.lower()
     if len(given) < MIN_PREFIX:
         raise UsageError(f"give at least the first {MIN_PREFIX} characters of the id")
-    if len(given) >= ID_CHARS:
-        reply = daemon.call("request_list", id=given)
-    else:
-        # Closed ones too: a short id that was of a closed request must not reach another one.
-        reply = daemon.call("request_list", state="all", limit=MAX_LISTED)
-        if reply.get("more"):
-            raise UsageError("there are too many requests to look up a short id: give all of it")
-    fitting = [each for each in reply["requests"] if each["id"].startswith(given)]
+    # Closed ones too: a short id that was of a closed request must not reach another one.
+    reply = daemon.call("request_list", id=given)
+    fitting = reply["requests"]
     if len(fitting) != 1:
         number = f"{len(fitting)} requests begin" if fitting else "no request begins"
         raise UsageError(

@@ -12,7 +12,10 @@ MOST = 1_000_000
 
 @attrs.frozen(kw_only=True)
 class KeepSection:
-    """How long ended tasks of queues are kept before they are moved to the archive."""
+    """How long ended tasks and closed requests are kept before they are moved to the archive.
+
+    The numbers are of each kind; those of tasks are of all queues together.
+    """
 
     newest: int = setting(
         WholeNumber(0, MOST),
@@ -34,5 +37,6 @@ class KeepSection:
         WholeNumber(65_536, 1 << 50),
         default=1 << 30,
         doc="Size of all files of the archive together. The oldest are deleted beyond it, which "
-        "the log says. Keys of tasks, and how tasks ended, are known for 400 days all the same.",
+        "the log says. Keys, and how tasks and requests ended, are known for 400 days all the "
+        "same.",
     )

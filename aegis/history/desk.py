@@ -6,21 +6,31 @@ waits for the request of the next page.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
 
 import trio
 from ulid import ULID
 
-from actors import Actor, Reply
+from actors import Actor, AskError, Reply
 from aegis.clock import moment_of, utc_text
-from aegis.errors import AegisError, InvalidRequest
-from aegis.history.sources import ArchivedTasks, Commands, LiveTasks, Search, Source, Wanted
+from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.history.sources import (
+    ArchivedRows,
+    Commands,
+    EndedKind,
+    LiveRows,
+    Search,
+    Source,
+    Wanted,
+)
 from aegis.journal.archive import Archive
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.protocol.history import HistoryPage, SearchHistory
 from aegis.protocol.naming import is_login_terminal, name_key
+from aegis.protocol.requests import Answerer, FindAnswerer
 from aegis.turns.services import Services
 
 LEDGER = "ledger.jsonl"
@@ -28,16 +38,22 @@ LEDGER = "ledger.jsonl"
 PAGE_S = 0.5
 """Seconds after which a page is sent with what was found."""
 
+FIND_S = 5.0
+"""Seconds that the lookup of a session may take."""
+
 KEPT_S = 60.0
 MAX_KEPT = 16
 """Searches that wait for the request of a next page, and for how long."""
 
 
 class HistoryDesk(Actor[SearchHistory]):
-    """The searches in the directories of terminals and of the archive."""
+    """The searches in the directories of terminals and of the archive, and in all ``kinds``."""
 
-    def __init__(self, *, terminals: Path, archive: Path, flusher: Flusher) -> None:
+    def __init__(
+        self, *, terminals: Path, archive: Path, kinds: Sequence[EndedKind], flusher: Flusher
+    ) -> None:
         self._terminals, self._archive, self._flusher = terminals, archive, flusher
+        self._kinds = kinds
         self._kept: dict[str, tuple[str | None, Search]] = {}
 
     async def setup(self) -> None:
@@ -47,9 +63,8 @@ class HistoryDesk(Actor[SearchHistory]):
 
     async def receive(self, message: SearchHistory) -> None:
         """Begin or continue a search."""
-        if message.more is None:
-            search = Search(self._sources(message))
-        else:
+        search = None
+        if message.more is not None:
             by, search = self._kept.get(message.more, ("", Search([])))
             if message.more not in self._kept or by != message.from_handle:
                 raise InvalidRequest("this search is over: search again, with until")
@@ -57,9 +72,11 @@ class HistoryDesk(Actor[SearchHistory]):
         self.context.start_soon(self._answer, message, search, self.defer(message))
 
     async def _answer(
-        self, request: SearchHistory, search: Search, reply: Reply[HistoryPage]
+        self, request: SearchHistory, search: Search | None, reply: Reply[HistoryPage]
     ) -> None:
         try:
+            if search is None:
+                search = Search(self._sources(request, await self._caller(request)))
             found, may_have_more = await search.page(request.limit, PAGE_S)
         except AegisError as error:
             reply.fail(error)
@@ -79,7 +96,22 @@ class HistoryDesk(Actor[SearchHistory]):
         await trio.sleep(KEPT_S)
         self._kept.pop(token, None)
 
-    def _sources(self, request: SearchHistory) -> list[Source]:
+    async def _caller(self, request: SearchHistory) -> Answerer | None:
+        """Return the caller, None for a person, with its rights only if they matter."""
+        by, kinds = request.from_handle, (None, "request")
+        known = self.context.system.registry.find("service", "sessions")
+        if by is None:
+            return None
+        if known is None or request.kind not in kinds:
+            return Answerer(handle=by)
+        try:
+            found: Answerer = await known.ask(FindAnswerer(handle=by), timeout=FIND_S)
+        except AskError as error:
+            sentence = f"the session of {by!r} could not be looked up; call again"
+            raise Unavailable(sentence) from error
+        return found
+
+    def _sources(self, request: SearchHistory, by: Answerer | None) -> list[Source]:
         """Return what is to be read. Raises ``AegisError``."""
         wanted = Wanted(
             name=request.name,
@@ -96,10 +128,11 @@ class HistoryDesk(Actor[SearchHistory]):
                 if is_named and not (is_agent and is_login_terminal(name)):
                     path = self._terminals / name / LEDGER
                     sources.append(Commands(self._flusher, path, name, wanted))
-        if request.kind in (None, "task") and request.exit_code is None:
-            archive = Archive(self._archive, "tasks", self._flusher.disk, 0)
-            sources.append(LiveTasks(self._services, wanted))
-            sources.append(ArchivedTasks(self._flusher, archive, wanted))
+        for each in self._kinds if request.exit_code is None else ():
+            if request.kind in (None, each.kind):
+                archive = Archive(self._archive, each.archive, self._flusher.disk, 0)
+                sources.append(LiveRows(self._services, each.service, wanted, by))
+                sources.append(ArchivedRows(self._flusher, archive, wanted, each.entry_of, by))
         return sources
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,14 +14,20 @@ import attrs
 import structlog
 import trio
 
-from aegis.errors import NotFound, StorageError, Unavailable
+from aegis.errors import StorageError
 from aegis.journal.archive import Archive
 from aegis.journal.disk import file_size, read_exactly, storage_error
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import Line, Piece, judge, pieces_backward
-from aegis.journal.table import HEAD_CHARS
-from aegis.protocol.history import MAX_TEXT_CHARS, EndedTasks, HistoryEntry, ListEndedTasks
+from aegis.protocol.history import (
+    MAX_TEXT_CHARS,
+    EndedEntries,
+    HistoryEntry,
+    HistoryKind,
+    ListEnded,
+)
 from aegis.protocol.naming import name_key
+from aegis.protocol.requests import Answerer
 from aegis.turns.services import Services
 
 log = structlog.get_logger("aegis.history")
@@ -33,7 +39,8 @@ STEP_BYTES = 64 * 1024
 PAUSE_S = 0.001
 """Seconds between two steps, so that a search takes at most half of a processor."""
 
-ASK_S = 10.0
+ASK_S = 5.0
+"""Seconds in which a service has to answer; a search continues without it."""
 
 DATE_CHARS = len("2026-11-27")
 
@@ -77,21 +84,18 @@ def command_entry(terminal: str, line: Line) -> HistoryEntry | None:
     return None
 
 
-def task_entry(line: Mapping[str, Any]) -> HistoryEntry | None:
-    """Return the task of a line of the archive; None if it is no ended task."""
-    match line:
-        case {"id": str(task_id), "set": {"ended": str(at), "queue": str(queue)} as fields}:
-            return HistoryEntry(
-                kind="task",
-                at=at,
-                name=queue,
-                id=task_id,
-                text=str(fields.get("payload", ""))[:HEAD_CHARS],
-                by=str(fields.get("sender", "")),
-                outcome=str(fields.get("phase", "")),
-                archived=True,
-            )
-    return None
+EntryOf = Callable[[Mapping[str, Any], Answerer | None], HistoryEntry | None]
+"""Returns the entry of a line of the archive; None if a caller, None for a person, has none."""
+
+
+@attrs.frozen
+class EndedKind:
+    """A kind of ended rows: the service that has the newest, and the kind of those archived."""
+
+    kind: HistoryKind
+    service: str
+    archive: str
+    entry_of: EntryOf
 
 
 class Source(Protocol):
@@ -150,11 +154,19 @@ class Commands:
             disk.close(fd)
 
 
-class ArchivedTasks:
-    """The tasks in the archive."""
+class ArchivedRows:
+    """The rows of one kind in the archive."""
 
-    def __init__(self, flusher: Flusher, archive: Archive, wanted: Wanted) -> None:
+    def __init__(
+        self,
+        flusher: Flusher,
+        archive: Archive,
+        wanted: Wanted,
+        entry_of: EntryOf,
+        by: Answerer | None,
+    ) -> None:
         self._flusher, self._archive, self._wanted = flusher, archive, wanted
+        self._entry_of, self._by = entry_of, by
         self._files: deque[str] | None = None
         self._rows: Iterator[dict[str, Any]] = iter(())
 
@@ -170,33 +182,34 @@ class ArchivedTasks:
             if not self._files or self._files[0][:DATE_CHARS] < self._wanted.since[:DATE_CHARS]:
                 return None
             self._rows = self._archive.rows(self._files.popleft())
-        found = (task_entry(each) for each in lines)
+        found = (self._entry_of(each, self._by) for each in lines)
         return [each for each in found if each is not None and self._wanted.has(each)]
 
 
-class LiveTasks:
-    """The ended tasks that are in the tables of queues."""
+class LiveRows:
+    """The ended rows of one kind that are in tables of a service."""
 
-    def __init__(self, services: Services, wanted: Wanted) -> None:
-        self._services, self._wanted = services, wanted
+    def __init__(
+        self, services: Services, service: str, wanted: Wanted, by: Answerer | None
+    ) -> None:
+        self._services, self._service, self._wanted, self._by = services, service, wanted, by
         self._ids: deque[str] | None = None
 
     async def step(self) -> list[HistoryEntry] | None:
         if self._ids is None:
-            self._ids = deque((await self._ask(ListEndedTasks())).ids)
+            self._ids = deque((await self._ask(ListEnded())).ids)
         ids = [self._ids.popleft() for _ in range(min(STEP_LINES, len(self._ids)))]
         if not ids:
             return None
-        entries = (await self._ask(ListEndedTasks(ids=ids))).entries
+        entries = (await self._ask(ListEnded(ids=ids, by=self._by))).entries
         if entries and entries[-1].at < self._wanted.since:
             self._ids.clear()
         return [each for each in entries if self._wanted.has(each)]
 
-    async def _ask(self, request: ListEndedTasks) -> EndedTasks:
-        try:
-            return await self._services.answer("queues", request, ASK_S)
-        except (NotFound, Unavailable) as error:
-            raise StorageError(f"the tasks cannot be listed: {error}") from error
+    async def _ask(self, request: ListEnded) -> EndedEntries:
+        with trio.move_on_after(ASK_S):  # a desk may be unable to read its ledger
+            return await self._services.answer(self._service, request, ASK_S)
+        raise StorageError(f"the service {self._service!r} does not answer")
 
 
 class Search:
@@ -249,7 +262,7 @@ class Search:
         if entry.at != self._newest:
             self._newest = entry.at
             self._seen.clear()
-        # A task may be in its table and in the archive, if a daemon was killed in between.
+        # A row may be in its table and in the archive, if a daemon was killed in between.
         key = (entry.kind, entry.name, entry.id)
         if key in self._seen:
             return []

@@ -138,7 +138,7 @@ class Archiver:
     # Moving.
 
     def _move_soon(self) -> None:
-        """Move what is due, once all that is being read or changed now was added."""
+        """Start to move the due things, once those that are being read were added."""
         has_many = len(self._ended) > self._keep.newest or self._size > self._max_size
         if has_many and not self._is_moving:
             self._is_moving = True

@@ -9,8 +9,9 @@ import attrs
 from actors.messages import Request
 from aegis.protocol.command import Command, at_most_chars, between, described, matching
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
+from aegis.protocol.requests import Answerer
 
-HistoryKind = Literal["command", "task"]
+HistoryKind = Literal["command", "task", "request"]
 
 MAX_TEXT_CHARS = 1_000
 MAX_TIME_CHARS = 40
@@ -21,12 +22,14 @@ MORE_RULE = "the more of the page before"
 
 @attrs.frozen(kw_only=True)
 class HistoryEntry:
-    """A command of the terminal ``name``, or a task of the queue ``name``, that has ended.
+    """An ended command of the terminal ``name``, task of the queue ``name``, or closed request.
 
-    ``at`` is the time of its end, UTC, ISO 8601. ``id`` is the seq of its record or the id of the
-    task, ``text`` the beginning of the command or of the payload, ``by`` its writer or sender.
-    ``outcome`` is ``completed``, ``failed`` or ``cancelled`` for a task, and the reason of the end
-    for a command, whose exit code is ``exit``. ``archived``: it is in the archive only.
+    A request has the handle that asked as ``name``. ``at`` is the time of the end, UTC, ISO 8601.
+    ``id`` is the seq of the record, or the id of the task or request, ``text`` the beginning of
+    the command, the payload or the question. ``by`` is the writer, the sender or the answerer.
+    ``outcome`` is ``completed``, ``failed`` or ``cancelled`` for a task, the answer or
+    ``withdrawn`` for a request, and the reason of the end for a command, whose exit code is
+    ``exit``. ``archived``: it is in the archive only.
     """
 
     kind: HistoryKind
@@ -54,25 +57,27 @@ class HistoryPage:
 
 @attrs.frozen(kw_only=True)
 class SearchHistory(Command[HistoryPage]):
-    """Find ended commands of all terminals, closed ones too, and tasks, the newest first.
+    """Find ended commands of all terminals, closed ones too, tasks and requests, newest first.
 
-    The archive is searched as well. Use aegis_term_read for the output of a command, and
-    aegis_task_status for the result of a task.
+    The archive is searched as well. Use aegis_term_read for the output of a command,
+    aegis_task_status for the result of a task, and aegis_request_list for a request.
+    An agent finds the requests that it may list.
     """
 
     kind: HistoryKind | None = attrs.field(
-        default=None, metadata=described("Only this kind: command or task.")
+        default=None, metadata=described("Only this kind: command, task or request.")
     )
     name: str | None = attrs.field(
         default=None,
         validator=matching(NAME_PATTERN, NAME_RULE),
-        metadata=described("Only this terminal or queue.", pattern=f"^{NAME_PATTERN}$"),
+        metadata=described("Only this terminal, queue or handle.", pattern=f"^{NAME_PATTERN}$"),
     )
     word: str | None = attrs.field(
         default=None,
         validator=at_most_chars(MAX_WORD_CHARS),
         metadata=described(
-            "Text in the command or in the first 200 characters of the payload, in any case."
+            "Text in the command, in the first 200 characters of the payload, or in the question "
+            "of a request, in any case."
         ),
     )
     exit_code: int | None = attrs.field(
@@ -103,15 +108,19 @@ class SearchHistory(Command[HistoryPage]):
 
 
 @attrs.frozen(kw_only=True)
-class EndedTasks:
-    """Ended tasks in the tables of queues, the newest first."""
+class EndedEntries:
+    """Ended rows that are in tables, the newest first."""
 
     ids: list[str] = attrs.field(factory=list)
     entries: list[HistoryEntry] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)
-class ListEndedTasks(Request[EndedTasks]):
-    """List the ids of all ended tasks that are not archived, or the tasks with these ``ids``."""
+class ListEnded(Request[EndedEntries]):
+    """List the ids of all ended rows in the tables of a desk, or the rows with these ``ids``.
+
+    Of the latter only those that ``by``, None for a person, may see.
+    """
 
     ids: list[str] | None = None
+    by: Answerer | None = None

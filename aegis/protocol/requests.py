@@ -26,7 +26,7 @@ from aegis.protocol.command import (
     described,
     matching,
 )
-from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
+from aegis.protocol.naming import NAME_PATTERN, NAME_RULE, name_key
 
 RequestState = Literal["open", "answered", "withdrawn"]
 Scope = Literal["once", "session"]
@@ -38,6 +38,9 @@ Outcome = Literal["applied", "already_answered", "withdrawn", "unknown"]
 
 ID_PATTERN = r"[0-9a-f]{12}"
 ID_RULE = "an id from aegis_request_list: 12 digits 0-9 and a-f"
+ID_CHARS = 12
+BEGINNING_PATTERN = r"[0-9a-f]{4,12}"
+BEGINNING_RULE = "an id from aegis_request_list, or its first 4 digits 0-9 and a-f or more"
 DIGEST_PATTERN = r"[0-9a-f]{64}"
 DIGEST_RULE = "the digest that aegis_request_list showed with this request"
 
@@ -154,8 +157,11 @@ class ListRequests(Command[RequestList]):
     )
     id: str | None = attrs.field(
         default=None,
-        validator=matching(ID_PATTERN, ID_RULE),
-        metadata=described("Only this one, in any state.", pattern=f"^{ID_PATTERN}$"),
+        validator=matching(BEGINNING_PATTERN, BEGINNING_RULE),
+        metadata=described(
+            "Only this one, or those that begin so, in any state.",
+            pattern=f"^{BEGINNING_PATTERN}$",
+        ),
     )
     limit: int = attrs.field(
         default=50,
@@ -371,6 +377,17 @@ class Answerer:
     session: str | None = None
     ancestors: list[str] = attrs.field(factory=list)
     answers_requests: bool = False
+
+    def owns(self, session: str | None, handle: str) -> bool:
+        """Return whether a request of this session or handle is its own."""
+        if session is not None and session == self.session:
+            return True
+        return name_key(handle) == name_key(self.handle)
+
+    def may_see(self, session: str | None, handle: str) -> bool:
+        """Return whether it may see a request of this session or handle."""
+        is_above = session in self.ancestors
+        return self.owns(session, handle) or (self.answers_requests and not is_above)
 
 
 @attrs.frozen(kw_only=True)

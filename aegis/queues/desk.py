@@ -44,7 +44,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.table import StoredText, Table, digest_of
 from aegis.path_text import is_utf8
 from aegis.protocol.feeds import FollowQueues, QueuesNews, StatesPlace
-from aegis.protocol.history import EndedTasks, ListEndedTasks
+from aegis.protocol.history import EndedEntries, ListEnded
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.queues import (
     MAX_AFTER,
@@ -247,7 +247,7 @@ DeskMessage = (
     | PauseQueue
     | ResumeQueue
     | FollowQueues
-    | ListEndedTasks
+    | ListEnded
     | TaskDue
     | Overrun
     | LimitEnded
@@ -349,7 +349,7 @@ class QueueDesk(Actor[DeskMessage]):
                 self.reply(message, QueueList(result=[self._queue_info(each) for each in queues]))
             case ListTasks():
                 self.reply(message, self._list(message))
-            case ListEndedTasks(ids=ids):
+            case ListEnded(ids=ids):
                 self.reply(message, self._ended_tasks(ids))
             case FollowQueues(place=place):
                 self._followers.take(place, self.defer(message))
@@ -1004,11 +1004,11 @@ class QueueDesk(Actor[DeskMessage]):
         over = [each for each in found if each.has_ended]
         yield from sorted(over, key=lambda each: each.ended or "", reverse=True)
 
-    def _ended_tasks(self, ids: list[str] | None) -> EndedTasks:
+    def _ended_tasks(self, ids: list[str] | None) -> EndedEntries:
         if ids is None:
-            return EndedTasks(ids=self._archiver.newest_first())
+            return EndedEntries(ids=self._archiver.newest_first())
         found = (self._find(each) for each in ids)
-        return EndedTasks(entries=[views.history_entry(e) for e in found if e and e.has_ended])
+        return EndedEntries(entries=[views.history_entry(e) for e in found if e and e.has_ended])
 
     def _news(self, names: list[str] | None, place: StatesPlace) -> QueuesNews:
         queues = [self._queues[each] for each in names or sorted(self._queues)]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from aegis.clock import local_text
 from aegis.errors import InvalidRequest, NotFound
+from aegis.journal.table import HEAD_CHARS
 from aegis.names import nearest
 from aegis.protocol.history import HistoryEntry
 from aegis.protocol.queues import TaskInfo, TaskStatus
@@ -111,6 +115,24 @@ def history_entry(task: Task) -> HistoryEntry:
         by=task.sender,
         outcome=task.phase,
     )
+
+
+def archived_entry(line: Mapping[str, Any], by: object) -> HistoryEntry | None:
+    """Return the task of a line of the archive; None if it is no ended task. All may see it."""
+    del by
+    match line:
+        case {"id": str(task_id), "set": {"ended": str(at), "queue": str(queue)} as fields}:
+            return HistoryEntry(
+                kind="task",
+                at=at,
+                name=queue,
+                id=task_id,
+                text=str(fields.get("payload", ""))[:HEAD_CHARS],
+                by=str(fields.get("sender", "")),
+                outcome=str(fields.get("phase", "")),
+                archived=True,
+            )
+    return None
 
 
 def no_task(task_id: str, *, was_kept: bool = False) -> NotFound:

@@ -17,7 +17,6 @@ from aegis.protocol.agent_events import (
     QuestionAnswer,
     RequestAnswer,
 )
-from aegis.protocol.naming import name_key
 from aegis.protocol.requests import (
     MAX_VALUES_CHARS,
     Answerer,
@@ -48,7 +47,7 @@ def check_right(record: Record, request: AnswerRequest, by: Answerer | None) -> 
     """Raise ``Forbidden`` unless ``by`` (None: the operator) may give this answer."""
     if by is None:
         return
-    if is_own(record, by):
+    if by.owns(record.session, record.handle):
         raise Forbidden(
             f"request {record.id} is your own, {by.handle!r}: a person answers it; wait for that"
         )
@@ -68,16 +67,7 @@ def check_right(record: Record, request: AnswerRequest, by: Answerer | None) -> 
 
 def may_see(record: Record, by: Answerer | None) -> bool:
     """Return whether ``by`` (None: the operator) may see the request."""
-    if by is None or is_own(record, by):
-        return True
-    return by.answers_requests and record.session not in by.ancestors
-
-
-def is_own(record: Record, by: Answerer) -> bool:
-    """Return whether the request is the answerer's own."""
-    if record.session is not None and record.session == by.session:
-        return True
-    return name_key(record.handle) == name_key(by.handle)
+    return by is None or by.may_see(record.session, record.handle)
 
 
 # Fitting.
@@ -302,6 +292,11 @@ def opened(record: Record) -> RequestOpened:
     return RequestOpened(id=record.id, digest=record.digest, state=record.state)
 
 
+def opened_before(entry: Mapping[str, Any]) -> RequestOpened:
+    """Return the reply to the owner of an answered request that is in the archive."""
+    return RequestOpened(id=entry["id"], digest=entry["digest"], state="answered")
+
+
 def unknown(request_id: str) -> RequestReply:
     """Return the reply to an answer to no known request."""
     return RequestReply(
@@ -344,9 +339,28 @@ def settled(record: Record) -> RequestReply:
     )
 
 
+def settled_before(request_id: str, entry: Mapping[str, Any]) -> RequestReply:
+    """Return the reply to an answer to a request of which only an entry of the index is left."""
+    is_answered = entry["end"] == "answered"
+    by, at = (entry["by"], entry["at"]) if is_answered else (None, None)
+    outcome = f"was answered by {by} at {at}" if is_answered else "was withdrawn"
+    return RequestReply(
+        id=request_id,
+        outcome="already_answered" if is_answered else "withdrawn",
+        text=f"request {request_id} {outcome}, and the archive has it no more",
+        by=by,
+        at=at,
+    )
+
+
 def answer_text(record: Record) -> str:
     """Return the answer of a request in a few words."""
-    match record.answer:
+    return words_of(record.answer)
+
+
+def words_of(answer: RequestAnswer | None) -> str:
+    """Return an answer in a few words."""
+    match answer:
         case PermissionAnswer(kind=kind, interrupt=interrupt):
             return f"{kind.replace('_', ' ')}{' and end the turn' if interrupt else ''}"
         case QuestionAnswer(answers=answers):
@@ -355,4 +369,4 @@ def answer_text(record: Record) -> str:
             return action
         case None:
             return "not answered"
-    assert_never(record.answer)
+    assert_never(answer)

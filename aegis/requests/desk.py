@@ -6,7 +6,7 @@
 
 That an owner has acted, that nobody waits for an answer any more, and that a session has another
 handle has happened outside: the disk cannot refuse it. The ledger is created with the first
-request.
+request. Closed requests that are not kept are answered from the archive.
 """
 
 from __future__ import annotations
@@ -24,14 +24,18 @@ import structlog
 import trio
 
 from actors import Actor, ActorError, AskError, Down, Ref, Reply, Request
-from aegis.clock import utc_now
+from aegis.clock import moment_of, utc_now
 from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
+from aegis.journal.archive import Archive, Keep
+from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.flusher import Flusher
 from aegis.journal.folding import exists
 from aegis.journal.table import Table
 from aegis.path_text import is_utf8
+from aegis.protocol.history import EndedEntries, ListEnded
 from aegis.protocol.naming import name_key
 from aegis.protocol.requests import (
+    ID_CHARS,
     Answerer,
     AnswerRequest,
     ApplyAnswer,
@@ -42,14 +46,16 @@ from aegis.protocol.requests import (
     ListRequests,
     OpenRequest,
     RenameRequests,
+    RequestList,
     RequestReply,
     WithdrawAsked,
     WithdrawnRequests,
     WithdrawRequests,
 )
 from aegis.requests import answers, faults, questions, records
-from aegis.requests.records import Record, holder_of
-from aegis.requests.streams import RequestStreams, list_requests
+from aegis.requests.history import history_entry
+from aegis.requests.records import Holder, Record, holder_of
+from aegis.requests.streams import RequestStreams, list_requests, waits_only
 
 T = TypeVar("T")
 
@@ -61,9 +67,13 @@ MAX_OPEN = 256
 MAX_OPEN_OF_ONE = 64
 """The same of one session or workflow."""
 
-MAX_CLOSED = 256
-MAX_CLOSED_BYTES = 4 * 1024 * 1024
-"""Closed requests that are kept, and the size of their inputs."""
+MAX_CLOSED_SIZE = 16 * 1024 * 1024
+"""The size of the closed requests that are kept, whose inputs are in memory."""
+
+RENAMED_AT_ONCE = 16
+"""Closed requests that get another handle in one step."""
+
+DEFAULT_KEEP = Keep()
 
 MAX_KEY_CHARS = 512
 
@@ -108,6 +118,7 @@ DeskMessage = (
     | ListRequests
     | AnswerRequest
     | FollowRequests
+    | ListEnded
     | AnswerTimeout
     | Down
 )
@@ -119,14 +130,19 @@ Change = OpenRequest | AskHuman | WithdrawAsked | WithdrawRequests | RenameReque
 class RequestDesk(Actor[DeskMessage]):
     """The desk of a daemon, with the ledger ``path``. ``life`` names this life of the daemon."""
 
-    def __init__(self, *, path: Path, flusher: Flusher, life: str) -> None:
-        self._path, self._flusher, self._life = path, flusher, life
+    def __init__(
+        self, *, path: Path, archive: Path, flusher: Flusher, life: str, keep: Keep = DEFAULT_KEEP
+    ) -> None:
+        self._path, self._flusher, self._life, self._keep = path, flusher, life, keep
+        self._archive = Archive(archive, records.KIND, flusher.disk, keep.archive_bytes)
         self._has_ledger: bool | None = None  # None: not looked for yet
         self._sent: dict[str, str] = {}  # answers, and why it was too late to withdraw them
         self._winners: dict[str, Reply[RequestReply]] = {}
         self._waiting: dict[str, list[Reply[HumanAnswer]]] = {}
         self._owners: dict[str, set[str]] = {}
-        self._closed: dict[str, int] = {}  # with the sizes of their inputs, the oldest first
+        self._pending: dict[str, None] = {}  # all but the closed ones that are at rest
+        self._keys: dict[tuple[Holder, str], str] = {}  # the newest request of each key
+        self._handles: dict[str, str] = {}  # of renamed sessions
 
     async def setup(self) -> None:
         """Register the desk and read the ledger. If the disk refuses, each message tries again."""
@@ -139,8 +155,18 @@ class RequestDesk(Actor[DeskMessage]):
             lost=self._derive,
             upgrade=records.lines_of_today,
         )
+        self._archiver = Archiver(
+            self._archive,
+            self._keep,
+            self._flusher,
+            self.context,
+            find=self._leaving,
+            leave=self._leave,
+            max_size=MAX_CLOSED_SIZE,
+        )
+        self._archiver.delete_unfinished()
         incarnation = f"{self._life}.{self.context.incarnation}"
-        self._streams = RequestStreams(incarnation, self._find, self._shown)
+        self._streams = RequestStreams(incarnation, self._find, self._shown_pending)
         self.context.register("service", "requests")
         with contextlib.suppress(StorageError):
             await self._load(creates=False)
@@ -156,9 +182,10 @@ class RequestDesk(Actor[DeskMessage]):
             await self._table.open()  # a disk that has refused may accept again
         match message:
             case OpenRequest():
-                self._open_of_owner(message)
+                await self._open_of_owner(message)
             case AskHuman(from_handle=handle):
-                self._as_caller(message, handle, partial(self._ask_human, message))
+                act = partial(self._ask_human, message, await self._new_id())
+                self._as_caller(message, handle, act)
             case QuestionTimeout(request=request_id, caller=caller):
                 _send(caller, HumanAnswer(request_id=request_id, state="open", answer=None))
             case WithdrawAsked():
@@ -173,6 +200,8 @@ class RequestDesk(Actor[DeskMessage]):
                 self._as_caller(message, message.from_handle, partial(self._answer, message))
             case FollowRequests(from_handle=handle):
                 self._as_caller(message, handle, partial(self._streams.take, message))
+            case ListEnded():
+                self.reply(message, self._ended(message))
             case AnswerTimeout(request=request_id, caller=caller):
                 _fail_answerer(request_id, caller)
             case Down():
@@ -201,31 +230,41 @@ class RequestDesk(Actor[DeskMessage]):
             reason = records.lost_with_daemon(row, self._life)
             if reason:
                 self._withdraw([row], reason)
-        rows = [*self._table.rows.values()]
-        for row in rows:
+        self._pending.clear()
+        self._keys.clear()
+        for row in [*self._table.rows.values()]:
+            self._index(row)
             self._watch(row)
             if row.phase == "answered" and row.id not in self._sent:
                 self._apply_soon(row.id, None)
-        for row in sorted(rows, key=lambda each: each.ended):
-            self._count_closed(row.id)
-        self._forget_closed()
+            self._close(row.id)
 
-    def _count_closed(self, request_id: str) -> None:
-        """Count a request among the closed ones if it is closed and that is durable."""
+    def _index(self, row: Record) -> None:
+        """Index a request that is put or was read."""
+        self._pending[row.id] = None
+        if not self._is_over(row):  # the row of an archived one comes last if its drop is refused
+            self._keys[row.holder, row.key] = row.id
+
+    def _close(self, request_id: str) -> None:
+        """Count a request among the closed ones if it is closed and at rest."""
         row = self._table.rows[request_id]
-        if not row.is_live and self._table.shown(request_id) is row:
-            self._closed[row.id] = 0 if row.input is None else row.input_bytes
+        if not row.is_live and self._table.is_at_rest(request_id):
+            self._pending.pop(request_id, None)
+            self._archiver.add(request_id, moment_of(row.ended).timestamp(), row.size)
 
-    def _forget_closed(self) -> None:
-        """Forget the oldest closed requests beyond the limits; the ledger keeps them."""
-        size = sum(self._closed.values())
-        while len(self._closed) > MAX_CLOSED or size > MAX_CLOSED_BYTES:
-            oldest = next(iter(self._closed))
-            if self._table.shown(oldest) is not self._table.rows[oldest]:
-                break  # it has another handle, which is not durable yet
-            size -= self._closed.pop(oldest)
-            self._table.forget(oldest)
-            self._streams.forget(oldest)
+    def _leaving(self, request_id: str) -> Leaving | None:
+        """Return a request as the archive gets it; None if it is not closed."""
+        row = self._table.rows.get(request_id)
+        if row is None or row.is_live:
+            return None
+        return Leaving(self._table, (row,), records.entries_of(row))
+
+    def _leave(self, request_id: str) -> None:
+        """Leave a request that is archived."""
+        row = self._table.rows[request_id]
+        if self._keys.get((row.holder, row.key)) == request_id:
+            del self._keys[row.holder, row.key]
+        self._streams.forget(request_id)
 
     def _look(self) -> None:
         """Look at what is durable now, and what the disk has refused."""
@@ -233,7 +272,6 @@ class RequestDesk(Actor[DeskMessage]):
             for each in [*self._winners]:
                 self._confirm(each)
         self._streams.look()
-        self._forget_closed()
 
     # What is shown.
 
@@ -246,16 +284,59 @@ class RequestDesk(Actor[DeskMessage]):
             return records.without_answer(newest)
         return newest
 
-    def _shown(self) -> Iterator[Record]:
-        """Yield the requests that are shown, the oldest first."""
-        return (each for each in map(self._find, [*self._table.rows]) if each is not None)
+    def _shown(self, ids: Iterable[str]) -> Iterator[Record]:
+        """Yield those of the requests that are shown."""
+        return (each for each in map(self._find, ids) if each is not None)
+
+    def _shown_pending(self) -> Iterator[Record]:
+        """Yield the requests that are shown, without closed ones at rest; the oldest first."""
+        return self._shown([*self._pending])
+
+    def _pending_rows(self) -> list[Record]:
+        """Return the requests with all changes, without closed ones at rest."""
+        rows = self._table.rows
+        return [rows[each] for each in self._pending if each in rows]  # the disk may refuse one
 
     def _of_holder(self, request: OpenRequest | WithdrawRequests) -> list[Record]:
         holder = holder_of(request)
-        return [each for each in self._table.rows.values() if each.holder == holder]
+        return [each for each in self._pending_rows() if each.holder == holder]
 
     def _list(self, request: ListRequests, by: Answerer | None, reply: Reply[Any]) -> None:
-        reply.send(list_requests(self._shown(), request, by))
+        if waits_only(request):
+            reply.send(list_requests(self._shown_pending(), request, by))
+            return
+        found = list_requests(self._shown(reversed([*self._table.rows])), request, by)
+        is_known = bool(found.requests) or request.id in self._table.rows
+        if request.id is None or is_known or len(request.id) < ID_CHARS:
+            reply.send(found)
+        else:
+            self.context.start_soon(self._list_archived, request.id, by, reply)
+
+    async def _list_archived(
+        self, request_id: str, by: Answerer | None, reply: Reply[RequestList]
+    ) -> None:
+        try:
+            _, row = await self._archived(request_id)
+        except AegisError as error:
+            reply.fail(error)
+            return
+        is_seen = row is not None and answers.may_see(row, by)
+        reply.send(RequestList(requests=[row.info()] if row is not None and is_seen else []))
+
+    async def _archived(self, request_id: str) -> tuple[dict[str, Any] | None, Record | None]:
+        """Return an archived request, as its entry of the index and its row if there are."""
+        entry = await self._archiver.entry(records.id_name(request_id))
+        if entry is None:
+            return None, None
+        return entry, await self._archiver.row(Record, entry, request_id)
+
+    def _ended(self, request: ListEnded) -> EndedEntries:
+        """Return closed requests for a search of the history."""
+        if request.ids is None:
+            return EndedEntries(ids=self._archiver.newest_first())
+        rows = (self._table.rows.get(each) for each in request.ids)
+        seen = [each for each in rows if each is not None and answers.may_see(each, request.by)]
+        return EndedEntries(entries=[history_entry(each) for each in seen if not each.is_live])
 
     def _changed(self, rows: Iterable[Record]) -> None:
         """Notify the streams of changes that are shown at once."""
@@ -266,16 +347,21 @@ class RequestDesk(Actor[DeskMessage]):
 
     # Opening.
 
-    def _open_of_owner(self, request: OpenRequest) -> None:
+    async def _open_of_owner(self, request: OpenRequest) -> None:
         if self._find_owner(request.owner) is None:
             raise Unavailable(
                 f"the owner {request.owner!r} of a request does not run: open it anew"
             )
-        reply = self.defer(request)
-        self._open(request, lambda row: reply.send(answers.opened(row)), reply)
+        if self._of_key(request) is None:
+            entry = await self._archiver.entry(records.key_name(request))
+            if entry is not None:
+                self.reply(request, answers.opened_before(entry))
+                return
+        new_id, reply = await self._new_id(), self.defer(request)
+        self._open(request, new_id, lambda row: reply.send(answers.opened(row)), reply)
 
     def _open(
-        self, request: OpenRequest, then: Callable[[Record], None], reply: Reply[Any]
+        self, request: OpenRequest, new_id: str, then: Callable[[Record], None], reply: Reply[Any]
     ) -> None:
         """Open a request, or find it by its key; call ``then`` with it once it is durable."""
         known = self._of_key(request)
@@ -290,25 +376,32 @@ class RequestDesk(Actor[DeskMessage]):
         if error is not None:
             reply.fail(error)
             return
-        row = records.record_of(request, request_id=self._new_id(), life=self._life, now=utc_now())
+        row = records.record_of(request, request_id=new_id, life=self._life, now=utc_now())
         if self._table.put(row, partial(self._opened, row.id, then), reply):
+            self._index(row)
             self._watch(row)
 
-    def _new_id(self) -> str:
-        new = uuid.uuid4().hex[:12]
-        while new in self._table.rows:
-            new = uuid.uuid4().hex[:12]
-        return new
+    async def _new_id(self) -> str:
+        """Return an id that no request has or had. Raises ``StorageError``."""
+        while True:
+            new = uuid.uuid4().hex[:ID_CHARS]
+            is_archived = await self._archiver.entry(records.id_name(new)) is not None
+            if new not in self._table.rows and not is_archived:
+                return new
 
     def _of_key(self, request: OpenRequest) -> Record | None:
-        for each in self._of_holder(request):
-            durable = self._table.shown(each.id)
-            # The same question can be asked again once it is answered.
-            is_answered = durable is not None and durable.state == "answered"
-            is_over = each.phase == "withdrawn" or (each.asker is not None and is_answered)
-            if each.key == request.key and not is_over:
-                return each
-        return None
+        """Return the request of this key that its owner gets again."""
+        known = self._keys.get((holder_of(request), request.key))
+        row = None if known is None else self._table.rows.get(known)
+        return None if row is None or self._is_over(row) else row
+
+    def _is_over(self, row: Record) -> bool:
+        """Return whether the key of a request opens another one."""
+        if row.phase == "withdrawn":
+            return True
+        # The same question can be asked again once it is answered.
+        durable = self._table.shown(row.id)
+        return row.asker is not None and durable is not None and durable.state == "answered"
 
     def _refusal(self, request: OpenRequest) -> AegisError | None:
         """Return why a request cannot be opened."""
@@ -316,7 +409,7 @@ class RequestDesk(Actor[DeskMessage]):
             return InvalidRequest("a request belongs to a session or to a workflow")
         if len(request.key) > MAX_KEY_CHARS or not is_utf8(request.key):
             return InvalidRequest(f"the key of a request has at most {MAX_KEY_CHARS} characters")
-        live = sum(each.is_live for each in self._table.rows.values())
+        live = sum(each.is_live for each in self._pending_rows())
         own = sum(each.is_live for each in self._of_holder(request))
         if own >= MAX_OPEN_OF_ONE:
             return Unavailable(
@@ -341,7 +434,7 @@ class RequestDesk(Actor[DeskMessage]):
     def _answer(self, request: AnswerRequest, by: Answerer | None, reply: Reply[Any]) -> None:
         row = self._find(request.id)
         if row is None:
-            reply.send(answers.unknown(request.id))
+            self.context.start_soon(self._answer_archived, request, by, reply)
             return
         answers.check_right(row, request, by)
         if row.phase != "open":
@@ -364,6 +457,22 @@ class RequestDesk(Actor[DeskMessage]):
             )
         if not reply.is_settled:
             self.context.after(ANSWER_PATIENCE_S, AnswerTimeout(row.id, reply))
+
+    async def _answer_archived(
+        self, request: AnswerRequest, by: Answerer | None, reply: Reply[RequestReply]
+    ) -> None:
+        """Reply to an answer to a request that is not in the table."""
+        try:
+            entry, row = await self._archived(request.id)
+            if row is not None:
+                answers.check_right(row, request, by)
+                reply.send(answers.settled(row))
+            elif entry is not None:
+                reply.send(answers.settled_before(request.id, entry))
+            else:
+                reply.send(answers.unknown(request.id))
+        except AegisError as error:
+            reply.fail(error)
 
     def _answered(self, request_id: str, reply: Reply[RequestReply]) -> None:
         """Send an answer that is durable to the owner, unless it was withdrawn meanwhile."""
@@ -397,7 +506,7 @@ class RequestDesk(Actor[DeskMessage]):
 
     def _confirm(self, request_id: str) -> None:
         """Reply to the answerer of a request that its answer has acted."""
-        self._count_closed(request_id)
+        self._close(request_id)
         _send(self._winners.pop(request_id, None), answers.acted(self._table.rows[request_id]))
 
     async def _applied(self, row: Record) -> tuple[bool, str]:
@@ -459,7 +568,7 @@ class RequestDesk(Actor[DeskMessage]):
 
     def _fact(self, request_id: str, change: Callable[[Record], Record]) -> None:
         if request_id in self._table.rows:  # the disk may refuse it with the fact before this one
-            self._table.fact(request_id, change, partial(self._count_closed, request_id))
+            self._table.fact(request_id, change, partial(self._close, request_id))
 
     def _withdraw_asked(self, message: WithdrawAsked) -> None:
         """Withdraw the open questions of sessions that are closed."""
@@ -467,11 +576,27 @@ class RequestDesk(Actor[DeskMessage]):
             self._withdraw_fitting(WithdrawRequests(asker=asker, reason=message.reason))
 
     def _rename(self, session: str, handle: str) -> None:
+        self._handles[session] = handle
         rows = [*self._table.rows.values()]
         own = [each for each in rows if each.session == session and each.handle != handle]
-        for each in own:
+        self._rename_some([each for each in own if each.id in self._pending], handle)
+        closed = [each.id for each in own if each.id not in self._pending]
+        if closed:
+            self.context.start_soon(self._rename_closed, session, handle, closed)
+
+    def _rename_some(self, rows: Iterable[Record], handle: str) -> None:
+        for each in rows:
             self._fact(each.id, partial(records.renamed, handle=handle))
-        self._changed(own)
+        self._changed(rows)
+
+    async def _rename_closed(self, session: str, handle: str, ids: list[str]) -> None:
+        """Rename closed requests in steps, as there may be thousands, unless it is done anew."""
+        for at in range(0, len(ids), RENAMED_AT_ONCE):
+            if self._handles[session] != handle:
+                return
+            found = map(self._table.rows.get, ids[at : at + RENAMED_AT_ONCE])
+            self._rename_some([each for each in found if each is not None], handle)
+            await trio.lowlevel.checkpoint()
 
     # Owners.
 
@@ -503,19 +628,21 @@ class RequestDesk(Actor[DeskMessage]):
         owners = self._owners.get(down.path, set())
         if down.final:
             self._owners.pop(down.path, None)
-        rows = [*self._table.rows.values()]
+        rows = self._pending_rows()
         own = [each for each in rows if each.owner in owners and each.ends_with_owner]
         self._withdraw([each for each in own if each.id not in self._sent], OWNER_DOWN)
 
     # Questions by aegis_ask_human, whose owner is the desk.
 
-    def _ask_human(self, request: AskHuman, by: Answerer | None, reply: Reply[Any]) -> None:
+    def _ask_human(
+        self, request: AskHuman, new_id: str, by: Answerer | None, reply: Reply[Any]
+    ) -> None:
         if by is None or request.from_handle is None:
             raise InvalidRequest(
                 "aegis_ask_human: you are the person; say in from_handle which agent asks"
             )
         question = questions.question_of(request, request.from_handle, by)
-        self._open(question, partial(self._wait, request.wait_s, reply), reply)
+        self._open(question, new_id, partial(self._wait, request.wait_s, reply), reply)
 
     def _wait(self, wait_s: float, reply: Reply[HumanAnswer], row: Record) -> None:
         """Have the caller of an open question wait for its answer."""

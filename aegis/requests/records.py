@@ -40,6 +40,12 @@ MAX_REASON_CHARS = 4_000
 MAX_WITHDRAWN_CHARS = 1_000
 MAX_EXCERPT_CHARS = 4_000
 
+ROW_CHARS = 1_000
+"""The size of a request without its texts."""
+
+KIND = "requests"
+"""The kind of the archived rows."""
+
 Phase = Literal["open", "answered", "applied", "withdrawn"]
 """The life of a request. It is ``answered`` while its answer is sent to the owner."""
 
@@ -108,6 +114,14 @@ class Record:
     def is_live(self) -> bool:
         """Whether it can still be answered, or its answer has not been applied yet."""
         return self.phase not in ("applied", "withdrawn")
+
+    @property
+    def size(self) -> int:
+        """About the number of characters that it takes in memory."""
+        texts = (self.title, self.reason, self.excerpt, self.key)
+        options = sum(len(each.id) + len(each.name) for each in self.options)
+        size = 0 if self.input is None else self.input_bytes
+        return ROW_CHARS + size + options + sum(map(len, texts))
 
     @property
     def ended(self) -> str:
@@ -241,6 +255,29 @@ def lines_of_today(
         case _:
             return []
     return [{"id": each, "set": changes} for each in ids if each in rows]
+
+
+# What stays known of a request that is archived.
+
+
+def entries_of(record: Record) -> dict[str, dict[str, Any]]:
+    """Return what stays known of a closed request, by name: of the key only if it is answered."""
+    outcome = {"end": record.state, "by": record.by, "at": record.answered}
+    entries: dict[str, dict[str, Any]] = {id_name(record.id): outcome}
+    if record.asker is None and record.phase == "applied":
+        known = {"id": record.id, "digest": record.digest}
+        entries[key_name(record)] = known
+    return entries
+
+
+def id_name(request_id: str) -> str:
+    """Return the name under which an archived request is known."""
+    return f"request {request_id}"
+
+
+def key_name(request: OpenRequest | Record) -> str:
+    """Return the name under which the key of a session or workflow is known."""
+    return f"key {json.dumps([request.session, request.workflow, request.key])}"
 
 
 # What an agent asks, and its digest.

@@ -38,26 +38,33 @@ def list_requests(
 ) -> RequestList:
     """Return the requests that ``by`` asked for and may see, the oldest first.
 
-    Beyond the limits the open ones that have waited longest are returned, of others the newest.
+    ``shown`` are those that wait in their order, or all, the newest first: beyond the limits the
+    first of them are returned.
     """
-    fitting = [each for each in shown if may_see(each, by) and _fits(request, each)]
-    is_oldest = request.state == "open"
     kept: list[RequestInfo] = []
-    size = 0
-    for record in fitting if is_oldest else reversed(fitting):
+    size, has_more = 0, False
+    for record in shown:
+        if not (may_see(record, by) and _fits(request, record)):
+            continue
         info = record.info()
         size += len(json.dumps(unstructure(info), ensure_ascii=False).encode())
         if len(kept) == request.limit or (kept and size > MAX_LIST_BYTES):
+            has_more = True
             break
         kept.append(info)
-    if not is_oldest:
+    if not waits_only(request):
         kept.reverse()
-    return RequestList(requests=kept, more=len(kept) < len(fitting))
+    return RequestList(requests=kept, more=has_more)
+
+
+def waits_only(request: ListRequests) -> bool:
+    """Return whether only open requests are asked for."""
+    return request.state == "open" and request.id is None
 
 
 def _fits(request: ListRequests, record: Record) -> bool:
     if request.id is not None:
-        return record.id == request.id
+        return record.id.startswith(request.id)
     if request.handle is not None and name_key(request.handle) != name_key(record.handle):
         return False
     return request.state == "all" or (record.state == "open") == (request.state == "open")
@@ -73,8 +80,9 @@ class _Waiting:
 class RequestStreams:
     """The streams of one incarnation of the desk, which wait for changes of requests.
 
-    ``find`` returns a request as it is shown, ``shown`` all of them. A change has a number; of each
-    request the last is known until it is forgotten. A stream that has not seen that begins anew.
+    ``find`` returns a request as it is shown, ``shown`` at least all open ones. A change has a
+    number; of each request the last is known until it is forgotten. A stream that has not seen that
+    begins anew.
     """
 
     def __init__(

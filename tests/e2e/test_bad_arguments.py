@@ -261,6 +261,10 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     "session_read.last_n": [(0, "1 to 1000"), ("9", "whole number")],
     "session_read.since": [(-1, "from 0"), ("9", "whole number")],
     "request_list.handle": [("a b", "1 to 64"), ("", "1 to 64"), (5, "text")],
+    "request_list.id": [
+        *((each, "first 4 digits") for each in ("", "abc", "a" * 13, "A" * 12)),
+        (5, "text"),
+    ],
     "request_list.limit": [(0, "1 to 500"), (501, "1 to 500"), ("9", "whole number")],
     "node_forget.node": [
         ("", "1 to 64"),

@@ -1,4 +1,4 @@
-"""The history of a real daemon: commands of terminals and tasks, live and archived."""
+"""The history of a real daemon: commands, tasks and requests, live and archived."""
 
 from __future__ import annotations
 
@@ -65,3 +65,34 @@ def test_commands_and_tasks_are_found_newest_first(queued: Queued) -> None:
     assert "command one 0  exit 0  echo first" in printed
     lines = queued.daemon.cli("history", "--kind", "task", "--json").stdout.splitlines()
     assert [json.loads(each)["id"] for each in lines] == [*reversed(tasks)]
+
+
+def test_a_request_is_answered_from_the_archive_after_a_kill(queued: Queued) -> None:
+    path = queued.daemon.root / ".aegis.yaml"
+    configuration = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**configuration, "keep": {"newest": 0, "days": 0}}))
+    queued.daemon.stop()
+    queued.start()
+    ids = []
+    for number in range(3):
+        asked = queued.call("ask_human", question=f"Is it {number}?", wait_s=0, from_handle="ann")
+        ids.append(asked["request_id"])
+        printed = queued.daemon.cli("request", "answer", ids[-1][:8], "allow", "--set", "1=yes")
+        assert printed.returncode == 0
+    answered = queued.call("request_list", id=ids[0])["requests"][0]
+
+    def archived() -> list[str]:
+        found = queued.call("history", kind="request")["result"]
+        return [each["id"] for each in found if each["archived"]]
+
+    until(lambda: len(archived()) == 3, "all are archived")
+    assert queued.call("request_list", state="all")["requests"] == []
+    queued.daemon.kill()
+    queued.start()
+    assert queued.call("request_list", id=ids[0])["requests"] == [answered]
+    assert "Is it 0?" in queued.daemon.cli("request", "show", ids[0]).stdout
+    reply = queued.call("request_answer", id=ids[0], digest=answered["digest"], answer="deny")
+    assert reply["outcome"] == "already_answered"
+    assert archived() == [*reversed(ids)]
+    found = queued.daemon.cli("history", "--kind", "request", "is it 1").stdout
+    assert f"request ann {ids[1]}  answered  ask_human: ann asks: Is it 1?" in found

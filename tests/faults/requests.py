@@ -102,6 +102,7 @@ class Answers:
                         "requests",
                         RequestDesk,
                         path=LEDGER,
+                        archive=LEDGER.parent / "archive",
                         flusher=world.flusher,
                         life=f"life{next(lives)}",
                     ),

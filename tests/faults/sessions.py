@@ -307,7 +307,14 @@ def session_tree(world: World, machine: Machine, life: str) -> SupervisorSpec:
                 supervisor="root/inboxes",
                 flusher=flusher,
             ),
-            ChildSpec.of("requests", RequestDesk, path=LEDGER, flusher=flusher, life=life),
+            ChildSpec.of(
+                "requests",
+                RequestDesk,
+                path=LEDGER,
+                archive=Path("/state/archive"),
+                flusher=flusher,
+                life=life,
+            ),
             SupervisorSpec(name="agents", dynamic=True),
             ChildSpec.of(
                 "agent-directory",

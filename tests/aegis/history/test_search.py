@@ -6,22 +6,25 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from actors import Actor, ChildSpec
 from actors.simulate import Simulation, simulate
-from aegis.errors import InvalidRequest
+from aegis.coordination import KINDS
+from aegis.errors import InvalidRequest, StorageError
 from aegis.history.desk import KEPT_S, MAX_KEPT, HistoryDesk
 from aegis.journal.archive import Archive
 from aegis.journal.disk import APPEND, make_directory, write_all
 from aegis.journal.ledger import encode_line, seal_new_line
 from aegis.protocol.history import (
-    EndedTasks,
+    EndedEntries,
     HistoryEntry,
     HistoryPage,
-    ListEndedTasks,
+    ListEnded,
     SearchHistory,
 )
+from aegis.protocol.requests import Answerer, FindAnswerer
 from tests.aegis.simulated_daemon import SimulatedDaemon
 from tests.chaos.machine.simulated_disk import SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
@@ -86,20 +89,38 @@ def archive(disk: SimulatedDisk, tasks: list[HistoryEntry]) -> None:
     Archive(ARCHIVE, "tasks", disk, 1 << 30).add(lines, {})
 
 
-class Queues(Actor[ListEndedTasks]):
-    """The desk of queues, with these ended tasks."""
+class PlayedDesk(Actor[ListEnded]):
+    """The desk of queues or requests, with this that has ended; mute without any."""
 
-    def __init__(self, *, tasks: dict[str, HistoryEntry]) -> None:
-        self._tasks = tasks
+    def __init__(self, *, service: str, ended: dict[str, HistoryEntry] | None) -> None:
+        self._service, self._ended = service, ended
 
     async def setup(self) -> None:
-        self.context.register("service", "queues")
+        self.context.register("service", self._service)
 
-    async def receive(self, message: ListEndedTasks) -> None:
+    async def receive(self, message: ListEnded) -> None:
+        if self._ended is None:
+            raise StorageError("its ledger cannot be read")
         if message.ids is None:
-            self.reply(message, EndedTasks(ids=[*reversed(self._tasks)]))
-        else:
-            self.reply(message, EndedTasks(entries=[self._tasks[each] for each in message.ids]))
+            self.reply(message, EndedEntries(ids=[*reversed(self._ended)]))
+            return
+        found = [self._ended[each] for each in message.ids]
+        seen = [each for each in found if message.by is None or message.by.owns(None, each.name)]
+        self.reply(message, EndedEntries(entries=seen))
+
+
+class PlayedSessions(Actor[FindAnswerer]):
+    """The directory of sessions; ``bob`` may answer requests, ``mute`` is not looked up."""
+
+    async def setup(self) -> None:
+        self.context.register("service", "sessions")
+
+    async def receive(self, message: FindAnswerer) -> None:
+        if message.handle == "mute":
+            self.defer(message)
+            return
+        may_answer = message.handle == "bob"
+        self.reply(message, Answerer(handle=message.handle, answers_requests=may_answer))
 
 
 class Library(SimulatedDaemon):
@@ -108,15 +129,19 @@ class Library(SimulatedDaemon):
     def __init__(self, simulation: Simulation) -> None:
         super().__init__(simulation, "root/history")
         self.tasks: dict[str, HistoryEntry] = {}
+        self.requests: dict[str, HistoryEntry] | None = {}
 
     def actors(self) -> tuple[ChildSpec, ...]:
         return (
-            ChildSpec.of("queues", Queues, tasks=self.tasks),
+            ChildSpec.of("queues", PlayedDesk, service="queues", ended=self.tasks),
+            ChildSpec.of("requests", PlayedDesk, service="requests", ended=self.requests),
+            ChildSpec.of("sessions", PlayedSessions),
             ChildSpec.of(
                 "history",
                 HistoryDesk,
                 terminals=TERMINALS,
                 archive=ARCHIVE,
+                kinds=KINDS,
                 flusher=SimulatedFlusher(self.disk),
             ),
         )
@@ -188,6 +213,88 @@ def test_a_search_is_by_kind_name_time_word_and_exit_code() -> None:
         assert why.startswith("since: ")
 
     play(story)
+
+
+def request(number: int, minute: int, handle: str) -> HistoryEntry:
+    return HistoryEntry(
+        kind="request",
+        at=at(minute),
+        name=handle,
+        id=f"{number:012}",
+        text=f'Bash: Run it {{"command": "rm {number}"}}',
+        by="human",
+        outcome="allow once",
+    )
+
+
+def archive_requests(disk: SimulatedDisk, requests: list[HistoryEntry]) -> None:
+    answer = {"type": "permission", "kind": "allow_once"}
+    lines = [
+        {
+            "id": each.id,
+            "set": {
+                "handle": each.name,
+                "tool": "Bash",
+                "title": "Run it",
+                "input": {"command": f"rm {int(each.id)}"},
+                "input_bytes": 20,
+                "phase": "applied",
+                "answer": answer,
+                "by": each.by,
+                "applied": each.at,
+            },
+        }
+        for each in requests
+    ]
+    Archive(ARCHIVE, "requests", disk, 1 << 30).add(lines, {})
+
+
+def test_requests_are_found_in_the_table_and_in_the_archive() -> None:
+    async def story(library: Library) -> None:
+        requests = [request(each, 2 * each, "ann") for each in range(6)]
+        archive_requests(library.disk, requests[:4])
+        assert library.requests is not None
+        library.requests |= {each.id: each for each in requests[3:]}
+        library.tasks["t1"] = task(1, 5)
+        found = await library.found(kind="request")
+        assert [attrs.evolve(each, archived=False) for each in found] == [*reversed(requests)]
+        assert [found[each].archived for each in (0, 1, 3, 4, 5)] == [False] * 2 + [True] * 3
+        assert [each.kind for each in await library.found()].count("task") == 1
+        assert await library.ids(kind="request", name="ANN", word="rm 2") == [f"ann/{2:012}"]
+        assert await library.ids(kind="request", exit_code=0) == []
+
+    play(story)
+
+
+def test_an_agent_finds_the_requests_that_it_may_list() -> None:
+    async def story(library: Library) -> None:
+        archive_requests(library.disk, [request(1, 1, "ann"), request(2, 2, "eve")])
+        assert library.requests is not None
+        library.requests["live"] = request(3, 3, "ann")
+        wanted = {"kind": "request"}
+        assert await library.ids(**wanted, from_handle="ann") == [f"ann/{3:012}", f"ann/{1:012}"]
+        assert await library.ids(**wanted, from_handle="eve") == [f"eve/{2:012}"]
+        assert await library.ids(**wanted, from_handle="new") == []
+        assert len(await library.ids(**wanted, from_handle="bob")) == 2, "it may answer them"
+        why = await library.refusal(SearchHistory(from_handle="mute", kind="request"))
+        assert "the session of 'mute' could not be looked up" in why
+        assert await library.ids(kind="task", from_handle="mute") == []
+
+    play(story)
+
+
+def test_a_desk_that_cannot_read_its_ledger_is_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def story(library: Library) -> None:
+        await library.stop()
+        library.requests = None
+        await library.start()
+        library.tasks["t1"] = task(1, 5)
+        assert await library.ids() == ["build/t1"]
+
+    play(story)
+    assert "the service 'requests' does not answer" in capsys.readouterr().out
 
 
 def test_an_agent_finds_nothing_of_terminals_in_which_a_person_types_secrets() -> None:

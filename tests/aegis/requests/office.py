@@ -26,6 +26,7 @@ from actors import (
 from actors.faults import RUNTIME, Crash, Plan, armed
 from actors.simulate import Simulation, simulate
 from aegis.errors import StorageError, Unavailable
+from aegis.journal.archive import Keep
 from aegis.journal.ledger import decode_line, encode_line, seal_new_line
 from aegis.protocol.agent_events import RequestOption
 from aegis.protocol.inboxes import Deliver, Receipt
@@ -58,6 +59,7 @@ from tests.chaos.reproducible import reproducible
 T = TypeVar("T")
 
 LEDGER = Path("/state/requests.jsonl")
+ARCHIVE = Path("/state/archive")
 SESSIONS = {
     "ann": Answerer(handle="ann", session="s-ann", answers_requests=True),
     "bob": Answerer(handle="bob", session="s-bob", answers_requests=True),
@@ -215,8 +217,11 @@ class Office(SimulatedDaemon):
 
     intensity = 1_000
 
-    def __init__(self, simulation: Simulation, *, has_sessions: bool = True) -> None:
+    def __init__(
+        self, simulation: Simulation, *, has_sessions: bool = True, keep: Keep | None = None
+    ) -> None:
         super().__init__(simulation, "root/requests")
+        self.keep = keep or Keep()
         self.owners = Owners()
         self.inboxes = Inboxes()
         self.mute: set[str] = set()
@@ -236,6 +241,8 @@ class Office(SimulatedDaemon):
                 "requests",
                 RequestDesk,
                 path=LEDGER,
+                archive=ARCHIVE,
+                keep=self.keep,
                 flusher=SimulatedFlusher(self.disk),
                 life=f"life{self.lives}",
             ),
@@ -358,13 +365,17 @@ class Office(SimulatedDaemon):
 
 
 def play(
-    story: Callable[[Office], Awaitable[None]], *, seed: int = 1, has_sessions: bool = True
+    story: Callable[[Office], Awaitable[None]],
+    *,
+    seed: int = 1,
+    has_sessions: bool = True,
+    keep: Keep | None = None,
 ) -> None:
     """Run a story of an office."""
 
     async def run(simulation: Simulation) -> None:
         with reproducible(simulation.chance):
-            async with Office(simulation, has_sessions=has_sessions).opened() as office:
+            async with Office(simulation, has_sessions=has_sessions, keep=keep).opened() as office:
                 await story(office)
 
     simulate(run, seed=seed)

@@ -11,6 +11,7 @@ import pytest
 
 from actors.faults import Crash, Fault, Plan, Raise, armed
 from aegis.errors import Forbidden, InvalidRequest, StorageError, Unavailable
+from aegis.journal.archive import Keep
 from aegis.journal.faults import JOURNAL
 from aegis.journal.ledger import decode_line
 from aegis.protocol.agent_events import PermissionAnswer
@@ -36,7 +37,6 @@ from tests.aegis.requests.office import (
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 
-MAX_CLOSED = 256
 MAX_OPEN = 256
 MAX_OPEN_OF_ONE = 64
 MAX_FOLLOWERS = 256
@@ -651,78 +651,6 @@ def test_a_long_reason_is_shortened() -> None:
     play(story)
 
 
-def test_the_oldest_closed_requests_are_dropped_and_no_open_one() -> None:
-    async def story(office: Office) -> None:
-        flow = await office.open(of_flow("open"))
-        kept = await office.open(permission("kept", session="s-bob", owner="root/bob"))
-        first = await office.open(permission("first"))
-        second = await office.open(permission("second"))
-        await office.withdraw(keys=["first"])
-        await office.answer(second)
-        for number in range(0, MAX_CLOSED - 1, 51):
-            await opened_many(office, 51, session=f"s{number}")
-            await office.withdraw(session=f"s{number}")
-        assert len(await office.listed()) == MAX_CLOSED + 2
-        assert await office.listed(id=first.id) == []
-        assert await office.states(second, kept) == ["applied", "open"]
-        assert (await office.answer(first)).outcome == "unknown"
-        await office.open(permission("again"))
-        await office.withdraw()
-        assert await office.listed(id=second.id) == []
-        shown = await office.listed()
-        await office.restart()
-        assert len(await office.listed()) == MAX_CLOSED + 1
-        assert await office.listed(id=first.id) == []
-        assert await office.states(flow, kept) == ["open", "withdrawn"]
-        # One more was closed by the restart: the oldest of those that were kept is dropped.
-        closed = [each.id for each in shown if each.state != "open"]
-        assert [each.id for each in await office.listed(state="closed")] == [kept.id, *closed[1:]]
-
-    play(story)
-
-
-def test_closed_requests_are_dropped_by_the_size_of_their_inputs() -> None:
-    async def story(office: Office) -> None:
-        large = {"content": "x" * 60_000}
-        requests = [
-            await office.open(permission(f"k{each}", input=large, session=f"s{each}"))
-            for each in range(72)
-        ]
-        for each in range(72):
-            await office.withdraw(session=f"s{each}")
-        kept = 4 * 1024 * 1024 // 60_015
-        assert await office.listed(id=requests[72 - kept - 1].id) == []
-        assert await office.state(requests[72 - kept]) == "withdrawn"
-
-    play(story)
-
-
-async def close_many(office: Office) -> None:
-    """Open and withdraw more requests than are kept, without time passing before the end."""
-    for each in range(MAX_CLOSED // 64 + 1):
-        for key in range(64):
-            office.ask_soon(permission(f"k{key}", session=f"s{each}"))
-        await office.yields()
-        office.withdraw_soon(session=f"s{each}")
-        await office.yields()
-    await office.settles()
-
-
-def test_a_request_may_be_dropped_while_its_opening_or_its_answer_is_written() -> None:
-    async def story(office: Office) -> None:
-        request = await office.open(of_flow())
-        answered = office.answer_soon(request)
-        await office.yields()
-        office.withdraw_soon(session=None, workflow="w1")
-        await office.yields()
-        await close_many(office)
-        assert answered.value.outcome in ("unknown", "withdrawn")
-        assert (await office.answer(request)).outcome == "unknown"
-        assert office.owners.got == []
-
-    play(story)
-
-
 # Renaming.
 
 
@@ -953,27 +881,6 @@ def test_a_stream_that_missed_a_restart_of_the_desk_begins_anew() -> None:
     play(story)
 
 
-def test_a_stream_that_missed_requests_that_are_dropped_begins_anew() -> None:
-    async def story(office: Office) -> None:
-        old = await office.open(permission("old"))
-        before = await office.news()
-        await office.withdraw(keys=["old"])
-        for each in range(5):
-            await opened_many(office, 64, session=f"s{each}")
-            await office.withdraw(session=f"s{each}")
-        kept = await office.open(of_flow())
-        news = await office.news(before)
-        assert old.id not in [each.id for each in news.changed]
-        assert news.open == [kept.id]
-        made = await opened_many(office, 64)
-        await office.withdraw()
-        news = await office.news(news)
-        assert news.open is None
-        assert {each.id for each in news.changed} <= {each.id for each in made}
-
-    play(story)
-
-
 def test_there_is_a_limit_of_streams_and_those_that_are_gone_do_not_count() -> None:
     async def story(office: Office) -> None:
         news = await office.news()
@@ -1149,7 +1056,8 @@ def test_an_answer_is_sent_until_the_inbox_has_it(restarts: bool) -> None:
     play(story)
 
 
-def test_a_question_that_is_withdrawn_and_dropped_before_it_is_durable_is_answered_so() -> None:
+@pytest.mark.parametrize("keep", [Keep(), Keep(newest=0, days=0)])
+def test_a_question_that_is_withdrawn_before_it_is_durable_is_answered_so(keep: Keep) -> None:
     async def story(office: Office) -> None:
         await office.open(of_flow())
         asked = office.ask_human()
@@ -1159,11 +1067,11 @@ def test_a_question_that_is_withdrawn_and_dropped_before_it_is_durable_is_answer
         lines = len(office.lines())
         await office.until(lambda: len(office.lines()) > lines)
         office.desk.tell(WithdrawRequests(asker="ann", reason="it was closed"))
-        await close_many(office)
+        await office.passes(1)
         assert (asked.value.state, gone.value.state) == ("withdrawn", "withdrawn")
         assert gone.value.answer is None
 
-    play(story)
+    play(story, keep=keep)
 
 
 def test_a_refused_question_is_refused_to_its_caller() -> None:

@@ -23,7 +23,7 @@ from aegis.protocol.derived.wire import (
 )
 from aegis.protocol.entry import Entry
 from aegis.protocol.naming import NAME_RULE
-from aegis.protocol.requests import DIGEST_RULE, ID_RULE
+from aegis.protocol.requests import BEGINNING_RULE, DIGEST_RULE
 from aegis.protocol.table import BY_NAME, COMMANDS
 from aegis.protocol.workspaces import SHELL_RULE, WORKSPACE_RULE
 
@@ -263,7 +263,7 @@ BAD: list[tuple[str, Any, str]] = [
         {"handle": "a", "new_handle": "b c"},
         f"new_handle must be {NAME_RULE}, not 'b c'",
     ),
-    ("request_list", {"id": "12"}, f"id must be {ID_RULE}, not '12'"),
+    ("request_list", {"id": "12"}, f"id must be {BEGINNING_RULE}, not '12'"),
     (
         "request_answer",
         {"id": "a" * 12, "digest": "0", "answer": "allow"},
