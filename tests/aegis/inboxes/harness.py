@@ -1,20 +1,19 @@
-"""A router and its inboxes on real files, for the tests of this folder."""
+"""A router and its inboxes on real files."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import trio
 
 from actors import ChildSpec, Ref, SupervisorSpec, System, open_system
 from aegis.inboxes.handoffs import Sessions
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.disk import Disk
-from aegis.journal.flusher import Done, Flusher, Forget, StartSoon
+from aegis.journal.flusher import Flusher
 from aegis.protocol.inboxes import Deliver
 
 GUARD_S = 60
@@ -56,22 +55,3 @@ def wake(number: int, handle: str = "pm") -> Deliver:
         body=f"body {number}",
         timestamp="2026-05-22T14:03:25.000Z",
     )
-
-
-def stall_syncs(monkeypatch: pytest.MonkeyPatch) -> trio.Event:
-    """Nothing is synced until the event is set; opening a file is not held up."""
-    moves_again = trio.Event()
-    begin = Flusher.begin_fdatasync
-
-    def stalled(
-        flusher: Flusher, fd: int, began: Callable[[], object], done: Done, start_soon: StartSoon
-    ) -> Forget:
-        async def later() -> None:
-            await moves_again.wait()
-            begin(flusher, fd, began, done, start_soon)
-
-        start_soon(later)
-        return lambda: None
-
-    monkeypatch.setattr(Flusher, "begin_fdatasync", stalled)
-    return moves_again

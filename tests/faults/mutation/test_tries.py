@@ -104,15 +104,15 @@ def test_ordinary_tests_come_behind_the_cheapest_ring() -> None:
 
 @pytest.mark.long
 def test_the_tests_of_the_changed_file_itself_go_first() -> None:
-    words = ["-p", "tests.faults.mutation.first", "--first", "tests/aegis/inboxes/test_state.py"]
+    words = ["-p", "tests.faults.mutation.first", "--first", "tests/aegis/inboxes/test_quoting.py"]
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", *words]
     done = subprocess.run(
         [*command, "tests/aegis/inboxes"], cwd=ROOT, check=True, capture_output=True, text=True
     )
     files = [line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line]
-    assert files[0] == "tests/aegis/inboxes/test_state.py"
+    assert files[0] == "tests/aegis/inboxes/test_quoting.py"
     assert len(set(files)) > 1
-    assert "tests/aegis/inboxes/test_state.py" in ordinary("aegis/inboxes/state.py")[0].words
+    assert "tests/aegis/inboxes/test_quoting.py" in ordinary("aegis/inboxes/quoting.py")[0].words
 
 
 async def test_those_that_nothing_noticed_are_tried_first() -> None:
