@@ -126,15 +126,18 @@ def _program(pid: int, terminal: str, name: str) -> Program:
     threads = _threads(pid)
     reading = []
     for thread in threads:
-        syscall = _read(f"/proc/{pid}/task/{thread}/syscall")
-        wchan = _read(f"/proc/{pid}/task/{thread}/wchan") if syscall is None else None
+        task = f"/proc/{pid}/task/{thread}"
+        syscall = _read(f"{task}/syscall")
+        wchan = _read(f"{task}/wchan") if syscall is None else None
         sleeps[thread] = "other"
         if syscall is not None:
             is_known = True
             text = syscall.decode(errors="replace")
             descriptor = reads_descriptor(text, _MACHINE)
             file = "" if descriptor is None else _file(pid, descriptor)
-            if is_terminal(file, terminal):
+            # It may have slept in a read of a pipe, whose place the terminal has taken since then:
+            # a shell restores descriptor 0 after `read x <pipe`.
+            if is_terminal(file, terminal) and _read(f"{task}/syscall") == syscall:
                 reading.append(thread)
                 continue
             # A read of a pipe or a file waits for no key.
@@ -142,7 +145,8 @@ def _program(pid: int, terminal: str, name: str) -> Program:
             sleeps[thread] = "other" if file.startswith("socket:") else sleep_of(text, _MACHINE)
         elif wchan not in (None, b"0", b""):
             is_known = may_wait = True
-            if may_read_terminal(wchan.decode(errors="replace"), _files(pid), terminal):
+            sleeps_there = may_read_terminal(wchan.decode(errors="replace"), _files(pid), terminal)
+            if sleeps_there and _read(f"{task}/wchan") == wchan:
                 reading.append(thread)
     may_wait |= len(threads) == MAX_THREADS  # there may be more, which were not looked at
     if reading:

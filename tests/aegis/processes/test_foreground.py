@@ -181,6 +181,35 @@ async def test_a_shell_that_reads_its_next_command_by_the_time_it_is_looked_at_i
     assert await read_foreground(process, GroupScan(OsProcessHost())) is not None
 
 
+async def test_a_read_of_a_pipe_is_not_taken_for_one_of_the_terminal_that_is_restored_meanwhile(
+    open_pty: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe, after = tmp_path / "pipe", tmp_path / "after"
+    for each in (pipe, after):
+        os.mkfifo(each)
+    process = await open_pty("bash", "--norc", "-c", f"read x <{pipe}; echo >{after}; sleep 60; :")
+    opened, answered = (os.open(each, os.O_RDWR) for each in (pipe, after))
+    stdin, file_of = Path(f"/proc/{process.pid}/fd/0"), foreground._file
+    await until(lambda: stdin.readlink() == pipe)
+    groups = GroupScan(OsProcessHost())
+    await look_until(process, lambda front: front.is_busy, "the shell does not read the pipe")
+    looked: list[int] = []
+
+    def file_after_the_end_of_the_read(pid: int, descriptor: int) -> str:
+        if not looked:
+            os.write(opened, b"\n")
+            assert os.read(answered, 1) == b"\n"
+        looked.append(descriptor)
+        return file_of(pid, descriptor)
+
+    monkeypatch.setattr(foreground, "_file", file_after_the_end_of_the_read)
+    front = await read_foreground(process, groups)
+    os.close(opened)
+    os.close(answered)
+    assert looked
+    assert front is None or front.reader is None
+
+
 async def test_a_reader_in_the_background_does_not_count(open_pty: Open) -> None:
     process = await open_pty("bash", "--norc", "-c", "set -m; cat & sleep 60")
 
