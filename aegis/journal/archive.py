@@ -3,11 +3,11 @@
     archive/tasks/2026-11-27T123000-0001.jsonl.gz    rows, the oldest first
     archive/tasks/index-0001-20261127.jsonl          what is known of rows for at least 400 days
 
-A file of rows has the lines that would add them to a table, compressed; each is written once, whole
-and synced. The index has short entries by name, such as the id of a row or the key of a request: a
-name stays known when the file of its row was deleted, because all files together are larger than
-``archive_bytes``. An index file is sorted by the digests of the names, so that a look reads a few
-blocks; a new entry replaces the file. Nothing of it is in memory.
+A file of rows has the lines that would add them to a table, compressed; each is written whole and
+synced, a small one again with the next rows. The index has short entries by name, such as the id of
+a row or the key of a request: a name stays known when the file of its row was deleted, because all
+files together are larger than ``archive_bytes``. An index file is sorted by the digests of the
+names, so that a look reads a few blocks; a new entry replaces the file. Nothing of it is in memory.
 
 An owner adds rows before it drops them from their table. A kill between the two leaves a row in
 both: its table has the newer version.
@@ -61,6 +61,9 @@ LOOK_BYTES = 16 * 1024
 
 MAX_ENTRY_BYTES = 4 * 1024
 
+SMALL_BYTES = 16 * 1024
+"""The size up to which a file gets the next rows too, so that there are few files."""
+
 
 @attrs.frozen(kw_only=True)
 class Keep:
@@ -112,8 +115,8 @@ class Archive:
         disk, directory = self._disk, self.directory
         try:
             self._make_directory()
-            name = self._new_name()
-            lines = b"".join(self._line(each) for each in rows)
+            name, before = self._file_to_extend()
+            lines = before + b"".join(self._line(each) for each in rows)
             replace_file(disk, directory / name, [gzip.compress(lines, 6, mtime=0)])
             self._add_entries({key: {"in": name, **each} for key, each in entries.items()})
             self._limit()
@@ -132,7 +135,6 @@ class Archive:
 
     def delete_unfinished(self) -> None:
         """Delete files of which a kill has left a part, as far as the disk permits."""
-        # No later file has the name of one with rows, so none replaces it.
         with contextlib.suppress(StorageError, OSError):
             for name in self._names():
                 if name.endswith(".new"):
@@ -168,6 +170,17 @@ class Archive:
         lines = self.rows(file)
         return next((each["set"] for each in lines if each["id"] == row_id), None)
 
+    def rows_of(self, file: str, row_id: str) -> list[dict[str, Any]]:
+        """Return the lines of a row and of its parts, whose ids are below its own, in a file.
+
+        Raises ``StorageError``.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for line in self.rows(file):
+            if line["id"] == row_id or line["id"].startswith(f"{row_id}/"):
+                found.setdefault(line["id"], line)  # an addition that failed is in it twice
+        return [*found.values()]
+
     def files(self) -> list[str]:
         """Return the names of the files with rows, the newest first. Raises ``StorageError``."""
         return [each for each in reversed(self._names()) if each.endswith(ROWS)]
@@ -193,6 +206,19 @@ class Archive:
 
     def _names(self) -> list[str]:
         return stored_names(self._disk, self.directory)
+
+    def _file_to_extend(self) -> tuple[str, bytes]:
+        """Return the name and the lines of a small file of today, or of a new one."""
+        disk, newest = self._disk, next(iter(self.files()), "")
+        # A search takes the day of a file for that of its newest rows.
+        if newest.startswith(time.strftime("%Y-%m-%dT", time.gmtime(time.time()))):
+            path = self.directory / newest
+            small = min(SMALL_BYTES, self._max_bytes // 16)
+            with contextlib.suppress(EOFError, gzip.BadGzipFile, zlib.error):
+                if file_size(disk, path) <= small:
+                    data = read_file(disk, path, max_bytes=sys.maxsize) or b""
+                    return newest, gzip.decompress(data)
+        return self._new_name(), b""
 
     def _new_name(self) -> str:
         stamp = time.strftime("%Y-%m-%dT%H%M%S", time.gmtime(time.time()))

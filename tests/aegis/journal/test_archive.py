@@ -112,8 +112,9 @@ def test_an_index_is_deleted_when_its_newest_entry_is_too_old(
 
 
 def test_damaged_files_are_logged_and_not_taken_for_rows(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(archive, "SMALL_BYTES", 0)
     disk = SimulatedDisk(EMPTY)
     found = opened(disk)
     add(found, 1, 1)
@@ -136,8 +137,12 @@ CALLS = 40
 """More calls of the disk than an addition makes."""
 
 
+@pytest.mark.parametrize("small_bytes", [0, archive.SMALL_BYTES])
 @pytest.mark.parametrize("number", range(1, CALLS))
-def test_a_refusal_or_a_kill_at_any_call_loses_nothing_that_was_added(number: int) -> None:
+def test_a_refusal_or_a_kill_at_any_call_loses_nothing_that_was_added(
+    number: int, small_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "SMALL_BYTES", small_bytes)
     plan = DiskPlan()
     disk = SimulatedDisk(EMPTY, plan)
     found = opened(disk)
@@ -158,6 +163,30 @@ def test_a_refusal_or_a_kill_at_any_call_loses_nothing_that_was_added(number: in
         add(again, 3, 3)
         add(again, 6, 1)
         assert [known(again, each) for each in range(7)] == [*range(7)]
+
+
+def test_a_small_file_of_today_gets_the_next_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SimulatedDisk(EMPTY)
+    found = opened(disk)
+    now = 1_700_000_000.0
+    monkeypatch.setattr("time.time", lambda: now)
+    for number in range(4):
+        add(found, number, 1)
+    assert len(found.files()) == 1
+    now += archive.DAY_S
+    add(found, 4, 1)
+    assert len(found.files()) == 2, "a search takes the day of a file for that of its rows"
+    chance = Random(3)
+    add(found, 5, 1, "".join(chr(chance.randrange(33, 1_000)) for _ in range(20_000)))
+    add(found, 6, 1)
+    assert len(found.files()) == 3
+    image = dict(cached_image(disk.model))
+    newest = str(found.directory / found.files()[0])
+    image[newest] = b"damaged"
+    again = opened(SimulatedDisk(image))
+    add(again, 7, 1)
+    assert [known(again, each) for each in range(8)] == [*range(6), None, 7]
+    assert len(again.files()) == 4
 
 
 @pytest.mark.parametrize("number", range(1, CALLS))
