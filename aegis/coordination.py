@@ -106,6 +106,8 @@ def coordination_children(
         GroupDesk,
         directory=state.groups,
         presets=programs.configuration.groups.presets,
+        archive=state.archive,
+        keep=keep_of(programs.configuration),
         flusher=flusher,
         rights=programs.messages,
         shown=programs.names.shown,

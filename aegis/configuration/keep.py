@@ -12,9 +12,9 @@ MOST = 1_000_000
 
 @attrs.frozen(kw_only=True)
 class KeepSection:
-    """How long ended tasks and closed requests are kept before they are moved to the archive.
+    """How long ended tasks, closed requests and past broadcasts are kept before they are archived.
 
-    The numbers are of each kind; those of tasks are of all queues together.
+    The numbers are of each kind; of all queues and groups together.
     """
 
     newest: int = setting(

@@ -24,7 +24,7 @@ import attrs
 from ulid import ULID
 
 from actors import Actor, Reply
-from aegis.clock import utc_now
+from aegis.clock import moment_of, utc_now
 from aegis.errors import (
     AegisError,
     AlreadyExists,
@@ -38,6 +38,7 @@ from aegis.groups import faults, rows, views
 from aegis.groups.members import Members, brief, result
 from aegis.groups.rows import (
     AgentGroup,
+    BroadcastEnd,
     BroadcastProgress,
     Forming,
     GroupBroadcast,
@@ -46,6 +47,8 @@ from aegis.groups.rows import (
     end_id,
 )
 from aegis.groups.views import Shown
+from aegis.journal.archive import Archive, Keep
+from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.journal.table import StoredText, Table, digest_of
@@ -82,8 +85,7 @@ MEMBER_BYTES = 400
 MAX_GROUPS = 100
 """Groups that are not gone."""
 
-MAX_BROADCASTS = 50
-"""Broadcasts of a group that can be read."""
+DEFAULT_KEEP = Keep()
 
 MAX_GONE = 256
 """Groups that are gone and still shown to streams that are behind."""
@@ -111,13 +113,17 @@ class GroupRights(Protocol):
 class DeskGroup:
     """A group: its rows in ``table``, the ledger of ``address``.
 
-    ``closing`` are the callers that wait until it is dissolved.
+    ``closing`` are the callers that wait until it is dissolved. The ``past`` broadcasts are
+    settled, and not the newest: nothing follows from them any more.
     """
 
     def __init__(self, id_: str, address: str, table: Table[Any]) -> None:
         self.id, self.address, self.table = id_, address, table
         self.closing: list[Reply[GroupInfo]] = []
+        self.past: dict[str, None] = {}
         self._broadcasts: dict[str, None] = {}  # some may have been refused
+        self._keys: dict[tuple[str, str | None], str] = {}
+        self._seen: dict[str, int] = {}
 
     @property
     def newest(self) -> AgentGroup:
@@ -141,9 +147,22 @@ class DeskGroup:
 
     # Broadcasts.
 
-    def add(self, broadcast: str) -> None:
+    def add(self, broadcast: GroupBroadcast) -> None:
         """Add a broadcast that is put or was read."""
-        self._broadcasts[broadcast] = None
+        self._broadcasts[broadcast.id] = None
+        self.add_key(broadcast)
+
+    def add_key(self, broadcast: GroupBroadcast) -> None:
+        """Note the key of a broadcast."""
+        self._keys[broadcast.sender, broadcast.key] = broadcast.id
+
+    def has(self, broadcast: str) -> bool:
+        """Return whether it has a broadcast in the table."""
+        return broadcast in self._broadcasts or broadcast in self.past
+
+    def add_end(self, end: BroadcastEnd) -> None:
+        """Note how far the transcript of a member was read for its reply."""
+        self._seen[end.session] = max(self._seen.get(end.session, 0), end.seq)
 
     def progress(self, broadcast: str) -> BroadcastProgress | None:
         """Return a broadcast as far as it is durable."""
@@ -154,15 +173,14 @@ class DeskGroup:
         return self._progress(broadcast, self.table.rows.get)
 
     def _progress(self, id_: str, find: Callable[[str], Any]) -> BroadcastProgress | None:
-        broadcast: GroupBroadcast | None = find(id_) if id_ in self._broadcasts else None
+        broadcast: GroupBroadcast | None = find(id_) if self.has(id_) else None
         if broadcast is None:
             return None
         found = (find(end_id(id_, each)) for each in broadcast.members)
-        ends = sorted((each for each in found if each is not None), key=lambda each: each.number)
-        return BroadcastProgress(broadcast, {each.session: each for each in ends})
+        return BroadcastProgress.of(broadcast, (each for each in found if each is not None))
 
     def all_progress(self, *, durable: bool = False) -> Iterator[BroadcastProgress]:
-        """Yield the broadcasts, the newest first."""
+        """Yield the broadcasts that are not past, the newest first."""
         find = self.progress if durable else self.newest_progress
         yield from (each for each in map(find, reversed([*self._broadcasts])) if each is not None)
 
@@ -172,15 +190,12 @@ class DeskGroup:
 
     def known(self, key: str | None, sender: str) -> GroupBroadcast | None:
         """Return the broadcast to which the sender has given this key; None without one."""
-        if key is None:
-            return None
-        found = [self.table.rows[each] for each in self._broadcasts if each in self.table.rows]
-        return next((each for each in found if (each.key, each.sender) == (key, sender)), None)
+        known = None if key is None else self._keys.get((sender, key))
+        return None if known is None else self.table.rows.get(known)
 
     def seen(self, session: str) -> int:
         """Return the newest entry of a member's transcript that an earlier reply was read from."""
-        ends = (self.table.rows.get(end_id(each, session)) for each in self._broadcasts)
-        return max((each.seq for each in ends if each is not None), default=0)
+        return max(self._seen.get(session, 0), self.newest.seen.get(session, 0))
 
     # Rows that are not needed any more.
 
@@ -190,38 +205,35 @@ class DeskGroup:
         row = self.shown
         if row is None or not (row.phase == "dissolved" or row.is_empty):
             return False
-        return self._is_at_rest(self.id) and all(map(self._is_settled, self.all_progress()))
+        is_at_rest = self.table.is_at_rest(self.id)
+        return is_at_rest and all(map(self._is_settled, self.all_progress()))
 
-    def forget(self) -> None:
-        """Remove a group that is gone from memory."""
-        for each in [*self.all_progress()]:
-            self._forget(each)
-        self.table.forget(self.id)
-
-    def keep(self) -> None:
-        """Remove the oldest settled broadcasts beyond the limit from memory."""
+    def find_past(self) -> list[BroadcastProgress]:
+        """Return the broadcasts that have just become past."""
         self._broadcasts = {each: None for each in self._broadcasts if each in self.table.rows}
-        beyond = len(self._broadcasts) - MAX_BROADCASTS
-        if beyond > 0:
-            older = [*self.all_progress(durable=True)][1:]
-            settled = [each for each in reversed(older) if self._is_settled(each)]
-            for each in settled[:beyond]:
-                self._forget(each)
+        older = [*self.all_progress(durable=True)][1:]
+        found = [each for each in older if self._is_settled(each)]
+        for each in found:
+            del self._broadcasts[each.broadcast.id]
+            self.past[each.broadcast.id] = None
+        return found
+
+    def leave(self, progress: BroadcastProgress) -> None:
+        """Leave a past broadcast that is archived, and will be dropped."""
+        broadcast = progress.broadcast
+        self.table.put(rows.with_seen(self.newest, progress.ends.values()))
+        self.past.pop(broadcast.id, None)
+        if self._keys.get((broadcast.sender, broadcast.key)) == broadcast.id:
+            del self._keys[broadcast.sender, broadcast.key]
+
+    def all_rows(self) -> list[Any]:
+        """Return the durable rows of the group, its own first."""
+        found = map(self.progress, [*self.past, *self._broadcasts])
+        parts = [row for each in found if each is not None for row in each.rows]
+        return [self.shown, *parts]
 
     def _is_settled(self, progress: BroadcastProgress) -> bool:
-        ids = [progress.broadcast.id, *(each.id for each in progress.ends.values())]
-        return progress.is_settled and all(map(self._is_at_rest, ids))
-
-    def _is_at_rest(self, row_id: str) -> bool:
-        """Return whether a row is durable, and nothing more is being written about it."""
-        table = self.table
-        return table.rows.get(row_id) is table.shown(row_id) and not table.has_fact(row_id)
-
-    def _forget(self, progress: BroadcastProgress) -> None:
-        for each in progress.ends.values():
-            self.table.forget(each.id)
-        self.table.forget(progress.broadcast.id)
-        del self._broadcasts[progress.broadcast.id]
+        return progress.is_settled and all(self.table.is_at_rest(each.id) for each in progress.rows)
 
 
 @attrs.define(eq=False)
@@ -278,15 +290,19 @@ class GroupDesk(Actor[DeskMessage]):
         *,
         directory: Path,
         presets: Mapping[str, Sequence[str]],
+        archive: Path,
         flusher: Flusher,
         rights: GroupRights,
         shown: Shown,
+        keep: Keep = DEFAULT_KEEP,
     ) -> None:
-        self._directory, self._presets = directory, presets
-        self._flusher, self._rights, self._shown = flusher, rights, shown
+        self._directory, self._presets, self._archive = directory, presets, archive
+        self._flusher, self._rights, self._shown, self._keep = flusher, rights, shown, keep
         self._tables: dict[str, Table[Any]] = {}
         self._unread: set[str] = set()  # the ledgers of before that cannot be read
         self._groups: dict[str, DeskGroup] = {}
+        self._past: dict[str, DeskGroup] = {}  # by their past broadcasts
+        self._leaving: dict[str, DeskGroup] = {}  # those that are gone, until they are archived
         self._gone: dict[str, GroupInfo] = {}
         self._waiting: dict[str, list[GroupWaiter]] = {}
         self._carried: set[str] = set()  # what a task does now
@@ -300,14 +316,31 @@ class GroupDesk(Actor[DeskMessage]):
         """Register the desk, read the ledgers, and continue what has not ended."""
         self.context.register("service", "groups")
         self._members = Members(Sessions(Services(self.context.system)))
+        self._archiver = self._archiver_of(
+            rows.KIND, self._keep, find=self._leaving_broadcast, leave=self._leave_broadcast
+        )
+        # Nothing shows a group that is gone, and its ledger would have to stay open.
+        at_once = attrs.evolve(self._keep, newest=0, days=0)
+        self._group_archiver = self._archiver_of(
+            rows.KIND_OF_GROUPS,
+            at_once,
+            find=self._leaving_group,
+            leave=lambda _: None,
+            left=lambda id_: self._leaving.pop(id_, None),
+        )
         for address in self._stored():
             table = await self._open(address)
             if table.is_open:
-                self._close_unused(address)  # at once: there may be many
+                self._close_unused(address, deletes=True)  # at once: there may be many
             else:
                 self._unread.add(address)
         for group in [*self._groups.values()]:
             self._advance(group)
+
+    def _archiver_of(self, kind: str, keep: Keep, **uses: Any) -> Archiver:
+        archive = Archive(self._archive, kind, self._flusher.disk, keep.archive_bytes)
+        archive.delete_unfinished()
+        return Archiver(archive, keep, self._flusher, self.context, **uses)
 
     async def teardown(self) -> None:
         for table in self._tables.values():
@@ -439,9 +472,15 @@ class GroupDesk(Actor[DeskMessage]):
         self._check_owner(by, group, "broadcast to")
         text, sender = brief(request), _tag(by)
         known = group.known(request.key, sender)
+        if known is None and request.key is not None:
+            entry = await self._archiver.entry(rows.key_name(group.id, sender, request.key))
+            if entry is not None:
+                _check_text(request, text, entry["id"], entry["digest"])
+                self.reply(request, BroadcastSent(broadcast_id=entry["id"]))
+                return
+            group = self._get(request.group)
         if known is not None:
-            if known.text.digest != digest_of(text):
-                raise views.other_text(request.key or "", known.id)
+            _check_text(request, text, known.id, known.text.digest)
             reply: Reply[Any] = self.defer(request)
             group.table.settled(partial(reply.send, BroadcastSent(broadcast_id=known.id)), reply)
             return
@@ -450,6 +489,7 @@ class GroupDesk(Actor[DeskMessage]):
             refusal = self._rights.refuse_messages(by, len(row.members), time.time())
             if refusal is not None:
                 raise refusal
+        newest = group.latest(durable=False)
         broadcast = GroupBroadcast(
             id=str(ULID()),
             group=group.id,
@@ -460,10 +500,11 @@ class GroupDesk(Actor[DeskMessage]):
             text=StoredText.of(text),
             at=utc_now(),
             members=tuple(row.members),
+            number=1 + (0 if newest is None else newest.broadcast.number),
         )
         reply = self.defer(request)
         if group.table.put(broadcast, partial(self._is_sent, group, broadcast.id, reply), reply):
-            group.add(broadcast.id)
+            group.add(broadcast)
 
     def _check_broadcast(
         self, request: BroadcastToGroup, text: str, group: DeskGroup
@@ -487,7 +528,7 @@ class GroupDesk(Actor[DeskMessage]):
     def _is_sent(self, group: DeskGroup, broadcast: str, reply: Reply[BroadcastSent]) -> None:
         reply.send(BroadcastSent(broadcast_id=broadcast))
         self._advance_broadcast(group, broadcast)
-        group.keep()
+        self._find_past(group)
 
     async def _follow(self, group: DeskGroup, broadcast: GroupBroadcast, session: str) -> None:
         """Give a member its order, unless it has it, and write its reply."""
@@ -500,6 +541,7 @@ class GroupDesk(Actor[DeskMessage]):
         progress = group.newest_progress(broadcast.id)
         if progress is not None and table.shown(end_id(broadcast.id, session)) is None:
             end = rows.ended(progress, session, outcome, utc_now())
+            group.add_end(end)
             table.add_fact(end, partial(self._advance_broadcast, group, broadcast.id))
 
     def _drop(self, group: DeskGroup, broadcast: str, reason: str, *, withdraw: bool) -> None:
@@ -534,7 +576,12 @@ class GroupDesk(Actor[DeskMessage]):
         id_ = request.broadcast_id
         progress = group.latest(durable=True) if id_ is None else group.progress(id_)
         if progress is None:
-            raise views.no_broadcast(group.newest, id_)
+            found = None if id_ is None else await self._archived(group.id, id_)
+            group = self._get_shown(request.group)  # it may have been dissolved
+            if found is None or found.broadcast.group != group.id:
+                raise views.no_broadcast(group.newest, id_)
+            self.reply(request, self._replies(request, group, found, timed_out=False))
+            return
         reply: Reply[Any] = self.defer(request)
         waiter = GroupWaiter(request, group, progress.broadcast.id, reply)
         self._waiting.setdefault(waiter.broadcast, []).append(waiter)
@@ -562,15 +609,26 @@ class GroupDesk(Actor[DeskMessage]):
         group, progress = waiter.group, waiter.group.progress(waiter.broadcast)
         if waiter.reply.is_settled or progress is None:
             return  # the disk has refused the ends of the losers, or the caller has given up
-        reducer = waiter.request.reducer if isinstance(waiter.request, WaitForAll) else None
-        row, texts = group.newest, self._texts(group, progress)
-        value = views.replies(row, progress, texts, self._shown, reducer, timed_out=timed_out)
+        row = group.newest
+        value = self._replies(waiter.request, group, progress, timed_out=timed_out)
         handles = views.handles_of(row, progress, self._shown)
         ask = {handles[each]: each for each in progress.pending}
         if ask:
             self.context.start_soon(self._answer, waiter.reply, value, ask)
         else:
             waiter.reply.send(value)
+
+    def _replies(
+        self,
+        request: WaitForAll | WaitForAny,
+        group: DeskGroup,
+        progress: BroadcastProgress,
+        *,
+        timed_out: bool,
+    ) -> GroupReplies:
+        reducer = request.reducer if isinstance(request, WaitForAll) else None
+        row, texts = group.newest, self._texts(group, progress)
+        return views.replies(row, progress, texts, self._shown, reducer, timed_out=timed_out)
 
     async def _answer(
         self, reply: Reply[Any], value: GroupInfo | GroupReplies, ask: Mapping[str, str]
@@ -677,9 +735,62 @@ class GroupDesk(Actor[DeskMessage]):
                 oldest = next(iter(self._gone))
                 del self._gone[oldest]
                 self._followers.forget(oldest)
-            group.forget()
-            del self._groups[group.id]
+            self._archive_group(group)
             self._followers.changed(group.id)
+            return
+        self._find_past(group)
+
+    # The archive.
+
+    def _find_past(self, group: DeskGroup) -> None:
+        """Add the broadcasts that have become past; perhaps older ones are archived now."""
+        for each in group.find_past():
+            self._add_past(group, each)
+
+    def _add_past(self, group: DeskGroup, progress: BroadcastProgress) -> None:
+        self._past[progress.broadcast.id] = group
+        self._archiver.add(progress.broadcast.id, moment_of(progress.ended).timestamp())
+
+    def _leaving_broadcast(self, id_: str) -> Leaving | None:
+        """Return a past broadcast as the archive gets it."""
+        group = self._past.get(id_)
+        progress = None if group is None else group.progress(id_)
+        if group is None or progress is None:
+            return None
+        return Leaving(group.table, progress.rows, rows.entries_of(progress.broadcast))
+
+    def _leave_broadcast(self, id_: str) -> None:
+        group = self._past.pop(id_)
+        progress = group.progress(id_)
+        assert progress is not None, "it is at rest"
+        group.leave(progress)
+
+    async def _archived(self, group: str, id_: str) -> BroadcastProgress | None:
+        """Return a broadcast of a group from the archive; None if it is not there any more."""
+        entry = await self._archiver.entry(rows.id_name(id_))
+        if entry is None or entry["group"] != group:
+            return None
+        found = await self._archiver.rows(GroupRow, entry, id_)
+        broadcast = next((each for each in found if isinstance(each, GroupBroadcast)), None)
+        ends = (each for each in found if isinstance(each, BroadcastEnd))
+        return None if broadcast is None else BroadcastProgress.of(broadcast, ends)
+
+    def _archive_group(self, group: DeskGroup) -> None:
+        """Archive a group that is gone, with all of its broadcasts."""
+        self._groups.pop(group.id, None)
+        for each in group.past:
+            self._past.pop(each, None)
+            self._archiver.remove(each)
+        self._leaving[group.id] = group
+        self._group_archiver.add(group.id, 0.0)
+
+    def _leaving_group(self, id_: str) -> Leaving | None:
+        """Return a group that is gone as the archive gets it."""
+        group = self._leaving.get(id_)
+        if group is None or group.shown is None:
+            return None
+        entries = {f"group {id_}": {"id": id_, "name": group.shown.name}}
+        return Leaving(group.table, tuple(group.all_rows()), entries)
 
     def _carry(self, key: str, work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
         """Have a task do ``work``, unless one that was given this key does."""
@@ -724,18 +835,49 @@ class GroupDesk(Actor[DeskMessage]):
     def _know(self, address: str) -> None:
         """Add the groups of a ledger that was read."""
         table = self._tables[address]
-        added: dict[str, DeskGroup] = {}
-        for row in [*table.all_shown()]:
-            if isinstance(row, AgentGroup) and row.id not in self._groups:
-                added[row.id] = DeskGroup(row.id, address, table)
-            elif isinstance(row, GroupBroadcast) and row.group in added:
-                added[row.group].add(row.id)
+        shown = [*table.all_shown()]
+        known = self._groups.keys() | self._leaving.keys()
+        added = {
+            each.id: DeskGroup(each.id, address, table)
+            for each in shown
+            if isinstance(each, AgentGroup) and each.id not in known
+        }
+        broadcasts = [each for each in shown if isinstance(each, GroupBroadcast)]
+        # A row whose drop was refused comes last.
+        for broadcast in sorted(broadcasts, key=lambda each: each.number):
+            if broadcast.group in added:
+                added[broadcast.group].add(broadcast)
+            elif broadcast.group in self._groups:
+                self._restore(self._groups[broadcast.group], broadcast)
+        of = {each.id: added.get(each.group) for each in broadcasts}
+        for end in shown:
+            if isinstance(end, BroadcastEnd) and (group := of.get(end.broadcast)) is not None:
+                group.add_end(end)
+        self._drop_orphans(table, shown)
         for group in added.values():
             if group.is_gone:
-                group.forget()
+                self._archive_group(group)
             else:
                 self._groups[group.id] = group
-                group.keep()
+                self._find_past(group)
+
+    def _drop_orphans(self, table: Table[Any], shown: Sequence[GroupRow]) -> None:
+        """Drop parts of archived rows: a loss of power has kept only some of their drops."""
+        ids = {each.id for each in shown}
+        for each in shown if table.is_whole else ():
+            match each:
+                case GroupBroadcast(group=owner) | BroadcastEnd(broadcast=owner):
+                    if owner not in ids:
+                        table.drop(each.id)
+
+    def _restore(self, group: DeskGroup, broadcast: GroupBroadcast) -> None:
+        """Add a past broadcast again whose drop the disk has refused."""
+        if not group.has(broadcast.id):
+            group.past[broadcast.id] = None
+            group.add_key(broadcast)
+            progress = group.progress(broadcast.id)
+            assert progress is not None, "it is durable"
+            self._add_past(group, progress)
 
     def _derive(self, address: str) -> None:
         """Derive all from the rows of a ledger once its disk accepts again, or can be read."""
@@ -746,6 +888,9 @@ class GroupDesk(Actor[DeskMessage]):
             self._followers.begin_anew()  # what was shown in place of its groups has no id
         for group in self._of(address):
             self._advance(group)
+        for group in self._leaving.values():
+            if group.address == address:
+                self._group_archiver.add(group.id, 0.0)
 
     def _of(self, address: str) -> list[DeskGroup]:
         return [each for each in self._groups.values() if each.address == address]
@@ -763,13 +908,17 @@ class GroupDesk(Actor[DeskMessage]):
         self._close_unused(address)
         self._followers.look()
 
-    def _close_unused(self, address: str) -> None:
-        """Close a ledger of which no group is left."""
+    def _close_unused(self, address: str, *, deletes: bool = False) -> None:
+        """Close a ledger of which no group is left; ``deletes``: delete it if it has no row."""
         table = self._tables.get(address)
-        if table is None or table.problem or self._of(address) or address == self._opening:
+        is_used = self._of(address) or any(e.address == address for e in self._leaving.values())
+        if table is None or table.problem or is_used or address == self._opening:
             return
         del self._tables[address]
-        table.close()
+        if deletes:
+            table.discard()
+        else:
+            table.close()
 
     # What clients see.
 
@@ -861,6 +1010,12 @@ class GroupDesk(Actor[DeskMessage]):
         groups = [self._info(each) for each in known if each is not None and each.shown is not None]
         gone = [self._gone[each] for each in keys if each in self._gone]
         return GroupsNews(groups=[*groups, *gone], place=place, is_all=False)
+
+
+def _check_text(request: BroadcastToGroup, text: str, id_: str, digest: str) -> None:
+    """Raise ``InvalidRequest`` if a key was given with another order before."""
+    if digest != digest_of(text):
+        raise views.other_text(request.key or "", id_)
 
 
 def _tag(handle: str | None) -> str:

@@ -6,7 +6,8 @@ step is applied again to what a refusing disk has left, so it looks at the row t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -53,7 +54,8 @@ class AgentGroup:
     """A group; ``id`` never changes. ``aliases`` are all names that it had before ``name``.
 
     ``owner`` is the sender tag of its creator. ``forming`` are by their ids, ``members`` by those
-    of their sessions.
+    of their sessions. ``seen`` has the newest entry of a session's transcript that a reply to an
+    archived broadcast was read from.
     """
 
     tag: ClassVar[str] = "group"
@@ -66,6 +68,7 @@ class AgentGroup:
     aliases: tuple[str, ...] = ()
     members: Mapping[str, GroupSession] = attrs.field(factory=dict)
     forming: Mapping[str, Forming] = attrs.field(factory=dict)
+    seen: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -88,7 +91,8 @@ class AgentGroup:
 class GroupBroadcast:
     """A broadcast to the group with this id. ``members`` are the ids of sessions.
 
-    ``objective`` is the beginning of it, ``text`` the whole order.
+    ``objective`` is the beginning of it, ``text`` the whole order. ``number`` counts the broadcasts
+    of the group; those of older versions have none.
     """
 
     tag: ClassVar[str] = "broadcast"
@@ -103,6 +107,7 @@ class GroupBroadcast:
     at: str
     members: tuple[str, ...]
     is_notified: bool = False
+    number: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -145,6 +150,22 @@ class BroadcastProgress:
     broadcast: GroupBroadcast
     ends: Mapping[str, BroadcastEnd]
 
+    @classmethod
+    def of(cls, broadcast: GroupBroadcast, ends: Iterable[BroadcastEnd]) -> BroadcastProgress:
+        """Return a broadcast with its ends in any order."""
+        ordered = sorted(ends, key=lambda each: each.number)
+        return cls(broadcast, {each.session: each for each in ordered})
+
+    @property
+    def rows(self) -> tuple[GroupBroadcast | BroadcastEnd, ...]:
+        """The broadcast, and the ends."""
+        return self.broadcast, *self.ends.values()
+
+    @property
+    def ended(self) -> str:
+        """The moment of its last end; that of a broadcast without members is its own."""
+        return max((each.at for each in self.ends.values()), default=self.broadcast.at)
+
     @property
     def pending(self) -> list[str]:
         """The members whose replies are awaited."""
@@ -181,7 +202,38 @@ class BroadcastProgress:
         return 1 + max((each.number for each in self.ends.values()), default=0)
 
 
+# The archive.
+
+KIND, KIND_OF_GROUPS = "broadcasts", "groups"
+"""The kinds of the archived rows: past broadcasts, and groups that are gone, with all of theirs."""
+
+
+def entries_of(broadcast: GroupBroadcast) -> dict[str, dict[str, Any]]:
+    """Return what stays known of a broadcast that is archived, by name."""
+    known = {"id": broadcast.id, "group": broadcast.group, "digest": broadcast.text.digest}
+    entries: dict[str, dict[str, Any]] = {id_name(broadcast.id): known}
+    if broadcast.key is not None:
+        entries[key_name(broadcast.group, broadcast.sender, broadcast.key)] = known
+    return entries
+
+
+def id_name(broadcast: str) -> str:
+    """Return the name under which an archived broadcast is known."""
+    return f"broadcast {broadcast}"
+
+
+def key_name(group: str, sender: str, key: str) -> str:
+    """Return the name under which the key of a sender is known."""
+    return f"key {json.dumps([group, sender, key])}"
+
+
 # The steps.
+
+
+def with_seen(group: AgentGroup, ends: Iterable[BroadcastEnd]) -> AgentGroup:
+    """Replies are archived: what was read of the transcripts stays known."""
+    newer = {each.session: each.seq for each in ends if each.seq > group.seen.get(each.session, 0)}
+    return attrs.evolve(group, seen={**group.seen, **newer}) if newer else group
 
 
 def with_forming(group: AgentGroup, forming: Forming) -> AgentGroup:

@@ -39,7 +39,10 @@ SIZE_KEPT = 0.9
 
 @attrs.frozen
 class Leaving:
-    """A thing that has ended: its ``rows`` in a table, and its ``entries`` in the index."""
+    """A thing that has ended: its ``rows`` in a table, and its ``entries`` in the index.
+
+    The others are parts of the first row, which mean nothing without it.
+    """
 
     table: Table[Any]
     rows: tuple[Row, ...]
@@ -58,7 +61,8 @@ class Archiver:
     """The things of one kind that have ended and are in a table, and the ``archive`` of others.
 
     ``find`` returns a thing by its id, None if it has not ended. ``leave`` is called before its
-    rows are dropped. ``max_size`` limits the sizes of those that are kept, besides ``keep``.
+    rows are dropped, ``left`` once that is durable. ``max_size`` limits the sizes of those that
+    are kept, besides ``keep``.
     """
 
     def __init__(
@@ -70,11 +74,12 @@ class Archiver:
         *,
         find: Callable[[str], Leaving | None],
         leave: Callable[[str], None],
+        left: Callable[[str], None] | None = None,
         max_size: float = float("inf"),
     ) -> None:
         self._archive, self._keep, self._flusher = archive, keep, flusher
         self._start_soon = context.start_soon
-        self._find, self._leave = find, leave
+        self._find, self._leave, self._left = find, leave, left
         self._max_size = max_size
         self._ended: dict[str, float] = {}  # the moments of their ends
         self._is_sorted, self._latest = True, 0.0
@@ -129,11 +134,14 @@ class Archiver:
         None if the file was deleted, or is not understood. Raises ``StorageError``.
         """
         fields = await self._flusher.look(partial(self._archive.row, entry["in"], row_id))
-        try:
-            return None if fields is None else row_of(row, {"id": row_id, "set": fields})
-        except CodecError as error:
-            log.warning("row not understood", file=entry["in"], id=row_id, why=str(error))
-            return None
+        line = None if fields is None else {"id": row_id, "set": fields}
+        return None if line is None else _understood(row, line)
+
+    async def rows(self, row: Any, entry: Mapping[str, Any], row_id: str) -> list[Any]:
+        """Return the row of this id and its parts, whose ids are below its own. As ``row``."""
+        lines = await self._flusher.look(partial(self._archive.rows_of, entry["in"], row_id))
+        found = (_understood(row, each) for each in lines)
+        return [each for each in found if each is not None]
 
     # Moving.
 
@@ -211,9 +219,22 @@ class Archiver:
         self.remove(id_)
         self._leave(id_)
         *others, last = leaving.rows
-        for each in others:
+        for each in others:  # a loss of power may leave parts without the first, never it alone
             leaving.table.drop(each.id)
-        leaving.table.drop(last.id, dropped.set)
+        leaving.table.drop(last.id, partial(self._dropped, id_, dropped))
+
+    def _dropped(self, id_: str, dropped: trio.Event) -> None:
+        dropped.set()
+        if self._left is not None:
+            self._left(id_)
+
+
+def _understood(row: Any, line: Mapping[str, Any]) -> Any:
+    try:
+        return row_of(row, line)
+    except CodecError as error:
+        log.warning("row not understood", id=line["id"], why=str(error))
+        return None
 
 
 def _raise_problem(leaving: Leaving) -> None:

@@ -308,12 +308,29 @@ class Table(Generic[R]):
         self._compact_if_worth()
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it is open, and each of its lines was understood."""
+        return self._may_compact
+
+    @property
     def is_open(self) -> bool:
         """Whether the rows were read."""
         return self._appender is not None
 
+    def discard(self) -> None:
+        """Close the ledger, and delete it if it has no row. Blocking.
+
+        One with lines that were not understood is not deleted: a person may need them.
+        """
+        is_useless = self.is_whole and not self.rows and not self._written
+        self.close()
+        if is_useless and self.is_open:
+            with contextlib.suppress(OSError):  # a later start deletes it
+                self._flusher.disk.unlink(self._path)
+
     def close(self) -> None:
         """Close the ledger, without a sync of what is not durable."""
+        self._may_compact = False
         if self._appender is not None:
             self._appender.on_outcome = None
             self._appender.close()
@@ -391,12 +408,6 @@ class Table(Generic[R]):
             self.settled(partial(reply.send, None), reply)
             with contextlib.suppress(StorageError):
                 return await reply.wait()
-
-    def forget(self, row_id: str) -> None:
-        """Remove a row from memory, not from the ledger. Requires that it is durable."""
-        assert row_id not in self._durable
-        del self.rows[row_id]
-        self._may_compact = False  # only what is in memory would be in the new ledger
 
     def _write_fact(self, fact: _Fact[R]) -> bool:
         row = fact.change(self._row_of(fact))

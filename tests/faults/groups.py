@@ -302,6 +302,7 @@ class Broadcasts:
                     GroupDesk,
                     directory=DIRECTORY,
                     presets={},
+                    archive=DIRECTORY.parent / "archive",
                     flusher=world.flusher,
                     rights=AllRights(),
                     shown=str,

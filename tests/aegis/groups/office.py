@@ -17,6 +17,7 @@ from actors import Actor, ChildSpec, Reply, Request
 from actors.simulate import Simulation, simulate
 from aegis.errors import AegisError, AlreadyExists, Busy, Forbidden, NotFound, Unavailable
 from aegis.groups.desk import GroupDesk
+from aegis.journal.archive import Keep
 from aegis.protocol.agent_states import Blocked
 from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent, SpawnMember, TranscriptEntry
 from aegis.protocol.feeds import FollowGroups, FollowSession, GroupsNews, SessionNews, SessionPlace
@@ -40,6 +41,7 @@ from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 from tests.chaos.reproducible import reproducible
 
 DIRECTORY = Path("/state/groups")
+ARCHIVE = Path("/state/archive")
 
 
 @attrs.define
@@ -302,8 +304,11 @@ class Office(SimulatedDaemon):
     ``shown`` has the current handles of other sessions by their first ones.
     """
 
-    def __init__(self, simulation: Simulation, presets: dict[str, list[str]]) -> None:
+    def __init__(
+        self, simulation: Simulation, presets: dict[str, list[str]], keep: Keep | None = None
+    ) -> None:
         super().__init__(simulation, "root/groups")
+        self.keep = keep or Keep()
         self.presets = presets
         self.agents = Agents()
         self.rights = Rights()
@@ -316,6 +321,8 @@ class Office(SimulatedDaemon):
             GroupDesk,
             directory=DIRECTORY,
             presets=self.presets,
+            archive=ARCHIVE,
+            keep=self.keep,
             flusher=SimulatedFlusher(self.disk),
             rights=self.rights,
             shown=self._shown,
@@ -464,13 +471,14 @@ def play(
     *,
     presets: dict[str, Sequence[str]] | None = None,
     seed: int = 1,
+    keep: Keep | None = None,
 ) -> None:
     """Run a story of groups."""
 
     async def run(simulation: Simulation) -> None:
         given = {name: [*profiles] for name, profiles in (presets or {}).items()}
         with reproducible(simulation.chance):
-            async with Office(simulation, given).opened() as office:
+            async with Office(simulation, given, keep).opened() as office:
                 await story(office)
 
     simulate(run, seed=seed)

@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 import pytest
 
-from aegis.groups import desk
 from aegis.groups.desk import MAX_GROUPS, MAX_LIST_BYTES
 from aegis.groups.rows import MAX_REPLY_CHARS
 from aegis.protocol.agent_states import Blocked
@@ -876,53 +875,6 @@ def test_a_long_reason_is_cut() -> None:
         await office.settles()
         parts = (await office.replies()).metadata.members
         assert (parts["ann"].reason, parts["bob"].reason) == ("x" * 500, "y" * 500)
-
-    play(story)
-
-
-def test_the_oldest_broadcasts_are_dropped_from_memory_and_no_unfinished_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(desk, "MAX_BROADCASTS", 4)
-
-    async def story(office: Office) -> None:
-        await office.form("ann", by="pm")
-        ids = []
-        for number in range(6):
-            ids.append(await office.broadcast(f"do {number}", by="pm"))
-            await office.ends("ann", f"did {number}")
-        for _ in range(2):
-            for each in ids[:2]:
-                await office.refusals("has no broadcast", WaitForAll(group="g", broadcast_id=each))
-            for number, each in enumerate(ids[2:], start=2):
-                assert (await office.replies(each)).reduced == f"did {number}"
-            await office.restart()
-
-    play(story)
-
-
-def test_broadcasts_whose_losers_are_not_notified_yet_are_kept_beyond_the_limit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(desk, "MAX_BROADCASTS", 4)
-
-    async def story(office: Office) -> None:
-        await office.form("ann", "bob")
-        office.agents.silent.add(office.member("bob").id)
-        ids = []
-        for number in range(6):
-            ids.append(await office.broadcast(f"do {number}"))
-            await office.ends("ann", f"did {number}")
-            assert (await office.ask(WaitForAny(group="g"))).metadata.is_over
-        for number, each in enumerate(ids):
-            assert (await office.replies(each)).reduced == f"did {number}"
-        office.agents.silent.clear()
-        await office.passes(20)
-        ids.append(await office.broadcast("another"))
-        for each in ids[:3]:
-            await office.refusals("has no broadcast", WaitForAll(group="g", broadcast_id=each))
-        for each in ids[3:]:
-            assert (await office.replies(each)).broadcast_id == each
 
     play(story)
 

@@ -120,7 +120,7 @@ class GroupSteps:
             if each.id is not None:
                 request = api.WaitForAll(group=each.group, timeout=0.0, broadcast_id=each.id)
                 await self._ask(request, self._got)
-        self._book.groups.members |= _members_in(disk)
+        self._book.groups.members |= members_in(disk)
 
     async def _left(self) -> list[str]:
         listed = await self._ask(api.ListGroups())
@@ -146,7 +146,7 @@ DOERS: dict[type[s.Step], Callable[[GroupSteps, Any], Awaitable[None]]] = {
 }
 
 
-def _members_in(disk: SimulatedDisk) -> set[str]:
+def members_in(disk: SimulatedDisk) -> set[str]:
     """Return the ids of all sessions that were ever opened for a group, or were to be."""
     found: set[str] = set()
     try:

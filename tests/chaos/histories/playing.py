@@ -51,7 +51,7 @@ from tests.chaos.histories.asking import Asker
 from tests.chaos.histories.canvas_steps import CanvasSteps
 from tests.chaos.histories.client import Client
 from tests.chaos.histories.daemon import SimulatedDaemon
-from tests.chaos.histories.group_steps import GroupSteps
+from tests.chaos.histories.group_steps import GroupSteps, members_in
 from tests.chaos.histories.steps import StepPlayer
 from tests.chaos.histories.task_end import TaskEnd
 from tests.chaos.histories.tree import IMAGE, STATE
@@ -207,6 +207,8 @@ class History:
 
     async def _after(self, daemon: SimulatedDaemon) -> None:
         """Close the disk of a dead daemon; after a power loss restart the machine as well."""
+        # The next daemon deletes the ledgers of groups that are gone.
+        self._book.groups.members |= members_in(self._sound_disk())
         if daemon.death == "power loss":
             self._power.cancel()
             choose = Random(f"{self._script.seed}/{daemon.draw}").randrange
