@@ -19,6 +19,7 @@ from aegis.telegram.waiting import Item, WaitingCalls
 log = structlog.get_logger("aegis.telegram")
 
 MAX_BACKOFF_S = 30.0
+SHORTEST_WAIT_S = 0.001
 
 
 @attrs.frozen(kw_only=True)
@@ -85,7 +86,8 @@ class Outbox(Actor[Send]):
                     failures = await self._send(bot, taken, failures)
                     continue
                 self._added = trio.Event()
-                with trio.move_on_after(taken):
+                # Rounded, a shorter wait may end before the moment that it is for, again and again.
+                with trio.move_on_after(max(taken, SHORTEST_WAIT_S)):
                     await self._added.wait()
 
     async def _send(self, bot: Bot, item: Item, failures: int) -> int:
