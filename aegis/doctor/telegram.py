@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from aegis.configuration.file import read_configuration
 from aegis.configuration.problems import BadConfiguration
@@ -29,25 +30,26 @@ def examine_telegram(state: State) -> Iterator[Finding]:
     if not state.telegram.exists():
         yield warning(SUBJECT, NO_LEDGER, "set it, then: aegis-actors down, aegis-actors up")
         return
-    problems: list[str] = []
-    moved: dict[str, int] = {}
+    chat: dict[str, Any] = {}
 
     def note(line: Line) -> None:
         match line.fields:
+            case {"id": "chat", "set": dict(changes)}:
+                chat.update(changes)
+            # The lines of a version before tables, until the chat is started again.
             case {"kind": "problem", "text": text}:
-                problems[:] = [str(text)]
+                chat["problem"] = text
             case {"kind": "moved", "old": int(old), "new": int(new)}:
-                moved[str(old)] = new
-            case {"kind": "head", "fold": {"problem": text, **fold}}:
-                problems[:] = [str(text)]
-                kept = fold.get("moved")
-                moved.update(kept if isinstance(kept, dict) else {})
+                chat["moved"] = {str(old): new}
+            case {"kind": "head", "fold": dict(fold)}:
+                chat.update(fold)
 
     survey_of(state.telegram, lambda line: note(line))
-    if problems and problems[0]:
-        what, _, remedy = problems[0].partition(": ")
+    reason, moved = chat.get("problem"), chat.get("moved")
+    if isinstance(reason, str) and reason:
+        what, _, remedy = reason.partition(": ")
         yield problem(SUBJECT, what, remedy or "look at the log of the daemon")
-    elif str(section.chat_id) in moved:
+    elif isinstance(moved, dict) and str(section.chat_id) in moved:
         new = moved[str(section.chat_id)]
         sentence = f"the group {section.chat_id} is a supergroup now: the bot serves chat {new}"
         yield warning(SUBJECT, sentence, f"write {new} in telegram.chat_id of .aegis.yaml")

@@ -6,7 +6,7 @@
 - ``buttons``   the data of buttons, which nobody can forge. Pure.
 - ``decisions`` the buttons of a request. Pure.
 - ``texts``     what is written into the chat. Pure.
-- ``ledger``    the durable state, as lines. Pure; ``store`` writes them.
+- ``rows``      the durable state, as rows of a table. Pure; ``store`` has the table.
 - ``waiting``   what waits to be sent. Pure.
 - ``api``       the calls of the Bot API, on ``httpx2``.
 - ``outbox``    the actor that sends; ``desk`` the actor that does everything else.

@@ -9,7 +9,6 @@ from typing import Any
 import trio
 
 from actors import AskError
-from actors.codec import unstructure
 from aegis.errors import AegisError, NotFound
 from aegis.protocol.requests import (
     AnswerRequest,
@@ -33,8 +32,7 @@ from aegis.telegram.forms import (
     replied,
     steps_of,
 )
-from aegis.telegram.ledger import line
-from aegis.telegram.store import Store
+from aegis.telegram.store import ChatStore
 from aegis.telegram.texts import BUTTON_CHARS, is_whole, request_text, settled_text
 from aegis.telegram.updates import Press, Text
 from aegis.turns.services import Services
@@ -72,7 +70,7 @@ class Asking:
         self,
         services: Services,
         chat: Chat,
-        store: Store,
+        store: ChatStore,
         thread_of: Callable[[str | None], int | None],
     ) -> None:
         self._services = services
@@ -91,7 +89,7 @@ class Asking:
             news = await ask(self._services, "requests", FollowRequests(place=place))
             place = news.place
             if news.open is not None:
-                for key in [*self._store.fold.asked.keys() - set(news.open)]:
+                for key in [*self._store.requests().keys() - set(news.open)]:
                     await self._look_again(key)
             for request in news.changed:
                 await self._report(request)
@@ -114,10 +112,10 @@ class Asking:
         for request in found.requests:
             await self._report(request)
         if not found.requests:
-            await self._store.append(line("settled", request=key))
+            self._store.settled(key)
 
     async def _report(self, request: RequestInfo) -> None:
-        asked = self._store.fold.asked.get(request.id)
+        asked = self._store.request(request.id)
         if request.state == "open":
             if asked is None:
                 await self._show(request)
@@ -127,7 +125,7 @@ class Asking:
         async with self._editing:
             with contextlib.suppress(AegisError):  # the message was deleted
                 await self._chat.edit(asked.message, settled_text(request))
-            await self._store.append(line("settled", request=request.id))
+            self._store.settled(request.id)
 
     async def _show(self, request: RequestInfo) -> None:
         shown = trio.Event()
@@ -139,9 +137,7 @@ class Asking:
         except AegisError:
             pass
         else:
-            await self._store.append(
-                line("asked", request=request.id, digest=request.digest, message=message)
-            )
+            self._store.asked(request.id, request.digest, message)
         finally:
             self._showing.discard(shown)
             shown.set()
@@ -150,13 +146,13 @@ class Asking:
         """Show the open requests of a session whose topic, with their messages, was deleted."""
         found = await ask(self._services, "requests", ListRequests())
         for request in found.requests:
-            if request.session == session and request.id in self._store.fold.asked:
+            if request.session == session and self._store.request(request.id) is not None:
                 await self._show(request)
 
     async def _show_step(self, request: RequestInfo) -> None:
         """Show the step of a form that is next, unless the request was settled meanwhile."""
         async with self._editing:
-            asked = self._store.fold.asked.get(request.id)
+            asked = self._store.request(request.id)
             if asked is not None:
                 with contextlib.suppress(AegisError):
                     await self._chat.edit(
@@ -170,12 +166,13 @@ class Asking:
         return f"{request_text(request)}\n\n{form}"
 
     def _draft(self, request: str) -> Draft:
-        return self._store.fold.drafts.get(request, Draft())
+        shown = self._store.request(request)
+        return Draft() if shown is None else shown.draft
 
     def _buttons(self, request: RequestInfo) -> list[Button]:
         def data(choice: Choice, step: int = 0, option: str = "") -> str:
             return button_data(
-                self._store.fold.secret,
+                self._store.state.secret,
                 request.id,
                 request.digest,
                 choice,
@@ -215,12 +212,12 @@ class Asking:
         )
 
     def _read(self, press: Press) -> Pressed | None:
-        digests = {key: each.digest for key, each in self._store.fold.asked.items()}
-        return read_button(self._store.fold.secret, press.data, digests)
+        digests = {key: each.digest for key, each in self._store.requests().items()}
+        return read_button(self._store.state.secret, press.data, digests)
 
     async def reply(self, text: Text, request: str) -> str:
         """Answer the next question of an open request by a reply; return a sentence, or nothing."""
-        asked = self._store.fold.asked.get(request)
+        asked = self._store.request(request)
         if asked is None:
             return CLOSED
         change: Change = lambda draft, steps: replied(draft, steps, text.update, text.text)  # noqa: E731
@@ -287,4 +284,4 @@ class Asking:
         return "" if reply.outcome == "applied" else reply.text
 
     async def _keep(self, request: str, draft: Draft) -> None:
-        await self._store.append(line("drafted", request=request, draft=unstructure(draft)))
+        await self._store.draft(request, draft)

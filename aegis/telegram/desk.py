@@ -1,12 +1,11 @@
 """``TelegramDesk``: the actor of the chat. It polls, carries out orders, and reports.
 
-Each task awaits one thing after another; what must survive is a line of the ledger first.
+Each task awaits one thing after another; what must survive is a row of the ledger first.
 """
 
 from __future__ import annotations
 
 import random
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,14 @@ import structlog
 import trio
 
 from actors import Actor
-from aegis.errors import StorageError
 from aegis.journal.flusher import Flusher
 from aegis.telegram import orders as o
 from aegis.telegram.api import ApiError, Bot, Refused
 from aegis.telegram.chat import Chat
 from aegis.telegram.doing import UNFIT, Doing, Names
-from aegis.telegram.ledger import accepted_line, line
 from aegis.telegram.reporting import Reporting
 from aegis.telegram.settings import ChatSettings
-from aegis.telegram.store import Store
+from aegis.telegram.store import ChatStore
 from aegis.telegram.updates import (
     Press,
     Text,
@@ -69,8 +66,8 @@ class Begin:
 class TelegramDesk(Actor[Begin]):
     """The desk of the chat of ``settings``, with the ledger ``path``.
 
-    A failure of the disk, or any other, ends the tasks, and they begin again from the ledger: the
-    chat must not cost the daemon anything.
+    While the disk refuses, no order is accepted. Any other failure ends the tasks, and they begin
+    again from the ledger: the chat must not cost the daemon anything.
     """
 
     def __init__(
@@ -83,7 +80,13 @@ class TelegramDesk(Actor[Begin]):
 
     async def setup(self) -> None:
         """Have the tasks started."""
+        self._store = ChatStore(self._path, self._flusher, self.context)
         self.context.after(0, Begin())
+
+    async def teardown(self) -> None:
+        """Close the ledger."""
+        if hasattr(self, "_store"):
+            self._store.close()
 
     async def receive(self, message: Begin) -> None:
         """Start the tasks, which do everything."""
@@ -91,38 +94,28 @@ class TelegramDesk(Actor[Begin]):
         self.context.start_soon(self._live)
 
     async def _live(self) -> None:
+        await self._store.open()
         failures = 0
         while True:
             began = trio.current_time()
             try:
-                await self._live_once()
-            except* StorageError as group:
-                log.warning("telegram begins again", why=str(group.exceptions[0]))
+                async with trio.open_nursery() as nursery:
+                    await self.work(self._store, nursery).run()
             except* Exception:
                 log.exception("telegram begins again")
             failures = 1 if trio.current_time() - began > MAX_BACKOFF_S else failures + 1
             await trio.sleep(_backoff_s(failures))
 
-    async def _live_once(self) -> None:
-        async with trio.open_nursery() as nursery:
-            store = await Store.open(self._path, self._flusher, nursery.start_soon)
-            try:
-                if not store.fold.secret:
-                    await store.append(line("secret", secret=secrets.token_hex(32)))
-                await self.work(store, nursery).run()
-            finally:
-                store.close()
-
-    def work(self, store: Store, nursery: trio.Nursery) -> Work:
+    def work(self, store: ChatStore, nursery: trio.Nursery) -> Work:
         """Return the work on an open ledger."""
         system = self.context.system
         chat = Chat(
             system,
-            lambda: store.fold.chat_of(self._settings.chat_id),
+            lambda: store.chat_of(self._settings.chat_id),
             lambda thread: reporting.instead_of(thread),
         )
         reporting = Reporting(system, chat, store, nursery.start_soon)
-        doing = Doing(system, self._names, store.fold, reporting.handle_of, reporting.session_of)
+        doing = Doing(system, self._names, store, reporting.handle_of, reporting.session_of)
         return Work(self._settings, store, nursery, chat, reporting, doing)
 
 
@@ -132,7 +125,7 @@ class Work:
     def __init__(
         self,
         settings: ChatSettings,
-        store: Store,
+        store: ChatStore,
         nursery: trio.Nursery,
         chat: Chat,
         reporting: Reporting,
@@ -152,7 +145,7 @@ class Work:
         """The bot's name: in a group, a command may be for another bot."""
 
     async def run(self) -> None:
-        """Work until cancelled. Raises ``StorageError``."""
+        """Work until cancelled."""
         self._reporting.start()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._poll)
@@ -161,7 +154,7 @@ class Work:
     # Polling.
 
     async def _poll(self) -> None:
-        failures, offset = 0, self._store.fold.next_update
+        failures, offset = 0, self._store.next_update
         async with Bot(self._settings) as bot:
             await self._ask_topics(bot)
             while True:
@@ -180,56 +173,56 @@ class Work:
                     await self._failed(error, failures)
                     continue
                 failures = 0
-                await self._note("")
+                self._note("")
                 for raw in updates if isinstance(updates, list) else []:
                     offset = max(offset, await self._accept(raw))
 
     async def _wait_for_room(self) -> int:
         """Wait until further orders may be accepted; return their number."""
-        while (room := MAX_PENDING - len(self._store.fold.pending)) <= 0:
+        while (room := MAX_PENDING - len(self._store.pending)) <= 0:
             self._room = trio.Event()
             await self._room.wait()
         return room
 
     async def _accept(self, raw: Any) -> int:
-        """Make an update durable; return the offset that confirms it. Raises ``StorageError``."""
+        """Make an update durable; return the offset that confirms it."""
         number = update_id(raw)
         if number is None:
             return 0
-        chat = self._store.fold.chat_of(self._settings.chat_id)
-        await self._take_moved(moved_chat(raw, chat))
+        chat = self._store.chat_of(self._settings.chat_id)
+        self._take_moved(moved_chat(raw, chat))
         update = read_update(raw, attrs.evolve(self._settings, chat_id=chat))
-        if update is not None and number >= self._store.fold.next_update:
-            await self._store.append(accepted_line(update))
+        if update is not None and number >= self._store.next_update:
+            await self._store.accept(update)
             self._accepted.set()
         return number + 1
 
-    async def _take_moved(self, new: int | None) -> None:
-        """Take that the group has another id now. Raises ``StorageError``."""
+    def _take_moved(self, new: int | None) -> None:
+        """Take that the group has another id now."""
         old = self._settings.chat_id
-        if new is not None and new != self._store.fold.chat_of(old):
+        if new is not None and new != self._store.chat_of(old):
             log.warning("the chat has another id: write it in .aegis.yaml", old=old, new=new)
-            await self._store.append(line("moved", old=old, new=new))
+            self._store.moved(old, new)
 
     async def _failed(self, error: ApiError, failures: int) -> None:
         """Note a failure of the poll, and wait."""
         wait_s = _backoff_s(failures)
         if isinstance(error, Refused):
             if error.code == 409:
-                await self._note(OTHER_POLLER)
+                self._note(OTHER_POLLER)
             elif error.code in (401, 404):
-                await self._note(WRONG_TOKEN)
+                self._note(WRONG_TOKEN)
                 wait_s = WRONG_TOKEN_S
             wait_s = max(wait_s, error.retry_after or 0)
         log.debug("telegram poll failed", why=str(error))
         await trio.sleep(wait_s)
 
-    async def _note(self, problem: str) -> None:
-        """Make it durable why the bot does not work; ``doctor`` reads it."""
-        if problem != self._store.fold.problem:
+    def _note(self, problem: str) -> None:
+        """Note why the bot does not work; ``doctor`` reads it."""
+        if problem != self._store.state.problem:
             if problem:
                 log.warning("telegram does not work", why=problem)
-            await self._store.append(line("problem", text=problem))
+            self._store.has_problem(problem)
 
     async def _ask_topics(self, bot: Bot) -> None:
         """Learn whether the chat has topics, before anything is sent to one."""
@@ -238,15 +231,15 @@ class Work:
             try:
                 me = await bot.call("getMe")
                 self._name = str(me.get("username", "")) if isinstance(me, dict) else ""
-                number = self._store.fold.chat_of(self._settings.chat_id)
+                number = self._store.chat_of(self._settings.chat_id)
                 chat = await bot.call("getChat", chat_id=number)
             except ApiError as error:
                 failures += 1
                 if isinstance(error, Refused) and error.moved_to is not None:
-                    await self._take_moved(error.moved_to)
+                    self._take_moved(error.moved_to)
                     continue
                 if isinstance(error, Refused) and error.code in (400, 403):
-                    await self._note(f"the chat {number} cannot be used: {error}")
+                    self._note(f"the chat {number} cannot be used: {error}")
                 await self._failed(error, failures)
                 continue
             self._reporting.has_topics(bool(isinstance(chat, dict) and chat.get("is_forum")))
@@ -259,12 +252,12 @@ class Work:
         started: set[int] = set()
         while True:
             self._accepted = trio.Event()
-            started &= self._store.fold.pending.keys()
-            number = min(self._store.fold.pending.keys() - started, default=None)
+            started &= self._store.pending.keys()
+            number = min(self._store.pending.keys() - started, default=None)
             if number is None:
                 await self._accepted.wait()
                 continue
-            update = self._store.fold.pending[number]
+            update = self._store.pending[number].update
             if isinstance(update, Press):
                 started.add(number)
                 await self._do(update, ())
@@ -290,8 +283,8 @@ class Work:
         """Return the next text of the same person at the same place."""
         found = (
             each
-            for _, each in sorted(self._store.fold.pending.items())
-            if isinstance(each, Text)
+            for each in (order.text for _, order in sorted(self._store.pending.items()))
+            if each is not None
             and (each.user, each.thread, each.unfit) == (text.user, text.thread, "")
             and each.update > text.update
         )
@@ -302,17 +295,18 @@ class Work:
         if isinstance(update, Press):
             text = await self._try(self._asking.press(update))
             await self._chat.note(update.callback, text)
-            await self._done(update)
+            self._done(update)
             return
-        request = self._store.fold.request_of(update.reply_to)
-        is_known = not update.reply_to or request or update.reply_to in self._store.fold.closed
-        if not is_known:
+        request = self._store.request_of(update.reply_to)
+        is_settled = self._store.is_settled(update.reply_to)
+        if update.reply_to and not request and not is_settled:
             await self._asking.wait_shown()
-            request = self._store.fold.request_of(update.reply_to)
+            request = self._store.request_of(update.reply_to)
+            is_settled = self._store.is_settled(update.reply_to)
         order = o.read_parts(parts, self._name)
         if update.unfit:
             await self._chat_say(update, update.unfit)
-        elif request or update.reply_to in self._store.fold.closed:
+        elif request or is_settled:
             await self._chat_say(update, await self._try(self._asking.reply(update, request)))
         elif isinstance(order, o.Run):
             await self._run(update, order)
@@ -321,7 +315,7 @@ class Work:
             await self._chat_say(update, await self._try(self._carried_out(update, order)))
         # The first part last: alone again after a crash, it is known by its number.
         for each in reversed(parts):
-            await self._done(each)
+            self._done(each)
 
     async def _carried_out(self, text: Text, order: o.Order) -> str:
         if isinstance(order, o.Talk | o.Focus):
@@ -348,13 +342,13 @@ class Work:
 
     async def _run(self, text: Text, order: o.Run) -> None:
         """Run a command once: what may have begun before a crash is not begun again."""
-        if text.update in self._store.fold.begun:
+        if self._store.pending[text.update].is_begun:
             await self._chat_say(
                 text, f"{order.terminal}: the daemon ended while this ran: /screen {order.terminal}"
             )
-            await self._done(text)
+            self._done(text)
             return
-        await self._store.append(line("begun", id=text.update))
+        await self._store.begin(text)
         await self._runs.acquire()
         self._nursery.start_soon(self._finish_run, text, self._doing.start_run(order))
 
@@ -364,7 +358,7 @@ class Work:
         finally:
             self._runs.release()
         await self._chat_say(text, answer)
-        await self._done(text)
+        self._done(text)
 
     async def _try(self, work: Any) -> str:
         """Return the sentence of an order, or why it failed."""
@@ -378,8 +372,8 @@ class Work:
         if answer:
             await self._chat.say(answer, text.thread)
 
-    async def _done(self, update: Update) -> None:
-        await self._store.append(line("done", id=update.update))
+    def _done(self, update: Update) -> None:
+        self._store.done(update)
         self._room.set()
 
 

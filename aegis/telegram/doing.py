@@ -17,7 +17,7 @@ from aegis.protocol.requests import ListRequests
 from aegis.protocol.screens import GetScreen
 from aegis.protocol.terminals import ListTerminals, RunCommand
 from aegis.telegram import orders as o
-from aegis.telegram.ledger import Fold
+from aegis.telegram.store import ChatStore
 from aegis.telegram.texts import list_text, queues_text, record_text
 from aegis.telegram.updates import Text
 from aegis.turns.services import Services
@@ -44,7 +44,7 @@ class Doing:
 
     system: System
     names: Names
-    fold: Fold
+    store: ChatStore
     handle_of: Callable[[str], str | None]
     session_of: Callable[[str], str | None]
 
@@ -55,7 +55,7 @@ class Doing:
     def partner(self, text: Text, handle: str) -> tuple[str, str]:
         """Return the id and the handle of the session to talk to. Raises ``NotFound``."""
         if not handle:
-            session = self.fold.session_of(text.thread)
+            session = self.store.session_of(text.thread)
             if not session:
                 raise NotFound("to whom? /to HANDLE TEXT")
             found = self.handle_of(session)

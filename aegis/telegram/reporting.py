@@ -19,8 +19,7 @@ from aegis.protocol.feeds import AgentsPlace, FollowAgents, FollowInbox, FollowS
 from aegis.protocol.inboxes import ReadInbox
 from aegis.telegram.asking import Asking, ask
 from aegis.telegram.chat import Chat
-from aegis.telegram.ledger import line
-from aegis.telegram.store import Store
+from aegis.telegram.store import ChatStore
 from aegis.telegram.talk import Turn
 from aegis.telegram.texts import parts_of, wake_text
 from aegis.turns.services import Services
@@ -39,7 +38,7 @@ class Reporting:
     """Sends news of the daemon ``system`` to ``chat``; ``store`` has how far that went."""
 
     def __init__(
-        self, system: System, chat: Chat, store: Store, start_soon: Callable[..., object]
+        self, system: System, chat: Chat, store: ChatStore, start_soon: Callable[..., object]
     ) -> None:
         self._services = Services(system)
         self.asking = Asking(self._services, chat, store, self._thread)
@@ -80,16 +79,15 @@ class Reporting:
 
     async def talk_to(self, session: str, thread: int | None) -> None:
         """Follow a session from now on; outside of its topic, plain text goes there."""
-        fold = self._store.fold
-        if thread is None and fold.focus != session:
-            await self._store.append(line("focus", session=session))
-        if session not in fold.told:
+        if thread is None:
+            await self._store.focus_on(session)
+        if self._store.told_of(session) is None:
             news = await self._ask("sessions", FollowSession(handle=session))
-            await self._store.append(line("told", session=session, entry=news.place.seq))
+            await self._store.tell_from(session, news.place.seq)
         self._follow(session)
 
     def _thread(self, session: str | None) -> int | None:
-        return None if session is None else self._store.fold.topics.get(session)
+        return None if session is None else self._store.topic_of(session)
 
     async def _ask(self, service: str, request: Any) -> Any:
         return await ask(self._services, service, request)
@@ -102,16 +100,16 @@ class Reporting:
 
     async def _wakes(self) -> None:
         everything = ReadInbox(unread=False, limit=CATCH_UP)
-        if self._store.fold.woken is None:
+        if self._store.state.woken is None:
             # The first start: what was before is no news. What comes while Telegram cannot be
             # reached yet is, so this does not wait for the chat.
             before = (await self._ask("inboxes", everything)).messages
-            await self._store.append(line("woken", message=before[-1].id if before else ""))
+            self._store.woken(before[-1].id if before else "")
         await self._knows_chat.wait()
         first = await self._ask("inboxes", FollowInbox(handle=HUMAN))
         place: InboxPlace = first.place
         messages = (await self._ask("inboxes", everything)).messages
-        for message in _after(messages, self._store.fold.woken):
+        for message in _after(messages, self._store.state.woken):
             await self._wake(message)
         while True:
             news = await self._ask("inboxes", FollowInbox(handle=HUMAN, place=place))
@@ -124,7 +122,7 @@ class Reporting:
 
     async def _wake(self, message: Any) -> None:
         await self._chat.say(wake_text(message), None)
-        await self._store.append(line("woken", message=message.id))
+        self._store.woken(message.id)
 
     # Sessions and their transcripts.
 
@@ -147,12 +145,13 @@ class Reporting:
 
     async def _greet(self, info: AgentInfo) -> None:
         """Give a new session a topic, and follow those that are talked to."""
-        fold = self._store.fold
         if info.state == "closed" or info.program is not None:
             return
-        if self._is_forum and info.id not in fold.topics and not await self._open_topic(info):
+        has_topic = self._thread(info.id) is not None
+        if self._is_forum and not has_topic and not await self._open_topic(info):
             return
-        if info.id in fold.topics or info.id == fold.focus or info.id in fold.told:
+        known = self._store.session(info.id)
+        if info.id == self._store.state.focus or (known is not None and known.is_followed):
             self._follow(info.id)
 
     async def _open_topic(self, info: AgentInfo) -> bool:
@@ -163,7 +162,7 @@ class Reporting:
             return False
         thread = made.get("message_thread_id")
         if isinstance(thread, int):
-            await self._store.append(line("topic", session=info.id, thread=thread))
+            self._store.opened_topic(info.id, thread)
         return True
 
     async def instead_of(self, thread: int) -> int | None:
@@ -171,10 +170,10 @@ class Reporting:
         async with self._replacing:
             if thread in self._replaced:
                 return self._replaced[thread]
-            info = self._agents.get(self._store.fold.session_of(thread))
-            await self._store.append(line("untopic", thread=thread))
+            info = self._agents.get(self._store.session_of(thread))
+            self._store.lost_topic(thread)
             self._replaced[thread] = None
-            if info is not None and info.id not in self._store.fold.topics:
+            if info is not None and self._thread(info.id) is None:
                 await self._open_topic(info)
                 self._replaced[thread] = self._thread(info.id)
         if info is not None:  # what asks there was deleted with it
@@ -195,7 +194,7 @@ class Reporting:
             self._followed.discard(session)
 
     async def _tell_all(self, session: str) -> None:
-        told = self._store.fold.told.get(session)
+        told = self._store.told_of(session)
         news = await self._ask("sessions", FollowSession(handle=session, since=told))
         turn = Turn()
         while not news.is_over:
@@ -209,7 +208,7 @@ class Reporting:
             handle = self.handle_of(session) or session[:8]
             text = ended if thread is not None else f"{handle}: {ended}"
             await self._finish(turn, text, thread)
-            await self._store.append(line("told", session=session, entry=entry.seq))
+            self._store.told(session, entry.seq)
         elif turn.progress:
             await self._show_progress(turn, thread)
 

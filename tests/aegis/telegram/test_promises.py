@@ -11,7 +11,7 @@ import pytest
 
 from aegis.telegram.buttons import button_data
 from aegis.telegram.desk import MAX_PENDING
-from aegis.telegram.ledger import MAX_ASKED, MAX_CLOSED, MAX_SESSIONS
+from aegis.telegram.store import MAX_ASKED, MAX_CLOSED, MAX_SESSIONS
 from tests.aegis.telegram.office import LEDGER, Office, id_of, play
 from tests.fakes.telegram import CHAT
 
@@ -36,11 +36,6 @@ async def power_loss(office: Office) -> None:
 
 ENDINGS = (crash, kill, power_loss)
 each_ending = pytest.mark.parametrize("ends", ENDINGS)
-
-today = pytest.mark.xfail(
-    reason="today: the tasks begin again, and forget what they did that the disk has refused",
-    strict=False,
-)
 
 COLOR = {"question": "Which colour?", "options": [{"label": "Red"}, {"label": "Blue"}]}
 
@@ -471,7 +466,6 @@ def test_a_command_does_not_begin_before_that_is_durable() -> None:
     play(story)
 
 
-@today
 def test_what_was_said_while_the_disk_refuses_is_not_said_again() -> None:
     async def story(office: Office) -> None:
         ann = office.world.spawn("ann")
@@ -490,7 +484,6 @@ def test_what_was_said_while_the_disk_refuses_is_not_said_again() -> None:
     play(story)
 
 
-@today
 def test_a_topic_that_was_opened_while_the_disk_refuses_is_kept() -> None:
     async def story(office: Office) -> None:
         office.refuse()
@@ -503,7 +496,6 @@ def test_a_topic_that_was_opened_while_the_disk_refuses_is_kept() -> None:
     play(story, is_forum=True)
 
 
-@today
 def test_a_command_that_ended_while_the_disk_refuses_is_not_said_to_be_lost() -> None:
     async def story(office: Office) -> None:
         office.world.holds.add("make")
@@ -520,7 +512,6 @@ def test_a_command_that_ended_while_the_disk_refuses_is_not_said_to_be_lost() ->
     play(story)
 
 
-@today
 def test_an_answer_that_the_disk_refuses_counts_once_it_accepts() -> None:
     async def story(office: Office) -> None:
         office.world.ask(1, **questions(COLOR, {"question": "Why?"}))
@@ -539,10 +530,7 @@ def test_an_answer_that_the_disk_refuses_counts_once_it_accepts() -> None:
 
 
 @pytest.mark.parametrize("call", ["write", "fdatasync"])
-@pytest.mark.parametrize(
-    "number",
-    [pytest.param(each, marks=[today] if each in (2, 3, 8) else []) for each in range(1, 9)],
-)
+@pytest.mark.parametrize("number", range(1, 9))
 def test_one_refusal_of_the_disk_loses_nothing_and_does_nothing_twice(
     call: str, number: int
 ) -> None:

@@ -13,8 +13,6 @@ from aegis.protocol.requests import AnswerRequest, Choice
 from aegis.telegram import orders as o
 from aegis.telegram.buttons import LETTERS, Pressed, button_data, read_button
 from aegis.telegram.decisions import MAX_NAMED, command_of, decisions_of
-from aegis.telegram.forms import Draft
-from aegis.telegram.ledger import MAX_ASKED, MAX_SESSIONS, Fold, accepted_line, line
 from aegis.telegram.settings import ChatSettings
 from aegis.telegram.talk import Turn
 from aegis.telegram.texts import (
@@ -319,72 +317,6 @@ def test_what_waits_is_bounded() -> None:
     assert waiting.add(item(9_000)) == [0]  # an edit is given up first
     assert waiting.add(item(9_001)) == [9_001]
     assert len(waiting) == MAX_WAITING
-
-
-def test_the_ledger_is_folded_into_what_is_pending() -> None:
-    fold = Fold()
-    first, second = text("one"), text("/run build ls", update=10)
-    drafted = Draft(update=1, step=1, values={"a": 1})
-    for each in (
-        line("secret", secret="s"),
-        accepted_line(first),
-        accepted_line(second),
-        line("begun", id=10),
-        line("done", id=9),
-        line("topic", session="a", thread=7),
-        line("focus", session="b"),
-        line("asked", request=REQUEST, digest=DIGEST, message=3),
-        line("told", session="a", entry=4),
-        line("told", session="b", seq=5),
-        line(
-            "drafted",
-            request=REQUEST,
-            draft={"update": 1, "step": 1, "values": {"a": 1}, "picked": []},
-        ),
-        line("woken", message="m1"),
-        line("problem", text="409"),
-        line("of a later version", x=1),
-        {"kind": "accepted", "press": False, "update": {"broken": 1}},
-    ):
-        fold.apply(each)
-    assert fold.pending == {10: second}
-    assert (fold.begun, fold.next_update, fold.skipped) == ({10}, 11, 1)
-    assert (fold.session_of(7), fold.session_of(None), fold.session_of(8)) == ("a", "b", "")
-    assert fold.asked[REQUEST].message == 3
-    assert (fold.told, fold.woken, fold.problem) == ({"a": 4, "b": 5}, "m1", "409")
-    assert fold.drafts[REQUEST] == drafted
-    again = Fold()
-    again.apply(fold.head())
-    again.skipped = fold.skipped
-    assert vars(again) == vars(fold)
-    fold.apply(line("settled", request=REQUEST))
-    assert (fold.asked, fold.drafts, fold.closed) == ({}, {}, [3])
-
-
-def test_a_press_is_the_same_after_the_ledger() -> None:
-    fold = Fold()
-    pressed = read_update(press(), SETTINGS)
-    assert pressed is not None
-    fold.apply(accepted_line(pressed))
-    assert fold.pending == {9: pressed}
-
-
-def test_sessions_are_bounded_and_those_used_last_stay() -> None:
-    fold = Fold()
-    for number in range(MAX_SESSIONS):
-        fold.apply(line("told", session=f"s{number}", entry=1))
-    fold.apply(line("told", session="s0", entry=2))
-    fold.apply(line("told", session="new", entry=1))
-    assert len(fold.told) == MAX_SESSIONS
-    assert fold.told["s0"] == 2
-    assert "s1" not in fold.told
-
-
-def test_shown_requests_are_bounded() -> None:
-    fold = Fold()
-    for number in range(MAX_ASKED + 5):
-        fold.apply(line("asked", request=f"{number:012}", digest=DIGEST, message=number))
-    assert len(fold.asked) == MAX_ASKED
 
 
 def entry(kind: str, **fields: Any) -> TranscriptEntry:
