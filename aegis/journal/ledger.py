@@ -58,14 +58,6 @@ class Line:
     fields: dict[str, Any]
 
 
-@attrs.frozen(kw_only=True)
-class Append:
-    """The action of a pure machine: append this line to the ledger, and sync it."""
-
-    number: int
-    line: dict[str, object] = attrs.field(repr=False)
-
-
 @attrs.frozen
 class Damaged:
     """A line with a wrong checksum or code; its bytes are ``[start, end)`` of the ledger."""
