@@ -464,6 +464,9 @@ class Office(SimulatedDaemon):
         data = cached_image(self.disk.model).get(str(LEDGER)) or b""
         return [decode_line(each) for each in data.splitlines(keepends=True)]
 
+    def has(self, path: Path) -> bool:
+        return str(path) in cached_image(self.disk.model)
+
     async def restart_with(self, files: Mapping[Path, Iterable[Mapping[str, Any]]]) -> None:
         """Restart on ledgers of these lines, each sealed as the current file."""
         await self.stop()

@@ -301,6 +301,23 @@ def test_a_session_keeps_its_topic(ends: Ending) -> None:
 
 
 @each_ending
+def test_a_session_with_a_topic_is_followed_before_anybody_writes_to_it(ends: Ending) -> None:
+    async def story(office: Office) -> None:
+        ann = office.world.spawn("ann")
+        await office.begins()
+        [thread] = office.api.topics
+        office.world.turn(ann, "good morning")
+        await office.begins()
+        await ends(office)
+        office.world.turn(ann, "good evening")
+        await office.begins()
+        for each in ("good morning", "good evening"):
+            assert (office.shows(each), office.message(each)["message_thread_id"]) == (1, thread)
+
+    play(story, is_forum=True)
+
+
+@each_ending
 def test_a_deleted_topic_is_replaced_and_its_requests_are_shown_again(ends: Ending) -> None:
     async def story(office: Office) -> None:
         ann = office.world.spawn("ann")
@@ -690,6 +707,7 @@ def test_a_ledger_of_a_version_before_tables_is_read_and_continued(*, power_fail
         assert office.world.runs == ["make fourth"]  # the third has begun before
         assert office.shows("the daemon ended while this ran: /screen build") == 1
         assert office.shows("of before") == 0
+        assert not office.has(PREVIOUS)
         await office.begins_again(power_fails=power_fails)
         assert office.world.runs == ["make fourth"]
         office.world.wake("of now")
@@ -716,6 +734,19 @@ def test_an_update_of_a_recorded_ledger_is_known() -> None:
         office.api.write("/run build make again")
         await office.restart_with({LEDGER: recorded("telegram_before_tables.jsonl")})
         assert office.world.runs == ["make fourth"]
+
+    play(story, is_forum=True)
+
+
+def test_an_update_before_the_first_line_of_a_recorded_file_is_known() -> None:
+    async def story(office: Office) -> None:
+        await office.stop()
+        head = recorded(OLDER)[0]
+        office.api.continue_after(head["fold"]["next_update"] - 2)
+        office.api.write("/run build make again")
+        await office.restart_with({LEDGER: [head]})
+        await office.write("/run build make more")
+        assert office.world.runs == ["make more"]
 
     play(story, is_forum=True)
 
