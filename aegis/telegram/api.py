@@ -23,7 +23,7 @@ class ApiError(Exception):
     """The base class of failed calls; the text has no token."""
 
 
-class Refused(ApiError):
+class CallRefused(ApiError):
     """The Bot API refused: ``code`` as in HTTP, ``retry_after`` in seconds with 429.
 
     ``moved_to``: the id that the chat has now, because the group became a supergroup.
@@ -73,7 +73,7 @@ class Bot:
             case {"ok": True, "result": result}:
                 return result
             case {"ok": False, "error_code": int(code), **rest}:
-                raise Refused(
+                raise CallRefused(
                     code,
                     str(rest.get("description", ""))[:300],
                     _retry_after(rest),

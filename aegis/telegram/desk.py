@@ -17,7 +17,7 @@ import trio
 from actors import Actor
 from aegis.journal.flusher import Flusher
 from aegis.telegram import orders as o
-from aegis.telegram.api import ApiError, Bot, Refused
+from aegis.telegram.api import ApiError, Bot, CallRefused
 from aegis.telegram.chat import Chat
 from aegis.telegram.doing import UNFIT, Doing, Names
 from aegis.telegram.reporting import Reporting
@@ -207,7 +207,7 @@ class Work:
     async def _failed(self, error: ApiError, failures: int) -> None:
         """Note a failure of the poll, and wait."""
         wait_s = _backoff_s(failures)
-        if isinstance(error, Refused):
+        if isinstance(error, CallRefused):
             if error.code == 409:
                 self._note(OTHER_POLLER)
             elif error.code in (401, 404):
@@ -235,10 +235,10 @@ class Work:
                 chat = await bot.call("getChat", chat_id=number)
             except ApiError as error:
                 failures += 1
-                if isinstance(error, Refused) and error.moved_to is not None:
+                if isinstance(error, CallRefused) and error.moved_to is not None:
                     self._take_moved(error.moved_to)
                     continue
-                if isinstance(error, Refused) and error.code in (400, 403):
+                if isinstance(error, CallRefused) and error.code in (400, 403):
                     self._note(f"the chat {number} cannot be used: {error}")
                 await self._failed(error, failures)
                 continue

@@ -12,7 +12,7 @@ import trio
 from actors import Actor, Reply, Request
 from aegis.errors import Unavailable
 from aegis.telegram import faults
-from aegis.telegram.api import ApiError, Bot, Refused, Unreachable
+from aegis.telegram.api import ApiError, Bot, CallRefused, Unreachable
 from aegis.telegram.settings import ChatSettings
 from aegis.telegram.waiting import Item, WaitingCalls
 
@@ -96,7 +96,7 @@ class Outbox(Actor[Send]):
             faults.SEND_BEFORE.hit(item.method)
             result = await bot.call(item.method, **item.arguments)
             faults.SEND_AFTER.hit(item.method)
-        except Refused as error:
+        except CallRefused as error:
             if error.code == 429 or error.code >= 500:
                 self._waiting.again(item)
                 wait_s = error.retry_after or _backoff_s(failures + 1)
