@@ -27,11 +27,13 @@ from aegis.requests.history import archived_entry
 from aegis.settings import DaemonSettings
 from aegis.state.root import State
 from aegis.trust import trust_programs
+from aegis.workflows import runs
 from aegis.workflows.desk import WorkflowDesk, WorkflowSettings
 
 KINDS = (
     EndedKind("task", "queues", tasks.KIND, views.archived_entry),
     EndedKind("request", "requests", records.KIND, archived_entry),
+    EndedKind("run", "workflows", runs.KIND, runs.archived_entry),
 )
 """The kinds of ended rows that a search of the history finds, besides commands."""
 
@@ -125,6 +127,8 @@ def coordination_children(
             "workflows",
             WorkflowDesk,
             directory=state.workflows,
+            archive=state.archive,
+            keep=keep_of(programs.configuration),
             settings=settings,
             supervisor="root/workflow-processes",
             flusher=flusher,

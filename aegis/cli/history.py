@@ -17,8 +17,8 @@ TEXT_CHARS = 200
 
 
 @verb(
-    option("--kind", kind=("command", "task", "request"), help="Only commands, tasks or requests."),
-    option("--name", help="Only this terminal, queue or handle."),
+    option("--kind", kind=("command", "task", "request", "run"), help="Only this kind."),
+    option("--name", help="Only this terminal, queue, handle or workflow."),
     option("--exit", "exit_code", kind=WHOLE, help="Only commands with this exit code."),
     option("--since", metavar="TIME", help="Not before; as 2026-05-22T14:00, in local time."),
     option("--until", metavar="TIME", help="Not after."),
@@ -35,10 +35,10 @@ def history(
     until: str | None,
     limit: int | None,
 ) -> None:
-    """Find ended commands, tasks and requests, the newest first.
+    """Find ended commands, tasks, requests and runs of workflows, the newest first.
 
-    WORD is in the command, the payload or the question. What the archive has is found too. They are
-    printed as they are found; with --json one object per line.
+    WORD is in the command, payload, question or arguments. What the archive has is found too. They
+    are printed as they are found; with --json one object per line.
     """
     wanted = {"kind": kind, "name": name, "word": word, "exit_code": exit_code}
     wanted |= {"since": moment("--since", since), "until": moment("--until", until)}

@@ -12,7 +12,7 @@ MOST = 1_000_000
 
 @attrs.frozen(kw_only=True)
 class KeepSection:
-    """How long ended tasks, closed requests and past broadcasts are kept before they are archived.
+    """How long ended tasks, requests, broadcasts and workflows are kept before they are archived.
 
     The numbers are of each kind; of all queues and groups together.
     """
@@ -37,6 +37,6 @@ class KeepSection:
         WholeNumber(65_536, 1 << 50),
         default=1 << 30,
         doc="Size of all files of the archive together. The oldest are deleted beyond it, which "
-        "the log says. Keys, and how tasks and requests ended, are known for 400 days all the "
-        "same.",
+        "the log says. Keys, and how tasks, requests and workflows ended, are known for 400 days "
+        "all the same.",
     )

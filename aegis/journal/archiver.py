@@ -8,7 +8,7 @@ both, and the next start moves them again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from operator import itemgetter
@@ -30,6 +30,9 @@ log = structlog.get_logger("aegis.journal")
 AT_ONCE = 250
 """The things that are moved to one file of the archive at most."""
 
+CHARS_AT_ONCE = 4 * 1024 * 1024
+"""The size from which on a file gets no further thing, as a look at one reads all of its file."""
+
 AGAIN_S = 60.0
 """Seconds until things are moved that the disk has refused."""
 
@@ -41,12 +44,14 @@ SIZE_KEPT = 0.9
 class Leaving:
     """A thing that has ended: its ``rows`` in a table, and its ``entries`` in the index.
 
-    The others are parts of the first row, which mean nothing without it.
+    The others are parts of the first row, which mean nothing without it. ``more`` returns other
+    lines for the archive, in a thread.
     """
 
     table: Table[Any]
     rows: tuple[Row, ...]
     entries: Entries
+    more: Callable[[], Sequence[Mapping[str, Any]]] | None = None
 
     @property
     def is_at_rest(self) -> bool:
@@ -135,13 +140,17 @@ class Archiver:
         """
         fields = await self._flusher.look(partial(self._archive.row, entry["in"], row_id))
         line = None if fields is None else {"id": row_id, "set": fields}
-        return None if line is None else _understood(row, line)
+        return None if line is None else understood(row, line)
 
     async def rows(self, row: Any, entry: Mapping[str, Any], row_id: str) -> list[Any]:
         """Return the row of this id and its parts, whose ids are below its own. As ``row``."""
-        lines = await self._flusher.look(partial(self._archive.rows_of, entry["in"], row_id))
-        found = (_understood(row, each) for each in lines)
+        lines = await self.lines(entry, row_id)
+        found = (understood(row, each) for each in lines)
         return [each for each in found if each is not None]
+
+    async def lines(self, entry: Mapping[str, Any], row_id: str) -> list[dict[str, Any]]:
+        """Return the lines of a row and of its parts. Raises ``StorageError``."""
+        return await self._flusher.look(partial(self._archive.rows_of, entry["in"], row_id))
 
     # Moving.
 
@@ -193,13 +202,24 @@ class Archiver:
         found: dict[str, Leaving] = {}
         lines: list[Any] = []
         entries: dict[str, Any] = {}
+        size = 0
         for each in ids:
+            if size >= CHARS_AT_ONCE:
+                break  # the others are due all the same
             leaving = self._find(each)
             if leaving is None or not leaving.is_at_rest:
                 self.remove(each)
                 continue
             _raise_problem(leaving)  # otherwise each attempt would add it to the archive
-            lines += map(leaving.table.whole, leaving.rows)
+            try:
+                whole = [*map(leaving.table.whole, leaving.rows)]
+            except StorageError as error:
+                log.warning("not archived, as a text is damaged", id=each, why=str(error))
+                self.remove(each)
+                continue
+            more = () if leaving.more is None else await self._flusher.look(leaving.more)
+            lines += [*whole, *more]
+            size += sum(map(_chars, [*whole, *more]))
             found[each] = leaving
             entries |= leaving.entries
             await trio.lowlevel.checkpoint()  # its texts are read from the disk
@@ -229,7 +249,12 @@ class Archiver:
             self._left(id_)
 
 
-def _understood(row: Any, line: Mapping[str, Any]) -> Any:
+def _chars(line: Mapping[str, Any]) -> int:
+    return sum(len(each) for each in line["set"].values() if isinstance(each, str))
+
+
+def understood(row: Any, line: Mapping[str, Any]) -> Any:
+    """Return the row of a line of the archive; None if this version does not understand it."""
     try:
         return row_of(row, line)
     except CodecError as error:

@@ -11,7 +11,7 @@ from aegis.protocol.command import Command, at_most_chars, between, described, m
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 from aegis.protocol.requests import Answerer
 
-HistoryKind = Literal["command", "task", "request"]
+HistoryKind = Literal["command", "task", "request", "run"]
 
 MAX_TEXT_CHARS = 1_000
 MAX_TIME_CHARS = 40
@@ -22,14 +22,14 @@ MORE_RULE = "the more of the page before"
 
 @attrs.frozen(kw_only=True)
 class HistoryEntry:
-    """An ended command of the terminal ``name``, task of the queue ``name``, or closed request.
+    """An ended command of a terminal, task of a queue, request, or run of a workflow.
 
-    A request has the handle that asked as ``name``. ``at`` is the time of the end, UTC, ISO 8601.
-    ``id`` is the seq of the record, or the id of the task or request, ``text`` the beginning of
-    the command, the payload or the question. ``by`` is the writer, the sender or the answerer.
-    ``outcome`` is ``completed``, ``failed`` or ``cancelled`` for a task, the answer or
-    ``withdrawn`` for a request, and the reason of the end for a command, whose exit code is
-    ``exit``. ``archived``: it is in the archive only.
+    ``name`` is that of the terminal, queue or workflow, or the handle that asked. ``at`` is the
+    time of the end, UTC, ISO 8601. ``id`` is the seq of the record, or the id of the task, request
+    or run, ``text`` the beginning of the command, the payload, the question or the arguments.
+    ``by`` is the writer, the sender or the answerer. ``outcome`` is ``completed``, ``failed`` or
+    ``cancelled`` for a task or run, the answer or ``withdrawn`` for a request, and the reason of
+    the end for a command, whose exit code is ``exit``. ``archived``: it is in the archive only.
     """
 
     kind: HistoryKind
@@ -57,27 +57,29 @@ class HistoryPage:
 
 @attrs.frozen(kw_only=True)
 class SearchHistory(Command[HistoryPage]):
-    """Find ended commands of all terminals, closed ones too, tasks and requests, newest first.
+    """Find ended commands of all terminals, tasks, requests and workflow runs, newest first.
 
     The archive is searched as well. Use aegis_term_read for the output of a command,
-    aegis_task_status for the result of a task, and aegis_request_list for a request.
+    aegis_task_status and aegis_workflow_status for results, aegis_request_list for a request.
     An agent finds the requests that it may list.
     """
 
     kind: HistoryKind | None = attrs.field(
-        default=None, metadata=described("Only this kind: command, task or request.")
+        default=None, metadata=described("Only this kind: command, task, request or run.")
     )
     name: str | None = attrs.field(
         default=None,
         validator=matching(NAME_PATTERN, NAME_RULE),
-        metadata=described("Only this terminal, queue or handle.", pattern=f"^{NAME_PATTERN}$"),
+        metadata=described(
+            "Only this terminal, queue, handle or workflow.", pattern=f"^{NAME_PATTERN}$"
+        ),
     )
     word: str | None = attrs.field(
         default=None,
         validator=at_most_chars(MAX_WORD_CHARS),
         metadata=described(
-            "Text in the command, in the first 200 characters of the payload, or in the question "
-            "of a request, in any case."
+            "Text in the command, in the first 200 characters of the payload or arguments, or in "
+            "the question of a request, in any case."
         ),
     )
     exit_code: int | None = attrs.field(

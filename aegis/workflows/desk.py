@@ -26,8 +26,18 @@ import trio
 from ulid import ULID
 
 from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Restart
-from aegis.errors import AegisError, Forbidden, InvalidRequest, NotFound, StorageError
+from aegis.clock import moment_of
+from aegis.errors import (
+    AegisError,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    StorageError,
+    Unavailable,
+)
 from aegis.following import Followers
+from aegis.journal.archive import Archive, Keep
+from aegis.journal.archiver import Archiver, Leaving, understood
 from aegis.journal.disk import Disk, remove_tree, stored_names
 from aegis.journal.flusher import Flusher
 from aegis.journal.table import REOPEN_S, StoredText, Table
@@ -37,6 +47,7 @@ from aegis.processes.process_scan import ProcessScan
 from aegis.processes.reaper import end_processes
 from aegis.protocol.agent_events import QuestionAnswer
 from aegis.protocol.feeds import FollowWorkflows, StatesPlace, WorkflowsNews
+from aegis.protocol.history import EndedEntries, ListEnded
 from aegis.protocol.naming import name_key
 from aegis.protocol.requests import AnswerReceived, ApplyAnswer
 from aegis.protocol.workflows import (
@@ -69,14 +80,16 @@ log = structlog.get_logger("aegis.workflows")
 RUNS = "runs.jsonl"
 LOG = "log.txt"
 
+MAX_LOG_BYTES = 2 * 1024 * 1024
+"""More than a log has, of which the newest MiB is kept."""
+
 LOG_BYTES = 8_192
 """The end of a log that is shown."""
 
 MAX_LIST_BYTES = 200 * 1024
 """The size of one list of workflows."""
 
-MAX_SETTLED = 500
-"""Settled runs that are kept."""
+DEFAULT_KEEP = Keep()
 
 RELAUNCH_S = 1.0
 """Seconds until a process that ended is started again; twice as long after the second."""
@@ -188,6 +201,7 @@ DeskMessage = (
     | TrustPlugins
     | FollowWorkflows
     | ApplyAnswer
+    | ListEnded
     | Said
     | ProcessOver
     | Down
@@ -201,6 +215,7 @@ class WorkflowDesk(Actor[DeskMessage]):
         self,
         *,
         directory: Path,
+        archive: Path,
         settings: WorkflowSettings,
         supervisor: str,
         flusher: Flusher,
@@ -208,7 +223,10 @@ class WorkflowDesk(Actor[DeskMessage]):
         messages: MessageRights,
         refuse: Refuse,
         withhold: Withhold = withhold_keys,
+        keep: Keep = DEFAULT_KEEP,
     ) -> None:
+        self._archive = Archive(archive, runs.KIND, flusher.disk, keep.archive_bytes)
+        self._keep = keep
         self._directory, self._settings, self._supervisor = directory, settings, supervisor
         self._flusher, self._scan, self._withhold = flusher, scan, withhold
         self._messages, self._refuse = messages, refuse
@@ -242,6 +260,16 @@ class WorkflowDesk(Actor[DeskMessage]):
             changed=self._runs_changed,
             lost=self._runs_accept,
         )
+        self._archiver = Archiver(
+            self._archive,
+            self._keep,
+            self._flusher,
+            self.context,
+            find=self._leaving,
+            leave=self._leave,
+            left=self._left,
+        )
+        self._archiver.delete_unfinished()
         supervisor = self.context.system.supervisor(self._supervisor)
         for each in supervisor.names:
             await supervisor.stop_child(each)
@@ -290,19 +318,19 @@ class WorkflowDesk(Actor[DeskMessage]):
             await self._try_to_open(live)
         for run in unsettled:
             self.context.start_soon(self._live_through, self._live[run.id])
-        self._keep_newest()
 
     async def _read_directories(self) -> None:
         """Add the runs of an older version, and remove what refused starts of it have left."""
         look, disk = self._flusher.look, self._flusher.disk
-        for name in await look(partial(stored_names, disk, self._directory)):
+        known = {*self._runs.rows}
+        for name in await look(partial(_to_look_at, disk, self._directory, known)):
             directory = self._directory / name
-            if not await look(partial(disk.is_directory, directory)):
-                continue
-            if name not in self._runs.rows:
+            if name not in known:
                 run = await look(partial(run_before_tables, disk, directory))
                 if run is None:
-                    await self._flusher.call(partial(_remove_unstarted, disk, directory))
+                    is_archived = await self._archiver.entry(runs.id_name(name)) is not None
+                    remove = _remove_run if is_archived else _remove_unstarted
+                    await self._flusher.call(partial(remove, disk, directory))
                     continue
                 stored: Reply[None] = Reply()
                 self._runs.put(run, partial(stored.send, None), stored)
@@ -317,6 +345,12 @@ class WorkflowDesk(Actor[DeskMessage]):
         settled = [each for each in self._runs.all_shown() if each.is_settled]
         settled.sort(key=lambda each: each.ended or "")
         self._settled = {each.id: None for each in settled}
+        for each in settled:
+            self._add_settled(each)
+
+    def _add_settled(self, run: StoredRun) -> None:
+        ended = time.time() if run.ended is None else moment_of(run.ended).timestamp()
+        self._archiver.add(run.id, ended)
 
     # Messages.
 
@@ -338,7 +372,10 @@ class WorkflowDesk(Actor[DeskMessage]):
                 self._followers.take(place, self.defer(message))
             case ApplyAnswer():
                 self._task(self._apply, message)
+            case ListEnded(ids=ids):
+                self.reply(message, self._ended(ids))
             case CancelWorkflow():
+                await self._check_archived(message.workflow_id)
                 self._cancel(message)
             case TrustPlugins():
                 self._task(self._trust, message)
@@ -349,6 +386,7 @@ class WorkflowDesk(Actor[DeskMessage]):
             case ListWorkflows():
                 self._task(self._list, message)
             case ResumeWorkflow() | RetryWorkflow():
+                await self._check_archived(message.workflow_id)
                 self._reopen(message)
 
     def _task(self, act: Callable[..., Any], message: Any) -> None:
@@ -391,21 +429,45 @@ class WorkflowDesk(Actor[DeskMessage]):
         sender = "human" if request.from_handle is None else f"agent:{request.from_handle}"
         file = ""
         if self._of_key(sender, request.key) is None:
+            if await self._was_run(request, sender, reply):
+                return
             file = (await self._catalog.find()).checked(request).stem
         await self._runs.open()  # a refused request leaves no ledger
         known = self._of_key(sender, request.key)
         if known is not None:
             kwargs = json.loads(self._runs.text(known.kwargs, "kwargs"))
             if (known.name, kwargs) != (request.name, request.kwargs):
-                raise runs.other_arguments(request, known)
+                raise runs.other_arguments(request, known.id)
             self._runs.settled(partial(self._return_started, known.id, reply), reply)
             return
+        if not file:  # it has just been archived
+            raise Unavailable("its run is just being archived; try again")
         refusal = runs.refusal_of(request, self._running)
         if refusal is not None:
             raise refusal
         run = runs.new_run(request, str(ULID()), sender, file, time.time())
         if self._runs.put(run, partial(self._started, run.id, reply), reply):
             self._know(run)
+
+    async def _was_run(self, request: RunWorkflow, sender: str, reply: Reply[Any]) -> bool:
+        """Answer a start whose key is that of an archived run; return whether it is."""
+        if request.key is None:
+            return False
+        entry = await self._archiver.entry(runs.key_name(sender, request.key))
+        if entry is None:
+            return False
+        kwargs = runs.kwargs_digest(json.dumps(request.kwargs))
+        if entry["name"] != request.name or entry["kwargs"] not in ("", kwargs):
+            raise runs.other_arguments(request, entry["id"])
+        reply.send(WorkflowStarted(workflow_id=entry["id"], status=entry["end"]))
+        return True
+
+    async def _check_archived(self, id_: str) -> None:
+        """Raise ``InvalidRequest`` if a run that is to change is archived."""
+        if id_ not in self._runs.rows:
+            entry = await self._archiver.entry(runs.id_name(id_))
+            if entry is not None:
+                raise runs.is_archived(entry)
 
     def _started(self, id_: str, reply: Reply[Any]) -> None:
         self._return_started(id_, reply)
@@ -445,6 +507,7 @@ class WorkflowDesk(Actor[DeskMessage]):
 
     def _reopened(self, id_: str, reply: Reply[Any]) -> None:
         self._settled.pop(id_, None)
+        self._archiver.remove(id_)
         self._begin_life(id_)
         reply.send(self._info(self._stored(id_)))
 
@@ -488,10 +551,25 @@ class WorkflowDesk(Actor[DeskMessage]):
     # What clients see.
 
     async def _show(self, request: GetWorkflow, reply: Reply[Any]) -> None:
+        if self._runs.is_open and self._runs.shown(request.workflow_id) is None:
+            await self._show_archived(request.workflow_id, reply)
+            return
         info = self._info(self._stored(request.workflow_id))
         path = self._log_path(info.workflow_id)
         text = await self._flusher.look(partial(_read_log, path, LOG_BYTES))
         reply.send(attrs.evolve(info, log=escape_text(text)))
+
+    async def _show_archived(self, id_: str, reply: Reply[Any]) -> None:
+        entry = await self._archiver.entry(runs.id_name(id_))
+        found = [] if entry is None else await self._archiver.lines(entry, id_)
+        lines = {each["id"]: each for each in found}
+        run = understood(StoredRun, lines[id_]) if id_ in lines else None
+        if run is None:
+            gone = ": it has ended, and the archive has it no more"
+            why = "; look with aegis_workflow_list" if entry is None else gone
+            raise NotFound(f"there is no workflow {id_}{why}")
+        text = str(lines[f"{id_}/log"]["set"]["text"]) if f"{id_}/log" in lines else ""
+        reply.send(attrs.evolve(self._info(run), log=escape_text(text[-LOG_BYTES:])))
 
     async def _list(self, request: ListWorkflows, reply: Reply[Any]) -> None:
         self._check_read()
@@ -718,30 +796,45 @@ class WorkflowDesk(Actor[DeskMessage]):
         del self._live[live.id]
         self._settled[live.id] = None
         self._touch(live.id)
-        self._keep_newest()
+        self._add_settled(self._runs.rows[live.id])
 
-    def _keep_newest(self) -> None:
-        """Drop the oldest settled runs."""
-        while len(self._settled) > MAX_SETTLED:
-            oldest = next(iter(self._settled))
-            if not self._runs.drop(oldest, partial(self._dropped, self._runs.rows[oldest])):
-                return
-            del self._settled[oldest]
+    def _leaving(self, id_: str) -> Leaving | None:
+        """Return a run as the archive gets it, with its log; None if it is not settled."""
+        run = self._runs.shown(id_) if id_ in self._settled else None
+        if run is None or not run.is_settled:
+            return None
+        entries = runs.entries_of(run, self._text(run.kwargs, "kwargs"))
+        return Leaving(self._runs, (run,), entries, partial(_log_line, self._log_path(id_), id_))
 
-    def _dropped(self, run: StoredRun) -> None:
-        self._followers.forget(run.id)
-        if run.key is not None and self._keys.get((run.sender, run.key)) == run.id:
+    def _leave(self, id_: str) -> None:
+        """Leave a run that is archived."""
+        run = self._runs.rows[id_]
+        del self._settled[id_]
+        if run.key is not None and self._keys.get((run.sender, run.key)) == id_:
             del self._keys[run.sender, run.key]
-        remove = partial(_remove_run, self._flusher.disk, self._directory / run.id)
+
+    def _left(self, id_: str) -> None:
+        """Remove the journal and the log of a run whose drop is durable."""
+        self._followers.forget(id_)
+        remove = partial(_remove_run, self._flusher.disk, self._directory / id_)
         self.context.start_soon(self._flusher.call, remove)
+
+    def _ended(self, ids: list[str] | None) -> EndedEntries:
+        """Return settled runs for a search of the history."""
+        if ids is None:
+            return EndedEntries(ids=self._archiver.newest_first())
+        found = map(self._runs.shown, ids)
+        entries = [runs.history_entry(e) for e in found if e is not None and e.has_ended]
+        return EndedEntries(entries=entries)
 
     def _runs_accept(self) -> None:
         """Continue all runs once the disk accepts again."""
         if not self._unread:
             self._sort_settled()
+            for run in self._runs.all_shown():
+                self._know(run)
             for each in self._live.values():
                 self._advance_all(each)
-            self._keep_newest()
 
     def _journal_accepts(self, id_: str) -> None:
         live = self._live.get(id_)
@@ -1072,6 +1165,22 @@ def _read_log(path: Path, size: int) -> str:
             return file.read(size).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def _log_line(path: Path, id_: str) -> list[dict[str, Any]]:
+    """Return a log as a line of the archive; none if it is empty."""
+    text = _read_log(path, MAX_LOG_BYTES)
+    return [{"id": f"{id_}/log", "set": {"text": text}}] if text else []
+
+
+def _to_look_at(disk: Disk, directory: Path, known: set[str]) -> list[str]:
+    """Return the directories of no known run, or with files of an older version."""
+    return [
+        each
+        for each in stored_names(disk, directory)
+        if disk.is_directory(directory / each)
+        and (each not in known or META in disk.list_directory(directory / each))
+    ]
 
 
 def _remove_run(disk: Disk, directory: Path) -> None:

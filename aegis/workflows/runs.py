@@ -11,14 +11,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
 from aegis.clock import utc_text
 from aegis.errors import AegisError, InvalidRequest, Unavailable
-from aegis.journal.table import StoredText
+from aegis.journal.table import HEAD_CHARS, StoredText, digest_of
 from aegis.path_text import is_utf8
+from aegis.protocol.history import HistoryEntry
 from aegis.protocol.workflows import RunWorkflow, WorkflowInfo
 from aegis.shown_text import shortened
 from aegis.workflows.calls import MAX_CALLS, Outcome, is_cancelled, is_failure
@@ -36,6 +37,9 @@ LINE_CHARS = 500
 """About the size of the lines of a call without its outcome."""
 
 MAX_ERROR_CHARS = 2_000
+
+KIND = "runs"
+"""The kind of the archived rows."""
 
 
 @attrs.frozen(kw_only=True)
@@ -178,10 +182,10 @@ def refusal_of(request: RunWorkflow, running: int) -> AegisError | None:
     return None
 
 
-def other_arguments(request: RunWorkflow, known: StoredRun) -> InvalidRequest:
+def other_arguments(request: RunWorkflow, known: str) -> InvalidRequest:
     """Return the error for a key that belongs to another run."""
     return InvalidRequest(
-        f"the key {request.key!r} belongs to workflow {known.id}, which has another name or other "
+        f"the key {request.key!r} belongs to workflow {known}, which has another name or other "
         "arguments; choose another key"
     )
 
@@ -198,6 +202,78 @@ def refusal_of_reopening(run: StoredRun, running: int) -> AegisError | None:
     if running >= MAX_RUNNING:
         return Unavailable(f"{running} workflows run, which is the limit; try again later")
     return None
+
+
+# What stays known of a run that is archived.
+
+
+def entries_of(run: StoredRun, kwargs: str) -> dict[str, dict[str, Any]]:
+    """Return what stays known of a run with these arguments as JSON, by name."""
+    known = {"id": run.id, "name": run.name, "end": run.phase, "kwargs": kwargs_digest(kwargs)}
+    entries: dict[str, dict[str, Any]] = {id_name(run.id): known}
+    if run.key is not None:
+        entries[key_name(run.sender, run.key)] = known
+    return entries
+
+
+def id_name(run: str) -> str:
+    """Return the name under which an archived run is known."""
+    return f"workflow {run}"
+
+
+def key_name(sender: str, key: str) -> str:
+    """Return the name under which the key of a sender is known."""
+    return f"key {json.dumps([sender, key])}"
+
+
+def kwargs_digest(kwargs: str) -> str:
+    """Return a digest of arguments as JSON, in any order; empty for a damaged text."""
+    try:
+        return digest_of(json.dumps(json.loads(kwargs), sort_keys=True))
+    except ValueError:
+        return ""
+
+
+def is_archived(entry: Mapping[str, Any]) -> InvalidRequest:
+    """Return the error for a change of a run in the archive."""
+    return InvalidRequest(
+        f"workflow {entry['id']} has ended already: it is {entry['end']}, and in the archive; run "
+        "it anew"
+    )
+
+
+def history_entry(run: StoredRun) -> HistoryEntry:
+    """Return a run that has ended as a search shows it."""
+    return HistoryEntry(
+        kind="run",
+        at=run.ended or run.started,
+        name=run.name,
+        id=run.id,
+        text=run.kwargs.head,
+        by=run.sender,
+        outcome=run.phase,
+    )
+
+
+def archived_entry(line: Mapping[str, Any], by: object) -> HistoryEntry | None:
+    """Return the run of a line of the archive; None if it is none. All may see it."""
+    del by
+    match line:
+        case {"id": str(id_), "set": {"name": str(name), "kwargs": str(kwargs)} as fields}:
+            return HistoryEntry(
+                kind="run",
+                at=str(fields.get("ended") or fields.get("started")),
+                name=name,
+                id=id_,
+                text=kwargs[:HEAD_CHARS],
+                by=str(fields.get("sender", "")),
+                outcome=str(fields.get("phase", "")),
+                archived=True,
+            )
+    return None
+
+
+# The steps of a run.
 
 
 def ended(

@@ -102,6 +102,7 @@ async def desk(root: Path, asked: trio.Event, delivered: trio.Event) -> AsyncIte
                 "workflows",
                 WorkflowDesk,
                 directory=root / "state",
+                archive=root / "archive",
                 settings=settings,
                 supervisor="root/processes",
                 flusher=Flusher(),

@@ -604,6 +604,29 @@ def test_what_a_workflow_prints_and_logs_is_in_its_log(working: Working) -> None
     assert "printed" in log
 
 
+def test_a_run_is_answered_from_the_archive_with_its_log_after_a_kill(working: Working) -> None:
+    path = working.daemon.root / ".aegis.yaml"
+    configuration = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**configuration, "keep": {"newest": 0, "days": 0}}))
+    working.daemon.stop()
+    working.start()
+    id_ = working.run("logs", key="k")
+    working.result(id_)
+    directory = working.daemon.state.directory / "workflows" / id_
+    until(lambda: not directory.exists(), "it is archived")
+    shown = working.status(id_)
+    assert "logged once" in shown["log"]
+    working.daemon.kill()
+    working.start()
+    assert working.status(id_) == shown
+    again = working.call("run_workflow", name="logs", key="k")
+    assert (again["workflow_id"], again["status"]) == (id_, "completed")
+    [found] = working.call("history", kind="run", name="logs")["result"]
+    assert (found["id"], found["archived"], found["outcome"]) == (id_, True, "completed")
+    printed = working.daemon.cli("history", "--kind", "run").stdout
+    assert f"run logs {id_}  completed" in printed
+
+
 def test_a_cancelled_workflow_ends_with_its_sessions_and_questions(working: Working) -> None:
     id_ = working.run("waits", as_="pm")
     open_request(working)

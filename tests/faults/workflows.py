@@ -192,6 +192,7 @@ def tree(flusher: SimulatedFlusher, host: SimulatedHost, messages: Messages) -> 
                 "workflows",
                 WorkflowDesk,
                 directory=DIRECTORY,
+                archive=DIRECTORY.parent / "archive",
                 settings=WorkflowSettings(root="/", host="here"),
                 supervisor="root/workflow-processes",
                 flusher=flusher,

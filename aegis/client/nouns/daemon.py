@@ -56,7 +56,7 @@ class Daemon(Noun):
         limit: int = 50,
         more: str | None = None,
     ) -> HistoryPage:
-        """Find ended commands, tasks and requests, the newest first, in the archive too.
+        """Find ended commands, tasks, requests and runs, the newest first, in the archive too.
 
         ``more`` of a page continues its search. Times are ISO 8601.
         """

@@ -135,6 +135,7 @@ class Library(SimulatedDaemon):
         return (
             ChildSpec.of("queues", PlayedDesk, service="queues", ended=self.tasks),
             ChildSpec.of("requests", PlayedDesk, service="requests", ended=self.requests),
+            ChildSpec.of("workflows", PlayedDesk, service="workflows", ended={}),
             ChildSpec.of("sessions", PlayedSessions),
             ChildSpec.of(
                 "history",

@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from aegis.errors import InvalidRequest, NotFound
+from aegis.journal import archive, archiver
 from aegis.journal.archive import Keep
 from aegis.protocol.queues import CancelTask, Delegate, Enqueue, GetTask, RetryTask, TaskInfo
 from tests.aegis.queues.office import BUILD, Office, play
@@ -217,6 +218,19 @@ def test_the_archive_is_bounded_and_what_was_deleted_is_known_all_the_same(
 
 
 FEW_BYTES = attrs.evolve(FEW, archive_bytes=65_536)
+
+
+def test_a_file_of_the_archive_has_a_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(office: Office) -> None:
+        ids = await done(office, 20)
+        await grow_old(office)
+        names = [each for each in cached_image(office.disk.model) if each.endswith(".gz")]
+        assert 5 < len(names) < 19
+        assert await office.status(*ids) == ["completed"] * 20
+
+    monkeypatch.setattr(archive, "SMALL_BYTES", 0)
+    monkeypatch.setattr(archiver, "CHARS_AT_ONCE", 300)
+    play(story, keep=FEW)
 
 
 @pytest.mark.parametrize("seed", range(12))

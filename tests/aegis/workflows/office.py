@@ -25,6 +25,7 @@ from actors import Actor, ActorError, ChildSpec, Reply, SupervisorSpec
 from actors.faults import RUNTIME, Crash, Plan, armed
 from actors.simulate import Simulation, simulate
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
+from aegis.journal.archive import Keep
 from aegis.processes.guarded.guarded_process import Launch
 from aegis.processes.guarded.line_process import LineSettings
 from aegis.processes.process_scan import ProcessScan
@@ -94,6 +95,7 @@ from tests.chaos.machine.simulated_tty import Bell
 from tests.chaos.reproducible import reproducible
 
 DIRECTORY = Path("/state/workflows")
+ARCHIVE = Path("/state/archive")
 ROOT = "/root"
 PLUGIN = PluginFile("plugin", "/root/plugins/plugin.py", "plugins/plugin.py", "digest")
 
@@ -443,8 +445,9 @@ class Office(SimulatedDaemon):
 
     intensity = 1_000
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, keep: Keep | None = None) -> None:
         super().__init__(simulation, "root/workflows")
+        self.keep = keep or Keep()
         self.services = Services()
         self.rights = Rights()
         self.plugins = Plugins()
@@ -472,6 +475,8 @@ class Office(SimulatedDaemon):
                 "workflows",
                 WorkflowDesk,
                 directory=DIRECTORY,
+                archive=ARCHIVE,
+                keep=self.keep,
                 settings=settings,
                 supervisor="root/workflow-processes",
                 flusher=SimulatedFlusher(self.disk),
@@ -778,11 +783,13 @@ def limited(monkeypatch: pytest.MonkeyPatch, name: str, limit: int) -> None:
         monkeypatch.setattr(each, name, limit)
 
 
-def play(story: Callable[[Office], Awaitable[None]], *, seed: int = 1) -> None:
+def play(
+    story: Callable[[Office], Awaitable[None]], *, seed: int = 1, keep: Keep | None = None
+) -> None:
     """Run a story of an office."""
 
     async def run(simulation: Simulation) -> None:
-        office = Office(simulation)
+        office = Office(simulation, keep)
         with (
             reproducible(simulation.chance),
             mock.patch("aegis.workflows.process.start_process", office.start_program),

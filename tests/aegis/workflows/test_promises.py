@@ -1843,30 +1843,6 @@ def test_a_list_has_a_limited_size() -> None:
     play(story)
 
 
-def test_only_the_newest_settled_runs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(office: Office) -> None:
-        running = await office.run(key="running")
-        ids = []
-        for number in range(5):
-            ids.append(await office.run(key=f"k{number}"))
-            await office.returns(ids[-1])
-        found = await office.listed(1000)
-        assert [each.workflow_id for each in found.result] == [running, ids[4], ids[3], ids[2]]
-        assert not found.more
-        assert isinstance(await office.refused(GetWorkflow(workflow_id=ids[0])), NotFound)
-        assert await office.run(key="k2") == ids[2]
-        paths = "\n".join(office.files())
-        assert ids[1] not in paths
-        assert ids[2] in paths
-        await office.restart(power_fails=True)
-        assert isinstance(await office.refused(GetWorkflow(workflow_id=ids[1])), NotFound)
-        assert await office.status(ids[2], running) == ["completed", "running"]
-        assert await office.run(key="k1") not in ids
-
-    limited(monkeypatch, "MAX_SETTLED", 3)
-    play(story)
-
-
 def test_followers_get_all_that_run_and_then_what_changes() -> None:
     async def story(office: Office) -> None:
         one, two = await office.run(), await office.run()
