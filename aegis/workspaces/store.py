@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -9,6 +10,7 @@ from typing import TypeVar
 import structlog
 import trio
 
+from aegis.errors import StorageError
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.workspaces.rules import Workspaces, restored
@@ -48,7 +50,13 @@ class WorkspaceStore:
         """Carry out one change and give what it gives; what it raises changes nothing."""
         async with self._writing:
             new, result = change(self.now)
-            await self._note.write_synced(new.stored(self._root))
+            try:
+                await self._note.write_synced(new.stored(self._root))
+            except StorageError:
+                # It may be on the disk though it was refused: a later life would find it.
+                with contextlib.suppress(StorageError):
+                    await self._note.write_synced(self.now.stored(self._root))
+                raise
             self.now = new
             return result
 

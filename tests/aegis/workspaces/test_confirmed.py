@@ -12,6 +12,7 @@ from aegis.errors import StorageError
 from aegis.protocol.workspaces import CreateWorkspace, ListWorkspaces
 from tests.chaos.machine.disk_images import legal_images
 from tests.chaos.machine.disk_model import Image
+from tests.chaos.machine.file_content import FailedSync
 from tests.chaos.machine.simulated_disk import Die, DiskPlan, Fail, ProcessDied, SimulatedDisk
 from tests.faults.daemons import EMPTY, Place, place
 
@@ -82,5 +83,28 @@ def test_a_disk_that_cannot_confirm_them_keeps_no_daemon_from_starting_and_loses
                 return await listed(system)
 
             assert await here.killed_when(disk, use) == ["one", "two"]
+
+    simulate(play, seed=1)
+
+
+@pytest.mark.parametrize("fate", list(FailedSync))
+def test_a_workspace_that_the_disk_has_refused_is_not_there_after_a_kill(fate: FailedSync) -> None:
+    """Where a sync fails, its pages may be on the disk nevertheless."""
+
+    async def play(simulation: Simulation) -> None:
+        async with place(simulation, simulation.chance) as here:
+            disk = SimulatedDisk(EMPTY)
+
+            async def refused(system: System) -> None:
+                await create(system, "one")
+                disk.plan = DiskPlan({("fdatasync", 1): Fail(errno.EIO, fate)})
+                with pytest.raises(StorageError):
+                    await create(system, "two")
+
+            await here.killed_when(disk, refused)
+            disk.model.close_all()
+            left = SimulatedDisk()
+            left.model = disk.model
+            assert await here.killed_when(left, listed) == ["one"]
 
     simulate(play, seed=1)
