@@ -35,7 +35,7 @@ def history(
     until: str | None,
     limit: int | None,
 ) -> None:
-    """Find ended commands, tasks, requests and runs of workflows, the newest first.
+    """Find ended commands, tasks, requests and runs.
 
     WORD is in the command, payload, question or arguments. What the archive has is found too. They
     are printed as they are found; with --json one object per line.
