@@ -72,9 +72,9 @@ BROKEN_FOR_COORDINATION = (
     Promise(
         "a replay makes a call anew",
         "G20",
-        "aegis/workflows/records.py",
+        "aegis/workflows/runs.py",
         '        return f"workflow:{self.id}/{self.attempt}/{position}"\n',
-        '        return f"workflow:{self.id}/{self.attempt}/{position}/{self.runs}"\n',
+        '        return f"workflow:{self.id}/{self.attempt}/{position}/{self.processes}"\n',
     ),
     Promise(
         "the sessions of an ended workflow stay open",
@@ -86,22 +86,24 @@ BROKEN_FOR_COORDINATION = (
     Promise(
         "the outcome of a call is sent to its process before it is synced",
         "G20",
-        "aegis/workflows/rules.py",
-        "        live.deaths = 0\n",
+        "aegis/workflows/desk.py",
+        "        live.deaths = 0\n        number = live.next_change()\n",
         "        live.deaths = 0\n"
-        "        if live.asked.pop(call.position, None) is not None:\n"
-        "            self._book.deliver(live, call.position, outcome)\n",
+        "        if position in live.asked:\n"
+        "            self._answer(live, position, outcome)\n"
+        "        number = live.next_change()\n",
     ),
     Promise(
         "an interrupted step is done again",
         "G20",
-        "aegis/workflows/rules.py",
-        "        elif event.retry or call.may_repeat:\n",
+        "aegis/workflows/desk.py",
+        "        elif call.name in REPEATABLE or called.retry or call.round < run.resumes:\n",
         "        else:\n",
         also=(
             (
                 "        else:\n"
-                "            self._finish(live, call, interrupted(position, call.about))\n",
+                "            self._finish(live, position, "
+                "calls.interrupted(position, call.about))\n",
                 "",
             ),
         ),
