@@ -73,6 +73,7 @@ from aegis.daemon_process import (
 from aegis.errors import StartupError
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
 from aegis.journal.flusher import Flusher
+from aegis.journal.old_files import ARCHIVE_BYTES
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.keyring import Keyring
 from aegis.lifetime import (
@@ -195,6 +196,7 @@ def daemon_tree(
     shell_file_limit: int,
     restore: bool = True,
     raw_log_bytes: int = LIMIT_BYTES,
+    archive_bytes: int = ARCHIVE_BYTES,
     nodes: Nodes | None = None,
     agents: tuple[SupervisorSpec | ChildSpec, ...] = (),
     sessions: MessageRights | None = None,
@@ -238,6 +240,7 @@ def daemon_tree(
                 flusher=flusher,
                 shell_file_limit=shell_file_limit,
                 raw_log_bytes=raw_log_bytes,
+                archive_bytes=archive_bytes,
                 host=host,
                 workers=() if nodes is None else nodes.workers,
                 earlier=earlier,
@@ -400,6 +403,7 @@ async def _serve(
             shell_file_limit=shell_file_limit,
             restore=not settings.clean,
             raw_log_bytes=configuration.terminals.raw_log_bytes,
+            archive_bytes=configuration.keep.archive_bytes,
             nodes=nodes,
             agents=agent_children(
                 state,
@@ -494,5 +498,9 @@ async def _nodes(
         return
     from aegis.nodes.plan import open_plan
 
-    async with open_plan(settings, state, configuration.terminals.raw_log_bytes) as plan:
+    raw_log_bytes, archive_bytes = (
+        configuration.terminals.raw_log_bytes,
+        configuration.keep.archive_bytes,
+    )
+    async with open_plan(settings, state, raw_log_bytes, archive_bytes) as plan:
         yield plan

@@ -24,6 +24,7 @@ from aegis.journal.ledger import (
     seal_line,
 )
 from aegis.journal.note import resealed_note
+from aegis.journal.segment_names import segment_named
 from aegis.path_text import path_of_text, text_of_path
 from aegis.state.registration import WritableRegistry, claim_state, is_empty, register_state
 from aegis.state.registry import (
@@ -108,6 +109,9 @@ MAX_PLACES = 32
 
 _ARCHIVE, _ROWS = "archive", "rows.jsonl"
 """The directory of the archive, and the name for which all lines of one kind have their code."""
+
+_LEDGER = "ledger.jsonl"
+"""The name for which the lines of a terminal's segments have their code."""
 
 _NEXT = ".next"
 """The suffix of a note that is not synced yet, and of the next file of a ledger."""
@@ -359,6 +363,8 @@ def _places(state: State) -> Iterator[tuple[str, str]]:
     for path in _entries(str(state.terminals)):
         if not os.path.basename(path).startswith("."):  # noqa: PTH119
             yield from _below(path, _OF_TERMINALS)
+            segments = (each for each in _entries(path) if _is_segment(each))
+            yield from ((each, "packed" if each.endswith(".gz") else "lines") for each in segments)
     for directory in (state.inboxes, state.queues, state.groups):
         ledgers = (path for path in _entries(str(directory)) if path.endswith(".jsonl"))
         yield from ((path, "lines") for path in ledgers)
@@ -375,6 +381,10 @@ def _places(state: State) -> Iterator[tuple[str, str]]:
     yield f"{state.agents}/sessions.jsonl", "lines"
     for path in _entries(str(state.agents)):
         yield from _below(path, _OF_SESSIONS)
+
+
+def _is_segment(path: str) -> bool:
+    return segment_named(Path(path).with_name(_LEDGER), os.path.basename(path)) is not None  # noqa: PTH119
 
 
 def _below(directory: str, kinds: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -399,6 +409,8 @@ def _seal(seals: Seals, path: str) -> Seal:
     directory = os.path.dirname(path)  # noqa: PTH120
     if directory.startswith(f"{seals.directory}/{_ARCHIVE}/"):
         path = f"{directory}/{_ROWS}"  # lines move from one file to another
+    if _is_segment(path):
+        path = f"{directory}/{_LEDGER}"
     return seals.of(path.removesuffix(_NEXT))
 
 

@@ -54,11 +54,13 @@ METHODS = {
 
 TAKE_A_DISK = ("History", "LedgerReader", "RawLog.open")
 KNOW_THE_REAL_ONE = {
+    "aegis/doctor/archive.py",
     "aegis/doctor/ledgers.py",
     "aegis/journal/disk.py",
     "aegis/journal/flusher.py",
     "aegis/journal/raw_log.py",
     "aegis/journal/reader.py",
+    "aegis/journal/segments.py",
     "aegis/nodes/worker.py",
     "aegis/daemon_process.py",
     "aegis/trust.py",

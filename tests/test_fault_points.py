@@ -57,6 +57,10 @@ NOT_IN_HISTORIES = {
     "ledger.compact.before",
     "ledger.replace.before",
     "ledger.replace.after",
+    "ledger.split.before",
+    "ledger.split.after",
+    "ledger.pack.before",
+    "ledger.pack.after",
     "workflow.withdraw.before",
     "workflow.withdraw.after",
 }

@@ -27,6 +27,7 @@ ONLY_IN = {
         "aegis/client/line.py",  # nor has this
         "aegis/cli/background.py",  # nor has a verb
         "aegis/daemon_process.py",  # before the loop begins
+        "aegis/journal/segments.py",  # in threads only
     },
     "trio._core": {"actors/simulate.py", "aegis/workflows/child/clock.py"},
     "os.fsync": {

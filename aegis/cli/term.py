@@ -217,6 +217,11 @@ def _show_records(name: str, reply: Mapping[str, Any], *, brief: bool) -> None:
             f"warning: {reply['damaged']} lines of the ledger of {name} cannot be read and were "
             "skipped; find them with: aegis-actors doctor"
         )
+    if reply.get("oldest_kept"):
+        print_notice(
+            f"records before seq {reply['oldest_kept']} of {name} were deleted: all archives and "
+            "old records together have reached keep.archive_bytes"
+        )
     if reply.get("more") and records:
         print_notice(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
 

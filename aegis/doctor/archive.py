@@ -1,4 +1,4 @@
-"""The check of the archive: its size, its oldest rows, and files that cannot be read."""
+"""The check of the archive and of old records: their size, and files that cannot be read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from aegis.configuration.file import read_configuration
 from aegis.configuration.problems import BadConfiguration
 from aegis.configuration.sections import Parsed
-from aegis.doctor.files import every_file
-from aegis.doctor.finding import Finding, ok, warning
-from aegis.journal.archive import ROWS
+from aegis.doctor.finding import Finding, ok, problem, warning
+from aegis.errors import StorageError
+from aegis.journal.disk import OsDisk
+from aegis.journal.old_files import old_files
 from aegis.state.root import CONFIG_NAME, State
 
 NEARLY = 0.9
@@ -20,14 +21,18 @@ NEARLY = 0.9
 
 def examine_archive(state: State) -> Iterator[Finding]:
     """Yield a finding for each file that cannot be read, and the size. Raises ``OSError``."""
-    files = sorted(
-        (each for each in every_file(state.archive) if each.name.endswith(ROWS)),
-        key=lambda each: each.name,
-    )
-    if not files:
+    try:
+        found = old_files(OsDisk(), state.directory)
+    except StorageError as error:
+        yield problem("archive", str(error), "give this user the right to read it")
+        return
+    if not found:
         yield ok("archive", "empty")
         return
+    files = [each.path for each in found]
     for path in files:
+        if path.suffix != ".gz":
+            continue
         try:
             gzip.decompress(path.read_bytes())
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -35,13 +40,13 @@ def examine_archive(state: State) -> Iterator[Finding]:
             yield warning("archive", f"{name} is damaged: {error}", "replace it by a good copy")
     size = sum(each.stat().st_size for each in files)
     limit = _limit(state)
-    oldest = files[0].name[: len("2026-11-27")]
+    oldest = found[0].written_at[: len("2026-11-27")]
     sentence = f"{len(files)} files since {oldest}, {size} of {limit} bytes"
     if size >= NEARLY * limit:
         yield warning(
             "archive",
             f"{sentence}: the oldest are deleted",
-            f"copy {state.archive} away, or raise keep.archive_bytes in {CONFIG_NAME}",
+            f"copy {state.directory} away, or raise keep.archive_bytes in {CONFIG_NAME}",
         )
     else:
         yield ok("archive", sentence)

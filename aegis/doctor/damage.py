@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aegis.doctor.files import MAX_SHOWN, every_file
 from aegis.doctor.finding import Finding, ok, problem, warning
-from aegis.doctor.ledgers import LEDGER, survey_of
+from aegis.doctor.ledgers import LEDGER, has_ledger, survey_of
 from aegis.errors import AegisError
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import DamagedLine, decode_line
@@ -36,7 +36,7 @@ def _workspace(state: State) -> Iterator[Finding]:
     try:
         document = json.loads(state.workspace.read_bytes())
     except FileNotFoundError:
-        names = [each.name for each in _directories(state) if (each / LEDGER).exists()]
+        names = [each.name for each in _directories(state) if has_ledger(each)]
         if names:
             sentence = f"{name} is missing, so the next up restores none of {len(names)} terminals"
             yield problem("workspace", sentence, f"spawn the ones you need again: {_some(names)}")
@@ -51,7 +51,7 @@ def _workspace(state: State) -> Iterator[Finding]:
 def _terminals(state: State, *, is_in_use: bool) -> Iterator[Finding]:
     for directory in _directories(state):
         subject = f"terminal {directory.name}"
-        if (directory / LEDGER).exists():
+        if has_ledger(directory):
             yield from _meta(subject, directory / META)
         for path in (directory / IN_FLIGHT, directory / SUBSCRIBERS):
             note = _note(path)
@@ -81,8 +81,7 @@ def _lost_records(subject: str, directory: Path) -> Iterator[Finding]:
     if type(following) is not int or not isinstance(commands, list):
         return
     unrecorded = {each.get("seq") for each in commands if isinstance(each, dict)}
-    ledger = directory / LEDGER
-    ends = survey_of(ledger).highest if ledger.exists() else -1
+    ends = survey_of(directory / LEDGER).highest
     if any(seq not in unrecorded for seq in range(ends + 1, following)):
         ends_with = f"ends with record {ends}" if ends >= 0 else "has no records"
         yield problem(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -12,8 +13,10 @@ from aegis.doctor.finding import Finding, ok
 from aegis.doctor.ledger_rules import Survey, judge_ledger
 from aegis.errors import StorageError
 from aegis.journal.disk import OsDisk
-from aegis.journal.ledger import MAX_LINE_BYTES, Damaged, Line, scan
+from aegis.journal.ledger import MAX_LINE_BYTES, Damaged, Line, Scan, scan
 from aegis.journal.opening import open_ledger
+from aegis.journal.segment_names import Segment, segments_of
+from aegis.journal.segments import unpacked
 from aegis.names import shorten
 from aegis.state.registry import RegistryError
 from aegis.state.root import State, UntrustedState, open_seals
@@ -62,7 +65,7 @@ def repair_ledgers(state: State) -> Iterator[Finding]:
 
 def ledgers(state: State) -> list[Path]:
     """Return the files of the ledgers, terminals first."""
-    found = sorted(state.terminals.glob(f"*/{LEDGER}"))
+    found = [each / LEDGER for each in sorted(state.terminals.glob("*")) if has_ledger(each)]
     for directory in (state.canvases, state.workflows):
         found += sorted(directory.glob(f"*/{LEDGER}"))
     for directory in (state.workflows, state.queues, state.groups, state.inboxes):
@@ -82,31 +85,73 @@ def _nothing(_: Line) -> str | None:
     return None
 
 
+def has_ledger(directory: Path) -> bool:
+    """Return whether the directory of a terminal has records. Raises ``OSError``."""
+    path = directory / LEDGER
+    return path.exists() or bool(segments_of(OsDisk(), path))
+
+
 def survey_of(
     path: Path,
     misfit: Callable[[Line], str | None] = _nothing,
     seal: Seal | None = None,
     first: int = 0,
 ) -> Survey:
-    """Read a whole ledger with bounded memory. Raises ``OSError``.
+    """Read a whole ledger, with its segments, with bounded memory. Raises ``OSError``.
 
-    ``first`` is the number of its first line. ``misfit`` returns why an intact line cannot be read,
-    None if it can.
+    ``first`` is the number of its first line; of a ledger whose oldest segments were deleted, the
+    names of the others have it. ``misfit`` returns why an intact line cannot be read, None if it
+    can.
     """
-    survey = Survey(first=first)
+    while True:
+        segments = _segments(path)
+        survey = Survey(first=segments[0].first if segments else first)
+        with contextlib.suppress(FileNotFoundError):  # a daemon is changing the files
+            for each in segments:
+                _survey_segment(survey, each, misfit, seal)
+            if path.exists():  # not after a kill between the renaming of one and a new one
+                _survey_file(survey, path, misfit, seal)
+            if _segments(path)[-1:] == segments[-1:]:
+                return survey
+
+
+def _segments(path: Path) -> list[Segment]:
+    return segments_of(OsDisk(), path) if path.name == LEDGER else []
+
+
+def _survey_segment(
+    survey: Survey, segment: Segment, misfit: Callable[[Line], str | None], seal: Seal | None
+) -> None:
+    if segment.path.exists():
+        _survey_file(survey, segment.path, misfit, seal)
+        return
+    with open(open_safely(str(segment.packed), os.O_RDONLY), "rb") as file:  # noqa: PTH123
+        data, why = unpacked(file.read())
+    found = scan(data, seal=seal)
+    _see(survey, found, misfit)
+    if why:
+        survey.see(Damaged(len(data), len(data), f"{segment.packed.name}: {why}"))
+
+
+def _survey_file(
+    survey: Survey, path: Path, misfit: Callable[[Line], str | None], seal: Seal | None
+) -> None:
     rest, base = b"", 0
     with open(open_safely(str(path), os.O_RDONLY), "rb") as file:  # noqa: PTH123
         while chunk := file.read(CHUNK_BYTES):
             data = rest + chunk
             found = scan(data, base=base, seal=seal)
-            judged: list[Line | Damaged] = [*found.lines, *found.damaged]
-            for each in sorted(judged, key=_start):
-                survey.see(each, misfit(each) if isinstance(each, Line) else None)
+            _see(survey, found, misfit)
             rest, base = data[found.whole - base :], found.whole
             if len(rest) > MAX_LINE_BYTES:  # not a line: its end counts as a damaged line
                 rest, base = rest[-1:], base + len(rest) - 1
     survey.torn = len(rest)
-    return survey
+
+
+def _see(survey: Survey, found: Scan, misfit: Callable[[Line], str | None]) -> None:
+    judged: list[Line | Damaged] = [*found.lines, *found.damaged]
+    for each in sorted(judged, key=_start):
+        survey.see(each, misfit(each) if isinstance(each, Line) else None)
 
 
 def _misfit(line: Line) -> str | None:

@@ -28,6 +28,7 @@ from aegis.history.sources import (
 from aegis.journal.archive import Archive
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
+from aegis.journal.segments import UnpackedSegments
 from aegis.protocol.history import HistoryPage, SearchHistory
 from aegis.protocol.naming import is_login_terminal, name_key
 from aegis.protocol.requests import Answerer, FindAnswerer
@@ -121,13 +122,14 @@ class HistoryDesk(Actor[SearchHistory]):
             until="9" if request.until is None else _utc("until", request.until),
         )
         sources: list[Source] = []
+        unpacked = UnpackedSegments()
         if request.kind in (None, "command"):
             is_agent = request.from_handle is not None
             for name in stored_names(self._flusher.disk, self._terminals):
                 is_named = request.name is None or name_key(request.name) == name_key(name)
                 if is_named and not (is_agent and is_login_terminal(name)):
                     path = self._terminals / name / LEDGER
-                    sources.append(Commands(self._flusher, path, name, wanted))
+                    sources.append(Commands(self._flusher, path, name, wanted, unpacked))
         for each in self._kinds if request.exit_code is None else ():
             if request.kind in (None, each.kind):
                 archive = Archive(self._archive, each.archive, self._flusher.disk, 0)

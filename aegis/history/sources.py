@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -16,9 +15,8 @@ import trio
 
 from aegis.errors import StorageError
 from aegis.journal.archive import Archive
-from aegis.journal.disk import file_size, read_exactly, storage_error
 from aegis.journal.flusher import Flusher
-from aegis.journal.ledger import Line, Piece, judge, pieces_backward
+from aegis.journal.segments import SegmentReader, UnpackedSegments
 from aegis.protocol.history import (
     MAX_TEXT_CHARS,
     EndedEntries,
@@ -65,9 +63,8 @@ class Wanted:
         )
 
 
-def command_entry(terminal: str, line: Line) -> HistoryEntry | None:
+def command_entry(terminal: str, record: Mapping[str, Any]) -> HistoryEntry | None:
     """Return the command of a record; None if it has none, or has not ended."""
-    record = line.fields
     match record:
         case {"seq": int(seq), "cmd": str(text), "finished_at": str(at), "writer": str(writer)}:
             exit_code = record.get("exit")
@@ -110,48 +107,40 @@ class Source(Protocol):
 
 
 class Commands:
-    """The commands in the ledger of a terminal."""
+    """The commands in the ledger of a terminal, and in its segments."""
 
-    def __init__(self, flusher: Flusher, path: Path, terminal: str, wanted: Wanted) -> None:
-        self._flusher, self._path = flusher, path
+    def __init__(
+        self,
+        flusher: Flusher,
+        path: Path,
+        terminal: str,
+        wanted: Wanted,
+        unpacked: UnpackedSegments,
+    ) -> None:
+        self._flusher = flusher
+        self._reader = SegmentReader(path, disk=flusher.disk, unpacked=unpacked)
         self._terminal, self._wanted = terminal, wanted
-        self._pieces: Iterator[Piece] | None = None
+        self._before: int | None = None
 
     async def step(self) -> list[HistoryEntry] | None:
-        try:
-            return await self._flusher.look(self._read)
-        except FileNotFoundError:
-            return None  # it was purged
-        except OSError as error:
-            raise storage_error("read", self._path, error) from error
+        return await self._flusher.look(self._read)
 
     def _read(self) -> list[HistoryEntry] | None:
-        disk = self._flusher.disk
-        if self._pieces is None:
-            self._pieces = pieces_backward(self._bytes, file_size(disk, self._path))
+        # By number, not by offset: files are split, compressed and deleted meanwhile.
+        reading = self._reader.last_now(STEP_LINES, before=self._before, max_bytes=STEP_BYTES)
+        numbers = [each["seq"] for each in reading.records if type(each.get("seq")) is int]
+        if not numbers or self._before == 0:
+            return None
+        self._before = min(numbers)
         found: list[HistoryEntry] = []
-        seal, size = disk.seal(self._path), 0
-        for count, piece in enumerate(self._pieces, 1):
-            judged = judge(piece, seal) if piece.whole else None
-            entry = command_entry(self._terminal, judged) if isinstance(judged, Line) else None
+        for record in reversed(reading.records):
+            entry = command_entry(self._terminal, record)
             if entry is not None and entry.at < self._wanted.since:
-                self._pieces = iter(())
-                return found
+                self._before = 0
+                break
             if entry is not None and self._wanted.has(entry):
                 found.append(entry)
-            size += piece.end - piece.start
-            if count == STEP_LINES or size >= STEP_BYTES:
-                return found
-        return found or None
-
-    def _bytes(self, offset: int, size: int) -> bytes:
-        # Opened for each block: a search of a thousand terminals must not hold as many files.
-        disk = self._flusher.disk
-        fd = disk.open(self._path, os.O_RDONLY)
-        try:
-            return read_exactly(disk, fd, size, offset)
-        finally:
-            disk.close(fd)
+        return found
 
 
 class ArchivedRows:

@@ -6,8 +6,9 @@
 A file of rows has the lines that would add them to a table, compressed; each is written whole and
 synced, a small one again with the next rows. The index has short entries by name, such as the id of
 a row or the key of a request: a name stays known when the file of its row was deleted, because all
-files together are larger than ``archive_bytes``. An index file is sorted by the digests of the
-names, so that a look reads a few blocks; a new entry replaces the file. Nothing of it is in memory.
+files together are larger than ``archive_bytes`` (``old_files``). An index file is sorted by the
+digests of the names, so that a look reads a few blocks; a new entry replaces the file. Nothing of
+it is in memory.
 
 An owner adds rows before it drops them from their table. A kill between the two leaves a row in
 both: its table has the newer version.
@@ -43,10 +44,10 @@ from aegis.journal.disk import (
     sync_directory,
 )
 from aegis.journal.ledger import DamagedLine, decode_line, encode_line, seal_new_line
+from aegis.journal.old_files import ARCHIVE_BYTES, ROWS, delete_oldest
 
 log = structlog.get_logger("aegis.journal")
 
-ROWS = ".jsonl.gz"
 INDEX = "index-"
 
 DAY_S = 86_400
@@ -69,13 +70,14 @@ SMALL_BYTES = 16 * 1024
 class Keep:
     """The ended rows of a kind that are kept: the ``newest``, and all for ``days``.
 
-    They are ``most`` at most. All files of the archive together have at most ``archive_bytes``.
+    They are ``most`` at most. All files of the archive and old segments of terminals together have
+    at most ``archive_bytes``.
     """
 
     newest: int = 1_000
     days: float = 30.0
     most: int = 20_000
-    archive_bytes: int = 1 << 30
+    archive_bytes: int = ARCHIVE_BYTES
 
     @property
     def batch(self) -> int:
@@ -119,7 +121,7 @@ class Archive:
             lines = before + b"".join(self._line(each) for each in rows)
             replace_file(disk, directory / name, [gzip.compress(lines, 6, mtime=0)])
             self._add_entries({key: {"in": name, **each} for key, each in entries.items()})
-            self._limit()
+            delete_oldest(disk, self._root.parent, self._max_bytes, spared=directory / name)
         except OSError as error:
             raise storage_error("write", directory, error) from error
         self._is_empty = False
@@ -276,28 +278,6 @@ class Archive:
         except (DamagedLine, KeyError, TypeError) as error:
             log.warning("archive damaged", file=shown(self.directory / name), why=str(error))
             return None
-
-    # The limit.
-
-    def _limit(self) -> None:
-        """Delete the oldest files with rows, of any kind, as long as all are too large."""
-        disk, sizes = self._disk, {}
-        for kind in stored_names(disk, self._root):
-            for name in stored_names(disk, self._root / kind):
-                if name.endswith(ROWS):
-                    with contextlib.suppress(FileNotFoundError):
-                        sizes[name, kind] = file_size(disk, self._root / kind / name)
-        total, gone = sum(sizes.values()), []
-        for name, kind in sorted(sizes)[:-1]:  # what was just written stays
-            if total <= self._max_bytes:
-                break
-            with contextlib.suppress(FileNotFoundError):
-                disk.unlink(self._root / kind / name)
-            total -= sizes[name, kind]
-            gone.append(f"{kind}/{name}")
-        if gone:
-            sync_directory(disk, self.directory)
-            log.warning("archive too large, oldest deleted", files=gone, limit=self._max_bytes)
 
 
 def _digest(name: str) -> str:

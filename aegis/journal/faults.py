@@ -30,6 +30,14 @@ REPLACE_BEFORE = JOURNAL.point("ledger.replace.before")
 """The new file is synced, and will now take the place of the ledger."""
 REPLACE_AFTER = JOURNAL.point("ledger.replace.after")
 """The new file has taken the place of the ledger, which is not synced yet."""
+SPLIT_BEFORE = JOURNAL.point("ledger.split.before")
+"""The ledger of a terminal, all of it synced, will now be renamed to a segment."""
+SPLIT_AFTER = JOURNAL.point("ledger.split.after")
+"""The ledger has the name of a segment, which is synced; there is no new file yet."""
+PACK_BEFORE = JOURNAL.point("ledger.pack.before")
+"""A segment will now be written, compressed, beside the segment."""
+PACK_AFTER = JOURNAL.point("ledger.pack.after")
+"""The compressed segment is synced; the other file will now be removed."""
 EXCHANGE_WRITE = JOURNAL.point("exchange.write.before")
 """The new content of a shared file will now be written beside it."""
 EXCHANGE_WRITTEN = JOURNAL.point("exchange.write.after")

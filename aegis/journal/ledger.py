@@ -241,6 +241,36 @@ def pieces_backward(
         yield Piece(0, stop, unfinished.take(), whole)
 
 
+def pieces_forward(
+    read_at: ReadAt, start: int, end: int, *, block_bytes: int = BLOCK_BYTES
+) -> Iterator[Piece]:
+    """Yield the pieces of the bytes ``[start, end)`` of a ledger, the first one first.
+
+    A line begins at ``start``; otherwise the first piece is the end of one. Holds at most one
+    longest line and one block in memory.
+    """
+    parts: list[bytes] = []
+    begin = start
+    for at in range(start, end, block_bytes):
+        block = read_at(at, min(block_bytes, end - at))
+        low = 0
+        while newline := block.find(b"\n", low) + 1:
+            parts.append(block[low:newline])
+            stop = at + newline
+            yield Piece(begin, stop, _joined(parts, stop - begin), whole=True)
+            begin, low, parts = stop, newline, []
+        if at + len(block) - begin <= MAX_LINE_BYTES:
+            parts.append(block[low:])
+        else:
+            parts.clear()
+    if begin < end:
+        yield Piece(begin, end, _joined(parts, end - begin), whole=False)
+
+
+def _joined(parts: list[bytes], size: int) -> bytes | None:
+    return b"".join(parts) if size <= MAX_LINE_BYTES else None
+
+
 class _Unfinished:
     """The blocks of a piece whose beginning is not found yet; dropped if the piece is too long."""
 

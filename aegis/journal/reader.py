@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
-import trio
 
 from aegis.journal.disk import Disk, OsDisk, read_exactly, storage_error
 from aegis.journal.ledger import (
@@ -31,7 +31,6 @@ from aegis.journal.ledger import (
     scan,
 )
 from aegis.journal.opening import MAX_REPORTED
-from aegis.limits import in_thread
 from aegis.state.sealing import Seal
 
 MAX_READ_BYTES = 16 * 1024 * 1024
@@ -48,7 +47,8 @@ class Reading:
     ``more``: matching lines were left out because of ``max_bytes``. ``damaged`` lists damaged lines
     that the read met, oldest first, at most ``MAX_REPORTED`` of ``damaged_count``. ``end`` is the
     offset just after the last line that a forward read scanned, or that a backward read kept (0 if
-    none was). ``lines`` has the lines of a forward read with their places.
+    none was). ``lines`` has the lines of a forward read with their places. ``oldest``: lines with
+    lower numbers may have been in segments that were deleted.
     """
 
     records: list[dict[str, Any]]
@@ -57,6 +57,7 @@ class Reading:
     damaged_count: int
     end: int = attrs.field(default=0, eq=False)
     lines: tuple[Line, ...] = attrs.field(default=(), eq=False, repr=False)
+    oldest: int = attrs.field(default=0, eq=False)
 
 
 class LedgerReader:
@@ -74,17 +75,23 @@ class LedgerReader:
         self,
         n: int,
         *,
-        before: tuple[str, int] | None = None,
         end: int | None = None,
         max_bytes: int = MAX_READ_BYTES,
     ) -> Reading:
         """Return the newest ``n`` lines (1 or more); if they are too long, the newest that fit.
 
-        ``before`` is a field and a value: only lines whose field is lower count. The field is an
-        integer that increases from line to line. A ledger that does not exist yet is empty. Raises
-        ``StorageError``.
+        A ledger that does not exist yet is empty. Raises ``StorageError``.
         """
-        return self._last_n(n, before, end, max_bytes, None)
+        if n < 1:
+            raise ValueError(f"n must be 1 or more, not {n}")
+        kept = KeptLines(max_bytes)
+        with closing(self._backward(end)) as judged:
+            for item in judged:
+                if isinstance(item, Damaged):
+                    kept.report(item)
+                elif not kept.add_if_it_fits(item) or len(kept.lines) == n:
+                    break
+        return kept.reading()
 
     def since(
         self, field: str, value: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
@@ -95,71 +102,8 @@ class LedgerReader:
         oldest lines are kept so that a caller can continue from the last line that it got. Raises
         ``StorageError``.
         """
-        return self._since(field, value, end, max_bytes, None)
-
-    def onward(
-        self, start: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
-    ) -> Reading:
-        """Return the lines from offset ``start`` on, where a line begins; if too long, the oldest.
-
-        To read a long ledger in parts without reading a byte twice, pass the ``end`` of the
-        previous reading as ``start``. Raises ``StorageError``.
-        """
-        return self._onward(start, end, max_bytes, None)
-
-    async def last_n_async(
-        self,
-        n: int,
-        *,
-        before: tuple[str, int] | None = None,
-        end: int | None = None,
-        max_bytes: int = MAX_READ_BYTES,
-    ) -> Reading:
-        """Call ``last_n``, on the loop if it is quick, otherwise in a thread."""
-        return await _quick_or_in_thread(
-            lambda budget: self._last_n(n, before, end, max_bytes, budget)
-        )
-
-    async def since_async(
-        self, field: str, value: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
-    ) -> Reading:
-        """Call ``since``, on the loop if it is quick, otherwise in a thread."""
-        return await _quick_or_in_thread(
-            lambda budget: self._since(field, value, end, max_bytes, budget)
-        )
-
-    async def onward_async(
-        self, start: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
-    ) -> Reading:
-        """Call ``onward``, on the loop if it is quick, otherwise in a thread."""
-        return await _quick_or_in_thread(lambda budget: self._onward(start, end, max_bytes, budget))
-
-    def _last_n(
-        self,
-        n: int,
-        before: tuple[str, int] | None,
-        end: int | None,
-        max_bytes: int,
-        budget: int | None,
-    ) -> Reading:
-        if n < 1:
-            raise ValueError(f"n must be 1 or more, not {n}")
-        kept = _Kept(max_bytes)
-        with closing(self._backward(end, budget)) as judged:
-            for item in judged:
-                if isinstance(item, Damaged):
-                    kept.report(item)
-                elif before is not None and not _is_before(item, *before):
-                    continue
-                elif not kept.add_if_it_fits(item) or len(kept.lines) == n:
-                    break
-        return kept.reading()
-
-    def _since(
-        self, field: str, value: int, end: int | None, max_bytes: int, budget: int | None
-    ) -> Reading:
-        kept = _Kept(max_bytes)
-        with closing(self._backward(end, budget)) as judged:
+        kept = KeptLines(max_bytes)
+        with closing(self._backward(end)) as judged:
             for item in judged:
                 if isinstance(item, Damaged):
                     kept.report(item)
@@ -169,8 +113,15 @@ class LedgerReader:
                     kept.add_over_newer(item)
         return kept.reading()
 
-    def _onward(self, start: int, end: int | None, max_bytes: int, budget: int | None) -> Reading:
-        with self._opened(end, budget) as (read_at, stop):
+    def onward(
+        self, start: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
+    ) -> Reading:
+        """Return the lines from offset ``start`` on, where a line begins; if too long, the oldest.
+
+        To read a long ledger in parts without reading a byte twice, pass the ``end`` of the
+        previous reading as ``start``. Raises ``StorageError``.
+        """
+        with self._opened(end) as (read_at, stop):
             found = _scan_onward(read_at, start, stop, max_bytes, self._disk.seal(self._sealed_as))
         return Reading(
             records=[line.fields for line in found.lines],
@@ -181,17 +132,15 @@ class LedgerReader:
             lines=found.lines,
         )
 
-    def _backward(
-        self, end: int | None, budget: int | None
-    ) -> Generator[Line | Damaged, None, None]:
+    def _backward(self, end: int | None) -> Generator[Line | Damaged, None, None]:
         seal = self._disk.seal(self._sealed_as)
-        with self._opened(end, budget) as (read_at, stop):
+        with self._opened(end) as (read_at, stop):
             for piece in pieces_backward(read_at, stop):
                 if piece.whole:
                     yield judge(piece, seal)
 
     @contextmanager
-    def _opened(self, end: int | None, budget: int | None) -> Iterator[tuple[ReadAt, int]]:
+    def _opened(self, end: int | None) -> Iterator[tuple[ReadAt, int]]:
         """Open the file; yield it and where to stop. A ledger that does not exist yet is empty."""
         try:
             fd = self._disk.open(self.path, os.O_RDONLY)
@@ -202,11 +151,15 @@ class LedgerReader:
             raise storage_error("read", self.path, error) from error
         try:
             size = self._disk.size(fd)
-            yield _budgeted(self._disk, fd, budget), size if end is None else min(end, size)
+            yield partial(_read_at, self._disk, fd), size if end is None else min(end, size)
         except OSError as error:
             raise storage_error("read", self.path, error) from error
         finally:
             self._disk.close(fd)
+
+
+def _read_at(disk: Disk, fd: int, offset: int, size: int) -> bytes:
+    return read_exactly(disk, fd, size, offset)
 
 
 def _nothing_at(offset: int, size: int) -> bytes:
@@ -226,7 +179,7 @@ def _scan_onward(read_at: ReadAt, start: int, stop: int, max_bytes: int, seal: S
         limit = min(4 * limit, MAX_LINE_BYTES)
 
 
-class _Kept:
+class KeptLines:
     """Lines collected from the newest backwards, at most ``max_bytes`` (but always one line)."""
 
     def __init__(self, max_bytes: int) -> None:
@@ -267,37 +220,3 @@ class _Kept:
     def _add(self, line: Line) -> None:
         self.lines.appendleft(line)
         self._bytes += line.end - line.start
-
-
-def _is_before(line: Line, field: str, value: int) -> bool:
-    number = line.fields.get(field)
-    return type(number) is int and number < value
-
-
-class _OverBudget(Exception):
-    """The error for a read on the loop that would exceed its budget."""
-
-
-def _budgeted(disk: Disk, fd: int, budget: int | None) -> Callable[[int, int], bytes]:
-    left = budget
-
-    def read_at(offset: int, size: int) -> bytes:
-        nonlocal left
-        if left is not None:
-            left -= size
-            if left < 0:
-                raise _OverBudget
-        return read_exactly(disk, fd, size, offset)
-
-    return read_at
-
-
-async def _quick_or_in_thread(read: Callable[[int | None], Reading]) -> Reading:
-    try:
-        reading = read(ON_LOOP_BYTES)
-    except _OverBudget:
-        # Read again from the start: the descriptor then belongs to the thread alone, so a
-        # cancellation may leave the thread behind without harm.
-        return await in_thread(read, None, abandon_on_cancel=True)
-    await trio.lowlevel.checkpoint()
-    return reading

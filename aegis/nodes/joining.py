@@ -29,6 +29,7 @@ from aegis.daemon_process import (
     reset_ignored_signals,
 )
 from aegis.journal.flusher import Flusher
+from aegis.journal.old_files import ARCHIVE_BYTES
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.lifetime import (
     end_terminals,
@@ -121,6 +122,7 @@ def node_tree(
                 flusher=Flusher(held.disk()),
                 shell_file_limit=shell_file_limit,
                 raw_log_bytes=LIMIT_BYTES,
+                archive_bytes=ARCHIVE_BYTES,
                 host=OsProcessHost(),
                 node=settings.name,
             ),

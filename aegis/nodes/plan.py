@@ -39,6 +39,7 @@ class NodePlan:
     takes_hosts: bool
     root: str
     raw_log_bytes: int
+    archive_bytes: int
     log_level: str
     debug: bool
     inboxes: str = "root/inbox-router"
@@ -66,6 +67,7 @@ class NodePlan:
             inboxes=self.inboxes,
             directory=self.directory,
             raw_log_bytes=self.raw_log_bytes,
+            archive_bytes=self.archive_bytes,
             log_level=self.log_level,
             debug=self.debug,
         )
@@ -95,7 +97,7 @@ class NodePlan:
 
 @asynccontextmanager
 async def open_plan(
-    settings: DaemonSettings, state: State, raw_log_bytes: int
+    settings: DaemonSettings, state: State, raw_log_bytes: int, archive_bytes: int
 ) -> AsyncIterator[NodePlan]:
     """Open the node runtime. Raises ``StartupError``, ``BadNodeKey``, ``NodesNotInstalled``.
 
@@ -122,6 +124,7 @@ async def open_plan(
             takes_hosts=address is not None,
             root=text_of_path(state.root),
             raw_log_bytes=raw_log_bytes,
+            archive_bytes=archive_bytes,
             log_level=settings.log_level,
             debug=settings.debug,
         )

@@ -46,6 +46,7 @@ class WorkerSettings:
     inboxes: str
     directory: str
     raw_log_bytes: int
+    archive_bytes: int
     log_level: str
     debug: bool
 
@@ -102,6 +103,7 @@ def _tree(settings: WorkerSettings, shell_file_limit: int) -> SupervisorSpec:
             flusher=Flusher(_disk(State(Path(path_of_text(settings.root))))),
             shell_file_limit=shell_file_limit,
             raw_log_bytes=settings.raw_log_bytes,
+            archive_bytes=settings.archive_bytes,
             host=OsProcessHost(),
         ),
     )

@@ -175,13 +175,15 @@ class RecordList:
     """``result`` has records, oldest first; ``more``: there were too many for one reply.
 
     ``damaged`` is the number of unreadable lines of the ledger that were skipped. ``running`` is
-    the newest command without a record: it runs, or its record is being written.
+    the newest command without a record: it runs, or its record is being written. ``oldest_kept`` is
+    the lowest seq that is kept, if older records were asked for and were deleted.
     """
 
     result: list[CommandRecord]
     more: bool = False
     damaged: int = 0
     running: CommandHeader | None = None
+    oldest_kept: int = 0
 
 
 @attrs.frozen(kw_only=True)

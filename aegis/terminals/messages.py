@@ -392,22 +392,21 @@ class AppendRecord:
 
 @attrs.frozen(kw_only=True)
 class SyncedLedger:
-    """The good part of the ledger ends at byte ``end``: everything before is synced."""
+    """The records up to the number ``newest`` are synced; -1 if there are none."""
 
-    end: int
+    newest: int
 
 
 @attrs.frozen(kw_only=True)
 class ReportSynced(Request[SyncedLedger]):
-    """Return how much of the ledger is synced."""
+    """Return which records of the ledger are synced."""
 
 
 @attrs.frozen(kw_only=True)
 class RecordAppended:
-    """The record ``seq`` is in the ledger, synced; the ledger's good part ends at ``end``."""
+    """The record ``seq`` is in the ledger, synced, and so are all before it."""
 
     seq: int
-    end: int
 
 
 @attrs.frozen(kw_only=True)

@@ -13,8 +13,9 @@ import trio
 from actors import ChildSpec, Down, SupervisorSpec
 from actors.faults import RUNTIME, FaultTable
 from aegis.journal.faults import JOURNAL
+from aegis.journal.old_files import ARCHIVE_BYTES, delete_oldest
 from aegis.journal.opening import open_ledger
-from aegis.journal.reader import LedgerReader
+from aegis.journal.segments import SEGMENT_BYTES, SegmentReader, pack_segments
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.front.recorder import Recorder
 from aegis.terminals.front.terminal import RETRY_APPEND_S
@@ -99,10 +100,16 @@ class HeldLedger:
 
 @attrs.frozen
 class Append:
-    """Bursts of records through the real writer; each burst waits for the one before."""
+    """Bursts of records through the real writer; each burst waits for the one before.
+
+    The ledger is split once it has ``segment_bytes``, and older segments are compressed. They are
+    deleted when together they have more than ``archive_bytes``.
+    """
 
     name: str
     bursts: tuple[int, ...]
+    segment_bytes: int = SEGMENT_BYTES
+    archive_bytes: int = ARCHIVE_BYTES
     image: Image = attrs.field(factory=lambda: {"/": None, "/state": None})
     tables: tuple[FaultTable, ...] = (JOURNAL, RUNTIME)
     subjects: tuple[str, ...] = ("LedgerWriter",)
@@ -114,7 +121,14 @@ class Append:
         spec = SupervisorSpec(
             name="root",
             children=(
-                ChildSpec.of("writer", LedgerWriter, files=FILES, flusher=world.flusher),
+                ChildSpec.of(
+                    "writer",
+                    LedgerWriter,
+                    files=FILES,
+                    flusher=world.flusher,
+                    archive_bytes=self.archive_bytes,
+                    segment_bytes=self.segment_bytes,
+                ),
                 ChildSpec.of("terminal", SmallFront, world=world, bursts=self.bursts, done=done),
             ),
         )
@@ -131,16 +145,19 @@ class Append:
         disk.close(opened.fd)
         cut = before[opened.length :]
         kept = b"" if opened.torn is None else cached_image(disk.model).get(str(opened.torn))
-        reading = LedgerReader(FILES.ledger, disk=disk).onward(0)
+        pack_segments(disk, FILES.ledger)
+        delete_oldest(disk, FILES.directory.parent.parent, self.archive_bytes)
+        reading = SegmentReader(FILES.ledger, disk=disk).last_now(1_000)
         return HeldLedger(tuple(reading.records), opened.damaged_count, cut == kept)
 
     def check(self, evidence: Evidence, found: HeldLedger, *, killed: bool) -> Iterator[str]:
         seqs = [fields["seq"] for fields in found.records]
-        if lost := [seq for seq in evidence.confirmed if seq not in seqs]:
+        oldest = seqs[0] if seqs and self.archive_bytes < ARCHIVE_BYTES else 0
+        if lost := [seq for seq in evidence.confirmed if seq not in seqs and seq >= oldest]:
             yield f"records {lost} were confirmed and are lost"
         if doubled := [seq for seq, times in Counter(seqs).items() if times > 1]:
             yield f"records {doubled} are there twice"
-        if not found.damaged and seqs != list(range(len(seqs))):
+        if not found.damaged and seqs != list(range(oldest, oldest + len(seqs))):
             yield f"the order is {seqs}"
         for seq, fields in zip(seqs, found.records, strict=True):
             if seq not in evidence.tried or record_in(fields) != record(seq):

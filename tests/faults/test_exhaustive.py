@@ -31,6 +31,8 @@ from tests.faults.workflows import Steps
 SCENARIOS: tuple[Scenario, ...] = (
     Append("append", (1, 1)),
     Append("group commit", (5, 3)),
+    Append("split of a ledger", (2, 2), segment_bytes=400),
+    Append("deletion of old records", (2, 2), segment_bytes=400, archive_bytes=1),
     Compaction(),
     HandOver(),
     HandOver(name="deferred inbox hand-over", deferred=("bob",)),

@@ -31,8 +31,9 @@ An MCP client calls `aegis_<name>`, the WebSocket and the line protocol call `<n
 value is converted, `"5"` is not a number; only over MCP, where models write the arguments, a
 number, boolean, list or object may come as JSON text (`"5"`, `"[\"a\"]"`), and `5.0` for a whole
 number. What may be text stays text. In a reply
-every field is present; only `more` and `damaged` are left out while false or 0. The words under a
-tool's name are its hints: `read_only`, `destructive`, `idempotent`; `operator`: no session sees it.
+every field is present; only `more`, `damaged` and `oldest_kept` are left out while false or 0. The
+words under a tool's name are its hints: `read_only`, `destructive`, `idempotent`; `operator`: no
+session sees it.
 """
 
 _PLAIN: Mapping[Any, str] = {

@@ -17,6 +17,7 @@ from actors import Actor, AskError, Down, Ref, Reply, Request
 from aegis.errors import AegisError, AlreadyExists, StorageError, Unavailable
 from aegis.journal import purging
 from aegis.journal.flusher import Flusher
+from aegis.journal.old_files import ARCHIVE_BYTES
 from aegis.journal.opening import sync_ledger
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.processes.environment import Withhold, withhold_keys
@@ -87,9 +88,10 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     ``workspace`` is the file with the names of the open terminals; unless ``restore`` is false, the
     first incarnation starts them again. The shells run on ``host``. A file of raw output grows to
-    ``raw_log_bytes``. ``node`` names this process; ``workers`` name the worker processes for the
-    terminals (none: the terminals run in this process). ``nodes`` is the file with the terminals of
-    other hosts; without it they are not stored. ``earlier`` are the earlier paths of ``root``.
+    ``raw_log_bytes``; old records and archives have ``archive_bytes`` together. ``node`` names this
+    process; ``workers`` name the worker processes for the terminals (none: the terminals run in
+    this process). ``nodes`` is the file with the terminals of other hosts; without it they are not
+    stored. ``earlier`` are the earlier paths of ``root``.
     ``withhold`` returns the variables that the terminals of a caller do not get.
     """
 
@@ -106,6 +108,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         shell_file_limit: int,
         host: ProcessHost,
         raw_log_bytes: int = LIMIT_BYTES,
+        archive_bytes: int = ARCHIVE_BYTES,
         node: str = LOCAL_NODE,
         workers: tuple[str, ...] = (),
         nodes: Path | None = None,
@@ -122,6 +125,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._inboxes_path = inboxes
         self._shell_file_limit = shell_file_limit
         self._raw_log_bytes = raw_log_bytes
+        self._archive_bytes = archive_bytes
         self._host = host
         self._node = node
         self._workers = workers
@@ -157,6 +161,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             groups=self._groups,
             shell_file_limit=self._shell_file_limit,
             raw_log_bytes=self._raw_log_bytes,
+            archive_bytes=self._archive_bytes,
             node=self._node,
         )
         return LifeCycle(

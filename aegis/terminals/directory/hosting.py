@@ -107,6 +107,7 @@ class Subtrees:
     groups: GroupScan
     shell_file_limit: int
     raw_log_bytes: int
+    archive_bytes: int
     node: str = LOCAL_NODE
 
     @property
@@ -144,7 +145,13 @@ class Subtrees:
             name=settings.name,
             restart=Restart.TEMPORARY,
             children=(
-                ChildSpec.of("writer", LedgerWriter, files=files, flusher=self.flusher),
+                ChildSpec.of(
+                    "writer",
+                    LedgerWriter,
+                    files=files,
+                    flusher=self.flusher,
+                    archive_bytes=self.archive_bytes,
+                ),
                 ChildSpec.of(
                     "terminal",
                     Terminal,
@@ -188,6 +195,7 @@ class TerminalHost(Actor[StartTerminal | StopTerminal | HostedTerminals]):
         flusher: Flusher,
         shell_file_limit: int,
         raw_log_bytes: int,
+        archive_bytes: int,
         host: ProcessHost,
     ) -> None:
         self._node = node
@@ -197,6 +205,7 @@ class TerminalHost(Actor[StartTerminal | StopTerminal | HostedTerminals]):
         self._flusher = flusher
         self._shell_file_limit = shell_file_limit
         self._raw_log_bytes = raw_log_bytes
+        self._archive_bytes = archive_bytes
         self._host = host
         self._starting: dict[str, trio.Event] = {}
 
@@ -213,6 +222,7 @@ class TerminalHost(Actor[StartTerminal | StopTerminal | HostedTerminals]):
             groups=GroupScan(self._host),
             shell_file_limit=self._shell_file_limit,
             raw_log_bytes=self._raw_log_bytes,
+            archive_bytes=self._archive_bytes,
             node=self._node,
         )
         self.context.register(GROUP, self._node)
@@ -266,6 +276,7 @@ def host_tree(
     flusher: Flusher,
     shell_file_limit: int,
     raw_log_bytes: int,
+    archive_bytes: int,
     host: ProcessHost,
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
     """Return the children that make the supervisor at ``path`` a host of terminals.
@@ -284,6 +295,7 @@ def host_tree(
             flusher=flusher,
             shell_file_limit=shell_file_limit,
             raw_log_bytes=raw_log_bytes,
+            archive_bytes=archive_bytes,
             host=host,
         ),
     )

@@ -40,10 +40,10 @@ MAX_UNSAVED_TYPED = 500
 REPORT_TIMEOUT_S = 5.0
 
 
-async def synced_end(writer: Ref[AppendRecord | ReportSynced]) -> int:
-    """Return how many bytes of the ledger are synced."""
+async def newest_synced(writer: Ref[AppendRecord | ReportSynced]) -> int:
+    """Return the number of the newest record that is synced; -1 if there is none."""
     report = await ask_across_restarts(writer, ReportSynced(), timeout=REPORT_TIMEOUT_S)
-    return report.end
+    return report.newest
 
 
 class Recorder:

@@ -37,7 +37,7 @@ from aegis.terminals.front.calls import Call, last_begun
 from aegis.terminals.front.events import TerminalEvents
 from aegis.terminals.front.flight import Flight
 from aegis.terminals.front.progress import ProgressRequests
-from aegis.terminals.front.recorder import Recorder, synced_end
+from aegis.terminals.front.recorder import Recorder, newest_synced
 from aegis.terminals.front.recovery import recovered_records
 from aegis.terminals.front.requests import CommandRequests
 from aegis.terminals.front.resizing import Resizing
@@ -99,7 +99,7 @@ class Terminal(Front):
         self.context.monitor(self._writer)
         self.context.register("terminal", self._settings.name.lower())
         self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
-        self._history.end = await synced_end(self._writer)
+        self._history.newest = await newest_synced(self._writer)
         self._last_record, given = self._history.last()
         note = open_note(self._files.note, self._flusher)
         given = await self._wakes.open(given)
@@ -406,7 +406,7 @@ class Terminal(Front):
             self._flight.recorded(record.seq)
             if record.raw_end is not None:
                 self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
-            self._history.end = news.end
+            self._history.newest = news.seq
             self._wakes.finished(record)
             publish_change(self.context.system, Ledger(self._settings.name))
             self._events.finished(record)

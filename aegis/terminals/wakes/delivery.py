@@ -89,7 +89,7 @@ class WakeDelivery:
         self._failures = 0
         self._page = deque[tuple[Wake, bool]]()  # with whether it is to be sent
         self._reached = confirmed  # once the page is sent
-        self._start: int | None = None
+        self._lags = False
         self._sent = confirmed  # everything up to it is confirmed, deferred, or filtered out
         self._deferred: tuple[int, Reply[Receipt]] | None = None  # the newest
         self._watching: trio.CancelScope | None = None
@@ -130,7 +130,7 @@ class WakeDelivery:
         """Send the next wakes; return the error, if any."""
         try:
             if not self._page:
-                await self._take_page(await self._feed.page_after(self._sent, self._start))
+                await self._take_page(await self._feed.page_after(self._sent))
             if self._failure is not None:
                 return self._failure
             inbox = self._inbox_that_defers()
@@ -186,7 +186,7 @@ class WakeDelivery:
         return any(wake.failed or not each.only_failures for each in filters)
 
     def _inbox_that_defers(self) -> Inbox | None:
-        lags = self._start is not None or len(self._page) > MAX_DEFERRED
+        lags = self._lags or len(self._page) > MAX_DEFERRED
         return None if self.in_trouble or lags else self._find_inbox()
 
     def _defer_page(self, inbox: Inbox) -> None:
@@ -246,7 +246,7 @@ class WakeDelivery:
         # Patterns are searched here, outside the time limit of the inbox.
         chosen = [(wake, await self._is_wanted(wake)) for wake in page.wakes]
         self._page.extend(chosen)
-        self._reached, self._start = page.reached, page.next_start
+        self._reached, self._lags = page.reached, page.has_older
 
     async def _is_wanted(self, wake: Wake) -> bool:
         is_wanted = self._passes_without_search(wake)
@@ -303,7 +303,7 @@ class WakeDelivery:
         self._failure = self._deferred = None
         self._page.clear()
         self._sent = self._reached = self.confirmed
-        self._start = None
+        self._lags = False
         if not self.in_trouble:
             self._log.warning("wake failed", error=error)
             self.in_trouble = True

@@ -25,12 +25,12 @@ PAGE_BYTES = 128 * 1024
 class Page:
     """Consecutive wakes, the oldest first; they cover all records up to ``reached``.
 
-    ``next_start`` is the offset in the ledger of the next page, None if it is not needed.
+    ``has_older``: it is from the ledger, as is the next one.
     """
 
     wakes: tuple[Wake, ...]
     reached: int
-    next_start: int | None = None
+    has_older: bool = False
 
 
 class WakeFeed:
@@ -70,17 +70,13 @@ class WakeFeed:
             self._chars -= len(oldest.cmd or "")
             self._floor = oldest.seq
 
-    async def page_after(self, seq: int, start: int | None) -> Page:
-        """Return the wakes after ``seq``; ``start`` is the ``next_start`` of the page before.
-
-        Raises ``StorageError``.
-        """
+    async def page_after(self, seq: int) -> Page:
+        """Return the wakes after ``seq``. Raises ``StorageError``."""
         last = self.last
         if seq >= self._floor:
             return Page(wakes=tuple(wake for wake in self._recent if wake.seq > seq), reached=last)
-        stretch = await self._history.stretch(seq, start, PAGE_BYTES)
+        stretch = await self._history.stretch(seq, PAGE_BYTES)
         wakes = tuple(wake_of(record) for record in stretch.records if record.seq <= last)
         if not stretch.more or len(wakes) < len(stretch.records):
             return Page(wakes=wakes, reached=last)
-        reached = wakes[-1].seq if wakes else seq
-        return Page(wakes=wakes, reached=reached, next_start=stretch.end)
+        return Page(wakes=wakes, reached=stretch.reached, has_older=True)

@@ -17,6 +17,7 @@ from aegis.history.desk import KEPT_S, MAX_KEPT, HistoryDesk
 from aegis.journal.archive import Archive
 from aegis.journal.disk import APPEND, make_directory, write_all
 from aegis.journal.ledger import encode_line, seal_new_line
+from aegis.journal.segments import close_segment, pack_segments
 from aegis.protocol.history import (
     EndedEntries,
     HistoryEntry,
@@ -347,5 +348,27 @@ def test_a_page_ends_after_a_while_also_without_an_entry() -> None:
         page = await library.page(word="nothing")
         assert (page.result, page.more is None) == ([], False)
         assert await library.ids(word="nothing") == []
+
+    play(story)
+
+
+def test_commands_are_found_once_while_their_ledger_is_split_and_compressed() -> None:
+    async def story(library: Library) -> None:
+        ledger = TERMINALS / "one" / "ledger.jsonl"
+        for part in range(5):
+            first = 100 * part
+            write(library.disk, "one", [command(n, n) for n in range(first, first + 100)])
+            if part < 3:
+                close_segment(library.disk, ledger, first + 99)
+                pack_segments(library.disk, ledger)
+        page = await library.page(limit=150)
+        found = page.result
+        close_segment(library.disk, ledger, 499)
+        write(library.disk, "one", [command(n, n) for n in range(500, 520)])
+        pack_segments(library.disk, ledger)
+        while page.more is not None:
+            page = await library.page(limit=150, more=page.more)
+            found += page.result
+        assert [int(each.id) for each in found] == [*reversed(range(500))]
 
     play(story)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,24 +168,6 @@ def test_onward_passes_over_what_is_longer_than_any_line(
         assert reading.end > before
         found += reading.records
     assert found == [{"seq": 0}, {"seq": 1}]
-
-
-async def test_a_small_read_stays_on_the_loop(path: Path, disk: FaultyDisk) -> None:
-    records = fill(path, 10_000)
-    reader = LedgerReader(path, disk=disk)
-    assert (await reader.last_n_async(3)).records == records[-3:]
-    assert (await reader.since_async("seq", 9_990)).records == records[9_991:]
-    assert (await reader.onward_async(0, max_bytes=1000)).records[0] == records[0]
-    assert disk.threads["pread"] == {threading.get_ident()}
-
-
-async def test_a_large_read_ends_in_a_thread(path: Path, disk: FaultyDisk) -> None:
-    records = fill(path, 300, pad=10_000)
-    reader = LedgerReader(path, disk=disk)
-    assert (await reader.last_n_async(300)).records == records
-    assert (await reader.since_async("seq", -1)).records == records
-    assert len(disk.threads["pread"] - {threading.get_ident()}) >= 1
-    assert disk.open_fds == set()
 
 
 @pytest.mark.parametrize("call", ["open", "pread"])

@@ -11,7 +11,9 @@ import trio
 from structlog.testing import capture_logs
 
 from aegis.errors import NotFound
+from aegis.journal.disk import OsDisk
 from aegis.journal.ledger import encode_line
+from aegis.journal.segments import close_segment
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.terminals import ReadRecords
 from aegis.terminals.history import History
@@ -133,3 +135,31 @@ async def test_numbers_that_damaged_lines_may_have_had_are_no_gap(tmp_path: Path
     path = tmp_path / "ledger.jsonl"
     path.write_bytes(line(0) + b"damaged\n" + line(2) + line(3))
     assert await events(path) == []
+
+
+def test_a_reader_is_told_which_number_is_the_oldest_that_is_kept(ledger: Path) -> None:
+    disk = OsDisk()
+    for number in range(30):
+        with ledger.open("ab") as file:
+            file.write(line(number))
+        if number % 10 == 9:
+            close_segment(disk, ledger, number)
+    next(each for each in ledger.parent.iterdir() if "-00000009." in each.name).unlink()
+    assert [each["seq"] for each in read(ledger, since_seq=4)["result"]] == [*range(10, 30)]
+    for arguments in ({"since_seq": -1}, {"since_seq": 8}, {"last_n": 21}, {"before_seq": 12}):
+        assert read(ledger, **arguments)["oldest_kept"] == 10
+    for arguments in ({"since_seq": 9}, {"last_n": 20}, {"before_seq": 13, "last_n": 3}):
+        assert "oldest_kept" not in read(ledger, **arguments)
+
+
+def test_a_record_that_is_not_durable_yet_is_not_shown(ledger: Path) -> None:
+    ledger.write_bytes(b"".join(map(line, range(6))))
+    history = History(ledger)
+    history.newest = 3
+    for request in (
+        ReadRecords(name="a", since_seq=1),
+        ReadRecords(name="a", last_n=2),
+        ReadRecords(name="a", last_n=2, before_seq=9),
+    ):
+        assert [each.seq for each in trio.run(history.read, request).result] == [2, 3]
+    assert history.last()[1] == 3

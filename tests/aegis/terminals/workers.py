@@ -23,6 +23,7 @@ from actors.nodes.workers.hosted_system import hosted_system
 from aegis import errors
 from aegis.errors import AegisError
 from aegis.journal.flusher import Flusher
+from aegis.journal.old_files import ARCHIVE_BYTES
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_table import OwnedProcess
@@ -168,6 +169,7 @@ class Daemon:
                 flusher=Flusher(),
                 shell_file_limit=1024,
                 raw_log_bytes=LIMIT_BYTES,
+                archive_bytes=ARCHIVE_BYTES,
                 host=worker.host,
             ),
         )

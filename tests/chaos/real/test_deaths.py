@@ -43,6 +43,11 @@ COMPACTION = frozenset(
 )
 """Fault points at which ``tests/e2e/test_queues.py`` kills: it leaves enough out of date."""
 
+SPLITTING = frozenset(
+    f"ledger.{step}" for step in ("split.before", "split.after", "pack.before", "pack.after")
+)
+"""Fault points at which ``tests/e2e/test_split_ledgers.py`` kills: it records enough."""
+
 PRIMITIVES = frozenset(
     name
     for table in FAULT_TABLES
@@ -55,7 +60,7 @@ PRIMITIVES = frozenset(
 def test_a_daemon_is_killed_at_every_fault_point_that_there_is() -> None:
     there = {name for table in FAULT_TABLES for name in table.names}
     killed_at = {name.partition("[")[0] for name in POINTS}
-    elsewhere = ROTATION | COMPACTION | PRIMITIVES
+    elsewhere = ROTATION | COMPACTION | SPLITTING | PRIMITIVES
     # With agents the appends to the ledger of requests alone: all loads pass the point itself.
     with_agents = {name.partition("[")[0] for name in WITH_AGENTS}
     assert killed_at | with_agents | elsewhere == there

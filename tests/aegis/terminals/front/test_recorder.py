@@ -53,7 +53,7 @@ async def test_everybody_behind_a_refused_record_is_told_of_the_disk() -> None:
         recorder.append(record(seq), each)
     recorder.refused(AppendFailed(seq=1, why="the disk is full"))
     assert [each.reply.is_settled for each in calls] == [False, True, True, True]
-    recorder.confirmed(RecordAppended(seq=0, end=10))
+    recorder.confirmed(RecordAppended(seq=0))
     assert calls[0].reply.is_settled
 
 
@@ -94,8 +94,8 @@ def test_what_was_refused_is_sent_again_in_order_and_confirmed_once() -> None:
     assert recorder.is_settled
     recorder.retry()
     assert writer.sent() == [0, 1, 2]
-    assert recorder.confirmed(RecordAppended(seq=1, end=10)) == record(1)
-    assert recorder.confirmed(RecordAppended(seq=1, end=10)) is None
+    assert recorder.confirmed(RecordAppended(seq=1)) == record(1)
+    assert recorder.confirmed(RecordAppended(seq=1)) is None
 
 
 def test_what_is_typed_on_a_full_disk_waits_within_bounds() -> None:
@@ -144,7 +144,7 @@ def test_what_is_confirmed_while_the_terminal_ends_is_sent_once() -> None:
     recorder = Recorder(writer, lambda: None, never, never)  # type: ignore[arg-type]
     recorder.append(record(0))
     recorder.end()
-    recorder.confirmed(RecordAppended(seq=0, end=10))
+    recorder.confirmed(RecordAppended(seq=0))
     assert writer.sent() == [0]
     assert recorder.is_settled
 
@@ -155,15 +155,15 @@ def test_behind_a_record_that_is_shown_none_is_sent_before_it_is_confirmed() -> 
     for seq in range(6):
         recorder.append(record(seq))
     assert writer.sent() == [0, 1]
-    recorder.confirmed(RecordAppended(seq=0, end=10))
+    recorder.confirmed(RecordAppended(seq=0))
     assert writer.sent() == []
     recorder.refused(AppendFailed(seq=1, why="the disk is full"))
     recorder.retry()
     assert writer.sent() == [1]
-    recorder.confirmed(RecordAppended(seq=1, end=20))
+    recorder.confirmed(RecordAppended(seq=1))
     assert writer.sent() == [2, 3]
     recorder.send_again()  # the writer has crashed
     assert writer.sent() == [2, 3]
-    recorder.confirmed(RecordAppended(seq=2, end=30))
-    recorder.confirmed(RecordAppended(seq=3, end=40))
+    recorder.confirmed(RecordAppended(seq=2))
+    recorder.confirmed(RecordAppended(seq=3))
     assert writer.sent() == [4, 5]
