@@ -34,7 +34,7 @@ def history(
     since: str | None,
     until: str | None,
     limit: int | None,
-) -> None:
+) -> int:
     """Find ended commands, tasks, requests and runs.
 
     WORD is in the command, payload, question or arguments. What the archive has is found too. They
@@ -42,7 +42,7 @@ def history(
     """
     wanted = {"kind": kind, "name": name, "word": word, "exit_code": exit_code}
     wanted |= {"since": moment("--since", since), "until": moment("--until", until)}
-    count, more = 0, None
+    count, more, has_problem = 0, None, False
     while limit is None or count < limit:
         page = PAGE if limit is None else min(PAGE, limit - count)
         reply = daemon.call("history", **wanted, limit=page, more=more)
@@ -51,11 +51,15 @@ def history(
                 print_json_line(entry)
             else:
                 print_lines(_line(entry))
+        for problem in reply["problems"]:
+            print_notice(f"↳ left out: {problem}")
+            has_problem = True
         count, more = count + len(reply["result"]), reply["more"]
         if more is None:
             break
     if not count and not daemon.as_json:
         print_notice("↳ nothing was found")
+    return int(has_problem)
 
 
 def _line(entry: Mapping[str, Any]) -> str:

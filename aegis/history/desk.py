@@ -83,7 +83,7 @@ class HistoryDesk(Actor[SearchHistory]):
             reply.fail(error)
             return
         more = self._keep(request, search) if may_have_more else None
-        reply.send(HistoryPage(result=found, more=more))
+        reply.send(HistoryPage(result=found, more=more, problems=search.take_problems()))
 
     def _keep(self, request: SearchHistory, search: Search) -> str:
         token = str(ULID())

@@ -34,6 +34,9 @@ STEP_LINES = 64
 STEP_BYTES = 64 * 1024
 """The lines that are read in one step: about a millisecond, for which others may wait."""
 
+MAX_PROBLEMS = 20
+"""Sources of which a page says that they cannot be read."""
+
 PAUSE_S = 0.001
 """Seconds between two steps, so that a search takes at most half of a processor."""
 
@@ -209,11 +212,17 @@ class Search:
         self._ready: list[_Buffer] = []
         self._newest = ""
         self._seen: set[tuple[str, str, str]] = set()
+        self._problems: list[str] = []
+
+    def take_problems(self) -> list[str]:
+        """Return why sources were left out since the last call."""
+        taken, self._problems = self._problems, []
+        return taken
 
     async def page(self, limit: int, seconds: float) -> tuple[list[HistoryEntry], bool]:
         """Return up to ``limit`` entries that are found in time, and whether there may be others.
 
-        A source that cannot be read is left out, and logged.
+        A source that cannot be read is left out, with its reason in ``take_problems``.
         """
         found: list[HistoryEntry] = []
         until = trio.current_time() + seconds
@@ -233,6 +242,8 @@ class Search:
             entries = await buffer.source.step()
         except StorageError as error:
             log.warning("history incomplete", why=str(error))
+            if len(self._problems) < MAX_PROBLEMS:
+                self._problems.append(str(error))
             entries = None
         await trio.sleep(PAUSE_S)
         if entries:

@@ -49,10 +49,12 @@ class HistoryPage:
 
     With ``more``, the same search continues behind the last entry. A page may have few entries, or
     none, and ``more`` all the same: the search has read for a while and found no others yet.
+    ``problems`` are the reasons why a ledger or a part of the archive was left out.
     """
 
     result: list[HistoryEntry]
     more: str | None = None
+    problems: list[str] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)

@@ -65,6 +65,14 @@ def test_commands_and_tasks_are_found_newest_first(queued: Queued) -> None:
     assert "command one 0  exit 0  echo first" in printed
     lines = queued.daemon.cli("history", "--kind", "task", "--json").stdout.splitlines()
     assert [json.loads(each)["id"] for each in lines] == [*reversed(tasks)]
+    odd = queued.daemon.root / ".aegis/state/terminals/odd/ledger.jsonl"
+    odd.mkdir(parents=True)
+    done = queued.daemon.cli("history", "echo")
+    odd.rmdir()
+    odd.parent.rmdir()
+    assert (done.returncode, done.stdout) == (1, printed)
+    assert "left out" in done.stderr
+    assert "terminals/odd/ledger.jsonl" in done.stderr
 
 
 def test_a_request_is_answered_from_the_archive_after_a_kill(queued: Queued) -> None:

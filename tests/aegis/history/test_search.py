@@ -331,12 +331,17 @@ def test_only_its_caller_continues_a_search_and_only_for_a_while() -> None:
     play(story)
 
 
-def test_what_cannot_be_read_is_left_out_and_logged(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_read_is_left_out_which_the_page_and_the_log_say(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     async def story(library: Library) -> None:
         write(library.disk, "one", [command(0, 1)])
         write(library.disk, "two", [command(0, 2)])
         library.refuse_to_open("two/ledger.jsonl")
-        assert await library.ids() == ["one/0"]
+        page = await library.page()
+        assert [each.id for each in page.result] == ["0"]
+        [problem] = page.problems
+        assert "two" in problem
 
     play(story)
     assert "history incomplete" in capsys.readouterr().out
