@@ -294,9 +294,10 @@ def test_terminals_for_which_no_descriptors_are_free_have_failed_and_the_daemon_
         assert 0 < len(failed) < len(names)
         # What the starts had open at once is free by now, and is enough for a few of them.
         refusals = [error for name in failed if (error := refused(daemon, name)) is not None]
-        error = refusals[-1]
-        assert "of at most 120 files open" in str(error)
-        assert "aegis_term_spawn" not in str(error)
+        # Some may begin, and then have no descriptor left: that one has another sentence.
+        said = [str(error) for error in refusals]
+        assert said
+        assert all("ulimit -n" in each and "aegis_term_spawn" not in each for each in said)
         alive = next(name for name in names if name not in failed)
         assert daemon.call("term_run", name=alive, cmd="echo lives")["stdout"] == "lives\n"
         daemon.call("term_close", name=failed[0])
