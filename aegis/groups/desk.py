@@ -47,7 +47,7 @@ from aegis.groups.rows import (
     end_id,
 )
 from aegis.groups.views import Shown
-from aegis.journal.archive import Archive, Keep
+from aegis.journal.archive import Keep
 from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
@@ -316,14 +316,23 @@ class GroupDesk(Actor[DeskMessage]):
         """Register the desk, read the ledgers, and continue what has not ended."""
         self.context.register("service", "groups")
         self._members = Members(Sessions(Services(self.context.system)))
-        self._archiver = self._archiver_of(
-            rows.KIND, self._keep, find=self._leaving_broadcast, leave=self._leave_broadcast
+        self._archiver = Archiver(
+            self._archive,
+            rows.KIND,
+            self._keep,
+            self._flusher,
+            self.context,
+            find=self._leaving_broadcast,
+            leave=self._leave_broadcast,
         )
         # Nothing shows a group that is gone, and its ledger would have to stay open.
         at_once = attrs.evolve(self._keep, newest=0, days=0)
-        self._group_archiver = self._archiver_of(
+        self._group_archiver = Archiver(
+            self._archive,
             rows.KIND_OF_GROUPS,
             at_once,
+            self._flusher,
+            self.context,
             find=self._leaving_group,
             leave=lambda _: None,
             left=lambda id_: self._leaving.pop(id_, None),
@@ -336,11 +345,6 @@ class GroupDesk(Actor[DeskMessage]):
                 self._unread.add(address)
         for group in [*self._groups.values()]:
             self._advance(group)
-
-    def _archiver_of(self, kind: str, keep: Keep, **uses: Any) -> Archiver:
-        archive = Archive(self._archive, kind, self._flusher.disk, keep.archive_bytes)
-        archive.delete_unfinished()
-        return Archiver(archive, keep, self._flusher, self.context, **uses)
 
     async def teardown(self) -> None:
         for table in self._tables.values():

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -63,7 +64,10 @@ class Leaving:
 
 
 class Archiver:
-    """The things of one kind that have ended and are in a table, and the ``archive`` of others.
+    """The things of one ``kind`` that have ended and are in a table, and the archive of others.
+
+    The archive has a ``directory`` for each kind. A part of a file that a kill has left is deleted
+    here, which blocks: make one at the start of its owner.
 
     ``find`` returns a thing by its id, None if it has not ended. ``leave`` is called before its
     rows are dropped, ``left`` once that is durable. ``max_size`` limits the sizes of those that
@@ -72,17 +76,20 @@ class Archiver:
 
     def __init__(
         self,
-        archive: Archive,
+        directory: Path,
+        kind: str,
         keep: Keep,
         flusher: Flusher,
         context: Context,
         *,
         find: Callable[[str], Leaving | None],
         leave: Callable[[str], None],
-        left: Callable[[str], None] | None = None,
+        left: Callable[[str], object] | None = None,
         max_size: float = float("inf"),
     ) -> None:
-        self._archive, self._keep, self._flusher = archive, keep, flusher
+        self._archive = Archive(directory, kind, flusher.disk, keep.archive_bytes)
+        self._archive.delete_unfinished()
+        self._keep, self._flusher = keep, flusher
         self._start_soon = context.start_soon
         self._find, self._leave, self._left = find, leave, left
         self._max_size = max_size
@@ -91,10 +98,6 @@ class Archiver:
         self._sizes: dict[str, int] = {}
         self._size = 0
         self._is_moving = False
-
-    def delete_unfinished(self) -> None:
-        """Delete files of which a kill has left a part. Blocking, for the start of an owner."""
-        self._archive.delete_unfinished()
 
     # What has ended and is in a table.
 

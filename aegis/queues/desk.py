@@ -37,7 +37,7 @@ from aegis.errors import (
     Unavailable,
 )
 from aegis.following import Followers
-from aegis.journal.archive import Archive, Keep
+from aegis.journal.archive import Keep
 from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
@@ -268,9 +268,8 @@ class QueueDesk(Actor[DeskMessage]):
         rights: WorkRights,
         keep: Keep = DEFAULT_KEEP,
     ) -> None:
-        self._directory, self._settings = directory, settings
+        self._directory, self._settings, self._archive = directory, settings, archive
         self._flusher, self._rights, self._keep_rule = flusher, rights, keep
-        self._archive = Archive(archive, KIND, flusher.disk, keep.archive_bytes)
         self._queues: dict[str, Queue] = {}
         self._queue_of: dict[str, Queue] = {}
         self._dependants: dict[str, dict[str, None]] = {}
@@ -291,13 +290,13 @@ class QueueDesk(Actor[DeskMessage]):
         self._sessions = Sessions(Services(self.context.system))
         self._archiver = Archiver(
             self._archive,
+            KIND,
             self._keep_rule,
             self._flusher,
             self.context,
             find=self._leaving,
             leave=self._leave,
         )
-        self._archiver.delete_unfinished()
         stored = [each.removesuffix(SUFFIX) for each in self._stored_names()]
         settings = {**self._settings}
         for name in filter(is_name, stored):

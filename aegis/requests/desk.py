@@ -26,7 +26,7 @@ import trio
 from actors import Actor, ActorError, AskError, Down, Ref, Reply, Request
 from aegis.clock import moment_of, utc_now
 from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
-from aegis.journal.archive import Archive, Keep
+from aegis.journal.archive import Keep
 from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.flusher import Flusher
 from aegis.journal.folding import exists
@@ -133,8 +133,8 @@ class RequestDesk(Actor[DeskMessage]):
     def __init__(
         self, *, path: Path, archive: Path, flusher: Flusher, life: str, keep: Keep = DEFAULT_KEEP
     ) -> None:
-        self._path, self._flusher, self._life, self._keep = path, flusher, life, keep
-        self._archive = Archive(archive, records.KIND, flusher.disk, keep.archive_bytes)
+        self._path, self._archive, self._flusher = path, archive, flusher
+        self._life, self._keep = life, keep
         self._has_ledger: bool | None = None  # None: not looked for yet
         self._sent: dict[str, str] = {}  # answers, and why it was too late to withdraw them
         self._winners: dict[str, Reply[RequestReply]] = {}
@@ -157,6 +157,7 @@ class RequestDesk(Actor[DeskMessage]):
         )
         self._archiver = Archiver(
             self._archive,
+            records.KIND,
             self._keep,
             self._flusher,
             self.context,
@@ -164,7 +165,6 @@ class RequestDesk(Actor[DeskMessage]):
             leave=self._leave,
             max_size=MAX_CLOSED_SIZE,
         )
-        self._archiver.delete_unfinished()
         incarnation = f"{self._life}.{self.context.incarnation}"
         self._streams = RequestStreams(incarnation, self._find, self._shown_pending)
         self.context.register("service", "requests")

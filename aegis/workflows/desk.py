@@ -36,7 +36,7 @@ from aegis.errors import (
     Unavailable,
 )
 from aegis.following import Followers
-from aegis.journal.archive import Archive, Keep
+from aegis.journal.archive import Keep
 from aegis.journal.archiver import Archiver, Leaving, understood
 from aegis.journal.disk import Disk, remove_tree, stored_names
 from aegis.journal.flusher import Flusher
@@ -225,8 +225,7 @@ class WorkflowDesk(Actor[DeskMessage]):
         withhold: Withhold = withhold_keys,
         keep: Keep = DEFAULT_KEEP,
     ) -> None:
-        self._archive = Archive(archive, runs.KIND, flusher.disk, keep.archive_bytes)
-        self._keep = keep
+        self._archive, self._keep = archive, keep
         self._directory, self._settings, self._supervisor = directory, settings, supervisor
         self._flusher, self._scan, self._withhold = flusher, scan, withhold
         self._messages, self._refuse = messages, refuse
@@ -262,6 +261,7 @@ class WorkflowDesk(Actor[DeskMessage]):
         )
         self._archiver = Archiver(
             self._archive,
+            runs.KIND,
             self._keep,
             self._flusher,
             self.context,
@@ -269,7 +269,6 @@ class WorkflowDesk(Actor[DeskMessage]):
             leave=self._leave,
             left=self._left,
         )
-        self._archiver.delete_unfinished()
         supervisor = self.context.system.supervisor(self._supervisor)
         for each in supervisor.names:
             await supervisor.stop_child(each)
