@@ -397,13 +397,20 @@ class Table(Generic[R]):
         else:
             then()
 
+    async def accepts(self) -> None:
+        """Wait until the disk accepts changes."""
+        while True:
+            await self._accepted.wait()
+            if not self.problem:  # the disk may have refused again meanwhile
+                return
+
     async def durable(self) -> None:
         """Wait until all changes so far are durable, however long the disk refuses.
 
         Changes that it refuses meanwhile are gone then; facts are written.
         """
         while True:
-            await self._accepted.wait()
+            await self.accepts()
             reply: Reply[None] = Reply()
             self.settled(partial(reply.send, None), reply)
             with contextlib.suppress(StorageError):

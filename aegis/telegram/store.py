@@ -69,10 +69,9 @@ class ChatStore:
             flusher,
             context,
             changed=lambda: None,
-            lost=self._accepted_again,
+            lost=lambda: None,
             upgrade=lines_of_today,
         )
-        self._accepts = trio.Event()
         self._used = 0
         self._done: set[int] = set()
 
@@ -87,7 +86,7 @@ class ChatStore:
                 log.warning("ledger not opened", file=shown(self._path), why=str(error))
                 await trio.sleep(REOPEN_S)
         await self._table.open()
-        await self._usable()
+        await self._table.accepts()
         with contextlib.suppress(OSError):  # the file before, which such a version has kept
             await self._flusher.call(partial(disk.unlink, previous))
         self._derive()
@@ -298,7 +297,7 @@ class ChatStore:
 
     async def _keep(self, kind: str, row: Callable[[], ChatRow | None]) -> None:
         while True:
-            await self._usable()
+            await self._table.accepts()
             new = row()
             if new is None:
                 return
@@ -309,11 +308,3 @@ class ChatStore:
             with contextlib.suppress(StorageError):
                 await stored.wait()
                 return
-
-    async def _usable(self) -> None:
-        while self._table.problem:
-            await self._accepts.wait()
-
-    def _accepted_again(self) -> None:
-        accepts, self._accepts = self._accepts, trio.Event()
-        accepts.set()
