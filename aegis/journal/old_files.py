@@ -10,7 +10,7 @@ import attrs
 import structlog
 
 from aegis.journal.disk import Disk, file_size, storage_error, stored_names, sync_directory
-from aegis.journal.segment_names import segments_of
+from aegis.journal.segment_names import segments_among
 
 log = structlog.get_logger("aegis.journal")
 
@@ -80,9 +80,8 @@ def _archived(disk: Disk, archive: Path) -> Iterator[OldFile]:
 
 def _segments(disk: Disk, terminals: Path) -> Iterator[OldFile]:
     for terminal in stored_names(disk, terminals):
-        segments = segments_of(disk, terminals / terminal / LEDGER)[:-1]
-        names = set(stored_names(disk, terminals / terminal) if segments else ())
-        for segment in segments:
+        names = stored_names(disk, terminals / terminal)
+        for segment in segments_among(terminals / terminal / LEDGER, names)[:-1]:
             # A kill may have left both files of a segment.
             for path in (segment.path, segment.packed):
                 if path.name in names:

@@ -145,7 +145,7 @@ class LedgerReader:
         try:
             fd = self._disk.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
-            yield _nothing_at, 0
+            yield nothing_at, 0
             return
         except OSError as error:
             raise storage_error("read", self.path, error) from error
@@ -162,7 +162,8 @@ def _read_at(disk: Disk, fd: int, offset: int, size: int) -> bytes:
     return read_exactly(disk, fd, size, offset)
 
 
-def _nothing_at(offset: int, size: int) -> bytes:
+def nothing_at(offset: int, size: int) -> bytes:
+    """Read from a file that does not exist: it has no byte."""
     raise EOFError(f"{size} bytes at {offset} of a file that does not exist")
 
 

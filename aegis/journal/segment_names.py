@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import attrs
@@ -38,6 +39,11 @@ def segments_of(disk: Disk, ledger: Path) -> list[Segment]:
         names = disk.list_directory(ledger.parent)
     except (FileNotFoundError, NotADirectoryError):
         return []
+    return segments_among(ledger, names)
+
+
+def segments_among(ledger: Path, names: Iterable[str]) -> list[Segment]:
+    """Return the segments of a ledger among the names beside it, the oldest first."""
     found = {segment_named(ledger, name) for name in names if name != ledger.name}
     return sorted((each for each in found if each is not None), key=lambda each: each.first)
 

@@ -57,7 +57,7 @@ from aegis.journal.ledger import (
     pieces_forward,
 )
 from aegis.journal.opening import MAX_REPORTED
-from aegis.journal.reader import MAX_READ_BYTES, ON_LOOP_BYTES, KeptLines, Reading
+from aegis.journal.reader import MAX_READ_BYTES, ON_LOOP_BYTES, KeptLines, Reading, nothing_at
 from aegis.journal.segment_names import Segment, segments_of
 from aegis.limits import in_thread
 from aegis.state.sealing import Seal
@@ -346,7 +346,7 @@ class _Files:
         """
         if segment is None:
             if self.fd is None:
-                yield _nothing_at, 0, []
+                yield nothing_at, 0, []
             else:
                 yield partial(self._read_at, self.fd), self.disk.size(self.fd), []
             return
@@ -486,10 +486,6 @@ def _number_of(line: Line) -> int | None:
 def _is_beyond(line: Line, newest: int | None) -> bool:
     number = _number_of(line)
     return newest is not None and number is not None and number > newest
-
-
-def _nothing_at(offset: int, size: int) -> bytes:
-    raise EOFError(f"{size} bytes at {offset} of a file that does not exist")
 
 
 async def _quick_or_in_thread(read: Callable[[int | None], Reading]) -> Reading:
