@@ -498,9 +498,7 @@ async def _nodes(
         return
     from aegis.nodes.plan import open_plan
 
-    raw_log_bytes, archive_bytes = (
-        configuration.terminals.raw_log_bytes,
-        configuration.keep.archive_bytes,
-    )
+    raw_log_bytes = configuration.terminals.raw_log_bytes
+    archive_bytes = configuration.keep.archive_bytes
     async with open_plan(settings, state, raw_log_bytes, archive_bytes) as plan:
         yield plan
