@@ -204,7 +204,7 @@ LAW: list[Rule] = [
     ("aegis.telegram*", (*DURABLE, "aegis.telegram", "aegis.turns")),
     *(
         (f"aegis.{primitive}*", (*DURABLE, "aegis.turns", f"aegis.{primitive}"))
-        for primitive in ("queues", "groups", "history")
+        for primitive in ("queues", "groups", "history", "requests")
     ),
     # Plugins: what their authors import, and the program that runs them.
     ("aegis.workflows.decorator", ()),
@@ -216,10 +216,6 @@ LAW: list[Rule] = [
     *(
         (f"aegis.{primitive}*", (*DURABLE, f"aegis.{primitive}"))
         for primitive in ("inboxes", "canvases")
-    ),
-    (
-        "aegis.requests*",
-        (*DURABLE, "aegis.requests"),
     ),
     # Agents: protocol machines and processes below, sessions above.
     (

@@ -47,7 +47,7 @@ from aegis.groups.rows import (
     end_id,
 )
 from aegis.groups.views import Shown
-from aegis.journal.archive import Keep
+from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
@@ -84,8 +84,6 @@ MEMBER_BYTES = 400
 
 MAX_GROUPS = 100
 """Groups that are not gone."""
-
-DEFAULT_KEEP = Keep()
 
 MAX_GONE = 256
 """Groups that are gone and still shown to streams that are behind."""

@@ -13,9 +13,9 @@ from pathlib import Path
 import trio
 from ulid import ULID
 
-from actors import Actor, AskError, Reply
+from actors import Actor, Reply
 from aegis.clock import moment_of, utc_text
-from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.errors import AegisError, InvalidRequest
 from aegis.history.sources import (
     ArchivedRows,
     Commands,
@@ -31,16 +31,13 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.segments import UnpackedSegments
 from aegis.protocol.history import HistoryPage, SearchHistory
 from aegis.protocol.naming import is_login_terminal, name_key
-from aegis.protocol.requests import Answerer, FindAnswerer
-from aegis.turns.services import Services
+from aegis.protocol.requests import Answerer
+from aegis.turns.services import Services, find_answerer
 
 LEDGER = "ledger.jsonl"
 
 PAGE_S = 0.5
 """Seconds after which a page is sent with what was found."""
-
-FIND_S = 5.0
-"""Seconds that the lookup of a session may take."""
 
 KEPT_S = 60.0
 MAX_KEPT = 16
@@ -105,12 +102,7 @@ class HistoryDesk(Actor[SearchHistory]):
             return None
         if known is None or request.kind not in kinds:
             return Answerer(handle=by)
-        try:
-            found: Answerer = await known.ask(FindAnswerer(handle=by), timeout=FIND_S)
-        except AskError as error:
-            sentence = f"the session of {by!r} could not be looked up; call again"
-            raise Unavailable(sentence) from error
-        return found
+        return await find_answerer(known, by)
 
     def _sources(self, request: SearchHistory, by: Answerer | None) -> list[Source]:
         """Return what is to be read. Raises ``AegisError``."""

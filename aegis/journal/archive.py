@@ -94,6 +94,8 @@ class Keep:
         return count if count >= self.batch else 0
 
 
+DEFAULT_KEEP = Keep()
+
 Entries = Mapping[str, Mapping[str, Any]]
 
 

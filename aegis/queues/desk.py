@@ -37,7 +37,7 @@ from aegis.errors import (
     Unavailable,
 )
 from aegis.following import Followers
-from aegis.journal.archive import Keep
+from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
@@ -86,8 +86,6 @@ from aegis.turns.sessions import Sessions
 log = structlog.get_logger("aegis.queues")
 
 SUFFIX = ".jsonl"
-
-DEFAULT_KEEP = Keep()
 
 MAX_LIST_BYTES = 256 * 1024
 """The size of the results in one list of tasks."""

@@ -26,7 +26,7 @@ import trio
 from actors import Actor, ActorError, AskError, Down, Ref, Reply, Request
 from aegis.clock import moment_of, utc_now
 from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
-from aegis.journal.archive import Keep
+from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.flusher import Flusher
 from aegis.journal.folding import exists
@@ -40,7 +40,6 @@ from aegis.protocol.requests import (
     AnswerRequest,
     ApplyAnswer,
     AskHuman,
-    FindAnswerer,
     FollowRequests,
     HumanAnswer,
     ListRequests,
@@ -56,6 +55,7 @@ from aegis.requests import answers, faults, questions, records
 from aegis.requests.history import history_entry
 from aegis.requests.records import Holder, Record, holder_of
 from aegis.requests.streams import RequestStreams, list_requests, waits_only
+from aegis.turns.services import find_answerer
 
 T = TypeVar("T")
 
@@ -73,15 +73,10 @@ MAX_CLOSED_SIZE = 16 * 1024 * 1024
 RENAMED_AT_ONCE = 16
 """Closed requests that get another handle in one step."""
 
-DEFAULT_KEEP = Keep()
-
 MAX_KEY_CHARS = 512
 
 ANSWER_PATIENCE_S = 20.0
 """Seconds that an answerer waits for the owner to apply the answer."""
-
-FIND_S = 5.0
-"""Seconds that the lookup of a session may take."""
 
 DELIVER_S = 10.0
 DELIVER_AGAIN_S = 1.0
@@ -701,9 +696,7 @@ class RequestDesk(Actor[DeskMessage]):
         reply: Reply[T],
     ) -> None:
         try:
-            by: Answerer = await sessions.ask(FindAnswerer(handle=handle), timeout=FIND_S)
-        except AskError:
-            reply.fail(Unavailable(f"the session of {handle!r} could not be looked up; call again"))
+            by = await find_answerer(sessions, handle)
         except AegisError as error:
             reply.fail(error)
         else:

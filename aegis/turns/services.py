@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 import trio
 
-from actors import AskError, System
+from actors import AskError, Ref, System
 from actors.messages import Request
 from aegis.errors import Busy, StorageError, Unavailable
+from aegis.protocol.requests import Answerer, FindAnswerer
 
 T = TypeVar("T")
+
+FIND_S = 5.0
+"""Seconds that the lookup of a session may take."""
 
 AGAIN_S = 1.0
 """Seconds until a service that did not answer is asked again."""
@@ -39,6 +43,16 @@ class Services:
         than once.
         """
         return await until_answered(lambda: self.ask(service, request, timeout))
+
+
+async def find_answerer(sessions: Ref[Any], handle: str) -> Answerer:
+    """Return the rights of a caller, from the directory of sessions. Raises ``AegisError``."""
+    try:
+        found: Answerer = await sessions.ask(FindAnswerer(handle=handle), timeout=FIND_S)
+    except AskError as error:
+        sentence = f"the session of {handle!r} could not be looked up; call again"
+        raise Unavailable(sentence) from error
+    return found
 
 
 async def until_answered(ask: Callable[[], Awaitable[T]]) -> T:

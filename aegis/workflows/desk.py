@@ -36,7 +36,7 @@ from aegis.errors import (
     Unavailable,
 )
 from aegis.following import Followers
-from aegis.journal.archive import Keep
+from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.archiver import Archiver, Leaving, understood
 from aegis.journal.disk import Disk, remove_tree, stored_names
 from aegis.journal.flusher import Flusher
@@ -88,8 +88,6 @@ LOG_BYTES = 8_192
 
 MAX_LIST_BYTES = 200 * 1024
 """The size of one list of workflows."""
-
-DEFAULT_KEEP = Keep()
 
 RELAUNCH_S = 1.0
 """Seconds until a process that ended is started again; twice as long after the second."""
