@@ -125,6 +125,20 @@ class SimulatedDaemon(ABC):
         await self.start()
         await self.settles()
 
+    async def draws_trouble(self) -> None:
+        """Have the disk refuse a call or all for a while, or kill the daemon, if chance says so."""
+        drawn = self.chance.random()
+        if drawn < 0.15:
+            call = self.chance.choice(["write", "fsync", "rename", "open", "unlink", "fdatasync"])
+            self.plan.refuse_one(call, self.chance.randrange(1, 12))
+        elif drawn < 0.25:
+            self.plan.refuses = WRITES
+            await self.passes(self.chance.choice([1, 70]))
+            self.plan.refuses = ()
+            await self.passes(10)
+        elif drawn < 0.35:
+            await self.restart(power_fails=self.chance.random() < 0.5, draws=True)
+
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Self]:
         async with trio.open_nursery() as self._nursery:

@@ -10,7 +10,6 @@ from aegis.errors import AegisError
 from aegis.journal.archive import Keep
 from aegis.protocol.groups import GroupReplies, WaitForAll, WaitForAny
 from tests.aegis.groups.office import DIRECTORY, Office, ordering, play
-from tests.aegis.simulated_daemon import WRITES
 from tests.chaos.machine.disk_model import cached_image
 
 FEW = Keep(newest=2, days=0, most=1_000)
@@ -196,21 +195,10 @@ SEEDS = [*range(12), *(pytest.param(each, marks=pytest.mark.long) for each in ra
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_disk_that_refuses_and_kills_lose_no_broadcast_and_no_key(seed: int) -> None:
     async def story(office: Office) -> None:
-        chance = office.chance
         await office.form("ann")
         ids: dict[int, str] = {}
         for number in range(30):
-            drawn = chance.random()
-            if drawn < 0.15:
-                call = chance.choice(["write", "fsync", "rename", "open", "unlink", "fdatasync"])
-                office.plan.refuse_one(call, chance.randrange(1, 12))
-            elif drawn < 0.25:
-                office.plan.refuses = WRITES
-                await office.passes(chance.choice([1, 70]))
-                office.plan.refuses = ()
-                await office.passes(10)
-            elif drawn < 0.35:
-                await office.restart(power_fails=chance.random() < 0.5, draws=True)
+            await office.draws_trouble()
             answer = office.ask_soon(ordering(f"do {number}", key=f"k{number}"))
             await office.passes(0.1)
             if answer.value is None:

@@ -12,7 +12,6 @@ from aegis.journal import archive, archiver
 from aegis.journal.archive import Keep
 from aegis.protocol.queues import CancelTask, Delegate, Enqueue, GetTask, RetryTask, TaskInfo
 from tests.aegis.queues.office import BUILD, Office, play
-from tests.aegis.simulated_daemon import WRITES
 from tests.chaos.machine.disk_model import cached_image
 
 FEW = Keep(newest=2, days=0.001, most=1_000)
@@ -238,19 +237,7 @@ def test_a_disk_that_refuses_and_kills_lose_no_task_and_no_key(seed: int) -> Non
     async def story(office: Office) -> None:
         ids: dict[int, str] = {}
         for number in range(40):
-            chance = office.chance.random()
-            if chance < 0.15:
-                office.plan.refuse_one(
-                    office.chance.choice(["write", "fsync", "rename", "open", "unlink"]),
-                    office.chance.randrange(1, 12),
-                )
-            elif chance < 0.25:
-                office.plan.refuses = WRITES
-                await office.passes(office.chance.choice([1, 70]))
-                office.plan.refuses = ()
-                await office.passes(10)
-            elif chance < 0.35:
-                await office.restart(power_fails=office.chance.random() < 0.5, draws=True)
+            await office.draws_trouble()
             answer = office.ask_soon(
                 Enqueue(queue="build", payload=f"work {number}", key=f"k{number}")
             )

@@ -327,17 +327,7 @@ def test_a_disk_that_refuses_and_kills_lose_no_request_and_no_key(seed: int) -> 
         ids: dict[str, RequestOpened] = {}
         over: dict[str, str] = {}
         for number in range(60):
-            drawn = chance.random()
-            if drawn < 0.15:
-                call = chance.choice(["write", "fsync", "rename", "open", "unlink", "fdatasync"])
-                office.plan.refuse_one(call, chance.randrange(1, 12))
-            elif drawn < 0.25:
-                office.refuse()
-                await office.passes(chance.choice([1, 70]))
-                office.accept()
-                await office.passes(10)
-            elif drawn < 0.35:
-                await office.restart(power_fails=chance.random() < 0.5, draws=True)
+            await office.draws_trouble()
             opened = office.ask_soon(of_flow(f"k{number}"))
             await office.passes(0.1)
             if opened.value is None:

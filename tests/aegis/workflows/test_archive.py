@@ -17,7 +17,6 @@ from aegis.protocol.workflows import (
     RunWorkflow,
     WorkflowInfo,
 )
-from tests.aegis.simulated_daemon import WRITES
 from tests.aegis.workflows.office import DIRECTORY, Office, play
 from tests.chaos.machine.disk_model import cached_image
 
@@ -120,20 +119,9 @@ SEEDS = [*range(12), *(pytest.param(each, marks=pytest.mark.long) for each in ra
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_disk_that_refuses_and_kills_lose_no_run_and_no_key(seed: int) -> None:
     async def story(office: Office) -> None:
-        chance = office.chance
         ids: dict[int, str] = {}
         for number in range(25):
-            drawn = chance.random()
-            if drawn < 0.15:
-                call = chance.choice(["write", "fsync", "rename", "open", "unlink", "fdatasync"])
-                office.plan.refuse_one(call, chance.randrange(1, 12))
-            elif drawn < 0.25:
-                office.plan.refuses = WRITES
-                await office.passes(chance.choice([1, 70]))
-                office.plan.refuses = ()
-                await office.passes(10)
-            elif drawn < 0.35:
-                await office.restart(power_fails=chance.random() < 0.5, draws=True)
+            await office.draws_trouble()
             answer = office.ask_soon(RunWorkflow(name="work", key=f"k{number}"))
             await office.passes(0.5)
             if answer.value is None:
