@@ -339,7 +339,7 @@ class _Files:
 
     @contextlib.contextmanager
     def opened(self, segment: Segment | None) -> Iterator[tuple[ReadAt, int, list[Damaged]]]:
-        """Open a file; yield how to read it, its size, and what is wrong with it as a whole.
+        """Open a file; yield its reader, its size, and its damage as a whole.
 
         Raises ``OSError``, and ``OverBudget`` for a compressed one on the loop. A segment that was
         deleted meanwhile is empty.
@@ -396,7 +396,7 @@ class _Files:
 
 
 def unpacked(packed: bytes) -> tuple[bytes, str]:
-    """Return the content of a compressed file up to its first damage, and what is wrong."""
+    """Return the content of a compressed file up to its first damage, and the damage in words."""
     unpacking, data, why = zlib.decompressobj(wbits=GZIP), bytearray(), ""
     try:
         for at in range(0, len(packed), BLOCK_BYTES):

@@ -72,7 +72,7 @@ def _outcome(fields: Mapping[str, Any]) -> str:
 
 
 def _text(tool: str, title: str, excerpt: str, given: Any, size: int) -> str:
-    """Return what was asked, in one line, as every face shows it."""
+    """Return the question in one line, as every face shows it."""
     if given is not None and size <= MAX_INPUT_BYTES:
         excerpt = escape_text(json.dumps(given, ensure_ascii=False))
     what = title if title.startswith(tool) else f"{tool}: {title}"

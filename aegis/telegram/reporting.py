@@ -81,9 +81,9 @@ class Reporting:
         """Follow a session from now on; outside of its topic, plain text goes there."""
         if thread is None:
             await self._store.focus_on(session)
-        if self._store.told_of(session) is None:
+        if self._store.sent_up_to(session) is None:
             news = await self._ask("sessions", FollowSession(handle=session))
-            await self._store.tell_from(session, news.place.seq)
+            await self._store.send_from(session, news.place.seq)
         self._follow(session)
 
     def _thread(self, session: str | None) -> int | None:
@@ -189,13 +189,13 @@ class Reporting:
         """Send the texts of a session's turns, until it is closed."""
         try:
             with contextlib.suppress(NotFound):
-                await self._tell_all(session)
+                await self._send_all(session)
         finally:
             self._followed.discard(session)
 
-    async def _tell_all(self, session: str) -> None:
-        told = self._store.told_of(session)
-        news = await self._ask("sessions", FollowSession(handle=session, since=told))
+    async def _send_all(self, session: str) -> None:
+        sent = self._store.sent_up_to(session)
+        news = await self._ask("sessions", FollowSession(handle=session, since=sent))
         turn = Turn()
         while not news.is_over:
             news = await self._ask("sessions", FollowSession(handle=session, place=news.place))
@@ -208,7 +208,7 @@ class Reporting:
             handle = self.handle_of(session) or session[:8]
             text = ended if thread is not None else f"{handle}: {ended}"
             await self._finish(turn, text, thread)
-            self._store.told(session, entry.seq)
+            self._store.sent(session, entry.seq)
         elif turn.progress:
             await self._show_progress(turn, thread)
 

@@ -91,13 +91,13 @@ class ChatSession:
 
     id: str
     topic: int | None = None
-    told: int | None = None
+    sent: int | None = None
     used: int = 0
 
     @property
     def is_followed(self) -> bool:
         """Whether the texts of its turns are sent."""
-        return self.topic is not None or self.told is not None
+        return self.topic is not None or self.sent is not None
 
 
 @attrs.frozen(kw_only=True)
@@ -161,9 +161,9 @@ def _changes_of(line: Mapping[str, Any], rows: Rows) -> Iterator[Change]:
             for id_ in [key for key, row in rows.items() if row.get("topic") == thread]:
                 yield "session", id_, {"topic": None}
         case {"kind": "told", "session": str(session), "entry": int(entry)}:
-            yield "session", f"{SESSION}{session}", {"told": entry, "used": used}
+            yield "session", f"{SESSION}{session}", {"sent": entry, "used": used}
         case {"kind": "told", "session": str(session), "seq": int(entry)}:  # version 0.1
-            yield "session", f"{SESSION}{session}", {"told": entry}
+            yield "session", f"{SESSION}{session}", {"sent": entry}
         case {"request": str(key)}:
             yield from _of_request(line, f"{REQUEST}{key}", rows)
         case _:
@@ -225,11 +225,11 @@ def _kept(fold: Mapping[str, Any], after: int) -> Iterator[Change]:
     for each in updates:
         tag, id_, fields = _accepted(each)
         yield tag, id_, {**fields, "is_begun": each.update in fold.get("begun", [])}
-    topics, told = fold.get("topics", {}), fold.get("told", {})
+    topics, sent = fold.get("topics", {}), fold.get("told", {})
     # Older than all lines after this one: the first was used the longest time ago.
-    sessions = [*(topics.keys() - told.keys()), *told]
+    sessions = [*(topics.keys() - sent.keys()), *sent]
     for used, session in enumerate(sessions, after - len(sessions)):
-        at = {"topic": topics.get(session), "told": told.get(session), "used": used}
+        at = {"topic": topics.get(session), "sent": sent.get(session), "used": used}
         yield "session", f"{SESSION}{session}", at
     drafts, asked = fold.get("drafts", {}), fold.get("asked", {})
     for used, (key, shown) in enumerate(asked.items(), after - len(asked)):

@@ -185,10 +185,10 @@ class ChatStore:
         row = self.session(session)
         return None if row is None else row.topic
 
-    def told_of(self, session: str) -> int | None:
+    def sent_up_to(self, session: str) -> int | None:
         """Return the entry up to which a transcript was sent."""
         row = self.session(session)
-        return None if row is None else row.told
+        return None if row is None else row.sent
 
     def opened_topic(self, session: str, thread: int) -> None:
         """A session has got a topic."""
@@ -199,20 +199,20 @@ class ChatStore:
         for each in [each for each in self._all(ChatSession) if each.topic == thread]:
             self._note("untopic", each.id, lambda row: attrs.evolve(row, topic=None))
 
-    async def tell_from(self, session: str, entry: int) -> None:
+    async def send_from(self, session: str, entry: int) -> None:
         """Send the transcript of a session from the entry after this one on."""
         used, id_ = self._use(), f"{SESSION}{session}"
 
         def row() -> ChatSession:
             known = self.session(session) or ChatSession(id=id_)
-            return attrs.evolve(known, told=entry, used=used)
+            return attrs.evolve(known, sent=entry, used=used)
 
         await self._keep("told", row)
         self._limit([*self._all(ChatSession)], MAX_SESSIONS)
 
-    def told(self, session: str, entry: int) -> None:
+    def sent(self, session: str, entry: int) -> None:
         """The transcript of a session was sent up to this entry."""
-        self._note_session("told", session, told=entry)
+        self._note_session("told", session, sent=entry)
 
     def _note_session(self, kind: str, session: str, **fields: int) -> None:
         used, id_ = self._use(), f"{SESSION}{session}"
