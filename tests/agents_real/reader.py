@@ -34,7 +34,7 @@ KINDS = {REQUEST_CHARS: "[0-9a-f]{12}", 26: "[0-9A-Z]{26}"}
 DIFFERING = (
     (r"^(\\ )+\d+\\ (?=\S)", r" *\\d+ "),  # the seq of an entry
     (r"\d{4}\\-\d\d\\-\d\dT[\d:\\.]+Z", r"\\S+Z"),
-    (r"\b\d+\\\.\d\ds", r"\\d+\\.\\d\\ds"),
+    (r"\b\d+\\\.\d\d\d?s", r"\\d+\\.\\d+s"),
     (r"(?<=\\ )\d+s(\\ )+", r"\\d+s +"),  # the age of a request
     (r"handoff:[0-9a-f]{32}", r"handoff:[0-9a-f]{32}"),
     (r"(landed|queued)(.*position.:)\d", r"(?:landed|queued)\2\\d"),

@@ -317,12 +317,15 @@ async def test_a_spinner_is_work_and_a_blink_is_not(
     own_daemon.start("--port", "0", "--trust")
     # Where a machine stalls, glyphs come together, and what blinks looks like work for a while.
     seconds = 60 if waits else 11
+    # As agents do, it looks for keys between its glyphs. One that only slept would be at work.
     program = (
-        "import itertools, sys, time\n"
+        "import itertools, select, sys\n"
+        "keys = select.epoll()\n"
+        "keys.register(sys.stdin, select.EPOLLIN)\n"
         f"for glyph in itertools.islice(itertools.cycle({glyphs!r}), {round(seconds / pause_s)}):\n"
         "    sys.stdout.write(f'\\r{glyph} Working')\n"
         "    sys.stdout.flush()\n"
-        f"    time.sleep({pause_s})\n"
+        f"    keys.poll({pause_s})\n"
     )
     file = own_daemon.root / "spin.py"
     file.write_text(program)

@@ -29,7 +29,7 @@ UPDATES = "AEGIS_UPDATE_PICTURES" in os.environ
 PLAIN = (
     (r"\d\d:\d\d:\d\d", "14:03:21"),
     (r"\d{4}-\d\d-\d\dT14:03:21Z", "2026-05-22T14:03:21Z"),
-    (r"\b\d+\.\d\ds", "0.02s"),
+    (r"\b\d+\.\d\d\d?s", "0.02s"),
     (r"(?<![.\d])\d+[sm]( ago|$|\n)", r"2s\1"),
     (r" · \d+[sm] ", " · 2s "),
     (r"(?m) +[\u2581-\u2588]$", ""),  # the scroll bar

@@ -41,7 +41,7 @@ ID = re.compile(
 )
 DIFFERING = (
     (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
-    (r"\b\d+\.\d\ds", "0.00s"),
+    (r"\b\d+\.\d\d\d?s", "0.00s"),
     (r"(?<= )\d+s(?= )", "1s"),  # the age of a request
     (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
     (r"(pid) \d+", r"\1 PID"),
