@@ -41,12 +41,14 @@ log = structlog.get_logger("aegis.terminals")
 class Stretch:
     """Consecutive records, oldest first; ``more``: there are further ones after ``reached``.
 
-    That is the number of the last line, which may be unreadable.
+    That is the number of the last line, which may be unreadable. ``oldest`` is the number of the
+    oldest line that is kept.
     """
 
     records: list[CommandRecord]
     reached: int
     more: bool
+    oldest: int
 
 
 class History:
@@ -80,19 +82,15 @@ class History:
 
     async def read(self, request: ReadRecords) -> RecordList:
         """Return the requested records, up to ``MAX_REPLY_BYTES``. Raises ``StorageError``."""
-        if request.since_seq is not None:
-            reading = await self._reader.since(
-                request.since_seq, newest=self.newest, max_bytes=MAX_REPLY_BYTES
-            )
-            reaches_back = reading.oldest > request.since_seq + 1
-        else:
-            number = request.last_n or DEFAULT_LAST_N
-            reading = await self._reader.last(
-                number, before=request.before_seq, newest=self.newest, max_bytes=MAX_REPLY_BYTES
-            )
-            reaches_back = len(reading.records) < number and not reading.more
-        records = await self._records_in_steps(reading)
-        damaged = reading.damaged_count + len(reading.records) - len(records)
+        damaged = 0
+        while True:
+            reading, reaches_back = await self._reading(request)
+            records = await self._records_in_steps(reading)
+            damaged += reading.damaged_count + len(reading.records) - len(records)
+            further = None if records else _beyond(reading, request)
+            if further is None:
+                break
+            request = further  # nobody could: a page is asked for by a record of the last one
         if not request.output:
             records = [attrs.evolve(record, stdout="", stderr="") for record in records]
         return RecordList(
@@ -102,11 +100,29 @@ class History:
             oldest_kept=reading.oldest if reaches_back else 0,
         )
 
+    async def _reading(self, request: ReadRecords) -> tuple[Reading, bool]:
+        """Return what is read, and whether older lines would have been if they were kept."""
+        if request.since_seq is not None:
+            reading = await self._reader.since(
+                request.since_seq, newest=self.newest, max_bytes=MAX_REPLY_BYTES
+            )
+            return reading, reading.oldest > request.since_seq + 1
+        number = request.last_n or DEFAULT_LAST_N
+        reading = await self._reader.last(
+            number, before=request.before_seq, newest=self.newest, max_bytes=MAX_REPLY_BYTES
+        )
+        return reading, len(reading.records) < number and not reading.more
+
     async def stretch(self, since_seq: int, max_bytes: int) -> Stretch:
         """Return the oldest records after ``since_seq``. Raises ``StorageError``."""
         reading = await self._reader.since(since_seq, newest=self.newest, max_bytes=max_bytes)
         reached = reading.records[-1]["seq"] if reading.records else since_seq
-        return Stretch(records=self._records(reading), reached=reached, more=reading.more)
+        return Stretch(
+            records=self._records(reading),
+            reached=reached,
+            more=reading.more,
+            oldest=reading.oldest,
+        )
 
     async def one(self, seq: int, terminal: str) -> CommandRecord:
         """Return the record ``seq``. Raises ``NotFound`` if it does not exist, ``StorageError``."""
@@ -170,6 +186,16 @@ class History:
             log.warning(
                 "damaged lines skipped", file=shown(self._ledger), lines=len(new), where=where
             )
+
+
+def _beyond(reading: Reading, request: ReadRecords) -> ReadRecords | None:
+    """Return the request for what follows these lines; None if nothing does."""
+    numbers = [number for each in reading.records if type(number := each.get("seq")) is int]
+    if not numbers:
+        return None
+    if request.since_seq is None:
+        return attrs.evolve(request, before_seq=min(numbers))
+    return attrs.evolve(request, since_seq=max(numbers)) if reading.more else None
 
 
 def _structured(lines: Sequence[Mapping[str, Any]], foreign: dict[str, str]) -> list[CommandRecord]:

@@ -59,6 +59,19 @@ def wake_of(record: CommandRecord) -> Wake:
     )
 
 
+def wake_of_deleted(first: int, last: int, timestamp: str) -> Wake:
+    """Return the wake for records that were deleted before a subscriber was notified of them."""
+    what = f"record {last} was" if first == last else f"records {first} to {last} were"
+    return Wake(
+        seq=last,
+        writer="",
+        body=f"{what} deleted before this message: old records had no more space (archive_bytes)",
+        timestamp=timestamp,
+        cmd=None,  # they may have been of any kind: the wake passes all filters
+        failed=True,
+    )
+
+
 def deliver_message(
     wake: Wake,
     terminal: str,

@@ -9,7 +9,7 @@ import attrs
 
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.history import History
-from aegis.terminals.wakes.notification import Wake, wake_of
+from aegis.terminals.wakes.notification import Wake, wake_of, wake_of_deleted
 
 MAX_RECENT = 64
 """Limit of wakes in memory: at most three thousand characters each, and their commands."""
@@ -76,7 +76,10 @@ class WakeFeed:
         if seq >= self._floor:
             return Page(wakes=tuple(wake for wake in self._recent if wake.seq > seq), reached=last)
         stretch = await self._history.stretch(seq, PAGE_BYTES)
-        wakes = tuple(wake_of(record) for record in stretch.records if record.seq <= last)
-        if not stretch.more or len(wakes) < len(stretch.records):
+        records = [record for record in stretch.records if record.seq <= last]
+        wakes = tuple(wake_of(record) for record in records)
+        if records and stretch.oldest > seq + 1:
+            wakes = (wake_of_deleted(seq + 1, stretch.oldest - 1, wakes[0].timestamp), *wakes)
+        if not stretch.more or len(records) < len(stretch.records):
             return Page(wakes=wakes, reached=last)
         return Page(wakes=wakes, reached=stretch.reached, has_older=True)

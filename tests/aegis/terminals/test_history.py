@@ -16,6 +16,7 @@ from aegis.journal.ledger import encode_line
 from aegis.journal.segments import close_segment
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.terminals import ReadRecords
+from aegis.terminals import history as history_module
 from aegis.terminals.history import History
 from tests.aegis.terminals.samples import RECORD
 
@@ -61,6 +62,31 @@ def test_records_are_read_backwards_from_a_seq(
 ) -> None:
     ledger.write_bytes(b"".join(map(line, range(6))))
     assert [each["seq"] for each in read(ledger, **arguments)["result"]] == found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found", "damaged"),
+    [
+        ({"since_seq": 1}, [6, 7], 4),
+        ({"since_seq": 3}, [6, 7], 2),
+        ({"before_seq": 6, "last_n": 2}, [0, 1], 4),
+        ({"before_seq": 5, "last_n": 1}, [1], 3),
+        ({"since_seq": 7}, [], 0),
+    ],
+)
+def test_a_page_is_never_empty_while_there_are_records_beyond_it(
+    ledger: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: dict[str, int],
+    found: list[int],
+    damaged: int,
+) -> None:
+    foreign = [line(seq, color="red") for seq in range(2, 6)]
+    ledger.write_bytes(b"".join([line(0), line(1), *foreign, line(6), line(7)]))
+    monkeypatch.setattr(history_module, "MAX_REPLY_BYTES", 2 * len(line(0)) + 10)
+    page = read(ledger, **arguments)
+    assert [each["seq"] for each in page["result"]] == found
+    assert page.get("damaged", 0) == damaged
 
 
 def test_reading_backwards_says_how_many_lines_on_the_way_cannot_be_read(ledger: Path) -> None:

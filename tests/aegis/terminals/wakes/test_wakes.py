@@ -26,10 +26,13 @@ from actors.faults import RUNTIME, Crash, Plan, armed
 from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
 from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.router import InboxRouter
+from aegis.journal.disk import OsDisk
 from aegis.journal.faults import JOURNAL
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line, scan
 from aegis.journal.note import Note
+from aegis.journal.segment_names import segments_of
+from aegis.journal.segments import close_segment
 from aegis.protocol.inboxes import ReadInbox
 from aegis.protocol.terminals import CommandRecord, Subscribe, Unsubscribe
 from aegis.terminals.history import History
@@ -324,6 +327,29 @@ async def test_who_lags_behind_gets_everything_in_order_from_the_ledger(
         await place.wait_told("bob", 309)
         assert place.told("ann") == [seq for seq in range(300) if seq % 3 != 2] + [*range(300, 310)]
         assert place.told("bob") == [seq for seq in range(300) if seq % 3 != 1] + [*range(300, 310)]
+
+
+@pytest.mark.parametrize("wanted", [{}, {"pattern": "echo 22"}, {"only_failures": True}])
+async def test_who_lags_behind_deleted_records_is_told_which_they_were(
+    place: Place, wanted: dict[str, Any]
+) -> None:
+    async with place.opened():
+        await place.finish(2)
+        await place.subscribe("ann", **wanted)
+    append(place.files, *(record(seq) for seq in range(2, 10)))
+    close_segment(OsDisk(), place.files.ledger, 9)
+    append(place.files, *(record(seq) for seq in range(10, 20)))
+    close_segment(OsDisk(), place.files.ledger, 19)
+    append(place.files, *(record(seq) for seq in range(20, 23)))
+    segments_of(OsDisk(), place.files.ledger)[0].path.unlink()
+    async with place.opened():
+        router = place.system.ref("root/router")
+        others = {"{}": [*range(10, 23)], "pattern": [22], "only_failures": []}
+        expected = [9, *others[next(iter(wanted), "{}")]]
+        await place.wait_told("ann", *expected)
+        assert place.told("ann") == expected
+        first, *_ = (await router.ask(ReadInbox(from_handle="ann", limit=100))).messages
+        assert "records 2 to 9 were deleted before this message" in first.body
 
 
 async def test_damaged_lines_and_lines_of_another_shape_hold_up_nobody(
