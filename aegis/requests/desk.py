@@ -190,7 +190,8 @@ class RequestDesk(Actor[DeskMessage]):
             case RenameRequests(session=session, handle=handle):
                 self._rename(session, handle)
             case ListRequests():
-                self._as_caller(message, message.from_handle, partial(self._list, message))
+                act = partial(self.context.start_soon, self._list, message)
+                self._as_caller(message, message.from_handle, act)
             case AnswerRequest():
                 self._as_caller(message, message.from_handle, partial(self._answer, message))
             case FollowRequests(from_handle=handle):
@@ -296,22 +297,18 @@ class RequestDesk(Actor[DeskMessage]):
         holder = holder_of(request)
         return [each for each in self._pending_rows() if each.holder == holder]
 
-    def _list(self, request: ListRequests, by: Answerer | None, reply: Reply[Any]) -> None:
-        if waits_only(request):
-            reply.send(list_requests(self._shown_pending(), request, by))
-            return
-        found = list_requests(self._shown(reversed([*self._table.rows])), request, by)
-        is_known = bool(found.requests) or request.id in self._table.rows
-        if request.id is None or is_known or len(request.id) < ID_CHARS:
-            reply.send(found)
-        else:
-            self.context.start_soon(self._list_archived, request.id, by, reply)
-
-    async def _list_archived(
-        self, request_id: str, by: Answerer | None, reply: Reply[RequestList]
+    async def _list(
+        self, request: ListRequests, by: Answerer | None, reply: Reply[RequestList]
     ) -> None:
+        is_short = waits_only(request)
+        rows = self._shown_pending() if is_short else self._shown(reversed([*self._table.rows]))
+        found = await list_requests(rows, request, by)
+        id_ = request.id
+        if id_ is None or len(id_) < ID_CHARS or found.requests or id_ in self._table.rows:
+            reply.send(found)
+            return
         try:
-            _, row = await self._archived(request_id)
+            _, row = await self._archived(id_)
         except AegisError as error:
             reply.fail(error)
             return

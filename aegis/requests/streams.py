@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 
 import attrs
+import trio
 
 from actors import Reply
 from actors.codec import unstructure
@@ -29,24 +30,34 @@ MAX_LIST_BYTES = 240 * 1024
 MAX_STREAMS = 256
 """Streams that may wait for changes."""
 
+STEP_WORK = 512
+KEPT_WORK = 16
+"""The rows that are looked at in one step of a list, about a millisecond; one that is kept counts
+as so many."""
+
 AT_ONCE = 16
 """Changed requests in one answer to a stream."""
 
 
-def list_requests(
+async def list_requests(
     shown: Iterable[Record], request: ListRequests, by: Answerer | None
 ) -> RequestList:
     """Return the requests that ``by`` asked for and may see, the oldest first.
 
     ``shown`` are those that wait in their order, or all, the newest first: beyond the limits the
-    first of them are returned.
+    first of them are returned. Other tasks run in between.
     """
     kept: list[RequestInfo] = []
-    size, has_more = 0, False
+    size, has_more, work = 0, False, 0
     for record in shown:
+        work += 1
+        if work >= STEP_WORK:
+            work = 0
+            await trio.lowlevel.checkpoint()
         if not (may_see(record, by) and _fits(request, record)):
             continue
         info = record.info()
+        work += KEPT_WORK
         size += len(json.dumps(unstructure(info), ensure_ascii=False).encode())
         if len(kept) == request.limit or (kept and size > MAX_LIST_BYTES):
             has_more = True
