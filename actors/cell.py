@@ -12,7 +12,7 @@ import trio
 from actors.envelope import Envelope
 from actors.errors import ActorCrashed, ActorStopped
 from actors.mailbox import Mailbox, MailboxSpec, OnRestart, Signal
-from actors.place import Place, PlaceSystem, Watcher
+from actors.place import PlaceSystem, RefTarget, Watcher
 from actors.policy import Exit, ExitKind
 from actors.ref import Ref
 from actors.reply import Reply
@@ -21,7 +21,7 @@ from actors.spec import AnySpec, ChildSpec
 from actors.tree import Change, Node, Views
 
 
-class State(enum.Enum):
+class PlaceState(enum.Enum):
     """The state of a place in the tree."""
 
     STARTING = "starting"
@@ -91,14 +91,14 @@ class Cell:
         self.supervisor: RunningSupervisor | None = None  # while one runs here
         self.mailbox = self._make_mailbox()
         self.children: dict[str, Cell] = {}
-        self._state = State.DOWN
+        self._state = PlaceState.DOWN
         self.is_final = False  # stopped for good
         self.incarnation = 0
         self.began_at = trio.current_time()
         self._cancel_at = math.inf
         self._scope: trio.CancelScope | None = None
         self.watchers: dict[str, Watcher] = {}
-        self.watched: dict[str, Place] = {}
+        self.watched: dict[str, RefTarget] = {}
         self.ref: Ref[Any] = Ref(self)
 
     def _make_mailbox(self) -> Mailbox:
@@ -107,12 +107,12 @@ class Cell:
         return Mailbox(self.path, frozenset(), MailboxSpec(capacity=1))
 
     @property
-    def state(self) -> State:
+    def state(self) -> PlaceState:
         """The state; every change is published to the readers of the tree."""
         return self._state
 
     @state.setter
-    def state(self, state: State) -> None:
+    def state(self, state: PlaceState) -> None:
         if state is not self._state:
             self._state = state
             self.publish()
@@ -130,7 +130,7 @@ class Cell:
     def begin_incarnation(self) -> None:
         """Start a new incarnation."""
         self.incarnation += 1
-        self.state = State.STARTING
+        self.state = PlaceState.STARTING
         self.began_at = trio.current_time()
         self._cancel_at, self._scope = math.inf, None
         self.mailbox.drop_signals()
@@ -143,15 +143,15 @@ class Cell:
     def end_incarnation(self, ended: Exit) -> None:
         """Note that the incarnation has ended; another may follow."""
         self._scope = None
-        self.state = State.DOWN
+        self.state = PlaceState.DOWN
         if self.mailbox.spec.on_restart is OnRestart.CLEAR:
             self._fail_waiting(ended)
 
     def request_stop(self) -> None:
         """Stop the incarnation in order; after ``shutdown_s`` seconds it is cancelled."""
-        if self.state not in (State.STARTING, State.RUNNING):
+        if self.state not in (PlaceState.STARTING, PlaceState.RUNNING):
             return
-        self.state = State.STOPPING
+        self.state = PlaceState.STOPPING
         self.mailbox.put_signal(Signal.STOP)
         self._cancel_at = trio.current_time() + self.spec.shutdown_s
         if self._scope is not None:
@@ -164,7 +164,7 @@ class Cell:
         for child in list(self.children.values()):
             child.make_final(Exit(ExitKind.STOPPED))
         self.is_final = True
-        self.state = State.STOPPED
+        self.state = PlaceState.STOPPED
         self.mailbox.refuse_senders(
             ActorStopped(f"{self.path} has stopped; it takes no messages", path=self.path)
         )
@@ -208,7 +208,7 @@ class Cell:
             )
             self.system.views.publish(change)
 
-    def watch(self, watched: Place) -> None:
+    def watch(self, watched: RefTarget) -> None:
         """Monitor ``watched`` until either place is stopped for good."""
         watched.add_watcher(self)
         self.watched[watched.path] = watched

@@ -9,7 +9,7 @@ import trio
 
 from actors import faults
 from actors.actor import Actor, Context
-from actors.cell import Cell, State, ended_error
+from actors.cell import Cell, PlaceState, ended_error
 from actors.envelope import Envelope, Handler, current_handler
 from actors.errors import NoReply, Refusal
 from actors.faults import RECEIVE_AFTER, RECEIVE_BEFORE
@@ -65,8 +65,8 @@ class _Incarnation:
                 await faults.SETUP_BEFORE.reach(self._subject)
                 await actor.setup()
                 await faults.SETUP_AFTER.reach(self._subject)
-                if self._cell.state is State.STARTING:
-                    self._cell.state = State.RUNNING
+                if self._cell.state is PlaceState.STARTING:
+                    self._cell.state = PlaceState.RUNNING
                 on_started()
                 kind = await self._serve(actor, actor.context)
             finally:

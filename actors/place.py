@@ -1,4 +1,4 @@
-"""``Place``: the target of a ``Ref``, in this process (``Cell``) or another (``RemotePlace``)."""
+"""``RefTarget``: the target of a ``Ref``, here (a ``Cell``) or remote (a ``RemotePlace``)."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class Watcher(Protocol):
         ...
 
     @property
-    def watched(self) -> dict[str, Place]:
+    def watched(self) -> dict[str, RefTarget]:
         """The monitored places, by path."""
         ...
 
 
-class Place(Protocol):
+class RefTarget(Protocol):
     """One address of the tree."""
 
     @property

@@ -62,14 +62,14 @@ Decision = RestartChild | ForgetChild | GiveUp
 
 
 @attrs.frozen(kw_only=True)
-class Budget:
+class RestartBudget:
     """At most ``intensity`` restarts within ``period_s`` seconds; ``times`` are the past ones."""
 
     intensity: int
     period_s: float
     times: tuple[float, ...] = ()
 
-    def spend(self, now: float) -> Budget:
+    def spend(self, now: float) -> RestartBudget:
         """Return the budget after a restart at ``now``, without times older than the period."""
         recent = tuple(time for time in self.times if now - time < self.period_s)
         return attrs.evolve(self, times=(*recent, now))
@@ -88,8 +88,8 @@ def is_restarted(spec: AnySpec, ended: Exit) -> bool:
 
 
 def decide(
-    spec: AnySpec, ended: Exit, budget: Budget, now: float, chance: float
-) -> tuple[Decision, Budget]:
+    spec: AnySpec, ended: Exit, budget: RestartBudget, now: float, chance: float
+) -> tuple[Decision, RestartBudget]:
     """Return the decision about ``ended``, and the new budget. ``chance`` is in [0, 1)."""
     if not is_restarted(spec, ended):
         return ForgetChild(), budget

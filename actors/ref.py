@@ -11,7 +11,7 @@ from actors.deadlines import deadline_error
 from actors.envelope import Asker, Envelope, chain_of_askers
 from actors.errors import ActorStopped, AskCycle, MisuseError
 from actors.messages import Askable, Request
-from actors.place import Place
+from actors.place import RefTarget
 from actors.reply import Reply
 
 M = TypeVar("M", contravariant=True)
@@ -25,7 +25,7 @@ class Ref(Generic[M]):
 
     __slots__ = ("_cell",)
 
-    def __init__(self, cell: Place) -> None:
+    def __init__(self, cell: RefTarget) -> None:
         self._cell = cell
 
     @property

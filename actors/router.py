@@ -10,14 +10,14 @@ from typing import Protocol
 
 import trio
 
-from actors.place import Place
+from actors.place import RefTarget
 from actors.tree import Node
 
 
 class Router(Protocol):
     """The way to the places of one other process."""
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> RefTarget:
         """Return the place at ``path``, whether or not there is an actor."""
         ...
 
@@ -50,7 +50,7 @@ class Routers:
         if self._by_path.get(path) is router:
             del self._by_path[path]
 
-    def place(self, path: str, root: str) -> Place | None:
+    def place(self, path: str, root: str) -> RefTarget | None:
         """Return the place at ``path``, which is not in the system of ``root``, or None."""
         for above, router in self._by_path.items():
             if above and path.startswith(f"{above}/"):

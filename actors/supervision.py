@@ -24,11 +24,11 @@ import attrs
 
 from actors.errors import ActorError, RestartsExhausted, StartFailed
 from actors.policy import (
-    Budget,
     Exit,
     ExitKind,
     ForgetChild,
     GiveUp,
+    RestartBudget,
     RestartChild,
     decide,
     describe,
@@ -39,14 +39,14 @@ from actors.spec import AnySpec, Restart, Strategy, SupervisorSpec
 
 
 @attrs.frozen
-class Start:
+class StartChild:
     """Start an incarnation of the child."""
 
     name: str
 
 
 @attrs.frozen
-class Stop:
+class StopChild:
     """Stop the child's incarnation, within its time limit."""
 
     name: str
@@ -69,7 +69,7 @@ class Forget:
 
 
 @attrs.frozen
-class Pause:
+class BackoffPause:
     """Call ``pause_over`` with ``ticket`` in ``delay_s`` seconds."""
 
     ticket: int
@@ -82,16 +82,16 @@ class Up:
 
 
 @attrs.frozen
-class End:
+class EndSupervisor:
     """End the supervisor with this exit: all children are down."""
 
     ended: Exit
 
 
-Action = Start | Stop | EndIncarnation | Forget | Pause | Up | End
+Action = StartChild | StopChild | EndIncarnation | Forget | BackoffPause | Up | EndSupervisor
 
 
-class Status(enum.Enum):
+class ChildStatus(enum.Enum):
     """The state of a child as its supervisor knows it."""
 
     DOWN = "down"
@@ -106,14 +106,14 @@ class Status(enum.Enum):
 @attrs.define(eq=False)
 class _Child:
     spec: AnySpec
-    status: Status = Status.DOWN
+    status: ChildStatus = ChildStatus.DOWN
     was_up: bool = False
     is_removed: bool = False
     """Stopped on purpose: no restart follows."""
 
     @property
     def is_alive(self) -> bool:
-        return self.status not in (Status.DOWN, Status.GONE)
+        return self.status not in (ChildStatus.DOWN, ChildStatus.GONE)
 
 
 @attrs.define(eq=False)
@@ -132,7 +132,7 @@ class Supervision:
     def __init__(self, path: str, spec: SupervisorSpec) -> None:
         self._path = path
         self._spec = spec
-        self._budget = Budget(intensity=spec.intensity, period_s=spec.period_s)
+        self._budget = RestartBudget(intensity=spec.intensity, period_s=spec.period_s)
         self._children = {child.name: _Child(child) for child in spec.children}
         self._order = tuple(self._children)
         self._to_start: list[str] = []
@@ -146,10 +146,10 @@ class Supervision:
         self._alive = 0
         self._actions: list[Action] = []
 
-    def status(self, name: str) -> Status:
+    def status(self, name: str) -> ChildStatus:
         """Return the child's state: ``GONE`` for an unknown name."""
         child = self._children.get(name)
-        return Status.GONE if child is None else child.status
+        return ChildStatus.GONE if child is None else child.status
 
     @property
     def is_ending(self) -> bool:
@@ -172,8 +172,8 @@ class Supervision:
         """Note that the child is up."""
         child = self._children[name]
         child.was_up = True
-        if child.status is Status.STARTING:
-            child.status = Status.RUNNING
+        if child.status is ChildStatus.STARTING:
+            child.status = ChildStatus.RUNNING
         if self._to_start and self._to_start[0] == name:
             self._to_start.pop(0)
         return self._advance()
@@ -182,7 +182,7 @@ class Supervision:
         """Note the end of the child at ``now`` (seconds). ``chance``, for the jitter: [0, 1)."""
         child = self._children[name]
         assert child.is_alive, f"{self._path}/{name} ended twice"
-        child.status = Status.DOWN
+        child.status = ChildStatus.DOWN
         self._alive -= 1
         if self._ending is not None:
             self._actions.append(EndIncarnation(name, ended))
@@ -197,9 +197,9 @@ class Supervision:
         return self._advance()
 
     def pause_over(self, ticket: int) -> list[Action]:
-        """Note the end of a ``Pause``."""
+        """Note the end of a ``BackoffPause``."""
         child = self._pauses.pop(ticket, None)
-        if self._ending is None and child is not None and child.status is Status.DOWN:
+        if self._ending is None and child is not None and child.status is ChildStatus.DOWN:
             self._start(child)
         if self._group is not None and self._group.ticket == ticket:
             self._start_group(self._group)
@@ -216,7 +216,7 @@ class Supervision:
     def remove(self, name: str) -> list[Action]:
         """Stop a child for good, on request."""
         child = self._children.get(name)
-        if self._ending is not None or child is None or child.status is Status.GONE:
+        if self._ending is not None or child is None or child.status is ChildStatus.GONE:
             return []
         if child.is_alive:
             child.is_removed = True
@@ -244,28 +244,28 @@ class Supervision:
         return actions
 
     def _start_next(self) -> None:
-        while self._to_start and self._children[self._to_start[0]].status is Status.GONE:
+        while self._to_start and self._children[self._to_start[0]].status is ChildStatus.GONE:
             self._to_start.pop(0)
         if self._to_start:
             child = self._children[self._to_start[0]]
-            if child.status is Status.DOWN:
+            if child.status is ChildStatus.DOWN:
                 self._start(child)
         elif not self._is_up:
             self._is_up = True
             self._actions.append(Up())
 
     def _start(self, child: _Child) -> None:
-        child.status = Status.STARTING
+        child.status = ChildStatus.STARTING
         self._alive += 1
-        self._actions.append(Start(child.spec.name))
+        self._actions.append(StartChild(child.spec.name))
 
     def _stop(self, child: _Child) -> None:
-        if child.status is not Status.STOPPING:
-            child.status = Status.STOPPING
-            self._actions.append(Stop(child.spec.name))
+        if child.status is not ChildStatus.STOPPING:
+            child.status = ChildStatus.STOPPING
+            self._actions.append(StopChild(child.spec.name))
 
     def _forget(self, child: _Child, ended: Exit) -> None:
-        child.status = Status.GONE
+        child.status = ChildStatus.GONE
         child.is_removed = False
         if self._spec.dynamic:
             del self._children[child.spec.name]
@@ -297,7 +297,7 @@ class Supervision:
         if not child.spec.significant:
             return
         others = any(
-            each.spec.significant and each.status is not Status.GONE
+            each.spec.significant and each.status is not ChildStatus.GONE
             for each in self._children.values()
         )
         if shuts_down(self._spec.auto_shutdown, child.spec, ended, others=others):
@@ -323,15 +323,15 @@ class Supervision:
 
     def _pause(self, delay_s: float) -> int:
         self._tickets += 1
-        self._actions.append(Pause(self._tickets, delay_s))
+        self._actions.append(BackoffPause(self._tickets, delay_s))
         return self._tickets
 
     def _restart_group(self, name: str, delay_s: float) -> None:
         # Replaces a restart of fewer children that is in progress.
         names = restarted_with(self._spec.strategy, self._order, name)
         for member in (self._children[each] for each in names):
-            if member.status is Status.GONE and member.spec.restart is not Restart.TEMPORARY:
-                member.status = Status.DOWN
+            if member.status is ChildStatus.GONE and member.spec.restart is not Restart.TEMPORARY:
+                member.status = ChildStatus.DOWN
         self._to_start.clear()
         self._group = _Group(frozenset(names), list(names), delay_s)
 
@@ -385,7 +385,7 @@ class Supervision:
             self._stop(child)
         elif self._alive == 0 and not self._is_over:
             self._is_over = True
-            self._actions.append(End(ended))
+            self._actions.append(EndSupervisor(ended))
 
 
 def start_failed(path: str, ended: Exit) -> StartFailed:

@@ -15,7 +15,7 @@ import attrs
 import trio
 
 from actors import faults
-from actors.cell import Cell, State
+from actors.cell import Cell, PlaceState
 from actors.errors import ActorError, ActorStopped, MisuseError, SupervisorFailed
 from actors.incarnation import run_actor
 from actors.policy import Exit, ExitKind, describe
@@ -24,12 +24,12 @@ from actors.reply import Reply
 from actors.spec import AnySpec, ChildSpec, SupervisorSpec
 from actors.supervision import (
     Action,
-    End,
+    BackoffPause,
     EndIncarnation,
+    EndSupervisor,
     Forget,
-    Pause,
-    Start,
-    Stop,
+    StartChild,
+    StopChild,
     Supervision,
     Up,
     start_failed,
@@ -167,7 +167,7 @@ class Supervisor:
             await mailbox.wait()
         if mailbox.signals:
             mailbox.drop_signals()
-            self._cell.state = State.STOPPING
+            self._cell.state = PlaceState.STOPPING
             return _StopAll()
         return self._events.pop(0)
 
@@ -250,9 +250,9 @@ class Supervisor:
     def _carry_out(self, actions: list[Action]) -> None:
         for action in actions:
             match action:
-                case Start(name):
+                case StartChild(name):
                     self._start(name)
-                case Stop(name):
+                case StopChild(name):
                     faults.STOP_BEFORE.hit()
                     self._cell.children[name].request_stop()
                     faults.STOP_AFTER.hit()
@@ -260,11 +260,11 @@ class Supervisor:
                     self._end_incarnation(self._cell.children[name], ended)
                 case Forget(name, ended):
                     self._forget(self._cell.children[name], ended)
-                case Pause(ticket, delay_s):
+                case BackoffPause(ticket, delay_s):
                     self._nursery.start_soon(self._pause, ticket, delay_s)
                 case Up():
                     self._report_up()
-                case End(ended):
+                case EndSupervisor(ended):
                     self._result = ended
 
     def _start(self, name: str) -> None:
@@ -295,8 +295,8 @@ class Supervisor:
         self._post(_PauseOver(ticket))
 
     def _report_up(self) -> None:
-        if self._cell.state is State.STARTING:
-            self._cell.state = State.RUNNING
+        if self._cell.state is PlaceState.STARTING:
+            self._cell.state = PlaceState.RUNNING
         self._on_started()
 
     def _end_incarnation(self, cell: Cell, ended: Exit) -> None:
@@ -352,4 +352,4 @@ class Supervisor:
 
 
 def _is_down(cell: Cell) -> bool:
-    return cell.state in (State.DOWN, State.STOPPED)
+    return cell.state in (PlaceState.DOWN, PlaceState.STOPPED)

@@ -12,7 +12,7 @@ import trio
 from actors.cell import Cell, Down
 from actors.deadlines import Deadlines
 from actors.errors import ActorStopped, MisuseError
-from actors.place import Place
+from actors.place import RefTarget
 from actors.policy import describe
 from actors.ref import Ref
 from actors.registry import Registry
@@ -124,7 +124,7 @@ class System:
 
     # For the runtime's own files.
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> RefTarget:
         """Return the place at ``path``, in this or another process.
 
         Raises ``ActorStopped`` if there is none.

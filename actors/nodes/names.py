@@ -1,4 +1,4 @@
-"""``Names``: the exchange of registered names, and of stopped actors, between two processes."""
+"""``NameExchange``: the registered names and stopped actors that two processes exchange."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Exports = Callable[[str, str], bool]
 """Return whether a name, given its group and itself, is exported to the other side."""
 
 
-class Names:
+class NameExchange:
     """The names that this process exports to the other side, and those imported from it.
 
     ``whose`` is the display name of the other side, ``place`` returns its places, and ``post``
@@ -81,7 +81,7 @@ class Names:
         """Send that the actor at ``path`` has stopped for good, if the other side knows it."""
         if path in self._known_to_peer:
             self._known_to_peer.remove(path)
-            self._post(p.Gone(path))
+            self._post(p.ActorGone(path))
 
     # The names of the other side.
 

@@ -32,16 +32,16 @@ from actors.errors import (
     root_cause,
 )
 from actors.nodes.links import packets as p
-from actors.nodes.links.outbox import Outbox
+from actors.nodes.links.outbox import SendQueue
 from actors.nodes.links.parcels import Splitter, pieces
 from actors.nodes.links.request_queues import RequestQueues
 from actors.nodes.links.vocabulary import Vocabulary
 from actors.nodes.mirror import Mirror
-from actors.nodes.names import Exports, Names
+from actors.nodes.names import Exports, NameExchange
 from actors.nodes.owed_reply import OwedReply
 from actors.nodes.peer_watcher import PeerWatcher
 from actors.nodes.remote_place import RemotePlace
-from actors.place import Place
+from actors.place import RefTarget
 from actors.ref import Ref
 from actors.reply import Reply
 from actors.system import System
@@ -53,7 +53,7 @@ PACKETS_AT_ONCE = 64
 """The number of packets handled between two checkpoints."""
 
 
-class Wire(Protocol):
+class MessageChannel(Protocol):
     """One connection: messages of bytes in order. Raises ``NodeError`` when it is over."""
 
     async def send(self, message: bytes) -> None:
@@ -91,7 +91,7 @@ class Peer:
         self._words = vocabulary
         self._shows_tree = shows_tree
         self._outlives_connection = outlives_connection
-        self._outbox = Outbox()
+        self._outbox = SendQueue()
         self._is_up = False
         self._end: str | None = None
         self._filled = trio.Event()
@@ -101,7 +101,7 @@ class Peer:
         self._requests = RequestQueues()
         self._places: weakref.WeakValueDictionary[str, RemotePlace] = weakref.WeakValueDictionary()
         self._monitored: dict[str, RemotePlace] = {}
-        self._names = Names(system, name, exports, self.place, self._post)
+        self._names = NameExchange(system, name, exports, self.place, self._post)
         self._watcher = PeerWatcher(f"@{root or 'above'}", self._post)
 
     # Beginning and end.
@@ -130,7 +130,7 @@ class Peer:
         self._disconnect(Unreachable)
         self.mirror.mark_unreachable()
 
-    async def carry(self, wire: Wire, *, is_ready: bool = True) -> str:
+    async def carry(self, wire: MessageChannel, *, is_ready: bool = True) -> str:
         """Exchange packets over ``wire`` until the connection ends, and return the reason.
 
         Call ``end`` or ``cut`` afterwards. If this system is not fully up yet, pass a false
@@ -163,7 +163,7 @@ class Peer:
 
     def say_ready(self) -> None:
         """Send that this system is up and that all its names have been sent."""
-        self._post(p.Ready())
+        self._post(p.NamesSent())
 
     def _disconnect(self, error: type[AskError]) -> None:
         self._is_up = False
@@ -225,7 +225,7 @@ class Peer:
             self.system.dead_letters += 1
             return
         self._check_room(path)
-        self._post(p.Told(path, body))
+        self._post(p.Tell(path, body))
 
     def ask(self, path: str, envelope: Envelope) -> None:
         """Send a request; its reply is settled by the answer or by the end of the connection."""
@@ -239,7 +239,7 @@ class Peer:
         number = next(self._numbers)
         askers = [asker.handler.path for asker in envelope.chain if asker.is_waiting]
         self._pending[number] = (path, envelope.reply)
-        self._post(p.Asked(number, path, body, askers))
+        self._post(p.Ask(number, path, body, askers))
         envelope.reply.on_abandon(partial(self._abandon, number))
 
     def stop(self, path: str) -> None:
@@ -276,12 +276,12 @@ class Peer:
             return
         if isinstance(result, outcome.Error):
             assert isinstance(result.error, Exception)
-            self._post(p.Failed(number, *self._words.failure_of(result.error)))
+            self._post(p.AskFailure(number, *self._words.failure_of(result.error)))
             return
         try:
-            self._post(p.Answered(number, self._words.body_of(result.unwrap())))
+            self._post(p.AskAnswer(number, self._words.body_of(result.unwrap())))
         except MisuseError as error:
-            self._post(p.Failed(number, *self._words.failure_of(error)))
+            self._post(p.AskFailure(number, *self._words.failure_of(error)))
 
     async def _show_tree(self) -> None:
         with self.system.watch_tree() as watch:
@@ -297,12 +297,12 @@ class Peer:
 
     # Packets from the other process.
 
-    async def _write(self, wire: Wire) -> None:
+    async def _write(self, wire: MessageChannel) -> None:
         while True:
             for piece in pieces(await self._outbox.take()):
                 await wire.send(piece)
 
-    async def _read(self, wire: Wire) -> None:
+    async def _read(self, wire: MessageChannel) -> None:
         splitter = Splitter()
         handled = 0
         while True:
@@ -314,13 +314,13 @@ class Peer:
 
     def _handle(self, packet: p.Packet) -> None:  # noqa: C901 - one line per packet
         match packet:
-            case p.Told(path, body):
+            case p.Tell(path, body):
                 self._receive_message(path, body)
-            case p.Asked():
+            case p.Ask():
                 self._receive_request(packet)
-            case p.Answered(number, body):
+            case p.AskAnswer(number, body):
                 self._receive_answer(number, body)
-            case p.Failed(number, kind, text, path):
+            case p.AskFailure(number, kind, text, path):
                 _, reply = self._pending.pop(number, (path, None))
                 if reply is not None:
                     reply.fail(self._words.error_of(kind, text, path))
@@ -336,7 +336,7 @@ class Peer:
                 self._receive_down(down)
             case p.Stopped(path):
                 self._stop_here(path)
-            case p.Gone(path):
+            case p.ActorGone(path):
                 self._names.drop(path)
             case p.Registered(group, name, path):
                 self._names.add(group, name, path)
@@ -349,11 +349,11 @@ class Peer:
             case p.DepthsShown(depths):
                 self.mirror.fill(depths)
                 self._filled.set()
-            case p.Ready():
+            case p.NamesSent():
                 self._names.drop_unconfirmed()
                 self.ready.set()
 
-    def _here(self, path: str) -> Place:
+    def _here(self, path: str) -> RefTarget:
         """Return the place at ``path``, perhaps in a third process. Raises ``ActorStopped``."""
         place = self.system.place(path)
         if isinstance(place, Cell):
@@ -369,7 +369,7 @@ class Peer:
         except AskError:
             self.system.dead_letters += 1
 
-    def _receive_request(self, asked: p.Asked) -> None:
+    def _receive_request(self, asked: p.Ask) -> None:
         reply = self._owed[asked.number] = OwedReply(self, asked.number)
         try:
             message = self._words.message_of(asked.body)

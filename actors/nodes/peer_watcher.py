@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from actors.cell import Down
 from actors.nodes.links import packets as p
-from actors.place import Place
+from actors.place import RefTarget
 
 
 class PeerWatcher:
@@ -15,7 +15,7 @@ class PeerWatcher:
     def __init__(self, path: str, post: Callable[[p.Packet], None]) -> None:
         self.path = path
         self.mailbox = self
-        self.watched: dict[str, Place] = {}
+        self.watched: dict[str, RefTarget] = {}
         self._post = post
 
     def put_always(self, message: object) -> None:
@@ -23,7 +23,7 @@ class PeerWatcher:
         assert isinstance(message, Down)
         self._post(p.Fell(message))
 
-    def watch(self, place: Place) -> None:
+    def watch(self, place: RefTarget) -> None:
         """Monitor ``place``."""
         place.add_watcher(self)
         self.watched[place.path] = place

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from actors.system import System
 
 
-class Carrier(Protocol):
+class PeerConnection(Protocol):
     """The connection to the other process, as far as its places use it."""
 
     @property
@@ -50,7 +50,7 @@ class RemoteMailbox:
 
     __slots__ = ("_carrier", "_path")
 
-    def __init__(self, carrier: Carrier, path: str) -> None:
+    def __init__(self, carrier: PeerConnection, path: str) -> None:
         self._carrier = carrier
         self._path = path
 
@@ -85,7 +85,7 @@ class RemoteMailbox:
 class RemotePlace:
     """An address in the process that ``carrier`` leads to."""
 
-    def __init__(self, carrier: Carrier, path: str) -> None:
+    def __init__(self, carrier: PeerConnection, path: str) -> None:
         self._carrier = carrier
         self.path = path
         self.is_final = False

@@ -23,11 +23,11 @@ from actors import (
 from actors.policy import Exit
 from actors.supervision import (
     Action,
-    End,
-    Pause,
-    Start,
-    Status,
-    Stop,
+    BackoffPause,
+    ChildStatus,
+    EndSupervisor,
+    StartChild,
+    StopChild,
     Supervision,
 )
 from tests.actors.machines import (
@@ -218,14 +218,14 @@ class Driver:
 
     def _carry_out(self, action: Action) -> None:
         match action:
-            case Start(name):
+            case StartChild(name):
                 self._start(name)
-            case Stop(name) if name in self.alive:
+            case StopChild(name) if name in self.alive:
                 self.trace.append(f"stop {name}")
                 self._stop(name)
-            case Pause(ticket, _):
+            case BackoffPause(ticket, _):
                 self._todo.extend(self.machine.pause_over(ticket))
-            case End(ended):
+            case EndSupervisor(ended):
                 self.over = ended.kind.value
 
     def _stop(self, name: str) -> None:
@@ -255,7 +255,7 @@ class Driver:
 
     def _somebody_may_die(self) -> None:
         step, name = self.dying
-        is_up = self.machine.status(name) in (Status.RUNNING, Status.STOPPING)
+        is_up = self.machine.status(name) in (ChildStatus.RUNNING, ChildStatus.STOPPING)
         if len(self.trace) == step and name in self.alive and is_up:
             self._end(name, CRASH)
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from actors import Actor, AutoShutdown, Backoff, ChildSpec, Restart, Strategy, SupervisorSpec
 from actors.policy import (
-    Budget,
     Exit,
     ExitKind,
     ForgetChild,
     GiveUp,
+    RestartBudget,
     RestartChild,
     decide,
     delay_s,
@@ -75,20 +75,20 @@ def test_the_restart_type_decides_who_comes_back(
 def test_more_than_the_intensity_within_the_period_gives_up(
     earlier: tuple[float, ...], now: float, gives_up: bool
 ) -> None:
-    budget = Budget(intensity=2, period_s=5.0, times=earlier)
+    budget = RestartBudget(intensity=2, period_s=5.0, times=earlier)
     decision, after = decide(child(Restart.PERMANENT), Exit(CRASHED), budget, now, 0.0)
     assert isinstance(decision, GiveUp if gives_up else RestartChild)
     assert after.times[-1] == now
 
 
 def test_an_intensity_of_zero_allows_no_restart() -> None:
-    budget = Budget(intensity=0, period_s=5.0)
+    budget = RestartBudget(intensity=0, period_s=5.0)
     decision, _ = decide(child(Restart.PERMANENT), Exit(CRASHED), budget, 0.0, 0.0)
     assert decision == GiveUp(1)
 
 
 def test_a_child_that_does_not_come_back_costs_no_budget() -> None:
-    budget = Budget(intensity=0, period_s=5.0)
+    budget = RestartBudget(intensity=0, period_s=5.0)
     decision, after = decide(child(Restart.TEMPORARY), Exit(CRASHED), budget, 0.0, 0.0)
     assert decision == ForgetChild()
     assert after is budget
@@ -121,7 +121,11 @@ def test_the_delay_grows_up_to_its_most_less_the_jitter(
 def test_a_period_never_sees_more_restarts_than_its_intensity(
     gaps: list[float], intensity: int, period_s: float
 ) -> None:
-    budget, now, restarts = Budget(intensity=intensity, period_s=period_s), 0.0, list[float]()
+    budget, now, restarts = (
+        RestartBudget(intensity=intensity, period_s=period_s),
+        0.0,
+        list[float](),
+    )
     for gap in gaps:
         now += gap
         decision, budget = decide(child(Restart.PERMANENT), Exit(CRASHED), budget, now, 0.5)

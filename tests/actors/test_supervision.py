@@ -21,13 +21,13 @@ from actors import (
 )
 from actors.supervision import (
     Action,
-    End,
+    BackoffPause,
+    ChildStatus,
     EndIncarnation,
+    EndSupervisor,
     Forget,
-    Pause,
-    Start,
-    Status,
-    Stop,
+    StartChild,
+    StopChild,
     Supervision,
     Up,
 )
@@ -71,10 +71,10 @@ def crash_lowest(machines: dict[str, Supervision], levels: dict[str, int]) -> No
     ended = CRASH
     for name in reversed(machines):
         actions = machines[name].ended("a", ended, 0.0, 0.0)
-        if Start("a") in actions:
+        if StartChild("a") in actions:
             machines[name].started("a")
             return
-        (end,) = (action for action in actions if isinstance(action, End))
+        (end,) = (action for action in actions if isinstance(action, EndSupervisor))
         assert isinstance(end.ended.error, RestartsExhausted)
         ended = end.ended
         if name != "top":
@@ -89,7 +89,7 @@ def up(strategy: Strategy, delay_s: float = 0.0) -> Supervision:
     machine = Supervision("s", spec_of([PERMANENT] * 3, strategy, delay_s=delay_s))
     actions = machine.begin()
     for name in NAMES:
-        assert actions == [Start(name)]
+        assert actions == [StartChild(name)]
         actions = machine.started(name)
     assert actions == [Up()]
     return machine
@@ -105,19 +105,19 @@ def stopped(machine: Supervision, name: str) -> list[Action]:
 
 def test_a_restart_waits_for_a_stop_that_hangs_but_hears_a_stop_of_all() -> None:
     machine = up(Strategy.ONE_FOR_ALL)
-    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Stop("c")]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), StopChild("c")]
     assert machine.stop() == []  # c is already being stopped
-    assert stopped(machine, "c") == [EndIncarnation("c", STOPPED), Stop("a")]
-    assert stopped(machine, "a") == [EndIncarnation("a", STOPPED), End(STOPPED)]
+    assert stopped(machine, "c") == [EndIncarnation("c", STOPPED), StopChild("a")]
+    assert stopped(machine, "a") == [EndIncarnation("a", STOPPED), EndSupervisor(STOPPED)]
 
 
 def test_a_child_whose_stop_hangs_can_be_stopped_for_good() -> None:
     machine = up(Strategy.REST_FOR_ONE)
-    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Stop("c")]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), StopChild("c")]
     assert machine.remove("c") == []
-    assert stopped(machine, "c") == [Forget("c", STOPPED), Start("b")]
+    assert stopped(machine, "c") == [Forget("c", STOPPED), StartChild("b")]
     assert machine.started("b") == []
-    assert machine.status("c") is Status.GONE
+    assert machine.status("c") is ChildStatus.GONE
 
 
 def test_a_child_that_waits_for_its_group_can_be_stopped_for_good() -> None:
@@ -125,8 +125,8 @@ def test_a_child_that_waits_for_its_group_can_be_stopped_for_good() -> None:
     crash(machine, "a")
     stopped(machine, "c")
     assert machine.remove("c") == [Forget("c", STOPPED)]
-    assert stopped(machine, "b") == [EndIncarnation("b", STOPPED), Start("a")]
-    assert machine.started("a") == [Start("b")]
+    assert stopped(machine, "b") == [EndIncarnation("b", STOPPED), StartChild("a")]
+    assert machine.started("a") == [StartChild("b")]
     assert machine.started("b") == []
 
 
@@ -134,26 +134,26 @@ def test_a_sibling_that_crashes_while_another_hangs_is_one_restart() -> None:
     machine = up(Strategy.ONE_FOR_ALL)
     crash(machine, "b")
     assert crash(machine, "a") == [EndIncarnation("a", CRASH)]
-    assert stopped(machine, "c") == [EndIncarnation("c", STOPPED), Start("a")]
+    assert stopped(machine, "c") == [EndIncarnation("c", STOPPED), StartChild("a")]
     assert machine.restarts == 1
 
 
 def test_an_earlier_sibling_that_crashes_meanwhile_widens_the_group() -> None:
     machine = up(Strategy.REST_FOR_ONE)
-    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Stop("c")]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), StopChild("c")]
     assert crash(machine, "a") == [EndIncarnation("a", CRASH)]
     assert machine.restarts == 2
-    assert stopped(machine, "c") == [EndIncarnation("c", STOPPED), Start("a")]
-    assert machine.started("a") == [Start("b")]
-    assert machine.started("b") == [Start("c")]
+    assert stopped(machine, "c") == [EndIncarnation("c", STOPPED), StartChild("a")]
+    assert machine.started("a") == [StartChild("b")]
+    assert machine.started("b") == [StartChild("c")]
 
 
 def test_a_group_pauses_after_all_are_down_and_an_outdated_pause_is_ignored() -> None:
     machine = up(Strategy.REST_FOR_ONE, delay_s=1.0)
-    assert crash(machine, "c") == [EndIncarnation("c", CRASH), Pause(1, 1.0)]
-    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Pause(2, 1.0)]
+    assert crash(machine, "c") == [EndIncarnation("c", CRASH), BackoffPause(1, 1.0)]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), BackoffPause(2, 1.0)]
     assert machine.pause_over(1) == []
-    assert machine.pause_over(2) == [Start("b")]
+    assert machine.pause_over(2) == [StartChild("b")]
     assert machine.pause_over(2) == []
 
 
@@ -162,9 +162,9 @@ def test_a_restart_that_fails_stops_what_the_group_had_started() -> None:
     crash(machine, "a")
     stopped(machine, "c")
     stopped(machine, "b")
-    assert machine.started("a") == [Start("b")]
-    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Stop("a")]
-    assert stopped(machine, "a") == [EndIncarnation("a", STOPPED), Start("a")]
+    assert machine.started("a") == [StartChild("b")]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), StopChild("a")]
+    assert stopped(machine, "a") == [EndIncarnation("a", STOPPED), StartChild("a")]
     assert machine.restarts == 2
 
 
@@ -174,16 +174,16 @@ def test_a_child_that_is_starting_is_stopped_with_its_group() -> None:
     stopped(machine, "c")
     stopped(machine, "b")
     machine.started("a")
-    assert crash(machine, "a") == [EndIncarnation("a", CRASH), Stop("b")]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH), StopChild("b")]
     assert machine.started("b") == []  # its set-up came to an end; the stop is still on its way
-    assert stopped(machine, "b") == [EndIncarnation("b", STOPPED), Start("a")]
+    assert stopped(machine, "b") == [EndIncarnation("b", STOPPED), StartChild("a")]
 
 
 def test_one_for_one_children_restart_apart_from_each_other() -> None:
     machine = up(Strategy.ONE_FOR_ONE, delay_s=1.0)
-    assert crash(machine, "a") == [EndIncarnation("a", CRASH), Pause(1, 1.0)]
-    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Pause(2, 1.0)]
-    assert machine.pause_over(2) == [Start("b")]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH), BackoffPause(1, 1.0)]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), BackoffPause(2, 1.0)]
+    assert machine.pause_over(2) == [StartChild("b")]
     assert machine.remove("a") == [Forget("a", STOPPED)]
     assert machine.pause_over(1) == []
 
@@ -194,10 +194,10 @@ def test_a_stop_during_a_pause_starts_nothing() -> None:
         actions = crash(machine, "c")
         for name in ("b", "a") if strategy is Strategy.ONE_FOR_ALL else ():
             actions = stopped(machine, name)
-        assert actions[-1] == Pause(1, 1.0)
+        assert actions[-1] == BackoffPause(1, 1.0)
         actions = machine.stop()
-        while actions != [End(STOPPED)]:
-            (stop,) = (action for action in actions if isinstance(action, Stop))
+        while actions != [EndSupervisor(STOPPED)]:
+            (stop,) = (action for action in actions if isinstance(action, StopChild))
             actions = stopped(machine, stop.name)[1:]
         assert machine.pause_over(1) == []
 
@@ -206,20 +206,20 @@ def test_a_first_start_that_fails_while_another_child_crashed_ends_the_superviso
     machine = Supervision("s", spec_of([PERMANENT] * 2, Strategy.ONE_FOR_ONE))
     machine.begin()
     machine.started("a")
-    assert crash(machine, "a") == [EndIncarnation("a", CRASH), Start("a")]
-    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Stop("a")]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH), StartChild("a")]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), StopChild("a")]
     _, end = stopped(machine, "a")
-    assert isinstance(end, End)
+    assert isinstance(end, EndSupervisor)
     assert isinstance(end.ended.error, StartFailed)
 
 
 def test_the_first_reason_to_end_is_the_one_that_counts() -> None:
     machine = up(Strategy.ONE_FOR_ONE)
-    assert machine.stop() == [Stop("c")]
+    assert machine.stop() == [StopChild("c")]
     assert crash(machine, "a") == [EndIncarnation("a", CRASH)]
-    assert crash(machine, "c") == [EndIncarnation("c", CRASH), Stop("b")]
+    assert crash(machine, "c") == [EndIncarnation("c", CRASH), StopChild("b")]
     assert machine.started("b") == []
-    assert stopped(machine, "b") == [EndIncarnation("b", STOPPED), End(STOPPED)]
+    assert stopped(machine, "b") == [EndIncarnation("b", STOPPED), EndSupervisor(STOPPED)]
     assert machine.stop() == []
 
 
@@ -236,11 +236,14 @@ def test_a_significant_child_that_waits_for_its_restart_is_one_that_is_left() ->
     machine.started("a")
     machine.started("b")
     finished = EXITS["finish"]
-    assert crash(machine, "a") == [EndIncarnation("a", CRASH), Pause(1, 1.0)]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH), BackoffPause(1, 1.0)]
     assert machine.ended("b", finished, 0.0, 0.0) == [Forget("b", finished)]
-    assert machine.pause_over(1) == [Start("a")]
+    assert machine.pause_over(1) == [StartChild("a")]
     machine.started("a")
-    assert machine.ended("a", finished, 0.0, 0.0) == [Forget("a", finished), End(finished)]
+    assert machine.ended("a", finished, 0.0, 0.0) == [
+        Forget("a", finished),
+        EndSupervisor(finished),
+    ]
 
 
 def test_a_child_stopped_before_its_first_start_fails_later_like_a_restart() -> None:
@@ -248,9 +251,9 @@ def test_a_child_stopped_before_its_first_start_fails_later_like_a_restart() -> 
     machine.begin()
     assert machine.remove("b") == [Forget("b", STOPPED)]
     assert machine.started("a") == [Up()]
-    assert crash(machine, "a") == [EndIncarnation("a", CRASH), Start("a")]
-    assert machine.started("a") == [Start("b")]
-    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Stop("a")]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH), StartChild("a")]
+    assert machine.started("a") == [StartChild("b")]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), StopChild("a")]
     assert not machine.is_ending
 
 
@@ -270,16 +273,16 @@ class World:
         for action in actions:
             assert not self.is_over
             match action:
-                case Start(name):
+                case StartChild(name):
                     assert name not in self.alive
                     assert not self.machine.is_ending
                     self.alive[name] = "starting"
-                case Stop(name):
+                case StopChild(name):
                     assert self.alive[name] in ("starting", "running")
                     self.alive[name] = "stopping"
-                case Pause(ticket, _):
+                case BackoffPause(ticket, _):
                     self.pauses.append(ticket)
-                case End():
+                case EndSupervisor():
                     assert self.alive == {}
                     self.is_over = True
 
@@ -349,9 +352,11 @@ def test_whatever_happens_nothing_is_left_half_done(
     for step in script:
         world.step(*step)
     world.settle()
-    running = {name for name in NAMES if machine.status(name) is Status.RUNNING}
+    running = {name for name in NAMES if machine.status(name) is ChildStatus.RUNNING}
     assert set(world.alive) == running
     assert world.is_over is machine.is_ending
     assert {machine.status(name) for name in NAMES} <= (
-        {Status.DOWN, Status.GONE} if world.is_over else {Status.RUNNING, Status.GONE}
+        {ChildStatus.DOWN, ChildStatus.GONE}
+        if world.is_over
+        else {ChildStatus.RUNNING, ChildStatus.GONE}
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from actors import Node, System
 from actors.errors import ActorStopped, Unreachable
-from actors.place import Inlet, Place, PlaceSystem, Watcher
+from actors.place import Inlet, PlaceSystem, RefTarget, Watcher
 
 
 class Linked:
@@ -14,7 +14,7 @@ class Linked:
         self.other = other
         self.is_cut = False
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> RefTarget:
         """The place at ``path``."""
         cell = self.other.cell(path)
         if cell is None:
@@ -34,7 +34,7 @@ class Linked:
 class LinkedPlace:
     """A place of the other system, as long as the way there is not cut."""
 
-    def __init__(self, place: Place, way: Linked) -> None:
+    def __init__(self, place: RefTarget, way: Linked) -> None:
         self._place = place
         self._way = way
 

@@ -16,7 +16,7 @@ import trio
 from actors.nodes.compat.subactor import TractorStream, hang_up, takes_context
 
 
-class Caller:
+class CallingNode:
     """A calling node, on a connection of its own."""
 
     def __init__(self, context: Any) -> None:
@@ -65,7 +65,7 @@ class Caller:
         self._transport.stream.socket.close()
 
 
-Receive = Callable[[Caller, dict[str, object]], Awaitable[None]]
+Receive = Callable[[CallingNode, dict[str, object]], Awaitable[None]]
 """Receive a caller and its request; return when it has left."""
 
 RECEIVE: ContextVar[Receive] = ContextVar("actors_nodes_receive")
@@ -75,4 +75,4 @@ RECEIVE: ContextVar[Receive] = ContextVar("actors_nodes_receive")
 @takes_context
 async def take_join(ctx: Any, **said: object) -> None:
     """Be called by a node that joins."""
-    await RECEIVE.get()(Caller(ctx), said)
+    await RECEIVE.get()(CallingNode(ctx), said)

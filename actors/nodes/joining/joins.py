@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 import trio
 
 from actors.errors import MisuseError, NodeError
-from actors.nodes.compat.reception import Caller
-from actors.nodes.joining.request import SAID_LIMIT, JoinRequest, Verdict, judge, refusal
+from actors.nodes.compat.reception import CallingNode
+from actors.nodes.joining.request import SAID_LIMIT, JoinAnswer, JoinRequest, judge, refusal
 from actors.nodes.links.link import FrameStream, Link
 
 MOST_WAITING = 16
@@ -68,14 +68,14 @@ class Joined:
     ``LinkLost`` also if the node has left, or the time has passed, before that.
     """
 
-    def __init__(self, caller: Caller, request: JoinRequest) -> None:
+    def __init__(self, caller: CallingNode, request: JoinRequest) -> None:
         self.name = request.name
         self.hello = request.hello
         self.address = caller.address
         self._stream = LateStream()
         self.link = Link(self._stream, request.beat)
         self._caller = caller
-        self._verdict: Verdict | None = None
+        self._verdict: JoinAnswer | None = None
         self._settled = trio.Event()
         self._is_taken = False
         self._is_answered = False
@@ -87,7 +87,7 @@ class Joined:
         """
         if len(answer) > SAID_LIMIT:
             raise NodeError(f"An answer of {len(answer)} bytes is too long: at most {SAID_LIMIT}.")
-        self._answer(Verdict(is_accepted=True, said=answer))
+        self._answer(JoinAnswer(is_accepted=True, said=answer))
 
     def refuse(self, why: str) -> None:
         """Refuse the node, with the reason. Raises ``MisuseError`` the second time."""
@@ -97,7 +97,7 @@ class Joined:
         """Note that the join was taken."""
         self._is_taken = True
 
-    async def verdict(self) -> Verdict | None:
+    async def verdict(self) -> JoinAnswer | None:
         """Wait until it is accepted, refused or overdue, and return which; ``None`` if it went."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._settle_when_gone)
@@ -121,13 +121,13 @@ class Joined:
         """Release the waiters: there will be no stream."""
         self._stream.close()
 
-    def _answer(self, verdict: Verdict) -> None:
+    def _answer(self, verdict: JoinAnswer) -> None:
         if self._is_answered:
             raise MisuseError("A join is answered once.")
         self._is_answered = True
         self._settle(verdict)
 
-    def _settle(self, verdict: Verdict | None) -> None:
+    def _settle(self, verdict: JoinAnswer | None) -> None:
         if not self._settled.is_set():
             self._verdict = verdict
             self._settled.set()
@@ -159,7 +159,7 @@ class Joins:
     def __init__(self, departed: Callable[[], None]) -> None:
         self._departed = departed
         self._waiting: deque[Joined] = deque()
-        self._callers: set[Caller] = set()
+        self._callers: set[CallingNode] = set()
         self._talking = 0
         self._changed = trio.Event()
         self._is_awaited = False
@@ -184,7 +184,7 @@ class Joins:
         joined.take()
         return joined
 
-    async def receive(self, caller: Caller, said: Mapping[str, object]) -> None:
+    async def receive(self, caller: CallingNode, said: Mapping[str, object]) -> None:
         """Be called by a node that joins; return when it is gone."""
         self._callers.add(caller)
         try:
@@ -196,7 +196,7 @@ class Joins:
             self._callers.discard(caller)
             self._departed()
 
-    async def _receive(self, caller: Caller, said: Mapping[str, object]) -> None:
+    async def _receive(self, caller: CallingNode, said: Mapping[str, object]) -> None:
         try:
             joined = Joined(caller, judge(caller.uid[0], said))
             self._must_have_room()
@@ -208,7 +208,7 @@ class Joins:
         finally:
             joined.close()
 
-    async def _wait_and_converse(self, caller: Caller, joined: Joined) -> None:
+    async def _wait_and_converse(self, caller: CallingNode, joined: Joined) -> None:
         self._waiting.append(joined)
         self._changed.set()
         try:
@@ -226,7 +226,7 @@ class Joins:
         if len(self._waiting) >= MOST_WAITING:
             raise NodeError(f"{MOST_WAITING} nodes wait to join already: try again.")
 
-    async def _send_away(self, caller: Caller, verdict: Verdict) -> None:
+    async def _send_away(self, caller: CallingNode, verdict: JoinAnswer) -> None:
         """Say why, and close the connection when that was read; of too many, at once."""
         if self._talking >= MOST_TALKING:
             return

@@ -36,7 +36,7 @@ class JoinRequest:
 
 
 @attrs.frozen
-class Verdict:
+class JoinAnswer:
     """The answer to a request: ``said`` is the root's hello, or the reason of a refusal."""
 
     is_accepted: bool
@@ -47,9 +47,9 @@ class Verdict:
         return self.is_accepted, self.said
 
 
-def refusal(why: str) -> Verdict:
+def refusal(why: str) -> JoinAnswer:
     """Return a refusal with its reason."""
-    return Verdict(is_accepted=False, said=why[:REFUSAL_LIMIT].encode("utf-8", "replace"))
+    return JoinAnswer(is_accepted=False, said=why[:REFUSAL_LIMIT].encode("utf-8", "replace"))
 
 
 def arguments_of(request: JoinRequest) -> dict[str, object]:
@@ -86,9 +86,9 @@ def _are_in_range(every_s: float, lost_after_s: float) -> bool:
     return lost_after_s <= SLOWEST_LOSS_S and FASTEST_BEAT_S <= every_s <= lost_after_s / 2
 
 
-def verdict_of(said: object) -> Verdict:
+def verdict_of(said: object) -> JoinAnswer:
     """Return the answer of the root. Raises ``JoinFailed`` if it is malformed."""
     match said:
         case [bool() as is_accepted, bytes() as text] if len(text) <= SAID_LIMIT:
-            return Verdict(is_accepted, text)
+            return JoinAnswer(is_accepted, text)
     raise JoinFailed("The root answered what is no answer: install the same version on both sides.")

@@ -17,12 +17,12 @@ from actors.errors import LinkLost, NodeError
 from actors.nodes.links.heartbeat import Beat, Pulse
 from actors.nodes.links.window import MESSAGE_LIMIT, ReceiveWindow, SendWindow
 from actors.nodes.links.wire import (
+    AckFrame,
     BeatFrame,
     Frame,
-    Message,
-    Outcome,
+    MessageFrame,
+    OutcomeFrame,
     StopFrame,
-    Taken,
     decode,
     encode,
 )
@@ -51,7 +51,7 @@ class Link:
         self._pulse = Pulse(beat, trio.current_time())
         self._scope = trio.CancelScope()
         self._why_over: LinkLost | None = None
-        self._outcome: Outcome | None = None
+        self._outcome: OutcomeFrame | None = None
         self._sending = trio.StrictFIFOLock()
         self._changed = trio.lowlevel.ParkingLot()
         self._to_write = trio.lowlevel.ParkingLot()
@@ -86,7 +86,7 @@ class Link:
                 await self._changed.park()
             self._must_be_up()
             self._in_flight.sent(len(message))
-            self._post(Message(message))
+            self._post(MessageFrame(message))
 
     async def receive(self) -> bytes:
         """Return the next message. Raises ``LinkLost`` if the link has ended."""
@@ -102,13 +102,13 @@ class Link:
         """Ask the other side to end in order."""
         self._post(StopFrame())
 
-    async def finish(self, outcome: Outcome) -> None:
+    async def finish(self, outcome: OutcomeFrame) -> None:
         """Send ``outcome`` as the last frame; return when it is written or cannot be."""
         self._post(outcome)
         while self._why_over is None:
             await self._changed.park()
 
-    async def run(self) -> Outcome:
+    async def run(self) -> OutcomeFrame:
         """Exchange frames until an outcome was sent or received, and return it.
 
         Raises ``LinkLost`` if the link ends without an outcome.
@@ -145,14 +145,14 @@ class Link:
             frame = decode(await self._stream.receive())
             self._pulse.seen(trio.current_time())
             match frame:
-                case Message(data):
+                case MessageFrame(data):
                     self._incoming.came(len(data))
                     self._inbox.append(data)
-                case Taken():
+                case AckFrame():
                     self._in_flight.taken(frame)
                 case StopFrame():
                     self.stop_asked.set()
-                case Outcome():
+                case OutcomeFrame():
                     self._outcome = frame
                     self._end(LinkLost("The other side has ended."))
             self._changed.unpark_all()
@@ -163,7 +163,7 @@ class Link:
                 await self._to_write.park()
             frame = self._outbox.popleft()
             await self._stream.send(encode(frame))
-            if isinstance(frame, Outcome):
+            if isinstance(frame, OutcomeFrame):
                 self._outcome = frame
                 self._end(LinkLost("This side has ended."))
 

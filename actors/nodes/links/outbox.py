@@ -16,7 +16,7 @@ AT_ONCE_BYTES = 65_536
 """The size up to which small packets are sent together, in bytes."""
 
 
-class Outbox:
+class SendQueue:
     """A queue of framed packets, which one task takes."""
 
     def __init__(self) -> None:

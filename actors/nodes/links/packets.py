@@ -31,7 +31,7 @@ class Body:
 
 
 @attrs.frozen
-class Told:
+class Tell:
     """A message without a reply."""
 
     tag: ClassVar[str] = "tell"
@@ -40,7 +40,7 @@ class Told:
 
 
 @attrs.frozen
-class Asked:
+class Ask:
     """A request. ``number`` is new for each; ``askers`` are the paths of the waiting handlers."""
 
     tag: ClassVar[str] = "ask"
@@ -51,7 +51,7 @@ class Asked:
 
 
 @attrs.frozen
-class Answered:
+class AskAnswer:
     """The answer to request ``number``."""
 
     tag: ClassVar[str] = "answer"
@@ -60,7 +60,7 @@ class Answered:
 
 
 @attrs.frozen
-class Failed:
+class AskFailure:
     """The error of request ``number``: its class, its text, and the path of the actor."""
 
     tag: ClassVar[str] = "fail"
@@ -111,7 +111,7 @@ class Stopped:
 
 
 @attrs.frozen
-class Gone:
+class ActorGone:
     """The actor at ``path``, which the other side may know, has stopped for good."""
 
     tag: ClassVar[str] = "gone"
@@ -160,29 +160,29 @@ class DepthsShown:
 
 
 @attrs.frozen
-class Ready:
+class NamesSent:
     """The end of the first list of registrations."""
 
     tag: ClassVar[str] = "ready"
 
 
 Packet = (
-    Told
-    | Asked
-    | Answered
-    | Failed
+    Tell
+    | Ask
+    | AskAnswer
+    | AskFailure
     | Abandoned
     | Monitored
     | Unmonitored
     | Fell
     | Stopped
-    | Gone
+    | ActorGone
     | Registered
     | TreeShown
     | TreeChanged
     | DepthsWanted
     | DepthsShown
-    | Ready
+    | NamesSent
 )
 
 

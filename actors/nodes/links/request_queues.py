@@ -11,7 +11,7 @@ import trio
 
 from actors.envelope import Envelope
 from actors.errors import ActorError, MailboxFull
-from actors.place import Place
+from actors.place import RefTarget
 
 MOST_WAITING = 256
 """The number of requests that may wait for one mailbox; further ones get ``MailboxFull``."""
@@ -22,10 +22,10 @@ class RequestQueues:
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[Envelope]] = {}
-        self._fresh: deque[Place] = deque()
+        self._fresh: deque[RefTarget] = deque()
         self._wakeup = trio.lowlevel.ParkingLot()
 
-    def put(self, place: Place, envelope: Envelope) -> None:
+    def put(self, place: RefTarget, envelope: Envelope) -> None:
         """Put the request into the mailbox or its queue. Raises the errors of a mailbox."""
         queue = self._queues.get(place.path)
         if queue is None and not place.mailbox.must_wait(envelope):
@@ -50,7 +50,7 @@ class RequestQueues:
                     await self._wakeup.park()
                 nursery.start_soon(self._admit, self._fresh.popleft())
 
-    async def _admit(self, place: Place) -> None:
+    async def _admit(self, place: RefTarget) -> None:
         queue = self._queues[place.path]
         try:
             while queue:
@@ -61,7 +61,7 @@ class RequestQueues:
             del self._queues[place.path]
 
 
-async def _put(place: Place, envelope: Envelope) -> None:
+async def _put(place: RefTarget, envelope: Envelope) -> None:
     try:
         await place.mailbox.put_when_room(envelope)
     except ActorError as error:

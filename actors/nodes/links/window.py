@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 
 from actors.errors import LinkLost
-from actors.nodes.links.wire import Taken
+from actors.nodes.links.wire import AckFrame
 
 MOST_MESSAGES = 64
 MOST_BYTES = 4_194_304
@@ -33,7 +33,7 @@ class SendWindow:
         self.messages += 1
         self.size += size
 
-    def taken(self, taken: Taken) -> None:
+    def taken(self, taken: AckFrame) -> None:
         """Note an acknowledgement. Raises ``LinkLost`` if it exceeds the messages in flight."""
         self.messages -= taken.messages
         self.size -= taken.size
@@ -47,7 +47,7 @@ class ReceiveWindow:
 
     messages: int = 0
     size: int = 0
-    _unsent: Taken = attrs.field(factory=Taken)
+    _unsent: AckFrame = attrs.field(factory=AckFrame)
 
     def came(self, size: int) -> None:
         """Note a message. Raises ``LinkLost`` if it exceeds the window."""
@@ -58,12 +58,12 @@ class ReceiveWindow:
 
     def took(self, size: int) -> bool:
         """Note that a message was taken; return whether an acknowledgement is due."""
-        self._unsent = Taken(self._unsent.messages + 1, self._unsent.size + size)
+        self._unsent = AckFrame(self._unsent.messages + 1, self._unsent.size + size)
         return self._unsent.messages * 2 >= MOST_MESSAGES or self._unsent.size * 2 >= MOST_BYTES
 
-    def acknowledge(self) -> Taken:
+    def acknowledge(self) -> AckFrame:
         """Return the acknowledgement of all messages taken since the last one."""
-        told, self._unsent = self._unsent, Taken()
+        told, self._unsent = self._unsent, AckFrame()
         self.messages -= told.messages
         self.size -= told.size
         return told

@@ -22,14 +22,14 @@ class OutcomeKind(enum.Enum):
 
 
 @attrs.frozen
-class Message:
+class MessageFrame:
     """A message of the link's user."""
 
     data: bytes
 
 
 @attrs.frozen
-class Taken:
+class AckFrame:
     """An acknowledgement: ``messages`` of ``size`` bytes together were taken since the last one."""
 
     messages: int = 0
@@ -47,14 +47,14 @@ class StopFrame:
 
 
 @attrs.frozen
-class Outcome:
+class OutcomeFrame:
     """The last frame of a worker: how its function ended, and the traceback of a crash."""
 
     kind: OutcomeKind
     text: str = ""
 
 
-Frame = Message | Taken | BeatFrame | StopFrame | Outcome
+Frame = MessageFrame | AckFrame | BeatFrame | StopFrame | OutcomeFrame
 
 _TAKEN = struct.Struct("!II")
 _MESSAGE, _TAKEN_TAG, _BEAT, _STOP, _OUTCOME = range(5)
@@ -63,15 +63,15 @@ _MESSAGE, _TAKEN_TAG, _BEAT, _STOP, _OUTCOME = range(5)
 def encode(frame: Frame) -> bytes:
     """Return ``frame`` as bytes."""
     match frame:
-        case Message(data):
+        case MessageFrame(data):
             return bytes([_MESSAGE]) + data
-        case Taken(messages, size):
+        case AckFrame(messages, size):
             return bytes([_TAKEN_TAG]) + _TAKEN.pack(messages, size)
         case BeatFrame():
             return bytes([_BEAT])
         case StopFrame():
             return bytes([_STOP])
-        case Outcome(kind, text):
+        case OutcomeFrame(kind, text):
             return bytes([_OUTCOME, kind.value]) + text.encode("utf-8", "replace")[-TEXT_LIMIT:]
 
 
@@ -79,14 +79,14 @@ def decode(data: bytes) -> Frame:
     """Return the frame in ``data``. Raises ``LinkLost`` if it is malformed."""
     tag, body = data[:1], data[1:]
     if tag == bytes([_MESSAGE]):
-        return Message(body)
+        return MessageFrame(body)
     if tag == bytes([_TAKEN_TAG]) and len(body) == _TAKEN.size:
-        return Taken(*_TAKEN.unpack(body))
+        return AckFrame(*_TAKEN.unpack(body))
     if tag == bytes([_BEAT]) and not body:
         return BeatFrame()
     if tag == bytes([_STOP]) and not body:
         return StopFrame()
     if tag == bytes([_OUTCOME]) and body and body[0] <= OutcomeKind.CRASHED.value:
         text = body[1 : 1 + TEXT_LIMIT].decode("utf-8", "replace")
-        return Outcome(OutcomeKind(body[0]), text)
+        return OutcomeFrame(OutcomeKind(body[0]), text)
     raise LinkLost("The other side sent what is no frame.")

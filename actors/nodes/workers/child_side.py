@@ -14,7 +14,7 @@ from actors.errors import LinkLost
 from actors.nodes.compat.subactor import TractorStream, takes_context
 from actors.nodes.links.heartbeat import Beat
 from actors.nodes.links.link import Link
-from actors.nodes.links.wire import TEXT_LIMIT, Outcome, OutcomeKind
+from actors.nodes.links.wire import TEXT_LIMIT, OutcomeFrame, OutcomeKind
 
 EXIT_ORPHANED = 70
 """The exit code of a worker that has lost its parent (``EX_SOFTWARE``)."""
@@ -65,13 +65,13 @@ def _function(entry: str) -> Entry:
 
 async def _outcome(
     function: Entry, link: Link, argument: bytes, scope: trio.CancelScope
-) -> Outcome:
+) -> OutcomeFrame:
     try:
         with scope:
             await function(link, argument)
     except Exception:
-        return Outcome(OutcomeKind.CRASHED, traceback.format_exc()[-TEXT_LIMIT:])
-    return Outcome(OutcomeKind.STOPPED if scope.cancelled_caught else OutcomeKind.DONE)
+        return OutcomeFrame(OutcomeKind.CRASHED, traceback.format_exc()[-TEXT_LIMIT:])
+    return OutcomeFrame(OutcomeKind.STOPPED if scope.cancelled_caught else OutcomeKind.DONE)
 
 
 async def _cancel_when_asked(link: Link, scope: trio.CancelScope) -> None:

@@ -11,7 +11,7 @@ import trio
 
 from actors.nodes.links.vocabulary import Vocabulary
 from actors.nodes.names import Exports
-from actors.nodes.peer import Peer, Wire
+from actors.nodes.peer import MessageChannel, Peer
 from actors.run import open_system
 from actors.spec import SupervisorSpec
 from actors.system import System
@@ -19,7 +19,7 @@ from actors.system import System
 
 @asynccontextmanager
 async def hosted_system(
-    wire: Wire,
+    wire: MessageChannel,
     spec: SupervisorSpec,
     *,
     above: str,

@@ -6,7 +6,7 @@ import enum
 
 import attrs
 
-from actors.nodes.links.wire import Outcome, OutcomeKind
+from actors.nodes.links.wire import OutcomeFrame, OutcomeKind
 
 
 class EndKind(enum.Enum):
@@ -46,7 +46,7 @@ class Seen:
     stop_asked: bool = False
     overdue: bool = False
     """It did not start or stop in time, and was killed."""
-    outcome: Outcome | None = None
+    outcome: OutcomeFrame | None = None
     lost: str = ""
     """Why the link ended before the process."""
     trouble: str = ""

@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from actors.actor import Actor
-from actors.cell import State
+from actors.cell import PlaceState
 from actors.errors import WorkerDied
 from actors.messages import Request
 from actors.nodes.links.vocabulary import Vocabulary
@@ -73,13 +73,13 @@ class WorkerNode(Actor[DescribeWorker]):
         self._is_stopping = True
         self._worker.stop()
         await self._worker.ended.wait()
-        is_asked = self._state is State.STOPPING
+        is_asked = self._state is PlaceState.STOPPING
         self._peer.end("it was stopped" if is_asked else "it failed", crashed=not is_asked)
 
     @property
-    def _state(self) -> State:
+    def _state(self) -> PlaceState:
         cell = self.context.system.cell(self.context.path)
-        return State.STOPPED if cell is None else cell.state
+        return PlaceState.STOPPED if cell is None else cell.state
 
     async def _run(self) -> None:
         end = await self._worker.run()

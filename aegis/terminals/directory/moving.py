@@ -14,7 +14,7 @@ import structlog
 import trio
 
 from actors import describe
-from actors.policy import Budget
+from actors.policy import RestartBudget
 from aegis.errors import Unavailable
 from aegis.protocol.naming import name_key
 from aegis.terminals.directory.placed_subtrees import PlacedSubtrees
@@ -22,7 +22,7 @@ from aegis.terminals.settings import TerminalSettings
 
 log = structlog.get_logger("aegis.terminals")
 
-LOSSES = Budget(intensity=5, period_s=60.0)
+LOSSES = RestartBudget(intensity=5, period_s=60.0)
 """How often a terminal may lose its worker before it has failed."""
 
 WAIT_UP_S = 15.0
@@ -72,7 +72,7 @@ class Mover:
     def __init__(self, terminals: MovableTerminals) -> None:
         self._terminals = terminals
         self.moves: dict[str, Move] = {}
-        self._losses: dict[str, Budget] = {}
+        self._losses: dict[str, RestartBudget] = {}
 
     def worker_lost(self, path: str, reason: str) -> TerminalSettings | None:
         """Restart the terminal whose subtree at ``path`` went down with its worker.

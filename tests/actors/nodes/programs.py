@@ -29,7 +29,7 @@ from actors.nodes import (
     open_runtime,
     read_key,
 )
-from actors.nodes.links.wire import Outcome, OutcomeKind
+from actors.nodes.links.wire import OutcomeFrame, OutcomeKind
 from tests.actors.nodes.machine import descriptors, resident_kib, running, spec, tasks
 
 STATE = b"what is there?"
@@ -167,7 +167,7 @@ async def finish(link: Link) -> None:
         await echo(link)
         nursery.cancel_scope.cancel()
     kind = OutcomeKind.STOPPED if link.stop_asked.is_set() else OutcomeKind.DONE
-    await link.finish(Outcome(kind))
+    await link.finish(OutcomeFrame(kind))
 
 
 def main(which: str, key: str, host: str, port: str, *more: str) -> None:

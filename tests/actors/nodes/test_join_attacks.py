@@ -28,7 +28,7 @@ from actors.nodes.links.authentication import MOST_STRANGERS, prove
 from actors.nodes.links.handshake import OPENING_BYTES, PROOF_BYTES, Connector
 from actors.nodes.links.key import new_key, write_key
 from actors.nodes.links.window import MOST_MESSAGES
-from actors.nodes.links.wire import BeatFrame, Message, Outcome, OutcomeKind, encode
+from actors.nodes.links.wire import BeatFrame, MessageFrame, OutcomeFrame, OutcomeKind, encode
 from tests.actors.nodes.machine import GUARD_S, descriptors, resident_kib, running, spec, until
 from tests.actors.nodes.processes import node_program
 from tests.actors.nodes.test_attacks import ATTACKS, NONCE, connect, exactly, is_closed
@@ -343,7 +343,7 @@ async def test_who_was_let_in_and_sends_more_than_may_be_under_way_is_lost(
         async with accepted(root, one) as (number, _):
             with suppress(trio.BrokenResourceError):
                 for _ in range(3 * MOST_MESSAGES):
-                    await one.send({"yield": encode(Message(bytes(10_000))), "cid": number})
+                    await one.send({"yield": encode(MessageFrame(bytes(10_000))), "cid": number})
         assert await is_closed(one.stream)
 
 
@@ -354,7 +354,7 @@ async def test_who_says_a_lot_before_it_was_let_in_harms_nobody(
         number = await one.call(GOOD)
         with suppress(trio.BrokenResourceError):
             for _ in range(3 * MOST_MESSAGES):
-                await one.send({"yield": encode(Message(b"early")), "cid": number})
+                await one.send({"yield": encode(MessageFrame(b"early")), "cid": number})
         joined = await root.runtime.next_join()
         await root.assert_unharmed()
         joined.refuse("You talk too much.")
@@ -377,8 +377,8 @@ async def test_who_never_reads_its_outcome_holds_nothing_up(key: NodeKey, key_fi
         number = await one.call(GOOD)
         joined = await root.runtime.next_join()
         joined.accept()
-        await one.send({"yield": encode(Outcome(OutcomeKind.DONE)), "cid": number})
+        await one.send({"yield": encode(OutcomeFrame(OutcomeKind.DONE)), "cid": number})
         with trio.fail_after(GUARD_S):
-            assert await joined.link.run() == Outcome(OutcomeKind.DONE)
+            assert await joined.link.run() == OutcomeFrame(OutcomeKind.DONE)
         # It neither reads nor hangs up, and is gone all the same.
         await root.until_alone()

@@ -11,8 +11,8 @@ from actors.nodes.joining.request import (
     NAME_LIMIT,
     REFUSAL_LIMIT,
     SAID_LIMIT,
+    JoinAnswer,
     JoinRequest,
-    Verdict,
     arguments_of,
     judge,
     refusal,
@@ -75,8 +75,10 @@ def test_a_request_that_leaves_something_out_is_refused(missing: str) -> None:
         judge("gpu1", {name: said for name, said in SAID.items() if name != missing})
 
 
-@pytest.mark.parametrize("verdict", [Verdict(True, b""), Verdict(True, b"\x00"), refusal("No.")])
-def test_an_answer_comes_back_as_it_was_given(verdict: Verdict) -> None:
+@pytest.mark.parametrize(
+    "verdict", [JoinAnswer(True, b""), JoinAnswer(True, b"\x00"), refusal("No.")]
+)
+def test_an_answer_comes_back_as_it_was_given(verdict: JoinAnswer) -> None:
     assert verdict_of(list(verdict.as_said())) == verdict
 
 

@@ -18,7 +18,7 @@ from actors.errors import HandshakeRefused, JoinFailed, LinkLost, MisuseError, N
 from actors.nodes import Beat, Joined, Link, NodeKey, NodeRuntime, join, open_runtime
 from actors.nodes.compat.loading import load
 from actors.nodes.links.key import new_key, write_key
-from actors.nodes.links.wire import Outcome, OutcomeKind
+from actors.nodes.links.wire import OutcomeFrame, OutcomeKind
 from tests.actors.nodes.machine import (
     GUARD_S,
     descriptors,
@@ -56,9 +56,9 @@ def loaded() -> None:
 
 
 @asynccontextmanager
-async def carried(link: Link) -> AsyncIterator[list[Outcome | LinkLost]]:
+async def carried(link: Link) -> AsyncIterator[list[OutcomeFrame | LinkLost]]:
     """Run ``link`` in the block; how it ended is in the list then."""
-    ended: list[Outcome | LinkLost] = []
+    ended: list[OutcomeFrame | LinkLost] = []
 
     async def run() -> None:
         try:
@@ -107,7 +107,7 @@ async def test_a_node_joins_says_who_it_is_and_messages_go_both_ways(
                         assert await joined.link.receive() == b"%d" % number
                     await joined.link.send(GOODBYE)
                     await joined.link.over.wait()
-                assert ended == [Outcome(OutcomeKind.DONE)]
+                assert ended == [OutcomeFrame(OutcomeKind.DONE)]
                 assert await node.line("ended") == "DONE"
                 assert await node.process.wait() == 0
             await until(lambda: only_the_root(runtime))
@@ -118,7 +118,7 @@ async def test_the_root_can_ask_a_node_to_stop(key: NodeKey, key_file: Path) -> 
         async with carried(joined.link) as ended:
             joined.link.ask_to_stop()
             await joined.link.over.wait()
-        assert ended == [Outcome(OutcomeKind.STOPPED)]
+        assert ended == [OutcomeFrame(OutcomeKind.STOPPED)]
         assert await node.line("ended") == "STOPPED"
 
 
@@ -129,9 +129,9 @@ async def test_a_root_that_ends_the_link_in_order_is_understood(
         async with carried(joined.link) as ended:
             for _ in range(50):
                 await joined.link.send(bytes(60_000))
-            await joined.link.finish(Outcome(OutcomeKind.STOPPED))
+            await joined.link.finish(OutcomeFrame(OutcomeKind.STOPPED))
             await joined.link.over.wait()
-        assert ended == [Outcome(OutcomeKind.STOPPED)]
+        assert ended == [OutcomeFrame(OutcomeKind.STOPPED)]
         assert await node.line("ended") == "STOPPED"
 
 
@@ -318,10 +318,10 @@ async def told(link: Link) -> dict[str, Any]:
     return state
 
 
-async def finished(link: Link, ended: list[Outcome | LinkLost]) -> None:
-    await link.finish(Outcome(OutcomeKind.DONE))
+async def finished(link: Link, ended: list[OutcomeFrame | LinkLost]) -> None:
+    await link.finish(OutcomeFrame(OutcomeKind.DONE))
     await link.over.wait()
-    assert ended == [Outcome(OutcomeKind.DONE)]
+    assert ended == [OutcomeFrame(OutcomeKind.DONE)]
 
 
 @pytest.mark.long
@@ -373,7 +373,7 @@ async def test_a_node_that_is_cancelled_can_still_say_its_last(
                 scope.cancel()
                 with trio.CancelScope(shield=True):
                     async with trio.open_nursery() as nursery:
-                        nursery.start_soon(link.finish, Outcome(OutcomeKind.STOPPED))
+                        nursery.start_soon(link.finish, OutcomeFrame(OutcomeKind.STOPPED))
         assert scope.cancelled_caught
         await root.line("lost gpu1")
 

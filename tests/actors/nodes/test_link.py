@@ -14,7 +14,7 @@ from actors.errors import LinkLost
 from actors.nodes.links.heartbeat import Beat
 from actors.nodes.links.link import Link
 from actors.nodes.links.window import MOST_MESSAGES
-from actors.nodes.links.wire import BeatFrame, Message, Outcome, OutcomeKind, encode
+from actors.nodes.links.wire import BeatFrame, MessageFrame, OutcomeFrame, OutcomeKind, encode
 
 BEAT = Beat(every_s=1.0, lost_after_s=5.0)
 HOUR = 3600.0
@@ -143,7 +143,7 @@ async def test_the_outcome_comes_after_all_messages_and_ends_both_sides(
     async with linked() as ends:
         for number in range(10):
             await ends.worker.send(b"%d" % number)
-        done = Outcome(OutcomeKind.DONE)
+        done = OutcomeFrame(OutcomeKind.DONE)
         await ends.worker.finish(done)
         await trio.sleep(1)
         assert [ended for ended, _ in ends.ended.values()] == [done, done]
@@ -186,7 +186,7 @@ async def test_whoever_waits_is_let_go_when_the_link_ends(autojump_clock: MockCl
         assert ends.parent.is_lost
         # And it is over for good.
         with trio.fail_after(1):
-            await ends.parent.finish(Outcome(OutcomeKind.DONE))
+            await ends.parent.finish(OutcomeFrame(OutcomeKind.DONE))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ async def test_whoever_waits_is_let_go_when_the_link_ends(autojump_clock: MockCl
     [
         [b"\xff"],
         [b""],
-        [encode(Message(b""))] * (MOST_MESSAGES + 1),
+        [encode(MessageFrame(b""))] * (MOST_MESSAGES + 1),
         [encode(BeatFrame()) + b"x"],
     ],
 )

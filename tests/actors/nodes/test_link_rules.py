@@ -12,26 +12,26 @@ from actors.nodes.links.heartbeat import Beat, Pulse
 from actors.nodes.links.window import MOST_BYTES, MOST_MESSAGES, ReceiveWindow, SendWindow
 from actors.nodes.links.wire import (
     TEXT_LIMIT,
+    AckFrame,
     BeatFrame,
     Frame,
-    Message,
-    Outcome,
+    MessageFrame,
+    OutcomeFrame,
     OutcomeKind,
     StopFrame,
-    Taken,
     decode,
     encode,
 )
 from actors.nodes.workers.worker_end import EndKind, Seen, how_it_ended
 
 FRAMES: list[Frame] = [
-    Message(b""),
-    Message(b"\x00data"),
-    Taken(1, 2),
+    MessageFrame(b""),
+    MessageFrame(b"\x00data"),
+    AckFrame(1, 2),
     BeatFrame(),
     StopFrame(),
-    Outcome(OutcomeKind.DONE),
-    Outcome(OutcomeKind.CRASHED, "ValueError: ä"),
+    OutcomeFrame(OutcomeKind.DONE),
+    OutcomeFrame(OutcomeKind.CRASHED, "ValueError: ä"),
 ]
 
 
@@ -49,8 +49,8 @@ def test_what_is_no_frame_is_refused(data: bytes) -> None:
 
 
 def test_of_a_long_text_the_end_is_told() -> None:
-    outcome = decode(encode(Outcome(OutcomeKind.CRASHED, "x" * 100_000 + "the error")))
-    assert isinstance(outcome, Outcome)
+    outcome = decode(encode(OutcomeFrame(OutcomeKind.CRASHED, "x" * 100_000 + "the error")))
+    assert isinstance(outcome, OutcomeFrame)
     assert outcome.text.endswith("the error")
     assert len(outcome.text) == TEXT_LIMIT
 
@@ -81,11 +81,11 @@ def test_a_window_has_room_until_it_is_full_of_messages_or_bytes() -> None:
         assert window.has_room(0)
         window.sent(0)
     assert not window.has_room(0)
-    window.taken(Taken(1, 0))
+    window.taken(AckFrame(1, 0))
     assert window.has_room(0)
     assert window.has_room(MOST_BYTES)
     window.sent(MOST_BYTES)
-    window.taken(Taken(5, 0))
+    window.taken(AckFrame(5, 0))
     assert not window.has_room(1)
     assert window.has_room(0)
 
@@ -94,7 +94,7 @@ def test_more_taken_than_was_sent_breaks_the_rules() -> None:
     window = SendWindow()
     window.sent(10)
     with pytest.raises(LinkLost):
-        window.taken(Taken(1, 11))
+        window.taken(AckFrame(1, 11))
 
 
 @pytest.mark.parametrize(("count", "size"), [(MOST_MESSAGES + 1, 0), (5, MOST_BYTES // 4)])
@@ -113,7 +113,7 @@ def test_what_was_taken_is_told_by_half_windows() -> None:
         window.came(3)
         if window.took(3):
             told.append(window.acknowledge())
-    assert told == [Taken(MOST_MESSAGES // 2, 3 * MOST_MESSAGES // 2)] * 2
+    assert told == [AckFrame(MOST_MESSAGES // 2, 3 * MOST_MESSAGES // 2)] * 2
     assert (window.messages, window.size) == (0, 0)
 
 
@@ -178,14 +178,16 @@ def test_a_tick_is_due_every_beat_and_at_the_very_end_of_a_silence() -> None:
 @pytest.mark.parametrize(
     ("seen", "kind", "text"),
     [
-        (Seen(was_up=True, outcome=Outcome(OutcomeKind.DONE)), EndKind.DONE, ""),
+        (Seen(was_up=True, outcome=OutcomeFrame(OutcomeKind.DONE)), EndKind.DONE, ""),
         (
-            Seen(was_up=True, stop_asked=True, outcome=Outcome(OutcomeKind.DONE), returncode=-9),
+            Seen(
+                was_up=True, stop_asked=True, outcome=OutcomeFrame(OutcomeKind.DONE), returncode=-9
+            ),
             EndKind.DONE,
             "",
         ),
         (
-            Seen(was_up=True, outcome=Outcome(OutcomeKind.CRASHED, "ValueError")),
+            Seen(was_up=True, outcome=OutcomeFrame(OutcomeKind.CRASHED, "ValueError")),
             EndKind.CRASHED,
             "ValueError",
         ),

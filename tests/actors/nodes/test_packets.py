@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from actors.errors import LinkLost, MisuseError
-from actors.nodes.links.packets import Abandoned, Asked, Body, Failed, Told, decode, encode
+from actors.nodes.links.packets import Abandoned, Ask, AskFailure, Body, Tell, decode, encode
 
 BODY = Body("x", {"text": "é\0\u202e", "data": b"\xff" * 70_000, "n": [-1, 0, 2**40, 1.5, 1e300]})
 
@@ -14,13 +14,13 @@ BODY = Body("x", {"text": "é\0\u202e", "data": b"\xff" * 70_000, "n": [-1, 0, 2
 @pytest.mark.parametrize(
     "packet",
     [
-        Told("root/a", BODY),
-        Asked(7, "root/a", BODY, ["root/b"]),
-        Failed(7, "NotFound", "no", "root/a"),
+        Tell("root/a", BODY),
+        Ask(7, "root/a", BODY, ["root/b"]),
+        AskFailure(7, "NotFound", "no", "root/a"),
         Abandoned(2**52),
     ],
 )
-def test_a_packet_is_read_back_as_it_was(packet: Told | Asked | Failed | Abandoned) -> None:
+def test_a_packet_is_read_back_as_it_was(packet: Tell | Ask | AskFailure | Abandoned) -> None:
     assert decode(encode(packet)) == packet
 
 
@@ -46,4 +46,4 @@ def test_a_number_that_is_longer_than_it_need_be_is_no_packet() -> None:
 
 def test_text_that_utf8_cannot_carry_is_refused_where_it_is_sent() -> None:
     with pytest.raises(MisuseError, match="surrogates"):
-        encode(Told("root/a", Body("x", {"cwd": "/d\udcff"})))
+        encode(Tell("root/a", Body("x", {"cwd": "/d\udcff"})))
