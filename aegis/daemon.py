@@ -18,7 +18,7 @@ from aegis.protocol.daemon import (
     DaemonStatus,
     GetStatus,
     GetTree,
-    ListSessions,
+    ListSessionHandles,
     NewSession,
     RevokeSession,
     RotateToken,
@@ -58,7 +58,9 @@ WITHDRAW_AGAIN_S = 1.0
 log = structlog.get_logger("aegis")
 
 ChangesKeys = NewSession | RevokeSession | RotateToken | NewLink | RevokePage
-Asked = GetStatus | GetTree | ListSessions | ListPages | NewPageCode | StopDaemon | ChangesKeys
+Asked = (
+    GetStatus | GetTree | ListSessionHandles | ListPages | NewPageCode | StopDaemon | ChangesKeys
+)
 KeyReply = Session | Voided | PageAddress | PagesRevoked
 
 
@@ -158,7 +160,7 @@ class Daemon(Actor[Asked]):
                 self.context.start_soon(self._answer_status, self.defer(message))
             case GetTree():
                 self.context.start_soon(self._answer_tree, self.defer(message))
-            case ListSessions():
+            case ListSessionHandles():
                 self.reply(message, SessionList(handles=self._keyring.handles))
             case ListPages():
                 self.reply(message, self._keyring.logged_in)

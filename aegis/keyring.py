@@ -18,7 +18,7 @@ from aegis.limits import in_thread
 from aegis.protocol.daemon import Voided
 from aegis.protocol.pages import Page, PageAddress, PageList, PagesRevoked
 from aegis.servers.access.auth import Keys
-from aegis.servers.access.pages import Pages, StoredPage, open_pages
+from aegis.servers.access.pages import PageKeys, StoredPage, open_pages
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.gateway.http_app import SESSION_PREFIX
 from aegis.servers.gateway.open_connections import OpenConnections
@@ -47,7 +47,7 @@ class Keyring:
     state: State
     stop: trio.Event
     seals: Seals | None = None
-    pages: Pages = attrs.field(
+    pages: PageKeys = attrs.field(
         default=attrs.Factory(
             lambda self: open_pages(self.state.directory, self.seals), takes_self=True
         )

@@ -20,7 +20,7 @@ from aegis.client.nouns.requests import Requests
 from aegis.client.nouns.terminals import Terminals
 from aegis.client.nouns.workflows import Workflows
 from aegis.client.nouns.workspaces import Shells, Workspaces
-from aegis.client.session import DEFAULT_PATIENCE_S, Session
+from aegis.client.session import DEFAULT_PATIENCE_S, ClientSession
 from aegis.client.stream_kinds import EventKind, EventValue
 from aegis.client.streams import Stream
 from aegis.client.transport import dial, place_of
@@ -33,7 +33,7 @@ class Client:
     are queued. Every method raises ``ClientError``.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ClientSession) -> None:
         self._session = session
         self.terminals = Terminals(session)
         self.shells = Shells(session)
@@ -85,7 +85,7 @@ async def connect(
     ``forbidden`` for an invalid key.
     """
     address = address_of(root_or_url, token=token, session=session)
-    connection = Session(
+    connection = ClientSession(
         functools.partial(dial, address),
         place_of(address),
         token=address.token if isinstance(address, Remote) else None,

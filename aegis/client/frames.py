@@ -33,7 +33,7 @@ class Welcome:
 
 
 @attrs.frozen
-class Reply:
+class ReplyFrame:
     """The result of request ``id``."""
 
     id: int
@@ -41,7 +41,7 @@ class Reply:
 
 
 @attrs.frozen
-class Failure:
+class FailureFrame:
     """The failure of a request or an open; ``id`` is None for a frame that was not understood."""
 
     id: int | None
@@ -50,7 +50,7 @@ class Failure:
 
 
 @attrs.frozen
-class Opened:
+class OpenedFrame:
     """Stream ``id`` is open; ``start`` describes where it starts."""
 
     id: int
@@ -58,7 +58,7 @@ class Opened:
     start: dict[str, Any]
 
 
-Incoming = Welcome | Reply | Failure | Opened | Item | Gap | Ended
+Incoming = Welcome | ReplyFrame | FailureFrame | OpenedFrame | Item | Gap | Ended
 
 
 def parse_incoming(text: str) -> Incoming:
@@ -74,10 +74,10 @@ def parse_incoming(text: str) -> Incoming:
 def _frame(document: Any) -> Incoming:
     match document["type"]:
         case "reply":
-            return Reply(_number(document["id"]), dict(document["result"]))
+            return ReplyFrame(_number(document["id"]), dict(document["result"]))
         case "error":
             number = None if document["id"] is None else _number(document["id"])
-            return Failure(number, str(document["code"]), str(document["message"]))
+            return FailureFrame(number, str(document["code"]), str(document["message"]))
         case "opened":
             return _opened(document)
         case "item":
@@ -92,12 +92,14 @@ def _frame(document: Any) -> Incoming:
             raise ValueError(document["type"])
 
 
-def _opened(document: Mapping[str, Any]) -> Opened:
+def _opened(document: Mapping[str, Any]) -> OpenedFrame:
     start = {
         name: value for name, value in document.items() if name not in ("type", "id", "channel")
     }
     channel = document.get("channel")
-    return Opened(_number(document["id"]), None if channel is None else _number(channel), start)
+    return OpenedFrame(
+        _number(document["id"]), None if channel is None else _number(channel), start
+    )
 
 
 def _number(value: Any) -> int:

@@ -12,9 +12,9 @@ import trio
 
 from aegis.client.errors import CommandFailed, ProtocolMismatch
 from aegis.client.frames import (
-    Failure,
-    Opened,
-    Reply,
+    FailureFrame,
+    OpenedFrame,
+    ReplyFrame,
     Welcome,
     cancel_frame,
     claim_frame,
@@ -27,7 +27,7 @@ from aegis.client.frames import (
     request_frame,
 )
 from aegis.client.sizes import check_size
-from aegis.client.transport import Wire, WireClosed
+from aegis.client.transport import Transport, TransportClosed
 from aegis.errors import InvalidRequest
 from aegis.protocol.streams import (
     Ended,
@@ -41,7 +41,7 @@ from aegis.protocol.streams import (
 HELLO_LIMIT_S = 10.0
 
 
-class LinkLost(Exception):
+class AnswerLost(Exception):
     """The connection ended before the answer arrived; the text is the reason.
 
     ``was_sent``: the request was sent, or its sending had begun.
@@ -55,11 +55,11 @@ class LinkLost(Exception):
 class Receiver(Protocol):
     """The interface of an open stream to its connection."""
 
-    def on_opened(self, opened: Opened) -> None:
+    def on_opened(self, opened: OpenedFrame) -> None:
         """Handle that the stream was opened."""
         ...
 
-    def on_refused(self, failure: Failure) -> None:
+    def on_refused(self, failure: FailureFrame) -> None:
         """Handle that the stream was refused."""
         ...
 
@@ -85,27 +85,27 @@ class Receiver(Protocol):
 
 
 @attrs.define(eq=False)
-class _Call:
+class _PendingCall:
     on_settled: Callable[[], None]
     settled: trio.Event = attrs.field(factory=trio.Event)
-    answer: Reply | Failure | None = None
+    answer: ReplyFrame | FailureFrame | None = None
     is_sent: bool = False
 
 
 @attrs.define(eq=False)
 class _Outgoing:
     message: str | bytes
-    call: _Call | None = None
+    call: _PendingCall | None = None
     written: trio.Event | None = None
 
 
-class Link:
+class FrameLink:
     """The frame protocol over one ``wire``. ``numbers`` yields the ids of requests and streams."""
 
-    def __init__(self, wire: Wire, numbers: Iterator[int] | None = None) -> None:
+    def __init__(self, wire: Transport, numbers: Iterator[int] | None = None) -> None:
         self._wire = wire
         self._numbers = itertools.count(1) if numbers is None else numbers
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, _PendingCall] = {}
         self._streams: dict[int, Receiver] = {}
         self._channels: dict[int, Receiver] = {}
         self._outbox: deque[_Outgoing] = deque()
@@ -113,17 +113,20 @@ class Link:
         self._over: str | None = None
 
     async def greet(self, *, token: str | None, session: str | None) -> Welcome:
-        """Exchange hello frames. Raises ``CommandFailed`` for an invalid key, ``WireClosed``."""
+        """Exchange hello frames.
+
+        Raises ``CommandFailed`` for an invalid key, and ``TransportClosed``.
+        """
         with trio.move_on_after(HELLO_LIMIT_S):
             await self._wire.send(hello_frame(token=token, session=session))
             message = await self._wire.receive()
             frame = parse_incoming(message) if isinstance(message, str) else None
-            if isinstance(frame, Failure):
+            if isinstance(frame, FailureFrame):
                 raise CommandFailed(frame.code, frame.message)
             if isinstance(frame, Welcome):
                 return frame
             raise ProtocolMismatch("the daemon did not answer the hello: it is of another version")
-        raise WireClosed(f"no answer to the hello within {HELLO_LIMIT_S:g} s")
+        raise TransportClosed(f"no answer to the hello within {HELLO_LIMIT_S:g} s")
 
     async def run(self) -> str:
         """Serve the connection until it ends; return the reason. Calls in progress are lost."""
@@ -141,18 +144,18 @@ class Link:
     async def request(
         self, command: str, arguments: dict[str, object], on_settled: Callable[[], None]
     ) -> dict[str, Any]:
-        """Call a command and return its result. Raises ``CommandFailed``, ``LinkLost``.
+        """Call a command and return its result. Raises ``CommandFailed``, ``AnswerLost``.
 
         ``on_settled`` is called when the daemon has finished the request; after a cancellation that
         is later than the end of this call.
         """
         number = next(self._numbers)
-        call = _Call(on_settled)
+        call = _PendingCall(on_settled)
         try:
             frame = request_frame(number, command, arguments)
             check_size(frame.encode())
             if self._over is not None:
-                raise LinkLost(self._over, was_sent=False)
+                raise AnswerLost(self._over, was_sent=False)
             self._calls[number] = call
             self._post(_Outgoing(frame, call))
             await call.settled.wait()
@@ -192,14 +195,14 @@ class Link:
             self._post(_Outgoing(release_frame(number)))
 
     async def type_keys(self, channel: int, keys: bytes) -> None:
-        """Send keys and wait until they are written. Raises ``LinkLost``."""
+        """Send keys and wait until they are written. Raises ``AnswerLost``."""
         outgoing = _Outgoing(pack_keys(channel, keys), written=trio.Event())
         if self._over is None:
             self._post(outgoing)
             assert outgoing.written is not None
             await outgoing.written.wait()
         if self._over is not None:
-            raise LinkLost(self._over, was_sent=outgoing not in self._outbox)
+            raise AnswerLost(self._over, was_sent=outgoing not in self._outbox)
 
     async def _read(self) -> str:
         try:
@@ -209,7 +212,7 @@ class Link:
                     self._take_bytes(message)
                 else:
                     self._take(message)
-        except (WireClosed, ProtocolMismatch) as error:
+        except (TransportClosed, ProtocolMismatch) as error:
             return str(error)
 
     async def _write(self) -> None:
@@ -224,7 +227,7 @@ class Link:
                 await self._wire.send(outgoing.message)
                 if outgoing.written is not None:
                     outgoing.written.set()
-        except WireClosed:
+        except TransportClosed:
             pass  # the reader gets the same error, after the frames received before it
 
     async def _watch(self, scope: trio.CancelScope) -> None:
@@ -234,12 +237,12 @@ class Link:
     def _take(self, message: str) -> None:
         frame, cost = parse_incoming(message), len(message)
         match frame:
-            case Reply(number) | Failure(int(number)) if number in self._calls:
+            case ReplyFrame(number) | FailureFrame(int(number)) if number in self._calls:
                 self._calls[number].answer = frame
                 self._settle(number)
-            case Failure(int(number)) if number in self._streams:
+            case FailureFrame(int(number)) if number in self._streams:
                 self._streams.pop(number).on_refused(frame)
-            case Opened(number, channel) if number in self._streams:
+            case OpenedFrame(number, channel) if number in self._streams:
                 if channel is not None:
                     self._channels[channel] = self._streams[number]
                 self._streams[number].on_opened(frame)
@@ -251,7 +254,7 @@ class Link:
                 receiver = self._forget(number)
                 assert receiver is not None
                 receiver.on_ended(frame)
-            case Failure(None):
+            case FailureFrame(None):
                 raise ProtocolMismatch(
                     f"the daemon did not understand this client: {frame.message}"
                 )
@@ -274,7 +277,7 @@ class Link:
         call.settled.set()
         call.on_settled()
 
-    def _give_up(self, number: int, call: _Call) -> None:
+    def _give_up(self, number: int, call: _PendingCall) -> None:
         if number not in self._calls:
             call.on_settled()  # the request was not queued
         elif call.is_sent:
@@ -283,14 +286,14 @@ class Link:
             self._outbox = deque(each for each in self._outbox if each.call is not call)
             self._settle(number)
 
-    def _result(self, call: _Call) -> dict[str, Any]:
+    def _result(self, call: _PendingCall) -> dict[str, Any]:
         match call.answer:
-            case Reply():
+            case ReplyFrame():
                 return call.answer.result
-            case Failure():
+            case FailureFrame():
                 raise CommandFailed(call.answer.code, call.answer.message)
             case None:
-                raise LinkLost(self._over or "", was_sent=call.is_sent)
+                raise AnswerLost(self._over or "", was_sent=call.is_sent)
 
     def _forget(self, number: int) -> Receiver | None:
         receiver = self._streams.pop(number, None)

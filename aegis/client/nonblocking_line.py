@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 262_144
 
 
-class Answer(namedtuple("Answer", ("number", "result", "error"))):
+class Response(namedtuple("Response", ("number", "result", "error"))):
     """The answer to the request ``number``: its ``result``, or its ``error`` (else None)."""
 
     __slots__ = ()
@@ -66,7 +66,7 @@ class NonBlockingLineClient:
         """The events to poll for: reading, and writing while there is something to send."""
         return select.POLLIN | (select.POLLOUT if self._outgoing else 0)
 
-    def exchange(self) -> list[Answer]:
+    def exchange(self) -> list[Response]:
         """Send and receive without blocking; return the answers received.
 
         Raises ``ConnectionLost``.
@@ -109,7 +109,7 @@ class NonBlockingLineClient:
         self._incoming[:] = rest
         return lines
 
-    def _answer(self, line: bytes) -> Answer | None:
+    def _answer(self, line: bytes) -> Response | None:
         frame = parsed(line)
         if frame is None or frame["type"] not in ("reply", "error"):
             raise self._lost("the answer does not fit the protocol")
@@ -118,8 +118,8 @@ class NonBlockingLineClient:
         if command is None or not isinstance(number, int):
             return None
         if frame["type"] == "error":
-            return Answer(number, {}, failure_in(frame, command))
-        return Answer(number, dict(frame["result"]), None)
+            return Response(number, {}, failure_in(frame, command))
+        return Response(number, dict(frame["result"]), None)
 
     def _lost(self, reason: str) -> ConnectionLost:
         command = next(iter(self._commands.values()), "")

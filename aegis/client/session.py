@@ -27,9 +27,9 @@ from aegis.client.calls import (
     reply_of,
 )
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost
-from aegis.client.link import Link, LinkLost
+from aegis.client.link import AnswerLost, FrameLink
 from aegis.client.streams import Stream
-from aegis.client.transport import Wire, WireClosed
+from aegis.client.transport import Transport, TransportClosed
 from aegis.protocol.command import Command
 from aegis.protocol.entry import Entry
 
@@ -43,10 +43,10 @@ DEFAULT_PATIENCE_S = 30.0
 MAX_IN_FLIGHT = 64
 """Most calls that the daemon accepts at once on a connection; further calls are queued here."""
 
-Dial = Callable[[trio.Nursery], Awaitable[Wire]]
+Dial = Callable[[trio.Nursery], Awaitable[Transport]]
 
 
-class Session:
+class ClientSession:
     """Calls and streams over successive connections, while ``run`` runs.
 
     ``dial`` opens a connection, ``place`` is the name of the daemon in error sentences.
@@ -74,7 +74,7 @@ class Session:
         self._chance = chance
         self._numbers = itertools.count(1)
         self._slots = trio.Semaphore(MAX_IN_FLIGHT)
-        self._link: Link | None = None
+        self._link: FrameLink | None = None
         self._nursery: trio.Nursery | None = None
         self._streams: dict[Stream[Any], None] = {}
         self._changes = trio.lowlevel.ParkingLot()
@@ -124,7 +124,7 @@ class Session:
         for tries in itertools.count(1):
             try:
                 return reply_of(command, await self._try(entry, sent))
-            except LinkLost as error:
+            except AnswerLost as error:
                 if not is_repeated(entry, tries, was_sent=error.was_sent):
                     raise lost(entry, str(error)) from None
             except CommandFailed as error:
@@ -164,7 +164,7 @@ class Session:
         await trio.sleep(FAREWELL_S)
         stream.fail(error)
 
-    async def _open(self, stream: Stream[Any], link: Link) -> None:
+    async def _open(self, stream: Stream[Any], link: FrameLink) -> None:
         try:
             await stream.prepare()
             if link is self._link and stream in self._streams:
@@ -184,7 +184,7 @@ class Session:
             raise
         return await link.request(entry.name, arguments, self._slots.release)
 
-    async def _connected(self) -> Link:
+    async def _connected(self) -> FrameLink:
         with trio.move_on_after(self.patience_s):
             while self._link is None:
                 if self._over is not None:
@@ -206,13 +206,13 @@ class Session:
         """Connect and serve until the connection ends; return the reason."""
         why: ClientError = ConnectionLost(f"the connection to {self._place} was lost")
         async with trio.open_nursery() as nursery:
-            wire: Wire | None = None
+            wire: Transport | None = None
             try:
                 wire = await self._dial(nursery)
-                link = Link(wire, self._numbers)
+                link = FrameLink(wire, self._numbers)
                 await link.greet(token=self._token, session=self._session)
                 why = await self._serve(link, nursery)
-            except WireClosed as error:
+            except TransportClosed as error:
                 why = ConnectionLost(f"{self._place} closed the connection: {error}")
             except ClientError as error:
                 why = error
@@ -222,7 +222,7 @@ class Session:
             nursery.cancel_scope.cancel()
         return why
 
-    async def _serve(self, link: Link, nursery: trio.Nursery) -> ClientError:
+    async def _serve(self, link: FrameLink, nursery: trio.Nursery) -> ClientError:
         self._link, self._nursery = link, nursery
         for stream in self._streams:
             self.reopen(stream)

@@ -13,8 +13,8 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 import trio
 
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, ProtocolMismatch
-from aegis.client.frames import Failure, Opened
-from aegis.client.link import Link, LinkLost
+from aegis.client.frames import FailureFrame, OpenedFrame
+from aegis.client.link import AnswerLost, FrameLink
 from aegis.client.stream_kinds import InboxKind, InboxValue, Kind, OutputKind, OutputValue
 from aegis.protocol.command import Command
 from aegis.protocol.inboxes import ReadInbox
@@ -70,7 +70,7 @@ class Stream(Generic[T]):
     def __init__(self, keeper: Keeper, kind: Kind[T]) -> None:
         self._keeper = keeper
         self._kind = kind
-        self._link: Link | None = None
+        self._link: FrameLink | None = None
         self._number = 0
         self._values: deque[tuple[T, int]] = deque()
         self.unread = 0
@@ -108,7 +108,7 @@ class Stream(Generic[T]):
     async def complete(self) -> None:
         """Fetch the values that no opening can ask for. Raises ``ClientError``."""
 
-    def open_on(self, link: Link) -> None:
+    def open_on(self, link: FrameLink) -> None:
         """Open the stream, or open it again, on a connection."""
         self._link, self._owed = link, 0
         credit = max(0, WINDOW - self.unread)
@@ -126,13 +126,13 @@ class Stream(Generic[T]):
         self._is_over, self._end = True, error
         self._changed.unpark_all()
 
-    def on_opened(self, opened: Opened) -> None:
+    def on_opened(self, opened: OpenedFrame) -> None:
         """Handle that the stream was opened, or opened again."""
         self._take(lambda: self._kind.opened(opened.start), 0)
         self.is_open = True
         self._changed.unpark_all()
 
-    def on_refused(self, failure: Failure) -> None:
+    def on_refused(self, failure: FailureFrame) -> None:
         """Handle a refusal: open the stream from the start, or fail."""
         if self._kind.is_restarted(failure.code):
             self._keeper.reopen(self)
@@ -223,13 +223,13 @@ class OutputStream(Stream[OutputValue]):
         link, channel = await self._open_channel()
         try:
             await link.type_keys(channel, keys)
-        except LinkLost as lost:
+        except AnswerLost as lost:
             raise ConnectionLost(
                 f"the connection was lost while keys were typed ({lost}): they may have been typed",
                 maybe_done=lost.was_sent or not is_first,
             ) from None
 
-    async def _open_channel(self) -> tuple[Link, int]:
+    async def _open_channel(self) -> tuple[FrameLink, int]:
         with trio.move_on_after(self._keeper.patience_s):
             while not self._is_over:
                 if self._link is not None and self._channel is not None:
@@ -255,7 +255,7 @@ class OutputStream(Stream[OutputValue]):
         if self._link is not None and self._channel is not None:
             self._link.release_size(self._number)
 
-    def on_opened(self, opened: Opened) -> None:
+    def on_opened(self, opened: OpenedFrame) -> None:
         """Handle that the stream was opened, or opened again."""
         self._channel = opened.channel
         super().on_opened(opened)
@@ -298,7 +298,7 @@ class InboxStream(Stream[InboxValue]):
             self.add(found.messages)
         self._was_empty = True
 
-    def open_on(self, link: Link) -> None:
+    def open_on(self, link: FrameLink) -> None:
         """Open the stream, or open it again, on a connection."""
         # Without a message to start after, the daemon sends the messages from the opening on: one
         # that arrived since prepare() found the inbox empty is read by complete().
@@ -325,7 +325,7 @@ class InboxStream(Stream[InboxValue]):
             else:
                 super().on_item(item, cost)
 
-    def on_opened(self, opened: Opened) -> None:
+    def on_opened(self, opened: OpenedFrame) -> None:
         """Handle that the stream was opened, or opened again."""
         super().on_opened(opened)
         self._is_reopened.set()

@@ -42,19 +42,19 @@ _PORTS = {"ws": 80, "wss": 443}
 _REFUSALS = {401: "forbidden", 403: "forbidden"}
 
 
-class WireClosed(Exception):
+class TransportClosed(Exception):
     """The connection has ended; the text is the reason."""
 
 
-class Wire(Protocol):
+class Transport(Protocol):
     """A message connection. One task receives, one task sends."""
 
     async def receive(self) -> str | bytes:
-        """Return the next message. Raises ``WireClosed``."""
+        """Return the next message. Raises ``TransportClosed``."""
         ...
 
     async def send(self, message: str | bytes) -> None:
-        """Send one message. Raises ``WireClosed``."""
+        """Send one message. Raises ``TransportClosed``."""
         ...
 
     async def close(self) -> None:
@@ -66,7 +66,7 @@ class Wire(Protocol):
         ...
 
 
-async def dial(address: Address, nursery: trio.Nursery) -> Wire:
+async def dial(address: Address, nursery: trio.Nursery) -> Transport:
     """Open a connection whose tasks run in ``nursery``.
 
     Raises ``NoDaemon``, ``ConnectionLost``, or ``CommandFailed`` if the daemon refuses the client.
@@ -87,7 +87,7 @@ def place_of(address: Address) -> str:
     return f"the daemon at {urlsplit(address.url).netloc}"
 
 
-async def _dial_local(address: Local, nursery: trio.Nursery) -> Wire:
+async def _dial_local(address: Local, nursery: trio.Nursery) -> Transport:
     while True:
         try:
             endpoint, stream = await _stream_to(address)
@@ -98,7 +98,7 @@ async def _dial_local(address: Local, nursery: trio.Nursery) -> Wire:
         await trio.sleep(START_POLL_S)  # it is starting; ``dial`` has the limit
     key = [(b"authorization", f"Bearer {endpoint.token}".encode())]
     connection = await _upgrade(nursery, stream, "localhost", address, key)
-    return _WebSocketWire(connection, stream, beats=False)
+    return _WebSocketTransport(connection, stream, beats=False)
 
 
 async def _stream_to(address: Local) -> tuple[Endpoint, trio.SocketStream]:
@@ -113,7 +113,7 @@ async def _stream_to(address: Local) -> tuple[Endpoint, trio.SocketStream]:
         raise ConnectionLost(f"{place_of(address)} cannot be reached: {_reason(error)}") from None
 
 
-async def _dial_remote(address: Remote, nursery: trio.Nursery) -> Wire:
+async def _dial_remote(address: Remote, nursery: trio.Nursery) -> Transport:
     parts = urlsplit(address.url)
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     try:
@@ -122,7 +122,7 @@ async def _dial_remote(address: Remote, nursery: trio.Nursery) -> Wire:
         raise NoDaemon(f"no daemon answers at {parts.netloc}: {_reason(error)}") from None
     stream = _in_tls(plain, host) if parts.scheme == "wss" else plain
     connection = await _upgrade(nursery, stream, parts.netloc, address)
-    return _WebSocketWire(connection, stream, beats=True)
+    return _WebSocketTransport(connection, stream, beats=True)
 
 
 def _in_tls(plain: trio.SocketStream, host: str) -> trio.SSLStream[trio.SocketStream]:
@@ -179,7 +179,7 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-class _WebSocketWire:
+class _WebSocketTransport:
     def __init__(self, connection: WebSocketConnection, stream: _Stream, *, beats: bool) -> None:
         self._connection = connection
         self._stream = stream
@@ -189,13 +189,13 @@ class _WebSocketWire:
         try:
             return await self._connection.get_message()
         except ConnectionClosed:
-            raise WireClosed(self._why()) from None
+            raise TransportClosed(self._why()) from None
 
     async def send(self, message: str | bytes) -> None:
         try:
             await self._connection.send_message(message)
         except ConnectionClosed:
-            raise WireClosed(self._why()) from None
+            raise TransportClosed(self._why()) from None
 
     async def close(self) -> None:
         await trio.aclose_forcefully(self._stream)

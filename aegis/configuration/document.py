@@ -24,7 +24,7 @@ def compose(content: bytes) -> yaml.Node | None:
     """
     text = _decoded(content)
     try:
-        loader = _Loader(text)
+        loader = _NodeLoader(text)
     except yaml.reader.ReaderError as error:
         raise _bad(_unreadable(error), _place_of(text, error.position)) from None
     try:
@@ -56,7 +56,7 @@ class _Refused(Exception):
         self.mark = mark
 
 
-class _Loader(yaml.SafeLoader):
+class _NodeLoader(yaml.SafeLoader):
     """A loader that only makes nodes, and refuses features before it expands them."""
 
     def __init__(self, text: str) -> None:

@@ -56,15 +56,15 @@ class TreeNode:
     children: list[TreeNode]
 
 
-class Place(Protocol):
+class RuntimeNode(Protocol):
     """A node of the runtime's tree: an attrs object with the fields of a ``TreeNode``."""
 
     @property
-    def children(self) -> Sequence[Place]:
+    def children(self) -> Sequence[RuntimeNode]:
         """The nodes directly below."""
 
 
-def tree_node(place: Place) -> TreeNode:
+def tree_node(place: RuntimeNode) -> TreeNode:
     """Return the runtime's tree as the reply class."""
     shown: Any = place
     fields: dict[str, Any] = attrs.asdict(shown, recurse=False)
@@ -166,7 +166,7 @@ class NewSession(Command[Session]):
 
 
 @attrs.frozen(kw_only=True)
-class ListSessions(Command[SessionList]):
+class ListSessionHandles(Command[SessionList]):
     """List the handles that have a session, without their secrets."""
 
 

@@ -257,7 +257,7 @@ class AskHuman(Command[HumanAnswer]):
 
 
 @attrs.frozen(kw_only=True)
-class RequestOpened:
+class OpenedRequest:
     """The request is durable and shown. ``state`` is not open if it was opened before."""
 
     id: str
@@ -266,7 +266,7 @@ class RequestOpened:
 
 
 @attrs.frozen(kw_only=True)
-class OpenRequest(Request[RequestOpened]):
+class OpenRequest(Request[OpenedRequest]):
     """Open a request: durable once answered.
 
     ``owner`` gets ``ApplyAnswer``: the path of an actor, or ``group:name`` of the registry. Either

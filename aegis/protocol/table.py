@@ -868,7 +868,7 @@ COMMANDS: tuple[Entry, ...] = (
     Entry(
         name="session_list",
         owner=Owner.DAEMON,
-        command=daemon.ListSessions,
+        command=daemon.ListSessionHandles,
         reply=daemon.SessionList,
         read_only=True,
         operator=True,

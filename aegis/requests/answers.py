@@ -21,7 +21,7 @@ from aegis.protocol.requests import (
     MAX_VALUES_CHARS,
     Answerer,
     AnswerRequest,
-    RequestOpened,
+    OpenedRequest,
     RequestReply,
 )
 from aegis.requests.records import Record
@@ -287,14 +287,14 @@ def _check_value(record: Record, name: str, value: Any, rule: Mapping[str, Any])
 # Replies to owners and answerers.
 
 
-def opened(record: Record) -> RequestOpened:
+def opened(record: Record) -> OpenedRequest:
     """Return the reply to the owner of an opened request."""
-    return RequestOpened(id=record.id, digest=record.digest, state=record.state)
+    return OpenedRequest(id=record.id, digest=record.digest, state=record.state)
 
 
-def opened_before(entry: Mapping[str, Any]) -> RequestOpened:
+def opened_before(entry: Mapping[str, Any]) -> OpenedRequest:
     """Return the reply to the owner of an answered request that is in the archive."""
-    return RequestOpened(id=entry["id"], digest=entry["digest"], state="answered")
+    return OpenedRequest(id=entry["id"], digest=entry["digest"], state="answered")
 
 
 def unknown(request_id: str) -> RequestReply:

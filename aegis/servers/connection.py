@@ -33,7 +33,7 @@ class Invoke(Request[Any]):
     arguments: Mapping[str, object]
 
 
-class Refuse(Protocol):
+class RightsCheck(Protocol):
     """The check of a caller's rights."""
 
     def __call__(
@@ -56,7 +56,7 @@ def refuse_nothing(
     terminals: Sequence[str] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> str | None:
-    """Return None, where no session has rights: a ``Refuse``."""
+    """Return None, where no session has rights: a ``RightsCheck``."""
     return None
 
 
@@ -98,7 +98,7 @@ class Connection(Actor[Invoke]):
         caller: Caller,
         on_handle: Ref[Any],
         handle_seen: type[Any],
-        refuse: Refuse,
+        refuse: RightsCheck,
         names: Names,
     ) -> None:
         self._caller = caller

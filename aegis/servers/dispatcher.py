@@ -32,7 +32,7 @@ from aegis.protocol.tool_sets import Offer
 from aegis.servers import progress
 from aegis.servers.call_limit import TIME_LIMITS, within_limit
 from aegis.servers.calls import Caller, Identity
-from aegis.servers.connection import NO_NAMES, Connection, Invoke, Names, Refuse
+from aegis.servers.connection import NO_NAMES, Connection, Invoke, Names, RightsCheck
 from aegis.servers.unanswered import unanswered
 
 log = structlog.get_logger("aegis.servers")
@@ -160,7 +160,7 @@ def connection_spec(
     caller: Caller,
     on_handle: Ref[object],
     seen: type,
-    refuse: Refuse,
+    refuse: RightsCheck,
     names: Names = NO_NAMES,
 ) -> ChildSpec:
     """Return the spec of a connection's actor."""

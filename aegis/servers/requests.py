@@ -76,7 +76,7 @@ class Hello:
 
 
 @attrs.frozen
-class Request:
+class CommandRequest:
     """A request for a command."""
 
     id: RequestId
@@ -98,7 +98,7 @@ class Ping:
     id: RequestId
 
 
-Frame = Hello | Request | Cancel | Ping | Open | Credit | Close | Claim | Release
+Frame = Hello | CommandRequest | Cancel | Ping | Open | Credit | Close | Claim | Release
 
 
 def parse_frame(text: str | bytes) -> Frame:
@@ -184,14 +184,14 @@ def _hello(document: dict[str, Any]) -> Hello:
     return Hello(version=PROTOCOL_VERSION, **keys)
 
 
-def _request(document: dict[str, Any]) -> Request:
+def _request(document: dict[str, Any]) -> CommandRequest:
     _no_others(document, {"id", "command", "arguments"}, "request")
     command, arguments = document.get("command"), document.get("arguments", {})
     if not isinstance(command, str):
         raise InvalidRequest("'command' must be the name of a command")
     if not isinstance(arguments, dict):
         raise InvalidRequest("'arguments' must be an object")
-    return Request(_id(document), command, arguments)
+    return CommandRequest(_id(document), command, arguments)
 
 
 def _open(document: dict[str, Any]) -> Open:

@@ -23,9 +23,9 @@ from aegis.protocol.streams import (
 from aegis.protocol.tool_sets import Offer
 from aegis.servers.access.admission import allowed_hosts
 from aegis.servers.access.auth import Keys
-from aegis.servers.access.pages import Pages
+from aegis.servers.access.pages import PageKeys
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.servers.connection import NO_NAMES, Names, Refuse, refuse_nothing
+from aegis.servers.connection import NO_NAMES, Names, RightsCheck, refuse_nothing
 from aegis.servers.dispatcher import Dispatcher, connection_spec
 from aegis.servers.gateway.gateway import Routes, serve_gateway
 from aegis.servers.gateway.http_app import HttpApp
@@ -91,14 +91,14 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         *,
         address: Address,
         keys: Keys,
-        pages: Pages | None = None,
+        pages: PageKeys | None = None,
         open_connections: OpenConnections,
         version: str,
         connections: str,
         handles: str,
         handle_seen: type,
         settings: Mapping[str, object],
-        refuse: Refuse = refuse_nothing,
+        refuse: RightsCheck = refuse_nothing,
         identify: IdentifyPeer = operator_only,
         names: Names = NO_NAMES,
         offer: Callable[[str], Offer | None] = lambda handle: None,
@@ -165,7 +165,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         else:
             self._events.publish(message)
 
-    async def _end_pages(self, pages: Pages) -> None:
+    async def _end_pages(self, pages: PageKeys) -> None:
         """End the connections of pages and links whose time is over."""
         while True:
             await trio.sleep(END_PAGES_S)

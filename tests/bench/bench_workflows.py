@@ -22,8 +22,8 @@ from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.inboxes import Deliver, Receipt
 from aegis.protocol.requests import (
+    OpenedRequest,
     OpenRequest,
-    RequestOpened,
     WithdrawnRequests,
     WithdrawRequests,
 )
@@ -66,7 +66,7 @@ class Services(Actor[Asked]):
         match message:
             case OpenRequest():
                 self._asked.set()
-                self.reply(message, RequestOpened(id="a" * 12, digest="", state="open"))
+                self.reply(message, OpenedRequest(id="a" * 12, digest="", state="open"))
             case WithdrawRequests():
                 self.reply(message, WithdrawnRequests(ids=[]))
             case Deliver():

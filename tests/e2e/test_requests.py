@@ -21,7 +21,7 @@ import trio
 import aegis
 from actors import ChildSpec
 from aegis.client.line import CommandFailed
-from aegis.protocol.requests import ApplyAnswer, OpenRequest, RequestOpened, WithdrawRequests
+from aegis.protocol.requests import ApplyAnswer, OpenedRequest, OpenRequest, WithdrawRequests
 from aegis.protocol.streams import (
     OpenRequestsItem,
     RequestItem,
@@ -77,11 +77,11 @@ class Scene:
     acted: list[ApplyAnswer]
     clients: dict[str, Caller]
 
-    async def open(self, key: str = "k1", **changes: Any) -> RequestOpened:
+    async def open(self, key: str = "k1", **changes: Any) -> OpenedRequest:
         desk = self.daemon.system.registry.find("service", "requests")
         assert desk is not None
         request: OpenRequest = permission(key, **({"owner": OWNER} | changes))
-        opened: RequestOpened = await desk.ask(request)
+        opened: OpenedRequest = await desk.ask(request)
         return opened
 
     async def withdraw(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from aegis.client.errors import NoDaemon
-from aegis.client.transport import WireClosed
+from aegis.client.transport import TransportClosed
 
 GUARD_S = 60.0
 """On a mock clock this costs no time: it only ends a test that would hang."""
@@ -74,12 +74,12 @@ class _ClientEnd:
         try:
             return await self._end.of_client.receive()
         except trio.EndOfChannel:
-            raise WireClosed(self._end.reason) from None
+            raise TransportClosed(self._end.reason) from None
 
     async def send(self, message: str | bytes) -> None:
         await trio.lowlevel.checkpoint()
         if self._end.is_cut:
-            raise WireClosed(self._end.reason)
+            raise TransportClosed(self._end.reason)
         self._end.to_daemon.send_nowait(message)
 
     async def close(self) -> None:

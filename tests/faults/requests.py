@@ -20,8 +20,8 @@ from aegis.protocol.requests import (
     AnswerReceived,
     AnswerRequest,
     ApplyAnswer,
+    OpenedRequest,
     OpenRequest,
-    RequestOpened,
     WithdrawRequests,
 )
 from aegis.requests.desk import RequestDesk
@@ -117,7 +117,7 @@ class Answers:
         with reproducible(world.simulation.chance):
             await until_done(live)
 
-    async def _open(self, world: World, system: System, key: str) -> RequestOpened:
+    async def _open(self, world: World, system: System, key: str) -> OpenedRequest:
         request = OpenRequest(
             owner="root/owner",
             handle="flow",
@@ -137,7 +137,7 @@ class Answers:
             for answer in ANSWERS:
                 nursery.start_soon(self._answer, system, opened, answer)
 
-    async def _answer(self, system: System, opened: RequestOpened, answer: Any) -> None:
+    async def _answer(self, system: System, opened: OpenedRequest, answer: Any) -> None:
         request = AnswerRequest(id=opened.id, digest=opened.digest, answer=answer)
         reply = await ask_until_answered(system.ref("root/requests"), request)
         assert reply.outcome in ("applied", "already_answered", "withdrawn"), reply

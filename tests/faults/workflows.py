@@ -26,8 +26,8 @@ from aegis.protocol import workflows as api
 from aegis.protocol.inboxes import Deliver, Receipt
 from aegis.protocol.queues import Delegate, Enqueue, Enqueued, TaskInfo
 from aegis.protocol.requests import (
+    OpenedRequest,
     OpenRequest,
-    RequestOpened,
     WithdrawnRequests,
     WithdrawRequests,
 )
@@ -141,7 +141,7 @@ class Played(Actor[Deliver | OpenRequest | WithdrawRequests | Enqueue | Delegate
                 self.reply(message, Receipt(id=message.id, status="queued", position=0))
             case OpenRequest(key=key):
                 self._messages.world.confirm(Opened(key, is_open=True))
-                self.reply(message, RequestOpened(id=key, digest="", state="open"))
+                self.reply(message, OpenedRequest(id=key, digest="", state="open"))
             case WithdrawRequests(keys=keys):
                 for key in keys or ():
                     self._messages.world.confirm(Opened(key, is_open=False))

@@ -26,7 +26,7 @@ from aegis.cli.printing.formatting import (
     status_line,
 )
 from aegis.cli.printing.interrupts import Interrupts
-from aegis.client.nonblocking_line import Answer
+from aegis.client.nonblocking_line import Response
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -63,7 +63,7 @@ class LiveRun:
         self._text = text
         self._timeout_s = timeout_s
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        self._awaited: dict[int, Callable[[Answer], None]] = {}
+        self._awaited: dict[int, Callable[[Response], None]] = {}
         self._timers: dict[Callable[[], None], float] = {}
         self._is_writing = False
         self._handled = 0
@@ -113,7 +113,7 @@ class LiveRun:
         except OSError:
             pass  # the daemon is gone: the next read raises
 
-    def _ask(self, then: Callable[[Answer], None], command: str, **arguments: object) -> int:
+    def _ask(self, then: Callable[[Response], None], command: str, **arguments: object) -> int:
         """Send a request whose answer goes to ``then``; return its number."""
         if command != "term_list":
             arguments["name"] = self._name
@@ -157,7 +157,7 @@ class LiveRun:
     def _interrupt(self, seq: int) -> None:
         self._ask(self._is_interrupted, "term_signal", signal="INT", seq=seq)
 
-    def _is_interrupted(self, answer: Answer) -> None:
+    def _is_interrupted(self, answer: Response) -> None:
         # Not found: the command has just ended; its end will be answered.
         if answer.error is not None and answer.error.code != "not_found":
             _print_error(str(answer.error))
@@ -195,7 +195,7 @@ class LiveRun:
         if self._started is None:
             self._ask(self._print_why_busy, "term_list")
 
-    def _print_why_busy(self, answer: Answer) -> None:
+    def _print_why_busy(self, answer: Response) -> None:
         info = self._info(answer)
         # The refusal of the run may have come with this answer: then nothing is waited for.
         if self._started is None and self._code is None and info is not None:
@@ -203,7 +203,7 @@ class LiveRun:
                 f"aegis-actors: waiting for {self._name}: {_why_busy(info)}; Ctrl-C gives up"
             )
 
-    def _is_listed(self, answer: Answer) -> None:
+    def _is_listed(self, answer: Response) -> None:
         """Learn whether the terminal keeps standard error separate."""
         if self._shows_live is not None:
             return  # the answer to a second request
@@ -214,12 +214,12 @@ class LiveRun:
         else:
             self._read_on()
 
-    def _info(self, answer: Answer) -> Mapping[str, Any] | None:
+    def _info(self, answer: Response) -> Mapping[str, Any] | None:
         infos = answer.result.get("result", [])
         named = [info for info in infos if info["name"].lower() == self._name.lower()]
         return named[0] if named else None
 
-    def _has_started(self, answer: Answer) -> None:
+    def _has_started(self, answer: Response) -> None:
         if answer.error is not None:
             self._is_refused(answer.error.code, str(answer.error))
             return
@@ -249,7 +249,7 @@ class LiveRun:
         seconds = max(0.01, min(left_s, LONGEST_S))
         self._ask(self._has_ended, "term_wait", seq=self._started["seq"], timeout=seconds)
 
-    def _has_ended(self, answer: Answer) -> None:
+    def _has_ended(self, answer: Response) -> None:
         assert self._started is not None
         record = answer.result.get("record")
         if answer.error is not None:
@@ -312,7 +312,7 @@ class LiveRun:
             wait_s=WAIT_S if self._final is None else 0.0,
         )
 
-    def _has_printed(self, answer: Answer) -> None:
+    def _has_printed(self, answer: Response) -> None:
         self._reading = None
         if answer.error is not None:
             self._cannot_read(answer.error.code, str(answer.error))

@@ -20,7 +20,7 @@ PAUSE_S = 0.5
 """Seconds between two calls while nothing is new."""
 
 
-class Sessions(Protocol):
+class AgentCalls(Protocol):
     """The calls that the streams are made of, as ``Agents`` has them."""
 
     def list(self) -> AgentList:
@@ -43,7 +43,7 @@ class Sessions(Protocol):
 
 
 def entries_of(
-    agents: Sessions, handle: str, *, since: int | None, last_n: int | None
+    agents: AgentCalls, handle: str, *, since: int | None, last_n: int | None
 ) -> Iterator[SessionValue]:
     """Yield the entries of a transcript until its session is closed and all of them are read."""
     if since is not None and last_n is not None:
@@ -69,7 +69,7 @@ def entries_of(
                 time.sleep(PAUSE_S)
 
 
-def states_of(agents: Sessions) -> Iterator[AgentsValue]:
+def states_of(agents: AgentCalls) -> Iterator[AgentsValue]:
     """Yield all open sessions, then each whose state has changed."""
     listed = agents.list().result
     yield AgentsItem(agents=listed)
@@ -85,7 +85,7 @@ def states_of(agents: Sessions) -> Iterator[AgentsValue]:
         known = found
 
 
-def output_of(agents: Sessions, handle: str, command: str) -> Iterator[CommandValue]:
+def output_of(agents: AgentCalls, handle: str, command: str) -> Iterator[CommandValue]:
     """Yield the output of a command until it is released and all of it is read."""
     cursor, last = 0, None
     while True:
@@ -113,7 +113,7 @@ def _lasting(session: AgentInfo) -> AgentInfo:
     return attrs.evolve(session, quiet_s=0.0)
 
 
-def _closed(agents: Sessions, session: AgentInfo) -> AgentInfo:
+def _closed(agents: AgentCalls, session: AgentInfo) -> AgentInfo:
     try:
         return agents.show(session.handle)
     except CommandFailed as error:

@@ -9,7 +9,7 @@ from aegis.protocol.daemon import (
     DaemonStatus,
     GetStatus,
     GetTree,
-    ListSessions,
+    ListSessionHandles,
     NewSession,
     RevokeSession,
     RotateToken,
@@ -126,7 +126,7 @@ class Sessions(BlockingNoun):
 
     def list(self) -> SessionList:
         """List the handles that have a session. Operator only."""
-        return self._call(ListSessions)
+        return self._call(ListSessionHandles)
 
     def revoke(self, handle: str) -> Voided:
         """Revoke the MCP URL of a handle and disconnect its clients. Operator only."""

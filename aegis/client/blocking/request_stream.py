@@ -17,7 +17,7 @@ MAX_OPEN = 500
 """Open requests that one call returns, the oldest first."""
 
 
-class Calls(Protocol):
+class RequestCalls(Protocol):
     """The call that the stream is made of, as ``Requests`` has it."""
 
     def list(
@@ -31,7 +31,7 @@ class Calls(Protocol):
         ...
 
 
-def requests_of(calls: Calls) -> Iterator[RequestValue]:
+def requests_of(calls: RequestCalls) -> Iterator[RequestValue]:
     """Yield the ids of all open requests, each of these, and then each that changes."""
     known = _open(calls)
     yield OpenRequestsItem(open=list(known))
@@ -47,7 +47,7 @@ def requests_of(calls: Calls) -> Iterator[RequestValue]:
         known = found
 
 
-def _open(calls: Calls) -> dict[str, RequestInfo]:
+def _open(calls: RequestCalls) -> dict[str, RequestInfo]:
     return {each.id: each for each in calls.list(limit=MAX_OPEN).requests}
 
 

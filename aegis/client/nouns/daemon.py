@@ -12,7 +12,7 @@ from aegis.protocol.daemon import (
     DaemonStatus,
     GetStatus,
     GetTree,
-    ListSessions,
+    ListSessionHandles,
     NewSession,
     RevokeSession,
     RotateToken,
@@ -131,7 +131,7 @@ class Sessions(Noun):
 
     async def list(self) -> SessionList:
         """List the handles that have a session. Operator only."""
-        return await self._call(ListSessions)
+        return await self._call(ListSessionHandles)
 
     async def revoke(self, handle: str) -> Voided:
         """Revoke the MCP URL of a handle and disconnect its clients. Operator only."""

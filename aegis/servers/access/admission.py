@@ -21,7 +21,7 @@ TOKEN_PARAMETERS = frozenset({"token", "access_token", "key", "secret"})
 
 
 @attrs.frozen
-class Answer:
+class ErrorResponse:
     """An HTTP status and one sentence: the response to a request that is not served."""
 
     status: int
@@ -34,7 +34,7 @@ def allowed_hosts(bound_host: str) -> frozenset[str]:
     return LOOPBACK_HOSTS | {bracketed.lower()}
 
 
-def turned_away(headers: Headers, query: bytes, hosts: frozenset[str]) -> Answer | None:
+def turned_away(headers: Headers, query: bytes, hosts: frozenset[str]) -> ErrorResponse | None:
     """Return the refusal by the Host, Origin and query rules; None if all hold."""
     listed = list(headers)
     return (
@@ -44,45 +44,49 @@ def turned_away(headers: Headers, query: bytes, hosts: frozenset[str]) -> Answer
     )
 
 
-def host_refusal(found: list[str], hosts: frozenset[str]) -> Answer | None:
+def host_refusal(found: list[str], hosts: frozenset[str]) -> ErrorResponse | None:
     """Return 421 unless there is exactly one Host header and it names one of ``hosts``."""
     if len(found) == 1 and host_name(found[0]) in hosts:
         return None
-    return Answer(421, f"the Host header must name this daemon: one of {', '.join(sorted(hosts))}")
+    return ErrorResponse(
+        421, f"the Host header must name this daemon: one of {', '.join(sorted(hosts))}"
+    )
 
 
-def origin_refusal(found: list[str], host: list[str]) -> Answer | None:
+def origin_refusal(found: list[str], host: list[str]) -> ErrorResponse | None:
     """Return 403 for an Origin header that differs from the requested host and port."""
     if not found or (len(found) == 1 and _same_origin(found[0], host)):
         return None
-    return Answer(
+    return ErrorResponse(
         403, "requests from other web sites are refused: the Origin must be this daemon's"
     )
 
 
-def query_refusal(query: bytes) -> Answer | None:
+def query_refusal(query: bytes) -> ErrorResponse | None:
     """Return 400 if the query contains a token."""
     # URLs end up in logs and shell histories.
     names = {name.lower() for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
     if names.isdisjoint(TOKEN_PARAMETERS):
         return None
-    return Answer(
+    return ErrorResponse(
         400, "a token in the URL is not accepted: send the header 'Authorization: Bearer <token>'"
     )
 
 
-def body_refusal(headers: Headers) -> Answer | None:
+def body_refusal(headers: Headers) -> ErrorResponse | None:
     """Return the refusal of a body that is compressed or has an ambiguous length; else None."""
     listed = list(headers)
     # A compressed body may expand to a thousand times its size.
     encodings = [each.lower() for each in values(listed, b"content-encoding")]
     if any(each not in ("", "identity") for each in encodings):
-        return Answer(415, "send the body uncompressed: Content-Encoding is not supported")
+        return ErrorResponse(415, "send the body uncompressed: Content-Encoding is not supported")
     # With two lengths, or a length and chunks, a proxy may see another end of the body than this
     # server does: request smuggling (RFC 9112, 6.3 and 11.2).
     lengths, codings = values(listed, b"content-length"), values(listed, b"transfer-encoding")
     if len(lengths) + len(codings) > 1:
-        return Answer(400, "send one Content-Length, or Transfer-Encoding: chunked, not both")
+        return ErrorResponse(
+            400, "send one Content-Length, or Transfer-Encoding: chunked, not both"
+        )
     return None
 
 

@@ -67,7 +67,7 @@ class StoredPage:
 
 
 @attrs.frozen
-class Login:
+class PageLogin:
     """The keys of a page that has just logged in."""
 
     page: StoredPage
@@ -81,7 +81,7 @@ class _Code:
     until: datetime
 
 
-class Pages:
+class PageKeys:
     """The pages and links. Safe to use from several threads.
 
     A method that changes them writes and syncs a file: call it in a thread. It raises ``OSError``
@@ -118,7 +118,7 @@ class Pages:
         self._code = _Code(_digest(code), until)
         return code, utc_text(until)
 
-    def log_in(self, code: str, label: str) -> Login:
+    def log_in(self, code: str, label: str) -> PageLogin:
         """Log a page in with a one-time code. Raises ``Forbidden``, and the code is void then."""
         with self._changing:
             known, self._code = self._code, None
@@ -128,7 +128,7 @@ class Pages:
                 raise Forbidden(REFUSED)
             return self._add_page(None, label, _now() + timedelta(seconds=PAGE_S), None)
 
-    def open_link(self, secret: str, label: str) -> Login:
+    def open_link(self, secret: str, label: str) -> PageLogin:
         """Log a page in with the secret of a link. Raises ``Forbidden``."""
         with self._changing:
             digest, now = _digest(secret), _now()
@@ -182,13 +182,15 @@ class Pages:
                 self._store([page for page in self._stored if page not in gone])
         return [page.identity for page in gone]
 
-    def _add_page(self, view: str | None, label: str, until: datetime, link: str | None) -> Login:
+    def _add_page(
+        self, view: str | None, label: str, until: datetime, link: str | None
+    ) -> PageLogin:
         cookie, key = new_secret(), new_secret()
         page = attrs.evolve(
             self._page(view, label, until, _digest(key)), cookie=_digest(cookie), link=link
         )
         self._store([*self._room(), page])
-        return Login(page, cookie, key)
+        return PageLogin(page, cookie, key)
 
     def _page(self, view: str | None, label: str, until: datetime, key: str) -> StoredPage:
         return StoredPage(
@@ -215,7 +217,7 @@ class Pages:
         self._stored = tuple(pages)
 
 
-def open_pages(state_dir: Path, seals: Seals | None = None) -> Pages:
+def open_pages(state_dir: Path, seals: Seals | None = None) -> PageKeys:
     """Return the pages of the root with this state directory.
 
     Reads a file. Raises ``StartupError`` if it is damaged or the disk refuses.
@@ -224,7 +226,7 @@ def open_pages(state_dir: Path, seals: Seals | None = None) -> Pages:
     seal = None if seals is None else seals.of(str(path))
     try:
         content = read_safely(str(path), MAX_FILE_BYTES)
-        return Pages(path, () if content is None else decoded(content, seal), seal)
+        return PageKeys(path, () if content is None else decoded(content, seal), seal)
     except OSError as error:
         raise StartupError(f"cannot use {path}: {error.strerror}") from error
     except ValueError as error:

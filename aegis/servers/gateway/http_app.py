@@ -23,7 +23,7 @@ from aegis.json_bounds import (
     make_ids_whole,
     read_json,
 )
-from aegis.servers.access.admission import Answer, bearer_token, body_refusal, turned_away
+from aegis.servers.access.admission import ErrorResponse, bearer_token, body_refusal, turned_away
 from aegis.servers.access.auth import Keys
 from aegis.servers.calls import Identity, one_sentence
 from aegis.servers.gateway.http_server import CLIENT
@@ -57,7 +57,7 @@ class Web(Protocol):
         """Return whether a path belongs to the page."""
         ...
 
-    async def serve(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> ErrorResponse | None:
         """Answer a request for a path of the page; return a refusal for the caller to send."""
         ...
 
@@ -90,7 +90,7 @@ class HttpApp:
                 await answer(refusal, receive, send)
             return
         admitted = self._admit(scope)
-        if isinstance(admitted, Answer):
+        if isinstance(admitted, ErrorResponse):
             await answer(admitted, receive, send)
             return
         if CLIENT in scope:
@@ -98,19 +98,19 @@ class HttpApp:
         body = await read_body(receive)
         if isinstance(body, bytes):
             body = checked_body(body)
-        if isinstance(body, Answer):
+        if isinstance(body, ErrorResponse):
             await answer(body, receive, send, as_json=True)
         elif body is not None:
             await self.mcp(admitted, _without_key(scope), replay(body, receive), send)
 
-    def _admit(self, scope: Scope) -> Identity | Answer:
+    def _admit(self, scope: Scope) -> Identity | ErrorResponse:
         headers = scope["headers"]
         refusal = turned_away(headers, scope["query_string"], self.hosts) or body_refusal(headers)
         if refusal is not None:
             return refusal
         path: str = scope["path"]
         if path == "/health":
-            return Answer(200, "ok") if scope["method"] in ("GET", "HEAD") else _ONLY_GET
+            return ErrorResponse(200, "ok") if scope["method"] in ("GET", "HEAD") else _ONLY_GET
         if path.rstrip("/") == MCP_PATH:
             return self._by_token(scope) or _NO_TOKEN
         if path.startswith(SESSION_PREFIX):
@@ -124,8 +124,8 @@ class HttpApp:
         return None if token is None else self.keys.identity_of_token(token)
 
 
-async def read_body(receive: Receive) -> bytes | Answer | None:
-    """Return the body; an ``Answer`` if it is too large or too slow; None if the client left."""
+async def read_body(receive: Receive) -> bytes | ErrorResponse | None:
+    """Return the body; an ``ErrorResponse`` if it is too large or slow; None if the client left."""
     body = bytearray()
     with trio.move_on_after(BODY_LIMIT_S):
         while True:
@@ -140,7 +140,7 @@ async def read_body(receive: Receive) -> bytes | Answer | None:
     return _TOO_SLOW
 
 
-def checked_body(body: bytes) -> bytes | Answer:
+def checked_body(body: bytes) -> bytes | ErrorResponse:
     """Return the body with the ids that the SDK understands, or its refusal.
 
     Text that is not JSON is left to the MCP SDK.
@@ -151,7 +151,7 @@ def checked_body(body: bytes) -> bytes | Answer:
         document = read_json(body)
         is_changed = make_ids_whole(document)
     except (RepeatedKey, BadId) as error:
-        return Answer(400, one_sentence(str(error)))
+        return ErrorResponse(400, one_sentence(str(error)))
     except (ValueError, RecursionError):
         return body
     return json.dumps(document).encode() if is_changed else body
@@ -169,7 +169,9 @@ def replay(body: bytes, receive: Receive) -> Receive:
     return received
 
 
-async def answer(reply: Answer, receive: Receive, send: Send, *, as_json: bool = False) -> None:
+async def answer(
+    reply: ErrorResponse, receive: Receive, send: Send, *, as_json: bool = False
+) -> None:
     """Answer with one sentence, then read and drop the rest of the request, within limits.
 
     ``as_json``: as a JSON-RPC error. Clients of MCP do not show the text of a refusal otherwise.
@@ -192,7 +194,7 @@ async def answer(reply: Answer, receive: Receive, send: Send, *, as_json: bool =
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _json_error(reply: Answer) -> str:
+def _json_error(reply: ErrorResponse) -> str:
     error = {"code": INVALID_REQUEST, "message": reply.sentence}
     return json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
 
@@ -211,17 +213,19 @@ def _without_key(scope: Scope) -> Scope:
     return {**scope, "path": MCP_PATH, "raw_path": MCP_PATH.encode(), "headers": headers}
 
 
-_ONLY_GET = Answer(405, "use GET")
-_NO_TOKEN = Answer(
+_ONLY_GET = ErrorResponse(405, "use GET")
+_NO_TOKEN = ErrorResponse(
     401, "send the header 'Authorization: Bearer <token>' with the token of endpoint.json"
 )
-_NO_SESSION = Answer(
+_NO_SESSION = ErrorResponse(
     403, "this session address is not valid; 'aegis-actors session new --handle H' prints one"
 )
-_NOT_FOUND = Answer(404, "no such path; MCP clients use /mcp, others use /ws or the Unix socket")
-_TOO_LARGE = Answer(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
-_TOO_MANY_KEYS = Answer(413, f"the request's body has more than {MAX_KEYS} keys")
-_TOO_SLOW = Answer(408, f"the request's body did not arrive within {BODY_LIMIT_S:g} seconds")
+_NOT_FOUND = ErrorResponse(
+    404, "no such path; MCP clients use /mcp, others use /ws or the Unix socket"
+)
+_TOO_LARGE = ErrorResponse(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
+_TOO_MANY_KEYS = ErrorResponse(413, f"the request's body has more than {MAX_KEYS} keys")
+_TOO_SLOW = ErrorResponse(408, f"the request's body did not arrive within {BODY_LIMIT_S:g} seconds")
 
 
 class OneAnswer:

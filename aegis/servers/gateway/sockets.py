@@ -33,7 +33,7 @@ _PEER = struct.Struct("3i")
 
 
 @attrs.frozen
-class Peer:
+class PeerCredentials:
     """The process at the other end of a Unix socket, as the kernel reports it (SO_PEERCRED)."""
 
     pid: int
@@ -41,12 +41,12 @@ class Peer:
     gid: int
 
 
-def peer_of(sock: trio.socket.SocketType) -> Peer | None:
+def peer_of(sock: trio.socket.SocketType) -> PeerCredentials | None:
     """Return the credentials of the peer of a Unix socket (SO_PEERCRED, unix(7)); None over TCP."""
     if sock.family != socket.AF_UNIX:
         return None
     raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-    return Peer(*_PEER.unpack(raw))
+    return PeerCredentials(*_PEER.unpack(raw))
 
 
 def notice_loss(sock: trio.socket.SocketType) -> None:

@@ -39,7 +39,7 @@ from aegis.servers.calls import Caller, CallPort, Failure, Identity, failure_of,
 from aegis.servers.mcp.context import STOPPING, Context, caller_of, connection_of, identity_of
 from aegis.servers.mcp.documents import check_may_read, document_of, reading_of
 from aegis.servers.mcp.running_calls import RunningCalls
-from aegis.servers.mcp.subscribers import Subscriber, Subscribers
+from aegis.servers.mcp.subscribers import ResourceSubscriptions, Subscribers
 
 MAX_WATCHED = 256
 """URIs that a session, or a stream without a session, may subscribe to."""
@@ -59,7 +59,7 @@ class _Session:
     """A session with subscriptions; ``was_notified``: on a stream that may have ended."""
 
     was_notified: bool = False
-    watch: Subscriber = attrs.field(factory=Subscriber)
+    watch: ResourceSubscriptions = attrs.field(factory=ResourceSubscriptions)
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
 
 
@@ -246,7 +246,7 @@ class McpResources:
             with refusals(uri):
                 resources[uri] = _permitted(identity_of(ctx), uri)
                 await self._check_exists(caller_of(ctx), resources[uri])
-        watch = Subscriber()
+        watch = ResourceSubscriptions()
         self._streams += 1
         try:
             for uri, resource in resources.items():

@@ -20,12 +20,12 @@ class RunningCalls:
     """The calls in progress of an MCP server."""
 
     def __init__(self) -> None:
-        self._calls: set[_Call] = set()
+        self._calls: set[_RunningCall] = set()
         self._ended = trio.Event()
 
-    def call(self) -> _Call:
+    def call(self) -> _RunningCall:
         """Return a context manager for one call; the code after its block runs if it was ended."""
-        return _Call(self)
+        return _RunningCall(self)
 
     async def end(self, limit_s: float) -> None:
         """Cancel all calls and wait at most ``limit_s`` seconds, even where this is cancelled."""
@@ -36,17 +36,17 @@ class RunningCalls:
                 self._ended = trio.Event()
                 await self._ended.wait()
 
-    def began(self, call: _Call) -> None:
-        """Add a call; for ``_Call`` only."""
+    def began(self, call: _RunningCall) -> None:
+        """Add a call; for ``_RunningCall`` only."""
         self._calls.add(call)
 
-    def ended(self, call: _Call) -> None:
-        """Remove a call; for ``_Call`` only."""
+    def ended(self, call: _RunningCall) -> None:
+        """Remove a call; for ``_RunningCall`` only."""
         self._calls.discard(call)
         self._ended.set()
 
 
-class _Call:
+class _RunningCall:
     """The context manager of one call."""
 
     def __init__(self, running_calls: RunningCalls) -> None:

@@ -13,7 +13,7 @@ import trio
 from aegis.protocol.resources import Resource, resource_at
 
 
-class Subscriber:
+class ResourceSubscriptions:
     """The subscriptions of one client, by URI as the client spelled it."""
 
     def __init__(self) -> None:
@@ -70,25 +70,25 @@ class Subscribers:
     """All subscribers, by the key of the resource."""
 
     def __init__(self) -> None:
-        self._by_key: dict[str, dict[Subscriber, None]] = {}
+        self._by_key: dict[str, dict[ResourceSubscriptions, None]] = {}
 
     def __len__(self) -> int:
         """The number of resources with a subscriber."""
         return len(self._by_key)
 
-    def add(self, watch: Subscriber, resource: Resource, uri: str) -> None:
+    def add(self, watch: ResourceSubscriptions, resource: Resource, uri: str) -> None:
         """Subscribe ``watch`` to ``resource``, spelled ``uri``."""
         watch.add(resource, uri)
         self._by_key.setdefault(resource.key, {})[watch] = None
 
-    def remove(self, watch: Subscriber, uri: str) -> None:
+    def remove(self, watch: ResourceSubscriptions, uri: str) -> None:
         """Unsubscribe ``watch`` from ``uri``. Raises ``NotFound`` for an invalid address."""
         key = resource_at(uri).key
         watch.remove(uri)
         if key not in watch.keys:
             self._drop(watch, key)
 
-    def forget(self, watch: Subscriber) -> None:
+    def forget(self, watch: ResourceSubscriptions) -> None:
         """Remove all subscriptions of ``watch``."""
         for key in watch.keys:
             self._drop(watch, key)
@@ -98,7 +98,7 @@ class Subscribers:
         for watch in self._by_key.get(key, {}):
             watch.changed(key)
 
-    def _drop(self, watch: Subscriber, key: str) -> None:
+    def _drop(self, watch: ResourceSubscriptions, key: str) -> None:
         watching = self._by_key.get(key, {})
         watching.pop(watch, None)
         if not watching:

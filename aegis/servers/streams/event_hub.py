@@ -17,7 +17,7 @@ MAX_QUEUED = 1024
 """The length of a subscriber's queue; beyond it the oldest event is dropped."""
 
 
-class Subscription:
+class EventQueue:
     """The queue of one subscriber: all events since it subscribed."""
 
     def __init__(self, events: EventHub) -> None:
@@ -51,15 +51,15 @@ class EventHub:
     """The subscriptions to the events of a daemon."""
 
     def __init__(self) -> None:
-        self._subscriptions: dict[Subscription, None] = {}
+        self._subscriptions: dict[EventQueue, None] = {}
 
-    def subscribe(self) -> Subscription:
+    def subscribe(self) -> EventQueue:
         """Return a new subscription; it gets the events from now on."""
-        subscription = Subscription(self)
+        subscription = EventQueue(self)
         self._subscriptions[subscription] = None
         return subscription
 
-    def unsubscribe(self, subscription: Subscription) -> None:
+    def unsubscribe(self, subscription: EventQueue) -> None:
         """Remove a subscription. Idempotent."""
         self._subscriptions.pop(subscription, None)
 

@@ -76,7 +76,7 @@ async def follow_output(
 
     Raises ``AegisError`` or ``AskError``.
     """
-    follower = _Follower(system, command, out, rights)
+    follower = _OutputStream(system, command, out, rights)
     try:
         await follower.begin()
         await follower.send_all()
@@ -87,7 +87,7 @@ async def follow_output(
     return f"terminal {command.name!r} was closed"
 
 
-class _Follower:
+class _OutputStream:
     def __init__(
         self, system: System, command: StreamOutput, out: StreamOut, rights: InputRights
     ) -> None:

@@ -32,7 +32,7 @@ from aegis.protocol.streams import (
 from aegis.protocol.terminals import ListTerminals, TerminalList
 from aegis.protocol.workflow_streams import StreamWorkflows
 from aegis.servers.calls import Caller, Identity
-from aegis.servers.connection import Names, Refuse, with_identity
+from aegis.servers.connection import Names, RightsCheck, with_identity
 from aegis.servers.streams.agent_source import follow_of_agents
 from aegis.servers.streams.event_hub import EventHub
 from aegis.servers.streams.outlet import StreamOut
@@ -62,7 +62,7 @@ class Sources:
         names: Names,
         on_listener: Callable[[], None],
         on_handle: Callable[[str], None],
-        refuse: Refuse,
+        refuse: RightsCheck,
     ) -> None:
         self._system = system
         self._events = events

@@ -17,14 +17,14 @@ from aegis.errors import AegisError, Forbidden, InvalidRequest
 from aegis.json_bounds import read_json
 from aegis.limits import in_thread, in_thread_or_here
 from aegis.servers.access.admission import (
-    Answer,
+    ErrorResponse,
     Headers,
     body_refusal,
     cookie_name,
     turned_away,
     values,
 )
-from aegis.servers.access.pages import PAGE_S, Login, Pages
+from aegis.servers.access.pages import PAGE_S, PageKeys, PageLogin
 from aegis.servers.calls import one_sentence
 
 Scope = MutableMapping[str, Any]
@@ -101,7 +101,7 @@ def _file(content: bytes, kind: str) -> PageFile:
 class Site:
     """The web page at the daemon's address; ``hosts`` are the accepted host names."""
 
-    def __init__(self, pages: Pages, hosts: frozenset[str], directory: Path = _HERE) -> None:
+    def __init__(self, pages: PageKeys, hosts: frozenset[str], directory: Path = _HERE) -> None:
         self._pages = pages
         self._hosts = hosts
         self._directory = directory
@@ -111,7 +111,7 @@ class Site:
         """Return whether a path belongs to the page."""
         return path in ("/", LOGIN_PATH) or path in await self._known()
 
-    async def serve(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> ErrorResponse | None:
         """Answer a request for a path of the page; return a refusal for the caller to send."""
         headers = scope["headers"]
         refusal = turned_away(headers, scope["query_string"], self._hosts) or body_refusal(headers)
@@ -120,7 +120,7 @@ class Site:
         if scope["path"] == LOGIN_PATH:
             return await self._log_in(scope, receive, send)
         if scope["method"] not in ("GET", "HEAD"):
-            return Answer(405, "use GET")
+            return ErrorResponse(405, "use GET")
         await self._send_file(scope, send)
         return None
 
@@ -155,19 +155,19 @@ class Site:
         missing = b"" if "/vendor/xterm.mjs" in files else VENDOR_MISSING.encode()
         return page.replace(_NONCE, nonce.encode()).replace(b"{{missing}}", missing)
 
-    async def _log_in(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
+    async def _log_in(self, scope: Scope, receive: Receive, send: Send) -> ErrorResponse | None:
         if scope["method"] != "POST":
-            return Answer(405, "use POST")
+            return ErrorResponse(405, "use POST")
         if not values(scope["headers"], b"origin"):
-            return Answer(403, "only the page itself logs in: the Origin header is missing")
+            return ErrorResponse(403, "only the page itself logs in: the Origin header is missing")
         try:
             login = await self._login(await _read_little(receive), scope["headers"])
         except Forbidden as error:
-            return Answer(403, one_sentence(str(error)))
+            return ErrorResponse(403, one_sentence(str(error)))
         except AegisError as error:
-            return Answer(400, one_sentence(str(error)))
+            return ErrorResponse(400, one_sentence(str(error)))
         except OSError:
-            return Answer(507, "the login could not be stored: the disk refuses")
+            return ErrorResponse(507, "the login could not be stored: the disk refuses")
         # The page keeps drafts by it: another project may be served at this address tomorrow.
         project = hashlib.sha256(str(self._pages.path).encode("utf-8", "surrogateescape"))
         page = {"key": login.key, "view": login.page.view, "id": login.page.id}
@@ -177,7 +177,7 @@ class Site:
         await _respond(send, 200, body.encode(), [*_SAFE, kind, (b"set-cookie", cookie.encode())])
         return None
 
-    async def _login(self, body: bytes, headers: Headers) -> Login:
+    async def _login(self, body: bytes, headers: Headers) -> PageLogin:
         try:
             document = read_json(body)
         except (ValueError, RecursionError):
@@ -190,7 +190,7 @@ class Site:
                 return await in_thread(self._pages.open_link, secret, label)
         raise InvalidRequest("send a JSON object with 'code' or 'link'")
 
-    def _cookie(self, login: Login, headers: Headers) -> str:
+    def _cookie(self, login: PageLogin, headers: Headers) -> str:
         host = "".join(values(headers, b"host"))
         name = cookie_name(host, is_view=login.page.view is not None)
         return f"{name}={login.cookie}; HttpOnly; SameSite=Strict; Path=/; Max-Age={PAGE_S:.0f}"

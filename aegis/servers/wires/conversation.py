@@ -24,14 +24,14 @@ from aegis.protocol.streams import (
     RequestId,
 )
 from aegis.servers.access.auth import Keys
-from aegis.servers.access.pages import Pages
+from aegis.servers.access.pages import PageKeys
 from aegis.servers.calls import Caller, CallPort, Face, Failure, Identity, one_sentence, within
 from aegis.servers.requests import (
     Cancel,
+    CommandRequest,
     Frame,
     Hello,
     Ping,
-    Request,
     error_frame,
     hello_frame,
     parse_frame,
@@ -59,11 +59,11 @@ class ServerContext:
     keys: Keys
     server: str
     instance: str = attrs.field(factory=lambda: secrets.token_hex(8))
-    pages: Pages | None = None
+    pages: PageKeys | None = None
     flood_limit: FloodLimit = attrs.field(factory=FloodLimit)
 
 
-class End(enum.Enum):
+class EndReason(enum.Enum):
     """The reason for the end of a conversation."""
 
     CLIENT_GONE = "the client went away"
@@ -85,7 +85,7 @@ async def converse(
     identity: Identity | None,
     stopping: trio.Event,
     cookies: Sequence[str] = (),
-) -> End:
+) -> EndReason:
     """Serve a client until it disconnects, is refused, or ``stopping``.
 
     ``identity`` is the client's identity by its connection alone; None: it must send a hello first.
@@ -129,8 +129,8 @@ class _Conversation:
         stranger_s = HELLO_LIMIT_S if identity is None else math.inf
         self._hello_by = trio.current_time() + stranger_s
 
-    async def run(self, stopping: trio.Event) -> End:
-        end = End.STOPPING
+    async def run(self, stopping: trio.Event) -> EndReason:
+        end = EndReason.STOPPING
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._stop_reading_at, stopping)
@@ -140,7 +140,7 @@ class _Conversation:
                         self._client.streams.abort()
                     nursery.cancel_scope.cancel()
         except* WireClosed:
-            end = End.CLIENT_GONE
+            end = EndReason.CLIENT_GONE
         return end
 
     def close(self) -> None:
@@ -153,7 +153,7 @@ class _Conversation:
         if self._client is not None:
             self._client.streams.stop()
 
-    async def _read(self, nursery: trio.Nursery) -> End:
+    async def _read(self, nursery: trio.Nursery) -> EndReason:
         while self._strikes < MAX_STRIKES:
             try:
                 await self._take(await self._message(), nursery)
@@ -163,10 +163,10 @@ class _Conversation:
                 await self._send_error(error)
             except Forbidden as error:
                 await self._send_error(error)
-                return End.LOGGED_OUT if isinstance(error, LoggedOut) else End.FORBIDDEN
+                return EndReason.LOGGED_OUT if isinstance(error, LoggedOut) else EndReason.FORBIDDEN
             except trio.TooSlowError:
-                return End.NO_HELLO
-        return End.ABUSE
+                return EndReason.NO_HELLO
+        return EndReason.ABUSE
 
     async def _message(self) -> str | bytes | Binary:
         """Return the next message; raises ``TooSlowError`` if it should be a hello and is late."""
@@ -196,7 +196,7 @@ class _Conversation:
                 raise InvalidRequest("a hello must be the first message")
             case Cancel():
                 client.answers.cancel(frame)
-            case Request():
+            case CommandRequest():
                 _check_unused(frame.id, client)
                 await client.answers.start(frame)
             case Open():

@@ -19,7 +19,7 @@ from aegis.servers.calls import (
     find_entry,
     internal_failure,
 )
-from aegis.servers.requests import Cancel, Request, error_frame, reply_frame
+from aegis.servers.requests import Cancel, CommandRequest, error_frame, reply_frame
 
 MAX_IN_FLIGHT = 64
 MAX_ANSWERS = 2 * MAX_IN_FLIGHT
@@ -71,7 +71,7 @@ class PendingRequests:
         """Return whether a request of this id is in progress."""
         return number in self._in_flight
 
-    async def start(self, request: Request) -> None:
+    async def start(self, request: CommandRequest) -> None:
         """Start a request; answer with an error if too many are in progress."""
         if len(self._in_flight) >= MAX_IN_FLIGHT or self._answers >= MAX_ANSWERS:
             await self._send(error_frame(request.id, TOO_MANY))
@@ -89,7 +89,7 @@ class PendingRequests:
         if scope is not None:
             scope.cancel()
 
-    async def _answer(self, request: Request, scope: trio.CancelScope) -> None:
+    async def _answer(self, request: CommandRequest, scope: trio.CancelScope) -> None:
         answer = error_frame(request.id, CANCELLED)
         async with AsyncExitStack() as turn:
             try:
@@ -106,7 +106,7 @@ class PendingRequests:
         self._unread_chars -= len(answer)
         self._answers -= 1
 
-    async def _outcome(self, request: Request) -> str:
+    async def _outcome(self, request: CommandRequest) -> str:
         try:
             entry = find_entry(self._caller.identity, request.command)
             reply = await self._port.call(self._caller, entry, request.arguments)
@@ -119,7 +119,7 @@ class PendingRequests:
             return error_frame(request.id, failure)
 
 
-def is_lookup(request: Request) -> bool:
+def is_lookup(request: CommandRequest) -> bool:
     """Return whether ``request`` only reads, and is answered without waiting."""
     entry = BY_NAME.get(request.command)
     if entry is None or entry.tells_progress or request.arguments.get("wait_s"):

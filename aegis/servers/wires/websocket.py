@@ -16,7 +16,7 @@ from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_st
 
 from aegis.errors import AegisError
 from aegis.servers.access.admission import (
-    Answer,
+    ErrorResponse,
     Headers,
     bearer_token,
     cookie_name,
@@ -29,7 +29,7 @@ from aegis.servers.calls import OPERATOR, Identity, within
 from aegis.servers.gateway.client_stream import ClientStream
 from aegis.servers.gateway.http1 import RequestHead, framing_refusal, plain_answer
 from aegis.servers.requests import MAX_FRAME_BYTES
-from aegis.servers.wires.conversation import End, ServerContext, converse
+from aegis.servers.wires.conversation import EndReason, ServerContext, converse
 from aegis.servers.wires.port import Binary, WireClosed
 
 WEBSOCKET_PATH = "/ws"
@@ -41,7 +41,7 @@ STRANGER_BYTES = 65_536
 
 GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
-_CLOSE_CODES = {End.CLIENT_GONE: 1000, End.STOPPING: 1001, End.LOGGED_OUT: 4401}
+_CLOSE_CODES = {EndReason.CLIENT_GONE: 1000, EndReason.STOPPING: 1001, EndReason.LOGGED_OUT: 4401}
 """Scripts of a page see the code and the reason; of a refused handshake they see neither."""
 
 _POLICY_VIOLATION = 1008
@@ -68,7 +68,7 @@ async def serve_websocket(
     ``hosts`` are the accepted values of the Host header.
     """
     admitted = admit(head, context.keys, hosts)
-    if isinstance(admitted, Answer):
+    if isinstance(admitted, ErrorResponse):
         await stream.send_all(plain_answer(admitted.status, admitted.sentence))
         return
     if admitted is not None:
@@ -88,29 +88,29 @@ async def serve_websocket(
             wire = _WebSocketWire(connection, stream)
             cookies = page_cookies(head.headers)
             end = await converse(wire, context, "websocket", admitted, stopping, cookies)
-            await _close(connection, End.FORBIDDEN if stream.is_voided else end)
+            await _close(connection, EndReason.FORBIDDEN if stream.is_voided else end)
             if connection.closed is not None and connection.closed.code == _TOO_BIG:
                 await _drop_rest(stream)
         nursery.cancel_scope.cancel()
 
 
-def admit(head: RequestHead, keys: Keys, hosts: frozenset[str]) -> Identity | Answer | None:
-    """Return the identity in a request; None if it has no key, a refusal as ``Answer``. Pure."""
+def admit(head: RequestHead, keys: Keys, hosts: frozenset[str]) -> Identity | ErrorResponse | None:
+    """Return the identity in a request, None if it has no key, or an ``ErrorResponse``. Pure."""
     refused = framing_refusal(head)
-    refusal = Answer(*refused) if refused else turned_away(head.headers, head.query, hosts)
+    refusal = ErrorResponse(*refused) if refused else turned_away(head.headers, head.query, hosts)
     if refusal is not None:
         return refusal
     if head.path != WEBSOCKET_PATH:
-        return Answer(404, f"WebSockets are served at {WEBSOCKET_PATH}")
+        return ErrorResponse(404, f"WebSockets are served at {WEBSOCKET_PATH}")
     if values(head.headers, b"sec-websocket-version") != ["13"]:
-        return Answer(426, "use version 13 of the WebSocket protocol")
+        return ErrorResponse(426, "use version 13 of the WebSocket protocol")
     if len(values(head.headers, b"sec-websocket-key")) != 1:
-        return Answer(400, "send exactly one Sec-WebSocket-Key header")
+        return ErrorResponse(400, "send exactly one Sec-WebSocket-Key header")
     if not values(head.headers, b"authorization"):
         return None
     token = bearer_token(head.headers)
     identity = None if token is None else keys.identity_of_token(token)
-    return identity or Answer(401, "the token in the Authorization header is not valid")
+    return identity or ErrorResponse(401, "the token in the Authorization header is not valid")
 
 
 def page_cookies(headers: Headers) -> list[str]:
@@ -140,7 +140,7 @@ async def _handshake(nursery: trio.Nursery, stream: ClientStream) -> WebSocketCo
     return None
 
 
-async def _close(connection: WebSocketConnection, end: End) -> None:
+async def _close(connection: WebSocketConnection, end: EndReason) -> None:
     with trio.move_on_after(CLOSE_LIMIT_S):
         await connection.aclose(_CLOSE_CODES.get(end, _POLICY_VIOLATION), end.value)
 

@@ -9,10 +9,10 @@ import pytest
 
 from aegis.client.errors import ProtocolMismatch
 from aegis.client.frames import (
-    Failure,
+    FailureFrame,
     Incoming,
-    Opened,
-    Reply,
+    OpenedFrame,
+    ReplyFrame,
     Welcome,
     cancel_frame,
     claim_frame,
@@ -37,11 +37,11 @@ FRAMES: list[tuple[dict[str, Any], Incoming]] = [
         {"type": "hello", "version": 1, "server": "a/1", "instance": "i", "handle": None},
         Welcome("a/1", "i", None),
     ),
-    ({"type": "reply", "id": 7, "result": {"ok": True}}, Reply(7, {"ok": True})),
-    ({"type": "error", "id": 7, "code": "busy", "message": "no"}, Failure(7, "busy", "no")),
-    ({"type": "error", "id": None, "code": "x", "message": "y"}, Failure(None, "x", "y")),
-    ({"type": "opened", "id": 9, "channel": 1, "cursor": 5}, Opened(9, 1, {"cursor": 5})),
-    ({"type": "opened", "id": 9, "channel": None}, Opened(9, None, {})),
+    ({"type": "reply", "id": 7, "result": {"ok": True}}, ReplyFrame(7, {"ok": True})),
+    ({"type": "error", "id": 7, "code": "busy", "message": "no"}, FailureFrame(7, "busy", "no")),
+    ({"type": "error", "id": None, "code": "x", "message": "y"}, FailureFrame(None, "x", "y")),
+    ({"type": "opened", "id": 9, "channel": 1, "cursor": 5}, OpenedFrame(9, 1, {"cursor": 5})),
+    ({"type": "opened", "id": 9, "channel": None}, OpenedFrame(9, None, {})),
     ({"type": "item", "id": 9, "item": {"a": 1}}, Item(id=9, item={"a": 1})),
     ({"type": "gap", "id": 9, "dropped": 3, "cursor": 8}, Gap(id=9, dropped=3, cursor=8)),
     (
@@ -90,7 +90,7 @@ def test_what_is_no_frame_is_told_in_one_short_sentence(text: str) -> None:
         (hello_frame(token=None, session="s"), requests.Hello(version=1, session="s")),
         (
             request_frame(3, "term_run", {"cmd": "é\0"}),
-            requests.Request(3, "term_run", {"cmd": "é\0"}),
+            requests.CommandRequest(3, "term_run", {"cmd": "é\0"}),
         ),
         (cancel_frame(3), requests.Cancel(3)),
         (claim_frame(3, 80, 24, take=True), Claim(id=3, cols=80, rows=24, take=True)),
@@ -108,9 +108,9 @@ def test_the_server_reads_what_the_client_writes(text: str, frame: object) -> No
             requests.hello_frame("a/1", "i", Identity(handle="bob", operator=False)),
             Welcome("a/1", "i", "bob"),
         ),
-        (requests.reply_frame(3, {"a": "é"}), Reply(3, {"a": "é"})),
-        (requests.error_frame(3, ServerFailure("busy", "no")), Failure(3, "busy", "no")),
-        (requests.error_frame(None, ServerFailure("busy", "no")), Failure(None, "busy", "no")),
+        (requests.reply_frame(3, {"a": "é"}), ReplyFrame(3, {"a": "é"})),
+        (requests.error_frame(3, ServerFailure("busy", "no")), FailureFrame(3, "busy", "no")),
+        (requests.error_frame(None, ServerFailure("busy", "no")), FailureFrame(None, "busy", "no")),
         *(
             (requests.stream_frame(frame), frame)
             for frame in (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aegis.client.errors import CommandFailed, ConnectionLost
-from aegis.client.nonblocking_line import Answer, NonBlockingLineClient
+from aegis.client.nonblocking_line import NonBlockingLineClient, Response
 
 ROOT = Path("/work")
 
@@ -51,7 +51,7 @@ def test_requests_are_answered_in_any_order(peer: Peer) -> None:
     peer.says(type="reply", id=second, result={"text": "x"})
     peer.says(type="error", id=first, code="busy", message="aegis_term_wait: it is busy")
     [one, other] = peer.flow.exchange()
-    assert one == Answer(second, {"text": "x"}, None)
+    assert one == Response(second, {"text": "x"}, None)
     assert isinstance(other.error, CommandFailed)
     assert (other.number, other.error.code, str(other.error)) == (first, "busy", "it is busy")
 
@@ -64,7 +64,7 @@ def test_answers_may_come_byte_by_byte(peer: Peer) -> None:
     for byte in line.encode() + b"\n":
         peer.socket.sendall(bytes([byte]))
         answers += peer.flow.exchange()
-    assert answers == [Answer(number, {"é": "\n"}, None)]
+    assert answers == [Response(number, {"é": "\n"}, None)]
 
 
 def test_what_is_given_up_is_told_once_and_still_answered(peer: Peer) -> None:
@@ -86,7 +86,7 @@ def test_frames_about_nothing_in_flight_are_passed_over(peer: Peer) -> None:
     peer.says(type="error", id=None, code="invalid_request", message="what?")
     peer.says(type="reply", id=number + 1, result={})
     peer.says(type="reply", id=number, result={"result": []})
-    assert peer.flow.exchange() == [Answer(number, {"result": []}, None)]
+    assert peer.flow.exchange() == [Response(number, {"result": []}, None)]
 
 
 def test_a_long_request_waits_until_the_peer_reads_it(peer: Peer) -> None:

@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from aegis.client.calls import FIRST_DELAY_S, MAX_DELAY_S, MAX_TRIES
 from aegis.client.client import Client
 from aegis.client.errors import CommandFailed, ConnectionLost, NoDaemon, ProtocolMismatch
-from aegis.client.session import DEFAULT_PATIENCE_S, MAX_IN_FLIGHT, Session
+from aegis.client.session import DEFAULT_PATIENCE_S, MAX_IN_FLIGHT, ClientSession
 from aegis.protocol.terminals import Done, TerminalList
 from tests.fakes.message_wire import MemoryDaemon
 
@@ -32,7 +32,7 @@ def daemon() -> MemoryDaemon:
 def connect(daemon: MemoryDaemon) -> Connect:
     @asynccontextmanager
     async def connected(**options: Any) -> AsyncIterator[Client]:
-        session = Session(daemon.dial, "the daemon", chance=lambda: 1.0, **options)
+        session = ClientSession(daemon.dial, "the daemon", chance=lambda: 1.0, **options)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(session.run)
             await session.first()

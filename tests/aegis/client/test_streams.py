@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from aegis.client.client import Client
 from aegis.client.errors import CommandFailed, ConnectionLost, ProtocolMismatch
-from aegis.client.session import Session
+from aegis.client.session import ClientSession
 from aegis.client.stream_kinds import Chunk, EventKind, Gap, InboxKind, OutputKind, TreeKind
 from aegis.client.streams import CREDIT_STEP, MAX_MESSAGES, WINDOW, OutputStream
 from aegis.protocol.daemon import TreeNode
@@ -51,7 +51,7 @@ CHANGE = {"path": "/a", "kind": "A", "state": "down", "restarts": 1, "mailbox": 
 
 @asynccontextmanager
 async def connected(daemon: MemoryDaemon, **options: Any) -> AsyncIterator[Client]:
-    session = Session(daemon.dial, "the daemon", chance=lambda: 1.0, **options)
+    session = ClientSession(daemon.dial, "the daemon", chance=lambda: 1.0, **options)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(session.run)
         await session.first()

@@ -40,11 +40,11 @@ from aegis.protocol.requests import (
     FollowRequests,
     HumanAnswer,
     ListRequests,
+    OpenedRequest,
     OpenRequest,
     RenameRequests,
     RequestInfo,
     RequestNews,
-    RequestOpened,
     RequestReply,
     WithdrawAsked,
     WithdrawRequests,
@@ -104,7 +104,7 @@ def an_io_error() -> OSError:
     return OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def answer_to(request: RequestOpened | RequestInfo, what: Any = "allow", **more: Any) -> Any:
+def answer_to(request: OpenedRequest | RequestInfo, what: Any = "allow", **more: Any) -> Any:
     """Return the answer of the operator, or of ``from_handle``."""
     return AnswerRequest(**({"id": request.id, "digest": request.digest, "answer": what} | more))
 
@@ -279,17 +279,17 @@ class Office(SimulatedDaemon):
     def desk(self) -> Ref[Any]:
         return self.system.ref("root/requests")
 
-    async def open(self, request: OpenRequest | None = None) -> RequestOpened:
+    async def open(self, request: OpenRequest | None = None) -> OpenedRequest:
         return await self.ask(permission() if request is None else request)
 
     async def answer(
-        self, to: RequestOpened | RequestInfo, what: str = "allow", **more: Any
+        self, to: OpenedRequest | RequestInfo, what: str = "allow", **more: Any
     ) -> RequestReply:
         reply: RequestReply = await self.ask(answer_to(to, what, **more))
         return reply
 
     def answer_soon(
-        self, to: RequestOpened | RequestInfo, what: str = "allow", **more: Any
+        self, to: OpenedRequest | RequestInfo, what: str = "allow", **more: Any
     ) -> Answer[RequestReply]:
         return self.ask_soon(answer_to(to, what, **more))
 
@@ -317,17 +317,17 @@ class Office(SimulatedDaemon):
         made: dict[str, Any] = {"state": "all", "limit": 500} | fields
         return (await self.ask(ListRequests(**made))).requests
 
-    async def find(self, request: RequestOpened | RequestInfo | str) -> RequestInfo:
+    async def find(self, request: OpenedRequest | RequestInfo | str) -> RequestInfo:
         id_ = request if isinstance(request, str) else request.id
         [found] = await self.listed(id=id_)
         return found
 
-    async def state(self, request: RequestOpened | RequestInfo | str) -> str:
+    async def state(self, request: OpenedRequest | RequestInfo | str) -> str:
         """Return the state of a request; ``applied`` once the owner has acted."""
         found = await self.find(request)
         return "applied" if found.applied else found.state
 
-    async def states(self, *requests: RequestOpened | RequestInfo | str) -> list[str]:
+    async def states(self, *requests: OpenedRequest | RequestInfo | str) -> list[str]:
         return [await self.state(each) for each in requests]
 
     async def news(

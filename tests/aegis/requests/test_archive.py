@@ -13,10 +13,10 @@ from aegis.journal.archive import Keep
 from aegis.protocol.history import ListEnded
 from aegis.protocol.requests import (
     Answerer,
+    OpenedRequest,
     OpenRequest,
     RenameRequests,
     RequestInfo,
-    RequestOpened,
 )
 from aegis.requests import desk
 from tests.aegis.requests.office import (
@@ -34,7 +34,7 @@ FEW = Keep(newest=2, days=0, most=1_000)
 NONE = Keep(newest=0, days=0, most=1_000)
 
 
-async def answered(office: Office, request: OpenRequest, what: str = "allow") -> RequestOpened:
+async def answered(office: Office, request: OpenRequest, what: str = "allow") -> OpenedRequest:
     """Open a request, and answer it."""
     opened = await office.open(request)
     assert (await office.answer(opened, what)).outcome == "applied"
@@ -42,7 +42,7 @@ async def answered(office: Office, request: OpenRequest, what: str = "allow") ->
     return opened
 
 
-async def withdrawn(office: Office, request: OpenRequest) -> RequestOpened:
+async def withdrawn(office: Office, request: OpenRequest) -> OpenedRequest:
     """Open a request of the workflow ``w1``, and withdraw it."""
     opened = await office.open(request)
     await office.withdraw(session=None, workflow="w1", ids=[opened.id])
@@ -324,7 +324,7 @@ SEEDS = [*range(12), *(pytest.param(each, marks=pytest.mark.long) for each in ra
 def test_a_disk_that_refuses_and_kills_lose_no_request_and_no_key(seed: int) -> None:
     async def story(office: Office) -> None:
         chance = office.chance
-        ids: dict[str, RequestOpened] = {}
+        ids: dict[str, OpenedRequest] = {}
         over: dict[str, str] = {}
         for number in range(60):
             await office.draws_trouble()

@@ -17,10 +17,10 @@ from aegis.protocol.requests import (
     AskHuman,
     FollowRequests,
     ListRequests,
+    OpenedRequest,
     OpenRequest,
     RequestInfo,
     RequestNews,
-    RequestOpened,
     RequestReply,
     WithdrawRequests,
 )
@@ -68,7 +68,7 @@ class History:
         self.office = office
         self.chance = office.chance
         self.asked: list[Asked] = []
-        self.known: dict[str, RequestOpened | RequestInfo] = {}
+        self.known: dict[str, OpenedRequest | RequestInfo] = {}
         self.seen: set[str] = set()
         self.open_now: list[str] = []
         self.questions: dict[str, str] = {}

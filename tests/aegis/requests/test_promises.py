@@ -20,7 +20,7 @@ from aegis.protocol.requests import (
     FollowRequests,
     HumanAnswer,
     ListRequests,
-    RequestOpened,
+    OpenedRequest,
     RequestReply,
     WithdrawRequests,
 )
@@ -51,7 +51,7 @@ def test_a_request_is_opened_listed_answered_and_applied() -> None:
         assert office.lines() == []
         request = await office.open()
         [listed] = await office.listed(state="open")
-        assert request == RequestOpened(id=listed.id, digest=listed.digest, state="open")
+        assert request == OpenedRequest(id=listed.id, digest=listed.digest, state="open")
         assert (listed.handle, listed.session, listed.turn) == ("ann", "s-ann", "t1")
         assert (listed.kind, listed.tool, listed.input) == (
             "permission",
@@ -184,7 +184,7 @@ def test_a_request_that_is_not_well_formed_is_refused(wrong: dict[str, Any], sen
     play(story)
 
 
-async def opened_many(office: Office, count: int, **fields: Any) -> list[RequestOpened]:
+async def opened_many(office: Office, count: int, **fields: Any) -> list[OpenedRequest]:
     """Open so many requests at once."""
     answers = [office.ask_soon(permission(f"k{each}", **fields)) for each in range(count)]
     await office.settles()
@@ -1477,7 +1477,7 @@ def test_wherever_a_fault_strikes_an_answer_acts_once_and_its_owner_hears_of_it(
     async def story(office: Office) -> None:
         plan = Plan({(point, number): fault})
         with armed(plan, REQUESTS, JOURNAL):
-            opened, failed = await tried(office, permission, RequestOpened)
+            opened, failed = await tried(office, permission, OpenedRequest)
             _, failed_again = await tried(office, lambda: answer_to(opened), RequestReply)
             assert plan.hits[point] >= number, "the fault did not strike"
             await office.passes(5)  # what the disk refused is written again

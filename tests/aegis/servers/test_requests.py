@@ -22,8 +22,8 @@ from aegis.servers.calls import OPERATOR, Failure
 from aegis.servers.json_text import UnsendableText
 from aegis.servers.requests import (
     Cancel,
+    CommandRequest,
     Hello,
-    Request,
     error_frame,
     hello_frame,
     parse_frame,
@@ -39,10 +39,10 @@ from aegis.servers.requests import (
         ('{"type":"hello","version":1}', Hello(version=1)),
         ('{"type":"hello","version":1,"token":"t"}', Hello(version=1, token="t")),
         ('{"type":"hello","version":1,"session":"s"}', Hello(version=1, session="s")),
-        ('{"type":"request","id":1,"command":"c"}', Request(1, "c", {})),
+        ('{"type":"request","id":1,"command":"c"}', CommandRequest(1, "c", {})),
         (
             '{"type":"request","id":"a","command":"c","arguments":{"x":1}}',
-            Request("a", "c", {"x": 1}),
+            CommandRequest("a", "c", {"x": 1}),
         ),
         ('{"type":"cancel","id":-3}', Cancel(-3)),
         ('{"type":"open","id":1,"stream":"tree"}', Open(id=1, stream="tree")),

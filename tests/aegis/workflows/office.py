@@ -63,8 +63,8 @@ from aegis.protocol.queues import Delegate, Enqueue, Enqueued, TaskInfo
 from aegis.protocol.requests import (
     AnswerReceived,
     ApplyAnswer,
+    OpenedRequest,
     OpenRequest,
-    RequestOpened,
     WithdrawnRequests,
     WithdrawRequests,
 )
@@ -280,7 +280,7 @@ class Services:
                 return self.tasks[key]
             case OpenRequest(key=key):
                 self.questions.setdefault(key, request)
-                return RequestOpened(id=key, digest="", state="open")
+                return OpenedRequest(id=key, digest="", state="open")
             case WithdrawRequests(keys=keys):
                 self.withdrawn += [*(self.questions if keys is None else keys)]
                 return WithdrawnRequests(ids=[])

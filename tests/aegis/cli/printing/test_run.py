@@ -16,7 +16,7 @@ import pytest
 
 from aegis.cli.printing import standard_streams
 from aegis.cli.printing.run import INTERRUPTED, TERMINATED, LiveRun
-from aegis.client.nonblocking_line import Answer
+from aegis.client.nonblocking_line import Response
 
 BEGUN = {"seq": 3, "raw_start": 0, "end": None, "needs_input": None, "timed_out": False}
 OUTPUT = {"text": "y\n" * 100, "next_cursor": 200, "running": True, "dropped": 0}
@@ -29,7 +29,7 @@ class ScriptedDaemon:
     def __init__(self, *signals: signal.Signals) -> None:
         self.commands: list[str] = []
         self._signals = [*signals]
-        self._answers: list[Answer] = []
+        self._answers: list[Response] = []
         self._readable, self._writing = os.pipe()
         os.write(self._writing, b"!")
         self.events = POLLIN
@@ -53,7 +53,7 @@ class ScriptedDaemon:
             self.on_interrupt()
         results = {"term_run": BEGUN, "term_list": {"result": []}, "term_output": OUTPUT}
         if command in results:
-            self._answers.append(Answer(len(self.commands), results[command], None))
+            self._answers.append(Response(len(self.commands), results[command], None))
         return len(self.commands)
 
     def cancel(self, number: int) -> None:
@@ -62,7 +62,7 @@ class ScriptedDaemon:
     def push(self) -> None:
         pass
 
-    def exchange(self) -> list[Answer]:
+    def exchange(self) -> list[Response]:
         answers, self._answers = self._answers, []
         if "term_output" in self.commands:
             for each in self._signals:

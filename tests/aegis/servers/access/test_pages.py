@@ -10,12 +10,12 @@ import pytest
 
 from aegis.errors import Forbidden, NotFound, StartupError, Unavailable
 from aegis.servers.access import pages as pages_module
-from aegis.servers.access.pages import MAX_PAGES, Pages, open_pages
+from aegis.servers.access.pages import MAX_PAGES, PageKeys, open_pages
 from aegis.servers.calls import Identity
 
 
 @pytest.fixture
-def pages(tmp_path: Path) -> Pages:
+def pages(tmp_path: Path) -> PageKeys:
     return open_pages(tmp_path)
 
 
@@ -24,7 +24,7 @@ def moved_on(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(pages_module, "_now", lambda: later)
 
 
-def test_a_code_logs_in_once(pages: Pages) -> None:
+def test_a_code_logs_in_once(pages: PageKeys) -> None:
     code, _ = pages.new_code()
     login = pages.log_in(code, "Firefox")
     assert pages.identity_of([login.cookie], login.key) == Identity(
@@ -34,7 +34,7 @@ def test_a_code_logs_in_once(pages: Pages) -> None:
         pages.log_in(code, "Firefox")
 
 
-def test_a_wrong_code_voids_the_right_one(pages: Pages) -> None:
+def test_a_wrong_code_voids_the_right_one(pages: PageKeys) -> None:
     code, _ = pages.new_code()
     with pytest.raises(Forbidden):
         pages.log_in("guess", "")
@@ -43,7 +43,7 @@ def test_a_wrong_code_voids_the_right_one(pages: Pages) -> None:
 
 
 def test_a_code_ends_after_a_minute_and_with_the_next_one(
-    pages: Pages, monkeypatch: pytest.MonkeyPatch
+    pages: PageKeys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, _ = pages.new_code()
     second, _ = pages.new_code()
@@ -56,7 +56,7 @@ def test_a_code_ends_after_a_minute_and_with_the_next_one(
         pages.log_in(late, "")
 
 
-def test_one_of_the_two_keys_is_not_enough(pages: Pages) -> None:
+def test_one_of_the_two_keys_is_not_enough(pages: PageKeys) -> None:
     one = pages.log_in(pages.new_code()[0], "")
     two = pages.log_in(pages.new_code()[0], "")
     assert pages.identity_of([], one.key) is None
@@ -66,7 +66,7 @@ def test_one_of_the_two_keys_is_not_enough(pages: Pages) -> None:
     assert pages.identity_of([two.cookie, one.cookie], one.key) is not None
 
 
-def test_pages_survive_a_restart_and_their_file_has_no_key(pages: Pages) -> None:
+def test_pages_survive_a_restart_and_their_file_has_no_key(pages: PageKeys) -> None:
     login = pages.log_in(pages.new_code()[0], "a\u202eb")
     content = pages.path.read_text()
     assert login.key not in content
@@ -78,7 +78,7 @@ def test_pages_survive_a_restart_and_their_file_has_no_key(pages: Pages) -> None
 
 
 def test_a_link_has_a_view_an_end_and_pages_that_end_with_it(
-    pages: Pages, monkeypatch: pytest.MonkeyPatch
+    pages: PageKeys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link, secret = pages.new_link("terminal:build", "Kim", 600)
     first, second = pages.open_link(secret, ""), pages.open_link(secret, "")
@@ -99,20 +99,20 @@ def test_a_link_has_a_view_an_end_and_pages_that_end_with_it(
     assert (pages.pages, pages.links) == ([], [])
 
 
-def test_a_new_token_logs_the_operators_pages_out_and_leaves_links(pages: Pages) -> None:
+def test_a_new_token_logs_the_operators_pages_out_and_leaves_links(pages: PageKeys) -> None:
     login = pages.log_in(pages.new_code()[0], "")
     pages.new_link("terminal:build", "", 600)
     assert [each.page for each in pages.revoke_operators()] == [login.page.id]
     assert (len(pages.pages), len(pages.links)) == (0, 1)
 
 
-def test_an_unknown_page_is_not_found_and_all_may_be_none(pages: Pages) -> None:
+def test_an_unknown_page_is_not_found_and_all_may_be_none(pages: PageKeys) -> None:
     with pytest.raises(NotFound):
         pages.revoke("nobody")
     assert pages.revoke("all") == []
 
 
-def test_the_number_of_pages_is_limited(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_pages_is_limited(pages: PageKeys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages_module, "MAX_PAGES", 2)
     assert MAX_PAGES > 2
     for _ in range(2):

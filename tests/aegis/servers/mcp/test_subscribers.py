@@ -8,13 +8,13 @@ import trio.testing
 
 from aegis.errors import NotFound
 from aegis.protocol.resources import Inbox, Ledger
-from aegis.servers.mcp.subscribers import Subscriber, Subscribers
+from aegis.servers.mcp.subscribers import ResourceSubscriptions, Subscribers
 
 BUILD, WEB = Ledger("build"), Ledger("web")
 
 
-def watching(watches: Subscribers, *uris: str) -> Subscriber:
-    watch = Subscriber()
+def watching(watches: Subscribers, *uris: str) -> ResourceSubscriptions:
+    watch = ResourceSubscriptions()
     for uri in uris:
         name = uri.removeprefix("aegis://terminals/").removesuffix("/ledger")
         watches.add(watch, Ledger(name), uri)

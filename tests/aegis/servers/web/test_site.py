@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aegis.servers.access.admission import Answer
+from aegis.servers.access.admission import ErrorResponse
 from aegis.servers.access.pages import open_pages
 from aegis.servers.web.site import Site
 
@@ -38,7 +38,7 @@ async def get(
 
     scope = {"method": method, "path": path, "query_string": b"", "headers": [HOST, *headers]}
     refusal = await site.serve(scope, receive, send)
-    if isinstance(refusal, Answer):
+    if isinstance(refusal, ErrorResponse):
         return refusal.status, {}, refusal.sentence.encode()
     start, body = sent
     return start["status"], dict(start["headers"]), body["body"]

@@ -17,8 +17,8 @@ from aegis.protocol.terminals import TerminalList
 from aegis.protocol.tool_sets import Offer
 from aegis.servers.access.auth import open_keys
 from aegis.servers.calls import OPERATOR, Caller, Identity
-from aegis.servers.requests import Request
-from aegis.servers.wires.conversation import End, ServerContext, converse
+from aegis.servers.requests import CommandRequest
+from aegis.servers.wires.conversation import EndReason, ServerContext, converse
 from aegis.servers.wires.pending_requests import (
     MAX_ANSWERS,
     MAX_IN_FLIGHT,
@@ -92,7 +92,7 @@ async def test_a_client_that_never_reads_has_only_so_many_answers_waiting(tmp_pa
     context = ServerContext(
         port=port, streams=ScriptedStreams(), keys=open_keys(tmp_path), server="test"
     )
-    ends: list[End] = []
+    ends: list[EndReason] = []
 
     async def serve() -> None:
         ends.append(await converse(wire, context, "line", OPERATOR, trio.Event()))
@@ -105,7 +105,7 @@ async def test_a_client_that_never_reads_has_only_so_many_answers_waiting(tmp_pa
         assert port.calls == MAX_ANSWERS
         assert wire.left == 2 * MAX_ANSWERS - 1
         wire.reads.set()
-    assert ends == [End.CLIENT_GONE]
+    assert ends == [EndReason.CLIENT_GONE]
     assert port.calls == 3 * MAX_ANSWERS - 1
     assert sorted(set(wire.codes)) == ["busy", "reply"]
     assert wire.codes.count("busy") == 1
@@ -166,4 +166,4 @@ async def test_what_is_only_looked_up_waits_until_earlier_answers_were_taken(
 def test_what_waits_or_changes_something_takes_no_turn_of_a_lookup(
     command: str, arguments: dict[str, object], at_once: bool
 ) -> None:
-    assert is_lookup(Request(1, command, arguments)) == at_once
+    assert is_lookup(CommandRequest(1, command, arguments)) == at_once

@@ -32,7 +32,7 @@ from aegis.servers.calls import OPERATOR, Face, Identity
 from aegis.servers.streams.input_sender import MAX_UNANSWERED
 from aegis.servers.streams.outlet import BYTES_PER_S, StreamOut
 from aegis.servers.streams.pace import FRAME_S
-from aegis.servers.wires.conversation import MAX_STRIKES, End, ServerContext, converse
+from aegis.servers.wires.conversation import MAX_STRIKES, EndReason, ServerContext, converse
 from tests.fakes.streams import ScriptedStreams, Source, TestWire
 
 IDLE = TitleItem(title="idle")
@@ -67,7 +67,7 @@ class Talk:
         self.wire = wire
         self.port = port
         self.stopping = stopping
-        self.ends: list[End] = []
+        self.ends: list[EndReason] = []
 
     async def open(self, stream: str = "terminal_output", number: int = 1, credit: int = 0) -> None:
         await self.wire.say(type="open", id=number, stream=stream, arguments={}, credit=credit)
@@ -344,7 +344,7 @@ async def test_streams_end_when_the_daemon_stops_also_those_that_wait_for_credit
             (1, "unavailable"),
             (2, "unavailable"),
         ]
-        assert client.ends == [End.STOPPING]
+        assert client.ends == [EndReason.STOPPING]
 
 
 async def test_a_client_that_goes_away_ends_its_streams(talk: Any) -> None:
@@ -362,7 +362,7 @@ async def test_a_client_that_goes_away_ends_its_streams(talk: Any) -> None:
         await client.open("tree")
         client.wire.hang_up()
         await ended.wait()
-    assert client.ends == [End.CLIENT_GONE]
+    assert client.ends == [EndReason.CLIENT_GONE]
 
 
 async def test_what_of_a_stream_is_not_taken_counts_among_all_that_waits(talk: Any) -> None:
@@ -381,7 +381,7 @@ async def test_abuse_ends_a_connection_that_takes_nothing_of_a_stream(talk: Any)
         await client.open(credit=5)
         for _ in range(MAX_STRIKES):
             await client.wire.say(type="nonsense")
-        assert client.ends == [End.ABUSE]
+        assert client.ends == [EndReason.ABUSE]
 
 
 async def test_an_item_that_is_not_taken_holds_up_no_other_stream(talk: Any) -> None:
