@@ -313,8 +313,12 @@ def _telegram(
     if section.chat_id is None:
         return ()
     from aegis.telegram.children import telegram_children
+    from aegis.telegram.settings import ChatSettings
 
-    return telegram_children(state.telegram, section, token, flusher, programs.names)
+    settings = ChatSettings(
+        chat_id=section.chat_id, user_ids=section.user_ids, token=token, api=section.api
+    )
+    return telegram_children(state.telegram, settings, flusher, programs.names.address_of)
 
 
 def server_children(

@@ -43,7 +43,7 @@ class CallRefused(ApiError):
         self.moved_to = moved_to
 
 
-class Unreachable(ApiError):
+class ApiUnreachable(ApiError):
     """There was no answer, or none that can be read: the call may have been made."""
 
 
@@ -79,7 +79,7 @@ class Bot:
                     _retry_after(rest),
                     _moved_to(rest),
                 )
-        raise Unreachable("the answer of the Bot API cannot be read")
+        raise ApiUnreachable("the answer of the Bot API cannot be read")
 
     async def _post(self, method: str, arguments: dict[str, Any], timeout_s: float) -> Any:
         # One deadline for everything: a half-dead connection may send a byte now and then.
@@ -89,16 +89,16 @@ class Bot:
                     f"{self._base}{method}", json=arguments, timeout=timeout_s
                 )
                 if len(answer.content) > MAX_ANSWER_BYTES:
-                    raise Unreachable("the answer of the Bot API is too long")
+                    raise ApiUnreachable("the answer of the Bot API is too long")
                 return json.loads(answer.content)
             except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
                 # The text of such an error has the address, and so the token.
-                raise Unreachable(type(error).__name__) from None
+                raise ApiUnreachable(type(error).__name__) from None
             except RuntimeError as error:  # names are looked up in a thread
                 if not is_no_thread(error):
                     raise
-                raise Unreachable(str(no_thread("look up the Bot API"))) from None
-        raise Unreachable("no answer in time")
+                raise ApiUnreachable(str(no_thread("look up the Bot API"))) from None
+        raise ApiUnreachable("no answer in time")
 
 
 def _moved_to(document: dict[Any, Any]) -> int | None:

@@ -23,7 +23,7 @@ from aegis.telegram.decisions import command_of, decisions_of
 from aegis.telegram.forms import (
     Draft,
     Step,
-    Unfit,
+    UnfitAnswer,
     form_text,
     is_complete,
     may_answer,
@@ -34,7 +34,7 @@ from aegis.telegram.forms import (
 )
 from aegis.telegram.store import ChatStore
 from aegis.telegram.texts import BUTTON_CHARS, is_whole, request_text, settled_text
-from aegis.telegram.updates import Press, Text
+from aegis.telegram.updates import Press, TextMessage
 from aegis.turns.services import Services
 
 FOLLOW_S = 3_600.0
@@ -215,7 +215,7 @@ class Asking:
         digests = {key: each.digest for key, each in self._store.requests().items()}
         return read_button(self._store.state.secret, press.data, digests)
 
-    async def reply(self, text: Text, request: str) -> str:
+    async def reply(self, text: TextMessage, request: str) -> str:
         """Answer the next question of an open request by a reply; return a sentence, or nothing."""
         asked = self._store.request(request)
         if asked is None:
@@ -257,7 +257,7 @@ class Asking:
                 return NOT_VALID
             try:
                 draft = change(draft, steps)
-            except Unfit as error:
+            except UnfitAnswer as error:
                 return str(error)
             await self._keep(key, draft)
         if is_complete(request, draft):

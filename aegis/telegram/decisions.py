@@ -23,7 +23,7 @@ ALLOWING: dict[OptionKind, tuple[Choice, str]] = {
 
 
 @attrs.frozen
-class Decision:
+class DecisionButton:
     """One decision with the label of its button; ``option`` is the place of a named option."""
 
     label: str
@@ -31,13 +31,13 @@ class Decision:
     option: str = ""
 
 
-def decisions_of(request: RequestInfo) -> list[Decision]:
+def decisions_of(request: RequestInfo) -> list[DecisionButton]:
     """Return the decisions, the refusal last.
 
     A permission may have several options of one kind, such as two that allow once: each is a
     decision. The label begins with the effect, because the agent chose the name.
     """
-    deny = Decision("Deny", "deny")
+    deny = DecisionButton("Deny", "deny")
     if request.kind != "permission" or not is_whole(request) or request.needs_person:
         return [deny]
     offered = {each.kind for each in request.options}
@@ -49,16 +49,16 @@ def decisions_of(request: RequestInfo) -> list[Decision]:
         found += [_named(request, each.id, f"{words}: {each.name or each.id}") for each in named]
         if not named and (kind in offered or not offered):
             covered = session_words(request) if kind == "allow_session" else ""
-            found.append(Decision(f"{words}: {covered}" if covered else words, choice))
+            found.append(DecisionButton(f"{words}: {covered}" if covered else words, choice))
     return [*_distinct(found[:MAX_NAMED]), deny]
 
 
-def _named(request: RequestInfo, id_: str, label: str) -> Decision:
+def _named(request: RequestInfo, id_: str, label: str) -> DecisionButton:
     place = next(number for number, each in enumerate(request.options) if each.id == id_)
-    return Decision(label, "named", str(place))
+    return DecisionButton(label, "named", str(place))
 
 
-def _distinct(decisions: list[Decision]) -> list[Decision]:
+def _distinct(decisions: list[DecisionButton]) -> list[DecisionButton]:
     """Number the labels that would look alike."""
     labels = [shortened(each.label, LABEL_CHARS) for each in decisions]
     return [

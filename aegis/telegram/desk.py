@@ -6,7 +6,7 @@ Each task awaits one thing after another; what must survive is a row of the ledg
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,13 @@ from aegis.journal.flusher import Flusher
 from aegis.telegram import orders as o
 from aegis.telegram.api import ApiError, Bot, CallRefused
 from aegis.telegram.chat import Chat
-from aegis.telegram.doing import UNFIT, Doing, Names
+from aegis.telegram.doing import UNFIT, Doing
 from aegis.telegram.reporting import Reporting
 from aegis.telegram.settings import ChatSettings
 from aegis.telegram.store import ChatStore
 from aegis.telegram.updates import (
     Press,
-    Text,
+    TextMessage,
     Update,
     joined,
     moved_chat,
@@ -66,17 +66,24 @@ class Begin:
 class TelegramDesk(Actor[Begin]):
     """The desk of the chat of ``settings``, with the ledger ``path``.
 
+    ``address_of`` returns the immutable first handle of the session with a handle or alias.
+
     While the disk refuses, no order is accepted. Any other failure ends the tasks, and they begin
     again from the ledger: the chat must not cost the daemon anything.
     """
 
     def __init__(
-        self, *, settings: ChatSettings, path: Path, flusher: Flusher, names: Names
+        self,
+        *,
+        settings: ChatSettings,
+        path: Path,
+        flusher: Flusher,
+        address_of: Callable[[str], str],
     ) -> None:
         self._settings = settings
         self._path = path
         self._flusher = flusher
-        self._names = names
+        self._address_of = address_of
 
     async def setup(self) -> None:
         """Have the tasks started."""
@@ -115,7 +122,7 @@ class TelegramDesk(Actor[Begin]):
             lambda thread: reporting.instead_of(thread),
         )
         reporting = Reporting(system, chat, store, nursery.start_soon)
-        doing = Doing(system, self._names, store, reporting.handle_of, reporting.session_of)
+        doing = Doing(system, self._address_of, store, reporting.handle_of, reporting.session_of)
         return Work(self._settings, store, nursery, chat, reporting, doing)
 
 
@@ -266,7 +273,7 @@ class Work:
             started |= {each.update for each in parts}
             await self._do(joined(parts), parts)
 
-    async def _parts(self, text: Text) -> list[Text]:
+    async def _parts(self, text: TextMessage) -> list[TextMessage]:
         """Return a text with the parts that follow it, if an app has cut it."""
         parts = [text]
         while parts[-1].is_cut:
@@ -279,7 +286,7 @@ class Work:
             parts.append(following)
         return parts
 
-    def _following(self, text: Text) -> Text | None:
+    def _following(self, text: TextMessage) -> TextMessage | None:
         """Return the next text of the same person at the same place."""
         found = (
             each
@@ -290,7 +297,7 @@ class Work:
         )
         return next(found, None)
 
-    async def _do(self, update: Update, parts: Sequence[Text]) -> None:
+    async def _do(self, update: Update, parts: Sequence[TextMessage]) -> None:
         """Carry out an update; ``parts`` are those of a text, which ``update`` joins."""
         if isinstance(update, Press):
             text = await self._try(self._asking.press(update))
@@ -308,7 +315,7 @@ class Work:
             await self._chat_say(update, update.unfit)
         elif request or is_settled:
             await self._chat_say(update, await self._try(self._asking.reply(update, request)))
-        elif isinstance(order, o.Run):
+        elif isinstance(order, o.RunOrder):
             await self._run(update, order)
             return
         elif not isinstance(order, o.ForOther):
@@ -317,7 +324,7 @@ class Work:
         for each in reversed(parts):
             self._done(each)
 
-    async def _carried_out(self, text: Text, order: o.Order) -> str:
+    async def _carried_out(self, text: TextMessage, order: o.Order) -> str:
         if isinstance(order, o.Talk | o.Focus):
             await self._reporting.wait_listed()
         match order:
@@ -330,9 +337,9 @@ class Work:
                 session, handle = self._doing.partner(text, handle)
                 await self._reporting.talk_to(session, text.thread)
                 return f"talking to {handle}"
-            case o.Show():
+            case o.ShowOrder():
                 return await self._doing.show(order)
-            case o.Interrupt():
+            case o.InterruptOrder():
                 return await self._doing.interrupt(order)
             case o.Lookup(what=what):
                 return await self._doing.look_up(what)
@@ -340,7 +347,7 @@ class Work:
                 return sentence
         raise AssertionError(order)
 
-    async def _run(self, text: Text, order: o.Run) -> None:
+    async def _run(self, text: TextMessage, order: o.RunOrder) -> None:
         """Run a command once: what may have begun before a crash is not begun again."""
         if self._store.pending[text.update].is_begun:
             await self._chat_say(
@@ -352,7 +359,7 @@ class Work:
         await self._runs.acquire()
         self._nursery.start_soon(self._finish_run, text, self._doing.start_run(order))
 
-    async def _finish_run(self, text: Text, wait: Any) -> None:
+    async def _finish_run(self, text: TextMessage, wait: Any) -> None:
         try:
             answer = await wait()
         finally:
@@ -368,7 +375,7 @@ class Work:
             return str(error)
         return sentence
 
-    async def _chat_say(self, text: Text, answer: str) -> None:
+    async def _chat_say(self, text: TextMessage, answer: str) -> None:
         if answer:
             await self._chat.say(answer, text.thread)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
@@ -19,7 +19,7 @@ from aegis.protocol.terminals import ListTerminals, RunCommand
 from aegis.telegram import orders as o
 from aegis.telegram.store import ChatStore
 from aegis.telegram.texts import list_text, queues_text, record_text
-from aegis.telegram.updates import Text
+from aegis.telegram.updates import TextMessage
 from aegis.turns.services import Services
 
 CALL_S = 30.0
@@ -30,20 +30,15 @@ RUN_S = 3_600.0
 """Seconds that the chat waits for a command; it keeps running."""
 
 
-class Names(Protocol):
-    """The names of agent sessions."""
-
-    def address_of(self, handle: str) -> str:
-        """Return the immutable first handle of the session with this handle or alias."""
-        ...
-
-
 @attrs.frozen
 class Doing:
-    """Carries out orders on the daemon ``system``. ``handle_of`` is that of an open session."""
+    """Carries out orders on the daemon ``system``. ``handle_of`` is that of an open session.
+
+    ``address_of`` returns the immutable first handle of the session with a handle or alias.
+    """
 
     system: System
-    names: Names
+    address_of: Callable[[str], str]
     store: ChatStore
     handle_of: Callable[[str], str | None]
     session_of: Callable[[str], str | None]
@@ -52,7 +47,7 @@ class Doing:
     def _services(self) -> Services:
         return Services(self.system)
 
-    def partner(self, text: Text, handle: str) -> tuple[str, str]:
+    def partner(self, text: TextMessage, handle: str) -> tuple[str, str]:
         """Return the id and the handle of the session to talk to. Raises ``NotFound``."""
         if not handle:
             session = self.store.session_of(text.thread)
@@ -67,17 +62,17 @@ class Doing:
             raise NotFound(f"there is no session {handle!r}: /list")
         return session, handle
 
-    async def talk(self, text: Text, handle: str, context: str) -> str:
+    async def talk(self, text: TextMessage, handle: str, context: str) -> str:
         """Send a text to a session; return a sentence, empty if it went well."""
         handoff = Handoff(
-            target_handle=self.names.address_of(handle),
+            target_handle=self.address_of(handle),
             context=context,
             key=f"telegram:{text.update}",
         )
         receipt = await self._services.answer("inboxes", handoff, CALL_S)
         return f"{handle} takes it after its turn" if receipt.status == "queued" else ""
 
-    def start_run(self, order: o.Run) -> Callable[[], Awaitable[str]]:
+    def start_run(self, order: o.RunOrder) -> Callable[[], Awaitable[str]]:
         """Give a command to its terminal now; return what waits for the reply.
 
         The order of calls is the order on the terminal. Must be called once for each order.
@@ -97,7 +92,7 @@ class Doing:
 
         return wait
 
-    async def show(self, order: o.Show) -> str:
+    async def show(self, order: o.ShowOrder) -> str:
         """Return what a terminal shows."""
         owner = self._terminal(order.terminal)
         if owner is None:
@@ -106,7 +101,7 @@ class Doing:
         lines = [each.rstrip() for each in screen.lines]
         return f"{order.terminal}\n" + "\n".join(lines).strip("\n")
 
-    async def interrupt(self, order: o.Interrupt) -> str:
+    async def interrupt(self, order: o.InterruptOrder) -> str:
         """Interrupt a turn."""
         command = InterruptAgent(handle=order.handle)
         info: AgentInfo = await self._services.ask("agents", command, CALL_S)

@@ -35,7 +35,7 @@ Kind = Literal["text", "integer", "number", "boolean", "array"]
 DONE, SKIP = "done", "skip"
 
 
-class Unfit(ValueError):
+class UnfitAnswer(ValueError):
     """The error for a text that is no answer to a step; the text says what would be one."""
 
 
@@ -163,7 +163,7 @@ def is_complete(request: RequestInfo, draft: Draft) -> bool:
 
 
 def picked(draft: Draft, steps: tuple[Step, ...], update: int, option: str) -> Draft:
-    """Return the draft after a press of ``option`` of its step. Raises ``Unfit``."""
+    """Return the draft after a press of ``option`` of its step. Raises ``UnfitAnswer``."""
     if draft.step >= len(steps):
         is_sent = option == DONE
         return (
@@ -174,11 +174,11 @@ def picked(draft: Draft, steps: tuple[Step, ...], update: int, option: str) -> D
     step = steps[draft.step]
     if option == SKIP:
         if step.is_required:
-            raise Unfit(f"{step.name} has to be answered")
+            raise UnfitAnswer(f"{step.name} has to be answered")
         return _next(draft, update, step, None)
     if option == DONE:
         if not draft.picked and step.is_required:
-            raise Unfit("choose at least one")
+            raise UnfitAnswer("choose at least one")
         chosen = [str(step.options[each][1]) for each in sorted(draft.picked)]
         return _next(draft, update, step, chosen)
     number = int(option)
@@ -191,9 +191,9 @@ def picked(draft: Draft, steps: tuple[Step, ...], update: int, option: str) -> D
 
 
 def replied(draft: Draft, steps: tuple[Step, ...], update: int, text: str) -> Draft:
-    """Return the draft after a reply to its step. Raises ``Unfit``."""
+    """Return the draft after a reply to its step. Raises ``UnfitAnswer``."""
     if draft.step >= len(steps):
-        raise Unfit("press Send, or Start again")
+        raise UnfitAnswer("press Send, or Start again")
     step = steps[draft.step]
     return _next(draft, update, step, _typed(step, text.strip()))
 
@@ -204,11 +204,11 @@ def _next(draft: Draft, update: int, step: Step, value: Value | None) -> Draft:
 
 
 def _typed(step: Step, text: str) -> Value:
-    """Return a text as an answer to a step. Raises ``Unfit``."""
+    """Return a text as an answer to a step. Raises ``UnfitAnswer``."""
     if step.takes_several or step.kind == "array":
         parts = [each.strip() for each in text.replace("\n", ",").split(",") if each.strip()]
         if not parts:
-            raise Unfit(f"{step.name} takes a text, or several with commas between them")
+            raise UnfitAnswer(f"{step.name} takes a text, or several with commas between them")
         return [str(_one(step, each)) for each in parts]
     return _one(step, text)
 
@@ -221,15 +221,15 @@ def _one(step: Step, text: str) -> Value:
             return named[text.casefold()]
     if not step.takes_text:
         known = ", ".join(label for label, _ in step.options[:10])
-        raise Unfit(f"{step.name} is one of: {known}")
+        raise UnfitAnswer(f"{step.name} is one of: {known}")
     try:
         if step.kind == "integer":
             return int(text)
         number = float(text) if step.kind == "number" else 0.0
     except ValueError:
-        raise Unfit(f"{step.name} takes a number") from None
+        raise UnfitAnswer(f"{step.name} takes a number") from None
     if not math.isfinite(number):
-        raise Unfit(f"{step.name} takes a number")
+        raise UnfitAnswer(f"{step.name} takes a number")
     return number if step.kind == "number" else text
 
 

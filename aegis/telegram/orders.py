@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import attrs
 
 from aegis.protocol.naming import NAME_PATTERN
-from aegis.telegram.updates import Text, joined
+from aegis.telegram.updates import TextMessage, joined
 
 HELP = """\
 /list - sessions and terminals
@@ -55,7 +55,7 @@ class Focus:
 
 
 @attrs.frozen
-class Run:
+class RunOrder:
     """Run ``command`` on ``terminal``."""
 
     terminal: str
@@ -63,14 +63,14 @@ class Run:
 
 
 @attrs.frozen
-class Show:
+class ShowOrder:
     """Show what a terminal shows."""
 
     terminal: str
 
 
 @attrs.frozen
-class Interrupt:
+class InterruptOrder:
     """Interrupt the turn of a session."""
 
     handle: str
@@ -95,7 +95,7 @@ class ForOther:
     """The text is a command for another bot of the group."""
 
 
-Order = Talk | Focus | Run | Show | Interrupt | Lookup | Misunderstood | ForOther
+Order = Talk | Focus | RunOrder | ShowOrder | InterruptOrder | Lookup | Misunderstood | ForOther
 
 
 def is_command(text: str) -> bool:
@@ -105,13 +105,13 @@ def is_command(text: str) -> bool:
     return found is not None and (bool(found[2]) or f"/{found[1]}" in words)
 
 
-def read_parts(parts: Sequence[Text], bot: str) -> Order:
+def read_parts(parts: Sequence[TextMessage], bot: str) -> Order:
     """Return what a text means that came as several messages."""
     order = read_order(joined(parts), bot)
-    return Misunderstood(RUN_IS_CUT) if len(parts) > 1 and isinstance(order, Run) else order
+    return Misunderstood(RUN_IS_CUT) if len(parts) > 1 and isinstance(order, RunOrder) else order
 
 
-def read_order(text: Text, bot: str) -> Order:
+def read_order(text: TextMessage, bot: str) -> Order:
     """Return what a text means to the bot with the name ``bot``."""
     if text.unfit:
         return Misunderstood(text.unfit)
@@ -130,11 +130,11 @@ def read_order(text: Text, bot: str) -> Order:
         case "to" if _is_name(name):
             return Talk(name, tail) if tail else Focus(name)
         case "run" if _is_name(name) and tail:
-            return Run(name, tail)
+            return RunOrder(name, tail)
         case "screen" if _is_name(name):
-            return Show(name)
+            return ShowOrder(name)
         case "interrupt" if _is_name(name):
-            return Interrupt(name)
+            return InterruptOrder(name)
     usage = next((line for line in HELP.split("\n") if line.startswith(f"/{word} ")), "")
     return Misunderstood(f"use it as: {usage}" if usage else "not understood: /help")
 

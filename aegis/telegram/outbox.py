@@ -12,9 +12,9 @@ import trio
 from actors import Actor, Reply, Request
 from aegis.errors import Unavailable
 from aegis.telegram import faults
-from aegis.telegram.api import ApiError, Bot, CallRefused, Unreachable
+from aegis.telegram.api import ApiError, ApiUnreachable, Bot, CallRefused
 from aegis.telegram.settings import ChatSettings
-from aegis.telegram.waiting import Item, WaitingCalls
+from aegis.telegram.waiting import WaitingCall, WaitingCalls
 
 log = structlog.get_logger("aegis.telegram")
 
@@ -60,7 +60,7 @@ class Outbox(Actor[Send]):
         number = self._count
         self._callers[number] = [self.defer(message)]
         dropped = self._waiting.add(
-            Item(
+            WaitingCall(
                 number=number,
                 method=message.method,
                 arguments=message.arguments,
@@ -82,7 +82,7 @@ class Outbox(Actor[Send]):
             failures = 0
             while True:
                 taken = self._waiting.take(trio.current_time())
-                if isinstance(taken, Item):
+                if isinstance(taken, WaitingCall):
                     failures = await self._send(bot, taken, failures)
                     continue
                 self._added = trio.Event()
@@ -90,7 +90,7 @@ class Outbox(Actor[Send]):
                 with trio.move_on_after(max(taken, SHORTEST_WAIT_S)):
                     await self._added.wait()
 
-    async def _send(self, bot: Bot, item: Item, failures: int) -> int:
+    async def _send(self, bot: Bot, item: WaitingCall, failures: int) -> int:
         """Make a call; return the number of failures in a row."""
         try:
             faults.SEND_BEFORE.hit(item.method)
@@ -112,7 +112,7 @@ class Outbox(Actor[Send]):
                 log.warning("telegram refused", method=item.method, why=str(error))
                 self._settle(item, None, str(error))
             return 0
-        except Unreachable:
+        except ApiUnreachable:
             # The message may have been sent: twice is better than never.
             self._waiting.again(item)
             self._waiting.be_quiet(trio.current_time() + _backoff_s(failures + 1))
@@ -123,7 +123,7 @@ class Outbox(Actor[Send]):
         self._settle(item, result, None)
         return 0
 
-    def _settle(self, item: Item, result: Any, error: str | None) -> None:
+    def _settle(self, item: WaitingCall, result: Any, error: str | None) -> None:
         """Answer the callers of a call that has ended."""
         for caller in self._callers.pop(item.number, []):
             if error is None:

@@ -20,7 +20,7 @@ from aegis.protocol.inboxes import ReadInbox
 from aegis.telegram.asking import Asking, ask
 from aegis.telegram.chat import Chat
 from aegis.telegram.store import ChatStore
-from aegis.telegram.talk import Turn
+from aegis.telegram.talk import TurnProgress
 from aegis.telegram.texts import parts_of, wake_text
 from aegis.turns.services import Services
 
@@ -196,13 +196,13 @@ class Reporting:
     async def _send_all(self, session: str) -> None:
         sent = self._store.sent_up_to(session)
         news = await self._ask("sessions", FollowSession(handle=session, since=sent))
-        turn = Turn()
+        turn = TurnProgress()
         while not news.is_over:
             news = await self._ask("sessions", FollowSession(handle=session, place=news.place))
             for entry in news.entries:
                 await self._take(session, turn, entry)
 
-    async def _take(self, session: str, turn: Turn, entry: TranscriptEntry) -> None:
+    async def _take(self, session: str, turn: TurnProgress, entry: TranscriptEntry) -> None:
         thread, ended = self._thread(session), turn.take(entry)
         if ended is not None:
             handle = self.handle_of(session) or session[:8]
@@ -212,7 +212,7 @@ class Reporting:
         elif turn.progress:
             await self._show_progress(turn, thread)
 
-    async def _show_progress(self, turn: Turn, thread: int | None) -> None:
+    async def _show_progress(self, turn: TurnProgress, thread: int | None) -> None:
         text = f"⏳ {turn.progress}"
         if turn.message is None:
             with contextlib.suppress(AegisError):
@@ -220,7 +220,7 @@ class Reporting:
         else:
             self._chat.edit_soon(turn.message, text)
 
-    async def _finish(self, turn: Turn, text: str, thread: int | None) -> None:
+    async def _finish(self, turn: TurnProgress, text: str, thread: int | None) -> None:
         """Put the text of a turn in place of its progress."""
         message, turn.message = turn.message, None
         first, *rest = parts_of(text)

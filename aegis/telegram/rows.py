@@ -14,7 +14,7 @@ import attrs
 from actors.codec import structure, unstructure
 from actors.errors import CodecError
 from aegis.telegram.forms import Draft
-from aegis.telegram.updates import Press, Text, Update
+from aegis.telegram.updates import Press, TextMessage, Update
 
 CHAT_ID = "chat"
 ORDER, SESSION, REQUEST = "order/", "session/", "request/"
@@ -50,7 +50,7 @@ class ChatOrder:
     tag: ClassVar[str] = "order"
 
     id: str
-    text: Text | None = None
+    text: TextMessage | None = None
     press: Press | None = None
     is_begun: bool = False
     is_done: bool = False
@@ -188,7 +188,9 @@ def _of_order(line: Mapping[str, Any], rows: Rows) -> Iterator[Change]:
     id_ = f"{ORDER}{line.get('id')}"
     match line:
         case {"kind": "accepted", "press": bool(is_press), "update": dict(fields)}:
-            yield _accepted(structure(Press, fields) if is_press else structure(Text, fields))
+            yield _accepted(
+                structure(Press, fields) if is_press else structure(TextMessage, fields)
+            )
         case {"kind": "begun"} if id_ in rows:
             yield "order", id_, {"is_begun": True}
         case {"kind": "done"} if id_ in rows:
@@ -220,7 +222,7 @@ def _kept(fold: Mapping[str, Any], after: int) -> Iterator[Change]:
     newest = fold.get("next_update", 0) - 1
     if newest >= 0:
         yield "order", f"{ORDER}{newest}", {"is_done": True}
-    updates: list[Update] = [structure(Text, each) for each in fold.get("texts", [])]
+    updates: list[Update] = [structure(TextMessage, each) for each in fold.get("texts", [])]
     updates += [structure(Press, each) for each in fold.get("presses", [])]
     for each in updates:
         tag, id_, fields = _accepted(each)

@@ -15,7 +15,7 @@ MAX_TURN_CHARS = 64 * 1024
 MAX_PROGRESS_CHARS = 300
 
 
-class Turn:
+class TurnProgress:
     """The turn in progress; ``message`` is the one of the chat that shows its progress."""
 
     def __init__(self) -> None:

@@ -45,7 +45,7 @@ NOT_EDITED = "an edited message is not read again: send the new text as a messag
 
 
 @attrs.frozen(kw_only=True)
-class Text:
+class TextMessage:
     """A message: ``thread`` is the topic, ``reply_to`` the message that it answers.
 
     ``unfit``: why it is no order; its text is empty then.
@@ -77,7 +77,7 @@ class Press:
     message: int | None
 
 
-Update = Text | Press
+Update = TextMessage | Press
 
 
 def update_id(raw: object) -> int | None:
@@ -141,7 +141,7 @@ def moved_chat(raw: Mapping[str, Any], chat_id: int) -> int | None:
     return None
 
 
-def joined(parts: Sequence[Text]) -> Text:
+def joined(parts: Sequence[TextMessage]) -> TextMessage:
     """Return a text whose parts an app sent as messages.
 
     Telegram removes spaces and line ends at both ends of a message: a part that is shorter than the
@@ -156,7 +156,7 @@ def joined(parts: Sequence[Text]) -> Text:
 
 def _text(
     number: int, user: int, who: Mapping[Any, Any], message: Mapping[Any, Any]
-) -> Text | None:
+) -> TextMessage | None:
     text, unfit = message.get("text"), ""
     if not isinstance(text, str) or not text:
         kind = next((words for field, words in UNREAD.items() if field in message), "")
@@ -168,7 +168,7 @@ def _text(
     thread = message.get("message_thread_id") if message.get("is_topic_message") else None
     answered = message.get("reply_to_message")
     reply_to = answered.get("message_id") if isinstance(answered, Mapping) else None
-    return Text(
+    return TextMessage(
         update=number,
         user=user,
         name=_name(who),

@@ -23,7 +23,7 @@ MAX_WAITING = 500
 
 
 @attrs.frozen(kw_only=True)
-class Item:
+class WaitingCall:
     """A call of the Bot API; ``edits`` is the message that it edits, None for another call.
 
     ``number`` identifies it; ``spaced`` calls are counted by Telegram's limits.
@@ -40,7 +40,7 @@ class WaitingCalls:
     """The calls that wait; the time is in seconds of any clock."""
 
     def __init__(self) -> None:
-        self._items: deque[Item] = deque()
+        self._items: deque[WaitingCall] = deque()
         self._quiet_until = 0.0
         self._tokens = float(BURST)
         self._counted_at = 0.0
@@ -48,7 +48,7 @@ class WaitingCalls:
     def __len__(self) -> int:
         return len(self._items)
 
-    def add(self, item: Item) -> list[int]:
+    def add(self, item: WaitingCall) -> list[int]:
         """Add a call; return the numbers of those that are not made because of it."""
         dropped = []
         if item.edits is not None:
@@ -68,7 +68,7 @@ class WaitingCalls:
             self._items.appendleft(item)
         return dropped
 
-    def again(self, item: Item) -> None:
+    def again(self, item: WaitingCall) -> None:
         """Put a call back that failed for a moment."""
         self._items.appendleft(item)
 
@@ -76,7 +76,7 @@ class WaitingCalls:
         """Send nothing before this moment."""
         self._quiet_until = max(self._quiet_until, until)
 
-    def take(self, now: float) -> Item | float:
+    def take(self, now: float) -> WaitingCall | float:
         """Return the next call, or the seconds after which there may be one."""
         self._count(now)
         if now < self._quiet_until:

@@ -13,7 +13,7 @@ import trio
 from aegis import limits
 from aegis.errors import AegisError, LimitReached, StorageError, Unavailable
 from aegis.limits import in_thread, in_thread_or_here, limit_reached, open_process
-from aegis.telegram.api import Bot, Unreachable
+from aegis.telegram.api import ApiUnreachable, Bot
 from aegis.telegram.settings import ChatSettings
 
 
@@ -101,5 +101,5 @@ async def test_telegram_counts_as_unreachable_while_no_thread_looks_its_name_up(
 ) -> None:
     settings = ChatSettings(chat_id=1, user_ids=(), token="1:a", api="http://api.example:1")
     async with Bot(settings) as bot:
-        with pytest.raises(Unreachable, match="the daemon cannot look up the Bot API: "):
+        with pytest.raises(ApiUnreachable, match="the daemon cannot look up the Bot API: "):
             await bot.call("getMe")

@@ -368,13 +368,6 @@ class PlayedServices(Actor[PlayedMessage]):
             reply.send(answer)
 
 
-class Addresses:
-    """The names of sessions: none has an alias."""
-
-    def address_of(self, handle: str) -> str:
-        return handle
-
-
 class Office(SimulatedDaemon):
     """One state directory with the lives of a daemon, its chat, and the people in it."""
 
@@ -397,7 +390,7 @@ class Office(SimulatedDaemon):
                 settings=SETTINGS,
                 path=LEDGER,
                 flusher=SimulatedFlusher(self.disk),
-                names=Addresses(),
+                address_of=str,  # no session has an alias
             ),
         )
 

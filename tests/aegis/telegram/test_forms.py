@@ -15,7 +15,7 @@ from aegis.telegram.forms import (
     MAX_STEPS,
     SKIP,
     Draft,
-    Unfit,
+    UnfitAnswer,
     form_text,
     is_complete,
     may_answer,
@@ -58,7 +58,7 @@ def test_several_options_are_chosen_and_taken_back_until_done() -> None:
     assert [label for label, _ in options_of(steps, draft)] == ["☑ Rice", "☑ Beans", "Done"]
     draft = picked(draft, steps, 3, "1")
     assert picked(draft, steps, 4, DONE).values == {"Which sides?": ["Rice"]}
-    with pytest.raises(Unfit, match="at least one"):
+    with pytest.raises(UnfitAnswer, match="at least one"):
         picked(Draft(), steps, 5, DONE)
 
 
@@ -78,7 +78,7 @@ def test_a_reply_names_several_options() -> None:
     assert replied(Draft(), steps, 1, "1, corn\nbeans").values == {
         "Which sides?": ["Rice", "corn", "Beans"]
     }
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitAnswer):
         replied(Draft(), steps, 1, " , ,")
 
 
@@ -112,14 +112,14 @@ def test_a_reply_to_a_field_has_its_type(rule: dict[str, Any], text: str, value:
     ],
 )
 def test_a_reply_that_does_not_fit_changes_nothing(rule: dict[str, Any], text: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitAnswer):
         replied(Draft(), steps_of(form(field=rule)), 1, text)
 
 
 def test_a_field_that_is_not_required_may_be_skipped() -> None:
     steps = steps_of(form(["name"], name={"type": "string"}, note={"type": "string"}))
     assert SKIP not in [option for _, option in options_of(steps, Draft())]
-    with pytest.raises(Unfit, match="name has to be answered"):
+    with pytest.raises(UnfitAnswer, match="name has to be answered"):
         picked(Draft(), steps, 1, SKIP)
     draft = picked(replied(Draft(), steps, 1, "Ada"), steps, 2, SKIP)
     assert (draft.step, draft.values) == (2, {"name": "Ada"})
@@ -133,7 +133,7 @@ def test_a_form_is_sent_by_a_press_of_its_own() -> None:
     assert form_text(steps, draft) == "✓ sure: True\n❓ Send these answers?"
     assert [label for label, _ in options_of(steps, draft)] == ["Send", "Start again"]
     assert picked(draft, steps, 2, SKIP) == Draft(update=2)
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitAnswer):
         replied(draft, steps, 2, "no")
     sent = picked(draft, steps, 2, DONE)
     assert is_complete(asked, sent)

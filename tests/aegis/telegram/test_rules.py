@@ -14,7 +14,7 @@ from aegis.telegram import orders as o
 from aegis.telegram.buttons import LETTERS, Pressed, button_data, read_button
 from aegis.telegram.decisions import MAX_NAMED, command_of, decisions_of
 from aegis.telegram.settings import ChatSettings
-from aegis.telegram.talk import Turn
+from aegis.telegram.talk import TurnProgress
 from aegis.telegram.texts import (
     MAX_PARTS,
     is_whole,
@@ -25,8 +25,8 @@ from aegis.telegram.texts import (
     request_text,
     settled_text,
 )
-from aegis.telegram.updates import MAX_TEXT_CHARS, Press, Text, read_update
-from aegis.telegram.waiting import BURST, MAX_WAITING, Item, WaitingCalls
+from aegis.telegram.updates import MAX_TEXT_CHARS, Press, TextMessage, read_update
+from aegis.telegram.waiting import BURST, MAX_WAITING, WaitingCall, WaitingCalls
 from tests.aegis.tui.examples import NOON, agent, queue, record, request, task, terminal
 
 SETTINGS = ChatSettings(chat_id=-100, user_ids=(41, 42), token="7:secret")
@@ -48,9 +48,9 @@ def press(**fields: Any) -> dict[str, Any]:
     return {"update_id": 9, "callback_query": {**plain, **fields}}
 
 
-def text(content: str, **fields: Any) -> Text:
+def text(content: str, **fields: Any) -> TextMessage:
     plain: dict[str, Any] = {"update": 9, "user": 41, "name": "Ada", "thread": None}
-    return Text(**plain | fields, text=content)
+    return TextMessage(**plain | fields, text=content)
 
 
 def test_what_an_allowed_person_does_is_read() -> None:
@@ -97,7 +97,7 @@ def test_everything_else_is_nothing(update: dict[str, Any]) -> None:
 )
 def test_what_is_no_text_is_answered_by_a_sentence(update: dict[str, Any], sentence: str) -> None:
     read = read_update(update, SETTINGS)
-    assert isinstance(read, Text)
+    assert isinstance(read, TextMessage)
     assert (read.text, sentence in read.unfit) == ("", True)
     assert o.read_order(read, "aegis_bot") == o.Misunderstood(read.unfit)
 
@@ -108,12 +108,12 @@ def test_what_is_no_text_is_answered_by_a_sentence(update: dict[str, Any], sente
         ("hello there", o.Talk("", "hello there")),
         ("/to ann fix it\nnow", o.Talk("ann", "fix it\nnow")),
         ("/to ann", o.Focus("ann")),
-        ("/run build pytest -q", o.Run("build", "pytest -q")),
-        ("/run@aegis_BOT build\nmake all", o.Run("build", "make all")),
+        ("/run build pytest -q", o.RunOrder("build", "pytest -q")),
+        ("/run@aegis_BOT build\nmake all", o.RunOrder("build", "make all")),
         ("/run@other_bot build make all", o.ForOther()),
         ("/anything@other_bot", o.ForOther()),
-        ("/screen build", o.Show("build")),
-        ("/interrupt ann", o.Interrupt("ann")),
+        ("/screen build", o.ShowOrder("build")),
+        ("/interrupt ann", o.InterruptOrder("ann")),
         ("/list", o.Lookup("list")),
         ("/start", o.Lookup("help")),
         ("/run build", o.Misunderstood("use it as: /run TERMINAL COMMAND - run a command")),
@@ -266,13 +266,13 @@ def test_lists_and_records_are_short_texts() -> None:
     assert len(record_text(record(stdout="x" * 64_000), "build")) < MAX_TEXT_CHARS
 
 
-def item(number: int, edits: int | None = None, *, spaced: bool = True) -> Item:
-    return Item(number=number, method="m", arguments={}, edits=edits, spaced=spaced)
+def item(number: int, edits: int | None = None, *, spaced: bool = True) -> WaitingCall:
+    return WaitingCall(number=number, method="m", arguments={}, edits=edits, spaced=spaced)
 
 
 def taken(waiting: WaitingCalls, now: float) -> int | float:
     found = waiting.take(now)
-    return found.number if isinstance(found, Item) else found
+    return found.number if isinstance(found, WaitingCall) else found
 
 
 def test_calls_are_made_in_order_some_at_once_and_then_one_a_second() -> None:
@@ -301,7 +301,7 @@ def test_retry_after_holds_for_all_and_a_failed_call_is_next_again() -> None:
     waiting.add(item(1))
     waiting.add(item(2, spaced=False))
     first = waiting.take(0.0)
-    assert isinstance(first, Item)
+    assert isinstance(first, WaitingCall)
     assert first.number == 2  # an answer to a press is wanted at once
     waiting.again(first)
     waiting.be_quiet(30.0)
@@ -328,7 +328,7 @@ def event(**fields: Any) -> TranscriptEntry:
 
 
 def test_a_turn_becomes_one_text() -> None:
-    turn = Turn()
+    turn = TurnProgress()
     assert turn.take(entry("turn_opened", turn=1)) is None
     turn.take(event(type="assistant_text", text="Hel", message="m"))
     turn.take(event(type="assistant_text", text="lo", message="m"))
