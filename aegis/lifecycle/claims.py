@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from aegis.lifecycle.keys import Keys
+from aegis.lifecycle.keys import KeyInput
 from aegis.lifecycle.states import Need, Source
 
 BY_STRENGTH = (
@@ -53,7 +53,7 @@ _VAGUE = frozenset({Source.TITLE, Source.NOTICE, Source.TTY})
 
 
 @attrs.frozen(kw_only=True)
-class Claim:
+class Statement:
     """A statement of ``source`` at the moment ``at``; without ``need`` the program works.
 
     ``answered_at`` is the moment of the last key that may have answered it.
@@ -74,7 +74,7 @@ class Claims:
     def __init__(self, idle_s: float) -> None:
         self._idle_s = idle_s
         self.settle_s = min(SETTLE_S, idle_s / 2)
-        self._claims: dict[Source, Claim] = {}
+        self._claims: dict[Source, Statement] = {}
         self.painted_at = 0.0
 
     def clear(self, now: float) -> None:
@@ -88,18 +88,18 @@ class Claims:
         answered_at = None if old is None or old.need != need else old.answered_at
         # The same need again, just after the answer, was sent before the program read the key.
         if answered_at is None or now >= answered_at + self.settle_s:
-            self._claims[source] = Claim(source=source, at=now, need=need)
+            self._claims[source] = Statement(source=source, at=now, need=need)
 
     def drop(self, *sources: Source) -> None:
         """Drop the claims of these sources."""
         for source in sources:
             self._claims.pop(source, None)
 
-    def of(self, source: Source) -> Claim | None:
+    def of(self, source: Source) -> Statement | None:
         """Return the claim of ``source``, in force or not."""
         return self._claims.get(source)
 
-    def answer(self, keys: Keys, now: float) -> bool:
+    def answer(self, keys: KeyInput, now: float) -> bool:
         """End or suspend the needs that ``keys`` answer; return whether the prompt is answered."""
         hook = self._claims.get(Source.HOOK)
         if keys.interrupts and hook is not None and hook.need is None:
@@ -112,7 +112,7 @@ class Claims:
                 self._end_need(claim, claim.need, keys, now)
         return keys.is_answer if prompt is None else _answers(keys, prompt)
 
-    def _end_need(self, claim: Claim, need: Need, keys: Keys, now: float) -> None:
+    def _end_need(self, claim: Statement, need: Need, keys: KeyInput, now: float) -> None:
         if claim.source not in _LASTING:
             self.drop(claim.source)
         elif not (keys.interrupts and need.takes_line):
@@ -127,7 +127,7 @@ class Claims:
             if is_certain and (is_past or claim.answered_at is not None):
                 self.drop(claim.source)
 
-    def deciding(self, now: float) -> Claim | None:
+    def deciding(self, now: float) -> Statement | None:
         """Return the strongest claim in force, with the fullest text of its need."""
         claim = next(self._in_force(now), None)
         if claim is None or claim.need is None:
@@ -139,20 +139,20 @@ class Claims:
                 need = _completed(need, each.need, is_vague=claim.source in _VAGUE)
         return attrs.evolve(claim, need=need)
 
-    def _in_force(self, now: float) -> Iterator[Claim]:
+    def _in_force(self, now: float) -> Iterator[Statement]:
         for source in BY_STRENGTH:
             claim = self._claims.get(source)
             if claim is not None and self._is_in_force(claim, now):
                 yield claim
 
-    def _is_in_force(self, claim: Claim, now: float) -> bool:
+    def _is_in_force(self, claim: Statement, now: float) -> bool:
         changes_at = self._changes_at(claim)
         if changes_at is None:
             return True
         is_over = now >= changes_at
         return is_over if claim.answered_at is not None else not is_over
 
-    def _changes_at(self, claim: Claim) -> float | None:
+    def _changes_at(self, claim: Statement) -> float | None:
         """Return the moment at which the claim lapses, or is in force again; None if never."""
         if claim.answered_at is not None:
             return claim.answered_at + self._idle_s
@@ -168,7 +168,7 @@ class Claims:
                 yield changes_at
 
 
-def _answers(keys: Keys, claim: Claim) -> bool:
+def _answers(keys: KeyInput, claim: Statement) -> bool:
     takes_line = claim.source is Source.TTY or (claim.need is not None and claim.need.takes_line)
     return keys.ends_line if takes_line else keys.is_answer
 

@@ -7,17 +7,17 @@ from typing import TypeAlias
 import attrs
 
 from aegis.lifecycle.hooks import Hook
-from aegis.lifecycle.keys import Keys
-from aegis.lifecycle.notices import Notice, Progress
+from aegis.lifecycle.keys import KeyInput
+from aegis.lifecycle.notices import Notice, ProgressNotice
 from aegis.lifecycle.reports import Report
 from aegis.lifecycle.screen_text import Change
 from aegis.lifecycle.states import Verdict
-from aegis.lifecycle.titles import Title
+from aegis.lifecycle.titles import TitleChanged
 from aegis.lifecycle.tty_facts import TtyFact
 
 
 @attrs.frozen
-class Started:
+class ProcessStarted:
     """A process was started, the first one or a new one after a restart."""
 
 
@@ -37,17 +37,17 @@ class Resized:
 
 
 @attrs.frozen
-class PromptShown:
+class PromptBegun:
     """A shell has begun a new prompt (OSC 133;A)."""
 
 
 @attrs.frozen
-class Reset:
+class TerminalReset:
     """The program has reset the terminal (RIS, ``ESC c``)."""
 
 
 @attrs.frozen
-class Ended:
+class ProcessExited:
     """The process has ended, with this exit code; None if a signal ended it."""
 
     exit_code: int | None
@@ -59,41 +59,41 @@ class Drained:
 
 
 @attrs.frozen
-class Due:
-    """The timer of ``Wake`` has run out."""
+class TimerExpired:
+    """The timer of ``StartTimer`` has run out."""
 
 
 Event: TypeAlias = (
-    Started
+    ProcessStarted
     | Output
-    | Keys
+    | KeyInput
     | Resized
     | Report
     | Hook
-    | Title
+    | TitleChanged
     | Notice
-    | Progress
+    | ProgressNotice
     | TtyFact
-    | PromptShown
-    | Reset
-    | Ended
+    | PromptBegun
+    | TerminalReset
+    | ProcessExited
     | Drained
-    | Due
+    | TimerExpired
 )
 
 
 @attrs.frozen
-class Judged:
+class VerdictChanged:
     """The verdict has changed."""
 
     verdict: Verdict
 
 
 @attrs.frozen
-class Wake:
-    """Start the timer, in place of the one before; report ``Due`` after ``after_s`` seconds."""
+class StartTimer:
+    """Start the timer again: report ``TimerExpired`` after ``after_s`` seconds."""
 
     after_s: float
 
 
-Action: TypeAlias = Judged | Wake
+Action: TypeAlias = VerdictChanged | StartTimer

@@ -26,7 +26,7 @@ _PASTE_BEGIN = b"200"
 
 
 @attrs.frozen(kw_only=True)
-class Keys:
+class KeyInput:
     """Keys of a person or client were written to the program; not the terminal's own answers.
 
     ``is_answer``: a key is among them that may answer a prompt for a key. ``ends_line``: one that
@@ -68,7 +68,7 @@ class KeyReader:
     def __init__(self) -> None:
         self._in_paste = False
 
-    def read(self, data: bytes) -> Keys:
+    def read(self, data: bytes) -> KeyInput:
         """Return the meaning of the next written bytes."""
         is_answer = ends_line = interrupts = False
         for found in _TOKEN.finditer(data):
@@ -82,4 +82,4 @@ class KeyReader:
                 # ``CSI ... u`` is a key of kitty's protocol; all other sequences only move.
                 is_answer |= found["key"] is not None or found["final"] == b"u"
         is_answer |= ends_line or interrupts
-        return Keys(is_answer=is_answer, ends_line=ends_line, interrupts=interrupts)
+        return KeyInput(is_answer=is_answer, ends_line=ends_line, interrupts=interrupts)

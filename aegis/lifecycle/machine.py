@@ -25,12 +25,12 @@ from collections.abc import Iterator
 from aegis.lifecycle import events as ev
 from aegis.lifecycle.claims import Claims
 from aegis.lifecycle.hooks import Hook, HookSession
-from aegis.lifecycle.keys import Keys
-from aegis.lifecycle.notices import Notice, Progress
+from aegis.lifecycle.keys import KeyInput
+from aegis.lifecycle.notices import Notice, ProgressNotice
 from aegis.lifecycle.reports import Records, Report
 from aegis.lifecycle.screen_text import Change
 from aegis.lifecycle.states import Need, Source, State, Verdict
-from aegis.lifecycle.titles import Title
+from aegis.lifecycle.titles import TitleChanged
 from aegis.lifecycle.tty_facts import TtyFact
 
 IDLE_S = 5.0
@@ -67,14 +67,14 @@ class LifeCycle:
         self._small_at = -math.inf
         self._turns_since = self._turned_at = -math.inf
         self._waits_since = now
-        self._ended: ev.Ended | None = None
+        self._ended: ev.ProcessExited | None = None
         self._is_drained = False
 
     def handle(self, event: ev.Event, now: float) -> list[ev.Action]:
         """Take ``event``; return the new verdict, if it has changed, and the next timer."""
-        if isinstance(event, ev.Due):
+        if isinstance(event, ev.TimerExpired):
             self._wake_at = math.inf
-        if isinstance(event, ev.Started):
+        if isinstance(event, ev.ProcessStarted):
             self._begin(now)
             verdict = Verdict(state=State.STARTING, since=now, source=Source.START)
         elif self.verdict.state is State.EXITED:
@@ -85,7 +85,7 @@ class LifeCycle:
         actions: list[ev.Action] = []
         if verdict != self.verdict:
             self.verdict = verdict
-            actions.append(ev.Judged(verdict))
+            actions.append(ev.VerdictChanged(verdict))
         return [*actions, *self._wake(now)]
 
     # Evidence.
@@ -94,13 +94,13 @@ class LifeCycle:
         match event:
             case ev.Output(change=change):
                 self._take_output(change, now)
-            case Keys():
+            case KeyInput():
                 self._take_keys(event, now)
             case ev.Resized():
                 self._settle(now)
             case TtyFact():
                 self._take_fact(event, now)
-            case ev.Ended():
+            case ev.ProcessExited():
                 self._ended = event
             case ev.Drained():
                 self._is_drained = True
@@ -114,17 +114,17 @@ class LifeCycle:
                 self._take_report(event, now)
             case Hook():
                 self._take_hook(event, now)
-            case Title():
+            case TitleChanged():
                 self._take_title(event, now)
             case Notice(text=text):
                 if text or now >= self._settled_at:  # else it is the bell that answers a key
                     self._claims.put(Source.NOTICE, Need(kind="input", text=text), now)
-            case Progress():
+            case ProgressNotice():
                 self._take_progress(event, now)
-            case ev.PromptShown():
+            case ev.PromptBegun():
                 self.records.end_work()
                 self._drop_program()
-            case ev.Reset():
+            case ev.TerminalReset():
                 self.records.clear()
                 self._drop_program()
 
@@ -161,7 +161,7 @@ class LifeCycle:
         self._turned_at = now
         return now >= self._turns_since + self._claims.settle_s
 
-    def _take_keys(self, keys: Keys, now: float) -> None:
+    def _take_keys(self, keys: KeyInput, now: float) -> None:
         self._settle(now)
         if self._claims.answer(keys, now) and self.verdict.state is not State.STARTING:
             self._activity = (now, Source.KEYS)
@@ -193,7 +193,7 @@ class LifeCycle:
         elif claim is None or claim.need is None or not _leaves_open(hook, claim.need):
             self._claims.put(Source.HOOK, hook.need, now)
 
-    def _take_title(self, title: Title, now: float) -> None:
+    def _take_title(self, title: TitleChanged, now: float) -> None:
         self._title = title.text
         match title.kind:
             case None:
@@ -205,7 +205,7 @@ class LifeCycle:
             case "blocked":
                 self._claims.put(Source.TITLE, Need(kind="input", text=title.text), now)
 
-    def _take_progress(self, progress: Progress, now: float) -> None:
+    def _take_progress(self, progress: ProgressNotice, now: float) -> None:
         self._percent = progress.percent
         if progress.in_progress:
             self._claims.drop(Source.NOTICE)
@@ -253,7 +253,7 @@ class LifeCycle:
             title=self._title if root is None or not root.title else root.title,
         )
 
-    def _exited(self, ended: ev.Ended, now: float) -> Verdict:
+    def _exited(self, ended: ev.ProcessExited, now: float) -> Verdict:
         return Verdict(
             state=State.EXITED,
             since=now,
@@ -278,12 +278,12 @@ class LifeCycle:
         if self.verdict.state is State.NEEDS_INPUT:
             yield self._waits_since + self._stale_s
 
-    def _wake(self, now: float) -> Iterator[ev.Wake]:
+    def _wake(self, now: float) -> Iterator[ev.StartTimer]:
         """Yield the timer, if none runs that ends early enough: output does not move it."""
         due = self.due(now)
         if due is not None and due < self._wake_at:
             self._wake_at = due
-            yield ev.Wake(due - now)
+            yield ev.StartTimer(due - now)
 
 
 def _need_of(report: Report) -> Need | None:

@@ -26,14 +26,14 @@ class Notice:
 
 
 @attrs.frozen(kw_only=True)
-class Progress:
+class ProgressNotice:
     """The program reports its progress, or removes it (``in_progress`` is False)."""
 
     in_progress: bool
     percent: int | None = None
 
 
-def read_notice(number: int, content: bytes) -> Notice | Progress | None:
+def read_notice(number: int, content: bytes) -> Notice | ProgressNotice | None:
     """Return the meaning of an OSC ``number``; None if it is no notification and no progress."""
     content = content[:MAX_NOTICE_BYTES]
     match number:
@@ -50,13 +50,13 @@ def read_notice(number: int, content: bytes) -> Notice | Progress | None:
             return None
 
 
-def _progress(content: bytes) -> Progress | None:
+def _progress(content: bytes) -> ProgressNotice | None:
     found = _PROGRESS.fullmatch(content)
     if found is None:
         return None
     state, percent = found[1], found[2]
     is_known = state in (b"1", b"2", b"4") and percent
-    return Progress(
+    return ProgressNotice(
         in_progress=state in _IN_PROGRESS,
         percent=min(int(percent), 100) if is_known else None,
     )

@@ -27,17 +27,17 @@ _CLASSES: tuple[tuple[TitleClass, re.Pattern[str]], ...] = (
 
 
 @attrs.frozen(kw_only=True)
-class Title:
+class TitleChanged:
     """The window has a new title. ``text`` is the rest of it, which does not turn or blink."""
 
     text: str
     kind: TitleClass | None = None
 
 
-def read_title(content: bytes) -> Title:
+def read_title(content: bytes) -> TitleChanged:
     """Return the title in an OSC 0 or 2 with this content."""
     text = content[:MAX_TITLE_BYTES].decode(errors="replace").strip()
     for kind, glyph in _CLASSES:
         if found := glyph.match(text):
-            return Title(text=clean(text[found.end() :], MAX_TITLE_CHARS), kind=kind)
-    return Title(text=clean(text, MAX_TITLE_CHARS))
+            return TitleChanged(text=clean(text[found.end() :], MAX_TITLE_CHARS), kind=kind)
+    return TitleChanged(text=clean(text, MAX_TITLE_CHARS))

@@ -28,7 +28,7 @@ _TAB_STOP = 8
 _FILLER = ""
 
 
-class Line:
+class UnfinishedLine:
     """The unfinished line and its cursor; ``sink`` gets text as soon as it is final."""
 
     __slots__ = ("_cells", "_column", "_length", "_pieces", "_saved", "_sink")

@@ -20,7 +20,7 @@ import codecs
 import re
 from collections.abc import Callable, Mapping
 
-from aegis.processes.line import Line
+from aegis.processes.line import UnfinishedLine
 
 MAX_PARAMETERS = 128
 """Characters of a CSI before its final one. A longer one is no sequence, and its rest is text."""
@@ -86,7 +86,7 @@ _ALTERNATE_SCREEN = frozenset({"47", "1047", "1049"})
 _JUMPS = frozenset("Hfd")
 """Final characters of the sequences that move the cursor to a given row."""
 
-_EDITS: Mapping[str, Callable[[Line, int], None]] = {
+_EDITS: Mapping[str, Callable[[UnfinishedLine, int], None]] = {
     "C": lambda line, count: line.move_by(max(1, count)),
     "a": lambda line, count: line.move_by(max(1, count)),
     "D": lambda line, count: line.move_by(-max(1, count)),
@@ -103,7 +103,7 @@ class TextCleaner:
     """An incremental cleaner; ``sink`` gets the clean text in pieces as soon as they are final."""
 
     def __init__(self, sink: Callable[[str], None]) -> None:
-        self._line = Line(sink)
+        self._line = UnfinishedLine(sink)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._incomplete = ""
         self._string_end: re.Pattern[str] | None = None

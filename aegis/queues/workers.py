@@ -69,13 +69,13 @@ class IsLimited:
 
 
 @attrs.frozen
-class Waits:
+class IsWaiting:
     """It continues; ``is_held``: its turn has completed, and it waits for what it has begun."""
 
     is_held: bool = False
 
 
-Verdict = IsIdle | IsDone | IsLost | IsLimited | Waits
+Verdict = IsIdle | IsDone | IsLost | IsLimited | IsWaiting
 
 
 @attrs.define
@@ -115,21 +115,21 @@ class WorkerWatch:
         """
         is_over = info.state in ("closed", "error")
         if not self.began:
-            return IsIdle(_reason(info)) if is_over else Waits()
+            return IsIdle(_reason(info)) if is_over else IsWaiting()
         if self.end is None or info.turn > self.turn:
-            return IsLost(_reason(info), "") if is_over else Waits()
+            return IsLost(_reason(info), "") if is_over else IsWaiting()
         outcome, text = str(self.end.get("outcome")), self.text
         if outcome == "limited" and not is_over:
             return IsLimited(self.turn, info.limited_until)
         if info.blocked is not None and info.blocked.kind == "limit":
             return IsLost(info.blocked.title, text)
         if info.waiting and not is_over:
-            return Waits()
+            return IsWaiting()
         if outcome != "completed":
             why = str(self.end.get("reason") or "no reason is known")
             return IsLost(f"its turn {_ENDED.get(outcome, outcome)}: {why}", text)
         if not is_over and (is_busy or info.blocked is not None or info.tools or info.terminals):
-            return Waits(is_held=True)
+            return IsWaiting(is_held=True)
         return IsDone(text)
 
 
@@ -236,7 +236,7 @@ class TaskWorker:
                     until = datetime.fromisoformat(verdict.until).timestamp()
                 limited(until)
                 limit_ends = trio.current_time() + max(0.0, until - time.time())
-            is_held = isinstance(verdict, Waits) and verdict.is_held
+            is_held = isinstance(verdict, IsWaiting) and verdict.is_held
             if is_held and trio.current_time() >= held_until:
                 return watch.text
             held_until = min(held_until, trio.current_time() + HOLD_S) if is_held else math.inf
@@ -261,7 +261,7 @@ class TaskWorker:
         if not isinstance(verdict, IsDone) or info.state == "closed":
             return verdict
         if await self._asks_person():
-            return Waits()
+            return IsWaiting()
         return watch.verdict(info, is_busy=True) if await self._is_busy() else verdict
 
     async def _asks_person(self) -> bool:

@@ -433,14 +433,14 @@ class AwaitPrompt(Request[TerminalInfo]):
 
 
 @attrs.frozen(kw_only=True)
-class Ended:
+class EndedTerminal:
     """The terminal has ended; ``leftover`` names processes that could not be ended."""
 
     leftover: tuple[str, ...]
 
 
 @attrs.frozen(kw_only=True)
-class EndTerminal(Request[Ended]):
+class EndTerminal(Request[EndedTerminal]):
     """End the shell and write the record of the current command, with this ``end``."""
 
     end: WhyEnded

@@ -41,7 +41,7 @@ class ReadOpenCommands(Request[OpenCommands]):
     """Return the commands that have not been recorded yet."""
 
 
-class Shell(Protocol):
+class CurrentShell(Protocol):
     """The shell of a terminal: its pid and the settings of the terminal."""
 
     @property
@@ -53,7 +53,7 @@ class Shell(Protocol):
         """The settings with which the terminal was spawned."""
 
 
-def open_commands(shell: Shell, commands: Iterable[InFlight]) -> OpenCommands:
+def open_commands(shell: CurrentShell, commands: Iterable[InFlight]) -> OpenCommands:
     """Return the reply of a terminal with this shell."""
     found = [OpenCommand(each.writer, each.started_at) for each in commands]
     return OpenCommands(shell=shell.pid, opener=shell.settings.opener, commands=found)

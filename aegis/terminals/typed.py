@@ -20,13 +20,13 @@ LOST = "the shell did not report the end of the command, nor what was typed"
 
 
 @attrs.frozen
-class Unknown:
+class UnknownText:
     """The text is not known. ``reason`` is a clause for people."""
 
     reason: str
 
 
-TypedText: TypeAlias = str | Unknown
+TypedText: TypeAlias = str | UnknownText
 
 
 @attrs.frozen(kw_only=True)
@@ -49,4 +49,4 @@ ONE_LINE = TypedLine()
 
 def decoded(data: bytes | None) -> TypedText:
     """Return the text of a file that a hook wrote; ``data`` is None if the file is missing."""
-    return Unknown(NOT_SAID) if data is None else data.decode(errors="replace")
+    return UnknownText(NOT_SAID) if data is None else data.decode(errors="replace")

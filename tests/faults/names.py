@@ -17,7 +17,7 @@ from aegis.inboxes.router import InboxRouter
 from aegis.journal.faults import JOURNAL
 from aegis.journal.note import Note
 from aegis.protocol.terminals import Subscribe, Unsubscribe
-from aegis.terminals.directory.workspace import Workspace
+from aegis.terminals.directory.workspace import OpenNames
 from aegis.terminals.faults import TERMINALS
 from aegis.terminals.history import History
 from aegis.terminals.settings import TerminalSettings
@@ -208,7 +208,7 @@ class OpenTerminals:
 
     async def play(self, world: World) -> None:
         async def live() -> None:
-            workspace = await Workspace.open(self.path, world.flusher)
+            workspace = await OpenNames.open(self.path, world.flusher)
             for what, name in CHANGES[len(world.evidence.confirmed) :]:
                 world.tries((what, name))
                 act = workspace.add if what == "add" else workspace.remove
@@ -219,7 +219,7 @@ class OpenTerminals:
 
     def recover(self, disk: SimulatedDisk) -> list[str]:
         async def names() -> list[str]:
-            return (await Workspace.open(self.path, SimulatedFlusher(disk))).names
+            return (await OpenNames.open(self.path, SimulatedFlusher(disk))).names
 
         return at_once(names)
 

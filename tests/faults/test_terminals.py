@@ -12,7 +12,7 @@ from aegis.journal import purging
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.terminals.directory import directory
-from aegis.terminals.directory.workspace import Workspace
+from aegis.terminals.directory.workspace import OpenNames
 from aegis.terminals.front import recovery
 from aegis.terminals.front.flight import Flight
 from aegis.terminals.meta import save_settings
@@ -98,17 +98,17 @@ def end_nothing_of_earlier_daemons(patch: Patch) -> None:
 
 
 def leave_a_closed_terminal_in_the_workspace(patch: Patch) -> None:
-    async def remove(self: Workspace, name: str) -> None:
+    async def remove(self: OpenNames, name: str) -> None:
         return
 
-    patch.setattr(Workspace, "remove", remove)
+    patch.setattr(OpenNames, "remove", remove)
 
 
 def leave_a_spawned_terminal_out_of_the_workspace(patch: Patch) -> None:
-    async def add(self: Workspace, name: str) -> None:
+    async def add(self: OpenNames, name: str) -> None:
         return
 
-    patch.setattr(Workspace, "add", add)
+    patch.setattr(OpenNames, "add", add)
 
 
 def purge_without_deleting(patch: Patch) -> None:

@@ -13,10 +13,10 @@ from aegis.processes.text import MAX_PARAMETERS, TextCleaner
 from aegis.terminals.parse.boundaries import (
     Boundaries,
     BoundaryEvent,
-    Ended,
-    NothingRan,
-    Phase,
-    Started,
+    CommandBegin,
+    CommandEnd,
+    NoCommand,
+    ShellPhase,
 )
 from aegis.terminals.parse.osc133 import (
     MAX_SEQUENCE_BYTES,
@@ -27,7 +27,7 @@ from aegis.terminals.parse.osc133 import (
     Text,
 )
 from aegis.terminals.parse.plain import take_plain
-from aegis.terminals.parse.queries import _LONGEST, Reset, Sequence, SequenceScanner
+from aegis.terminals.parse.queries import _LONGEST, FullReset, Sequence, SequenceScanner
 from tests.fuzz.grammar import OURS, SECRET, cut, script
 
 MIN_LIMIT = 256
@@ -53,13 +53,13 @@ def boundaries(data: bytes) -> None:
     assert _happenings(data, cut) == whole
     running = False
     for happening in whole:
-        if isinstance(happening, Started):
+        if isinstance(happening, CommandBegin):
             assert not running
             running = True
-        elif isinstance(happening, Ended):
+        elif isinstance(happening, CommandEnd):
             assert running
             running = False
-        elif isinstance(happening, NothingRan):
+        elif isinstance(happening, NoCommand):
             assert not running
 
 
@@ -95,7 +95,7 @@ def queries(data: bytes) -> None:
     for sequence in whole:
         assert last + 2 <= sequence.end <= len(data)
         end = data[sequence.end - 1]
-        if isinstance(sequence, Reset):
+        if isinstance(sequence, FullReset):
             assert data[sequence.end - 2 : sequence.end] == b"\x1bc"
         assert end in b"\x07\\" or chr(end).isalpha()
         last = sequence.end
@@ -188,7 +188,7 @@ def _take(state: Boundaries, event: Event) -> list[BoundaryEvent]:
 
 def _act(state: Boundaries, number: int) -> None:
     if state.can_submit():
-        assert state.phase is Phase.PROMPT
+        assert state.phase is ShellPhase.PROMPT
         assert state.typing is None
     if number % 4 == 0 and state.can_submit():
         state.submitted()

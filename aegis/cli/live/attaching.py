@@ -23,7 +23,7 @@ from aegis.cli.grammar.words import in_verbs
 from aegis.cli.live.event_loop import run
 from aegis.cli.live.queries import QueryFilter
 from aegis.cli.live.tty import OwnTerminal, open_own_terminal
-from aegis.cli.live.window import Window
+from aegis.cli.live.window import WindowModes
 from aegis.cli.printing.formatting import escaped_line
 from aegis.client.client import Client, connect
 from aegis.client.errors import ClientError, CommandFailed
@@ -103,7 +103,7 @@ class Attachment:
         self._detach = DetachKeys(detach_keys)
         self._types = types
         self._resizes = resizes
-        self._window = Window()
+        self._window = WindowModes()
         self._filter = QueryFilter()
         self._output: OutputStream | None = None
         self._opened = trio.Event()

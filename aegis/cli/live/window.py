@@ -23,7 +23,7 @@ _KEYBOARD = re.compile(rb"\x1b\[[>=][0-9;]*[um]")
 _KEYBOARD_OFF = b"\x1b[>m\x1b[=0u\x1b[<99u"  # XTMODKEYS, and the stack of kitty's protocol
 
 
-class Window:
+class WindowModes:
     """A window, followed by the whole sequences that are written to it."""
 
     def __init__(self) -> None:

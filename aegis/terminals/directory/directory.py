@@ -36,12 +36,12 @@ from aegis.terminals.directory import inactive
 from aegis.terminals.directory.broadcast import broadcast
 from aegis.terminals.directory.hosting import HostIsUp, Subtrees
 from aegis.terminals.directory.inactive import FailedTerminal, unanswered_info
-from aegis.terminals.directory.life_cycle import LifeCycle
+from aegis.terminals.directory.life_cycle import OpenTerminals
 from aegis.terminals.directory.listing import commands_of_agents, known_terminals, open_terminals
 from aegis.terminals.directory.moving import Move
 from aegis.terminals.directory.placed_subtrees import PlacedSubtrees
 from aegis.terminals.directory.spawning import check_descriptors
-from aegis.terminals.directory.workspace import Workspace
+from aegis.terminals.directory.workspace import OpenNames
 from aegis.terminals.front_port import ClientRequest
 from aegis.terminals.history import History
 from aegis.terminals.hooks.submission import check_command
@@ -139,7 +139,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     async def setup(self) -> None:
         """Register; start the terminals of the workspace that are not open."""
         self.context.register("service", "terminals")
-        self._workspace = await Workspace.open(self._workspace_path, self._flusher)
+        self._workspace = await OpenNames.open(self._workspace_path, self._flusher)
         self._terminals = self._new_terminals()
         self._remote = await self._new_remote()
         if self.context.incarnation == 1:
@@ -149,7 +149,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             self.context.start_soon(self._remote.find_links)
         await self._terminals.restore()
 
-    def _new_terminals(self) -> LifeCycle:
+    def _new_terminals(self) -> OpenTerminals:
         inboxes: Ref[Deliver] = self.context.system.ref(self._inboxes_path)
         subtrees = Subtrees(
             system=self.context.system,
@@ -164,7 +164,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             archive_bytes=self._archive_bytes,
             node=self._node,
         )
-        return LifeCycle(
+        return OpenTerminals(
             root=self._root,
             earlier=self._earlier,
             directory=self._directory,

@@ -47,14 +47,14 @@ HOST = "terminal-host"
 
 
 @attrs.frozen(kw_only=True)
-class Started:
+class FrontStarted:
     """The terminal's front is up at the path ``front``."""
 
     front: str
 
 
 @attrs.frozen(kw_only=True)
-class StartTerminal(Request[Started]):
+class StartTerminal(Request[FrontStarted]):
     """Start the actors and a shell of a terminal whose files are in ``directory``.
 
     ``directory`` is text as ``aegis.path_text`` makes it. A refusal is the error for the caller of
@@ -246,11 +246,11 @@ class TerminalHost(Actor[StartTerminal | StopTerminal | HostedTerminals]):
         self._starting[key] = trio.Event()
         self.context.start_soon(self._start_and_answer, request, self.defer(request))
 
-    async def _start_and_answer(self, request: StartTerminal, reply: Reply[Started]) -> None:
+    async def _start_and_answer(self, request: StartTerminal, reply: Reply[FrontStarted]) -> None:
         settings, files = request.settings, TerminalFiles(Path(path_of_text(request.directory)))
         try:
             front = await self._subtrees.start(settings, files)
-            reply.send(Started(front=front.path))
+            reply.send(FrontStarted(front=front.path))
         except Exception as error:
             reply.fail(spawn_failure(settings.name, files, error))
         finally:

@@ -1,4 +1,4 @@
-"""``LifeCycle``: starts, restores, ends and purges the terminals of a root.
+"""``OpenTerminals``: starts, restores, ends and purges the terminals of a root.
 
 An open terminal has actors (its subtree), or it has failed: then it is listed with the reason until
 it is closed.
@@ -41,7 +41,7 @@ from aegis.terminals.directory.spawning import (
     restored_settings,
     spawn_failure,
 )
-from aegis.terminals.directory.workspace import Workspace
+from aegis.terminals.directory.workspace import OpenNames
 from aegis.terminals.front.recovery import finalise, wake_subscribers
 from aegis.terminals.messages import EndTerminal, WhyEnded
 from aegis.terminals.meta import load_settings, save_settings, saved_settings
@@ -62,7 +62,7 @@ RESTORED_AT_ONCE = 16
 
 
 @attrs.define(eq=False, kw_only=True)
-class LifeCycle:
+class OpenTerminals:
     """The open terminals, by the keys of names: ``open`` have actors, ``failed`` have none.
 
     ``earlier`` are the earlier paths of ``root``. Their files are below ``directory``.
@@ -74,7 +74,7 @@ class LifeCycle:
     earlier: tuple[str, ...]
     directory: Path
     subtrees: PlacedSubtrees
-    workspace: Workspace
+    workspace: OpenNames
     flusher: Flusher
     scan: ProcessScan
     start_soon: Callable[..., object]

@@ -15,7 +15,7 @@ from aegis.protocol.naming import name_key
 from aegis.protocol.nodes import TerminalNames
 from aegis.protocol.terminals import AgentCommand, TerminalInfo
 from aegis.terminals.directory.inactive import unanswered_info
-from aegis.terminals.directory.life_cycle import LifeCycle
+from aegis.terminals.directory.life_cycle import OpenTerminals
 from aegis.terminals.messages import Describe
 from aegis.terminals.remote.nodes import MOST_CLOSED
 from aegis.terminals.retry import ask_across_restarts
@@ -25,7 +25,7 @@ log = structlog.get_logger("aegis.terminals")
 DESCRIBE_TIMEOUT_S = 2.0
 
 
-async def open_terminals(terminals: LifeCycle, busy: Container[str]) -> dict[str, TerminalInfo]:
+async def open_terminals(terminals: OpenTerminals, busy: Container[str]) -> dict[str, TerminalInfo]:
     """Return the open terminals, by the keys of their names; a ``busy`` one only if it answers."""
     infos: dict[str, TerminalInfo] = {}
     asked: set[str] = set()
@@ -61,7 +61,7 @@ async def commands_of_agents(system: System) -> list[AgentCommand]:
     return commands
 
 
-async def known_terminals(terminals: LifeCycle, busy: Container[str]) -> TerminalNames:
+async def known_terminals(terminals: OpenTerminals, busy: Container[str]) -> TerminalNames:
     """Return the open terminals and the names of the closed ones. Raises ``StorageError``."""
     infos = await open_terminals(terminals, busy)
     closed = [name for name in terminals.known_names() if name_key(name) not in infos]

@@ -26,7 +26,7 @@ from aegis.terminals.directory.hosting import (
     StopTerminal,
     Subtrees,
 )
-from aegis.terminals.directory.placement import NoPlace, Place, choose_place
+from aegis.terminals.directory.placement import CandidateNode, NoPlace, choose_place
 from aegis.terminals.retry import ask_across_restarts
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 
@@ -106,12 +106,12 @@ class PlacedSubtrees:
     def _is_any_up(self) -> bool:
         return any(each.is_up and not each.by_name for each in self._places())
 
-    def _places(self) -> list[Place]:
+    def _places(self) -> list[CandidateNode]:
         counts = dict.fromkeys((self.local.node, *self.workers), 0)
         for node in self._nodes.values():
             counts[node] += 1
         return [
-            Place(
+            CandidateNode(
                 name=node,
                 is_up=self._is_here(node) or self._host(node) is not None,
                 terminals=number,

@@ -20,7 +20,7 @@ class NoPlace(Unavailable):
 
 
 @attrs.frozen(kw_only=True)
-class Place:
+class CandidateNode:
     """A node for terminals; ``terminals`` is how many it has, those being started included.
 
     ``by_name``: it takes only terminals that ask for it by name.
@@ -32,7 +32,7 @@ class Place:
     by_name: bool = False
 
 
-def choose_place(places: Sequence[Place], wanted: str | None) -> str:
+def choose_place(places: Sequence[CandidateNode], wanted: str | None) -> str:
     """Return the node for a new terminal: the one ``wanted``, else the least loaded.
 
     Of equals it is the first by name. Raises ``NotFound`` for an unknown node, and ``NoPlace``
@@ -46,7 +46,7 @@ def choose_place(places: Sequence[Place], wanted: str | None) -> str:
     return min(free, key=lambda each: (each.terminals, _in_order(each.name))).name
 
 
-def _named(places: Sequence[Place], wanted: str) -> str:
+def _named(places: Sequence[CandidateNode], wanted: str) -> str:
     for place in places:
         if name_key(place.name) == name_key(wanted):
             if not place.is_up:

@@ -49,7 +49,7 @@ class NewerWorkspace(ValueError):
     """The file was written by a newer version of aegis-actors; the text is that version."""
 
 
-class Workspace:
+class OpenNames:
     """The names of the open terminals, in memory and on disk. For one Trio loop."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Workspace:
         self._saving = trio.Lock()
 
     @classmethod
-    async def open(cls, path: Path, flusher: Flusher) -> Workspace:
+    async def open(cls, path: Path, flusher: Flusher) -> OpenNames:
         """Read the file; a damaged one is quarantined.
 
         Raises ``StartupError`` if it cannot be read, or if a newer aegis-actors wrote it.

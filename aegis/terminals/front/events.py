@@ -16,7 +16,7 @@ from aegis.protocol.streams import (
 from aegis.protocol.terminals import CommandHeader, CommandRecord, TerminalInfo
 from aegis.publishing import events_service, publish_terminal
 from aegis.terminals.front.flight import Flight
-from aegis.terminals.front.standing import Standing
+from aegis.terminals.front.standing import TerminalState
 from aegis.terminals.header import header_of_record, header_of_unrecorded
 from aegis.terminals.record import InFlight
 from aegis.terminals.wakes.wakes import Wakes
@@ -28,7 +28,7 @@ class TerminalEvents:
     def __init__(
         self,
         system: System,
-        standing: Standing,
+        standing: TerminalState,
         flight: Flight,
         wakes: Wakes,
         info: Callable[[], TerminalInfo],

@@ -12,7 +12,7 @@ from actors import AskError, Ref, Reply
 from aegis.errors import Busy
 from aegis.protocol.output import FollowCommand, Progress
 from aegis.terminals.front.flight import Flight
-from aegis.terminals.front.standing import Standing
+from aegis.terminals.front.standing import TerminalState
 from aegis.terminals.messages import FetchLine
 from aegis.terminals.record import writer_tag
 from aegis.terminals.sentences import occupied_by
@@ -22,7 +22,7 @@ MAX_FOLLOWERS = 256
 
 
 @attrs.frozen
-class _Follower:
+class _ProgressReader:
     request: FollowCommand
     reply: Reply[Progress]
 
@@ -30,11 +30,11 @@ class _Follower:
 class ProgressRequests:
     """The requests for progress on one terminal that are not answered yet."""
 
-    def __init__(self, flight: Flight, standing: Standing, shell: Ref[FetchLine]) -> None:
+    def __init__(self, flight: Flight, standing: TerminalState, shell: Ref[FetchLine]) -> None:
         self._flight = flight
         self._standing = standing
         self._shell = shell
-        self._followers: list[_Follower] = []
+        self._followers: list[_ProgressReader] = []
 
     def add(self, request: FollowCommand, reply: Reply[Progress]) -> None:
         """Answer the request as soon as there is new progress. Raises ``Busy``."""
@@ -42,7 +42,7 @@ class ProgressRequests:
             self.changed()
         if len(self._followers) >= MAX_FOLLOWERS:
             raise Busy(f"{MAX_FOLLOWERS} callers are shown progress of this terminal already")
-        self._followers.append(_Follower(request, reply))
+        self._followers.append(_ProgressReader(request, reply))
         self.changed()
 
     def changed(self) -> None:
@@ -50,7 +50,7 @@ class ProgressRequests:
         if self._followers:
             self._followers = [each for each in self._followers if not self._is_answered(each)]
 
-    def _is_answered(self, follower: _Follower) -> bool:
+    def _is_answered(self, follower: _ProgressReader) -> bool:
         """Answer the request or pass it on, if possible; return whether that was done."""
         if follower.reply.is_settled:
             return True
@@ -70,7 +70,7 @@ class ProgressRequests:
             return command is not None
         return command.cmd == request.cmd and command.writer == writer_tag(request.writer)
 
-    def _pass_on(self, follower: _Follower) -> None:
+    def _pass_on(self, follower: _ProgressReader) -> None:
         seen = follower.request.seen
         after = 0 if seen is None else seen.cursor
         try:

@@ -22,7 +22,7 @@ from aegis.journal.flusher import Flusher
 from aegis.protocol.control import ResizeTerminal
 from aegis.protocol.feeds import ClaimSize, OwnedSize, ReleaseSize
 from aegis.protocol.terminals import Done, TerminalInfo
-from aegis.terminals.front.standing import Standing
+from aegis.terminals.front.standing import TerminalState
 from aegis.terminals.messages import SetSize
 from aegis.terminals.meta import save_settings, saved_settings
 from aegis.terminals.record import writer_tag
@@ -37,7 +37,7 @@ class Resizing:
 
     def __init__(
         self,
-        standing: Standing,
+        standing: TerminalState,
         shell: Ref[SetSize],
         files: TerminalFiles,
         flusher: Flusher,

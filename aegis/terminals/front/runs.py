@@ -19,7 +19,7 @@ from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.front.calls import Call, CallQueue
 from aegis.terminals.front.flight import Flight
-from aegis.terminals.front.standing import Standing
+from aegis.terminals.front.standing import TerminalState
 from aegis.terminals.record import unfinished_record, writer_tag
 from aegis.terminals.sentences import (
     incomplete,
@@ -40,7 +40,7 @@ class Runs:
         self,
         name: str,
         flight: Flight,
-        standing: Standing,
+        standing: TerminalState,
         shell: Ref[msg.Submit | msg.ReportOutput],
         *,
         after: Callable[[float, object], Timer],

@@ -17,7 +17,7 @@ from aegis.terminals.settings import TerminalSettings
 
 
 @attrs.define(eq=False)
-class Standing:
+class TerminalState:
     """The terminal state. ``state`` is ``running`` also between a command and its next prompt.
 
     ``cwd`` is the directory of the last prompt, ``reported`` one that a program has reported since.

@@ -42,7 +42,7 @@ from aegis.terminals.front.recovery import recovered_records
 from aegis.terminals.front.requests import CommandRequests
 from aegis.terminals.front.resizing import Resizing
 from aegis.terminals.front.runs import Runs
-from aegis.terminals.front.standing import PromptWaiters, Standing
+from aegis.terminals.front.standing import PromptWaiters, TerminalState
 from aegis.terminals.front.waits import Waits
 from aegis.terminals.front.writer import LedgerWriter
 from aegis.terminals.front_port import Front, FrontMessage
@@ -82,9 +82,9 @@ class Terminal(Front):
         self._files = files
         self._history = History(files.ledger, disk=flusher.disk)
         self._wakes = Wakes(settings, files, self._history, flusher, inboxes)
-        self._standing = Standing(settings, host, cwd=settings.cwd, node=node)
+        self._standing = TerminalState(settings, host, cwd=settings.cwd, node=node)
         self._prompt_waiters = PromptWaiters()
-        self._ending_waiters: list[Reply[msg.Ended]] = []
+        self._ending_waiters: list[Reply[msg.EndedTerminal]] = []
         self._leftover: tuple[str, ...] = ()
         self._last_call = self._shell_life = 0
         self._last_record: api.CommandRecord | None = None
@@ -476,7 +476,7 @@ class Terminal(Front):
         await self._waits.end()
         await self._wakes.settle(daemon_stops=self._standing.ending != "closed")
         while self._ending_waiters:
-            self._ending_waiters.pop().send(msg.Ended(leftover=self._leftover))
+            self._ending_waiters.pop().send(msg.EndedTerminal(leftover=self._leftover))
 
     def _info(self) -> api.TerminalInfo:
         is_free, running = self._flight.is_free, self._events.running()

@@ -34,7 +34,7 @@ from aegis.errors import AegisError, Busy, NotFound, Unavailable
 from aegis.protocol.output import OutputChunk, WaitOutcome, WaitReason, WaitTerminal
 from aegis.protocol.terminals import CommandRecord, NeedsInput
 from aegis.terminals.front.flight import Flight
-from aegis.terminals.front.standing import Standing
+from aegis.terminals.front.standing import TerminalState
 from aegis.terminals.history import History
 from aegis.terminals.messages import FetchOutput, FetchPrinted
 from aegis.terminals.output.notifier import Notifier
@@ -84,7 +84,7 @@ class Waits:
         self,
         name: str,
         flight: Flight,
-        standing: Standing,
+        standing: TerminalState,
         history: History,
         shell: Ref[Any],
         *,

@@ -21,7 +21,7 @@ from aegis.terminals.hooks.submission import (
     SPLIT_KEY,
     encode_submission,
 )
-from aegis.terminals.typed import NOT_SAID, ONE_LINE, TypedLine, TypedText, Unknown
+from aegis.terminals.typed import NOT_SAID, ONE_LINE, TypedLine, TypedText, UnknownText
 
 PROBE_S = 0.5
 """Time limit, in seconds, of a probe: a shell at its prompt answers within a millisecond."""
@@ -127,11 +127,11 @@ class ShellAdapter:
 
         ``number`` is None if it stored nothing. ``line`` holds the known facts about the command.
         """
-        return Unknown(NOT_SAID)
+        return UnknownText(NOT_SAID)
 
     def split_echo(self, printed: CapturedOutput) -> tuple[TypedText, CapturedOutput]:
         """Split output at the prompt into a typed command's echo, if any, and its output."""
-        return Unknown(NOT_SAID), printed
+        return UnknownText(NOT_SAID), printed
 
     def is_incomplete(self, exit_code: int | None, text: str) -> bool:
         """Return whether a submission with this exit code and output was not read to its end."""

@@ -23,7 +23,7 @@ from aegis.terminals.hooks.startup import (
     write_secret,
 )
 from aegis.terminals.hooks.submission import HEED_KEY
-from aegis.terminals.typed import NOT_IN_HISTORY, ONE_LINE, TypedLine, TypedText, Unknown
+from aegis.terminals.typed import NOT_IN_HISTORY, ONE_LINE, TypedLine, TypedText, UnknownText
 
 INIT_FILE = "init.sh"
 
@@ -90,8 +90,8 @@ def argv(program: str, directory: Path) -> list[str]:
 def read_typed(directory: Path, history: int | None, line: TypedLine = ONE_LINE) -> TypedText:
     """Return the text of the typed command with this history number, once."""
     if history is None:
-        return Unknown(NOT_IN_HISTORY)
+        return UnknownText(NOT_IN_HISTORY)
     data = read_once(directory / f"typed.{history}", MAX_TYPED_BYTES)
     if data is None:
-        return Unknown(NOT_IN_HISTORY)
+        return UnknownText(NOT_IN_HISTORY)
     return typed_text(data.decode(errors="replace"), line)

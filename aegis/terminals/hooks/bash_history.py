@@ -18,7 +18,7 @@ import re
 
 import attrs
 
-from aegis.terminals.typed import NOT_IN_HISTORY, NOT_WHOLE, TypedLine, TypedText, Unknown
+from aegis.terminals.typed import NOT_IN_HISTORY, NOT_WHOLE, TypedLine, TypedText, UnknownText
 
 _HEADER = re.compile(r"([0-9]+) ([0-9]+) (-?[0-9]+) (-?[0-9]+) ([01])\n")
 _JOINTS = re.compile(r"[\s;\\]+")
@@ -38,14 +38,14 @@ def typed_text(written: str, line: TypedLine) -> TypedText:
     """Return the typed text, by the report that the hook has ``written``."""
     new = _parse(written)
     if new is None:
-        return Unknown(NOT_IN_HISTORY)
+        return UnknownText(NOT_IN_HISTORY)
     if new.commands == line.commands <= len(new.entries) <= new.lines and (
         _line_count(new.entries) == new.lines or _is_one_command(new, line)
     ):
         return "\n".join(new.entries)
     if line.keyed is not None and _covers(line.keyed, new):
         return line.keyed
-    return Unknown(NOT_WHOLE)
+    return UnknownText(NOT_WHOLE)
 
 
 def _parse(written: str) -> NewEntries | None:

@@ -7,7 +7,7 @@ import re
 import attrs
 
 from aegis.processes.capture import CapturedOutput
-from aegis.terminals.typed import NOT_SAID, TypedText, Unknown
+from aegis.terminals.typed import NOT_SAID, TypedText, UnknownText
 
 _NOT_READ_TO_ITS_END = re.compile(
     r"submission\b.*(?:end of file|unterminated|unmatched|no closing|unclosed)", re.IGNORECASE
@@ -21,7 +21,7 @@ def split_echo(printed: CapturedOutput) -> tuple[TypedText, CapturedOutput]:
     typed, _, rest = printed.text.partition("\n")
     left = printed.total_bytes - len(typed.encode()) - 1
     output = attrs.evolve(printed, text=rest, total_bytes=max(left, 0))
-    return typed.strip() or Unknown(NOT_SAID), output
+    return typed.strip() or UnknownText(NOT_SAID), output
 
 
 def is_incomplete(exit_code: int | None, text: str) -> bool:

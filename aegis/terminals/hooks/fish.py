@@ -24,7 +24,7 @@ from aegis.terminals.typed import (
     ONE_LINE,
     TypedLine,
     TypedText,
-    Unknown,
+    UnknownText,
     decoded,
 )
 
@@ -69,7 +69,7 @@ class FishAdapter(ShellAdapter):
     def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
         """Return the text of the typed command with this number, once."""
         if number is None:
-            return Unknown(NOT_SAID)
+            return UnknownText(NOT_SAID)
         return decoded(read_once(self.directory / f"typed.{number}", MAX_TYPED_BYTES))
 
 

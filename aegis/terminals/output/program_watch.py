@@ -14,7 +14,16 @@ import trio
 
 from actors import Reply
 from aegis.errors import Busy
-from aegis.lifecycle.events import Drained, Due, Ended, Event, Judged, Output, Resized, Started
+from aegis.lifecycle.events import (
+    Drained,
+    Event,
+    Output,
+    ProcessExited,
+    ProcessStarted,
+    Resized,
+    TimerExpired,
+    VerdictChanged,
+)
 from aegis.lifecycle.feed import FollowProgram, ProgramNews, TakeHook
 from aegis.lifecycle.keys import BracketedPaste, KeyReader
 from aegis.lifecycle.machine import LifeCycle
@@ -133,11 +142,11 @@ class ProgramWatch:
         self._raw_start, self._runs = raw_start, True
         self._scanner, self._keys, self._text = StatementScanner(), KeyReader(), ScreenText()
         self._paste = BracketedPaste()
-        self._give(Started())
+        self._give(ProcessStarted())
 
     def _end(self, code: int | None) -> None:
         if self._runs:
-            self._give(Ended(code), Drained())
+            self._give(ProcessExited(code), Drained())
             self._runs = False
 
     # The text of the screen.
@@ -181,7 +190,7 @@ class ProgramWatch:
     def _handle(self, cycle: LifeCycle, event: Event) -> None:
         is_changed = False
         for action in cycle.handle(event, trio.current_time()):
-            if isinstance(action, Judged):
+            if isinstance(action, VerdictChanged):
                 is_changed = True
             else:
                 self._wake_after(action.after_s)
@@ -205,4 +214,4 @@ class ProgramWatch:
             await trio.sleep(math.inf)
         self._timer = None
         if self._cycle is not None:  # the machine has to know, also after the end of the command
-            self._handle(self._cycle, Due())
+            self._handle(self._cycle, TimerExpired())

@@ -59,7 +59,7 @@ class TrackedShell(Protocol):
 
 
 @attrs.define(eq=False)
-class _Reader:
+class _OutputRead:
     """One call. Its output ends at ``end``, known by the request or by ``progress``."""
 
     reply: Reply[OutputChunk] | Reply[Progress]
@@ -93,7 +93,7 @@ class OutputReaders:
         self._flush = flush
         self._tracker = tracker
         self._start_soon = start_soon
-        self._readers: dict[_Reader, None] = {}  # an empty set takes 0.2 KiB
+        self._readers: dict[_OutputRead, None] = {}  # an empty set takes 0.2 KiB
         self._came = Notifier()
         self._ended = Notifier()
         self._is_over = False
@@ -161,7 +161,7 @@ class OutputReaders:
         self._is_over = True
         self._ended.notify()
 
-    def _added(self, reply: Reply[OutputChunk] | Reply[Progress]) -> _Reader:
+    def _added(self, reply: Reply[OutputChunk] | Reply[Progress]) -> _OutputRead:
         if len(self._readers) >= MAX_READERS:
             for reader in [each for each in self._readers if each.reply.is_settled]:
                 reader.scope.cancel()
@@ -171,12 +171,12 @@ class OutputReaders:
                 f"{MAX_READERS} calls already wait for output of terminal {self._name!r}; try "
                 "again later"
             )
-        reader = _Reader(reply)
+        reader = _OutputRead(reply)
         self._readers[reader] = None
         return reader
 
     async def _answer_output(
-        self, reader: _Reader, request: FetchOutput, reply: Reply[OutputChunk]
+        self, reader: _OutputRead, request: FetchOutput, reply: Reply[OutputChunk]
     ) -> None:
         deadline = trio.current_time() + request.wait_s
         try:
@@ -191,7 +191,7 @@ class OutputReaders:
             self._readers.pop(reader, None)
 
     async def _answer_line(
-        self, reader: _Reader, request: FetchLine, reply: Reply[Progress]
+        self, reader: _OutputRead, request: FetchLine, reply: Reply[Progress]
     ) -> None:
         try:
             with reader.scope:
@@ -203,7 +203,7 @@ class OutputReaders:
         finally:
             self._readers.pop(reader, None)
 
-    async def _read(self, reader: _Reader, request: FetchOutput) -> OutputChunk:
+    async def _read(self, reader: _OutputRead, request: FetchOutput) -> OutputChunk:
         await trio.lowlevel.checkpoint_if_cancelled()  # the log may have been closed meanwhile
         chunk = await read_output(
             self._raw_log,
@@ -214,7 +214,7 @@ class OutputReaders:
         self._flush()  # after reading: more may have come meanwhile, and is in the chunk
         return chunk
 
-    def _end_for(self, reader: _Reader) -> int | None:
+    def _end_for(self, reader: _OutputRead) -> int | None:
         """Return the end of the output, as far as it is known.
 
         While the command is open that is a guess: prompt and echo follow, unless it continues.
@@ -224,13 +224,13 @@ class OutputReaders:
             return tracker.printed.ended_at
         return reader.end
 
-    def _is_running(self, reader: _Reader) -> bool:
+    def _is_running(self, reader: _OutputRead) -> bool:
         if reader.end is not None or reader.progress is not None:
             return reader.end is None
         tracker = self._tracker()
         return tracker is not None and tracker.is_running
 
-    async def _more_by(self, deadline: float, reader: _Reader | None = None) -> bool:
+    async def _more_by(self, deadline: float, reader: _OutputRead | None = None) -> bool:
         """Wait for more output; return False if the caller must stop waiting.
 
         The end of the output of ``reader`` counts as more: it is read once again then.

@@ -19,7 +19,7 @@ from aegis.protocol.command import MAX_REPLY_BYTES
 from aegis.protocol.output import OutputChunk
 from aegis.terminals.history import History
 from aegis.terminals.messages import FetchOutput
-from aegis.terminals.parse.plain import LOOKAHEAD_BYTES, Taken, take_plain, take_raw
+from aegis.terminals.parse.plain import LOOKAHEAD_BYTES, PlainText, take_plain, take_raw
 from aegis.terminals.settings import TerminalFiles
 
 PIECE_BYTES = 16 * 1024
@@ -135,7 +135,7 @@ class _Reading:
             or (self._chars_left is not None and self._chars_left <= 0)
         )
 
-    def _take(self, size: int) -> tuple[int, Taken]:
+    def _take(self, size: int) -> tuple[int, PlainText]:
         if not self._request.plain:
             return self._take_with(size, 0)
         begin, taken = self._take_with(size, SHORT_LOOKAHEAD_BYTES)
@@ -143,7 +143,7 @@ class _Reading:
             return begin, taken
         return self._take_with(size, LOOKAHEAD_BYTES)
 
-    def _take_with(self, size: int, lookahead: int) -> tuple[int, Taken]:
+    def _take_with(self, size: int, lookahead: int) -> tuple[int, PlainText]:
         bound = self._bound()
         begin, data = self._log.stretch(self.end, size + lookahead)
         if bound is not None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from aegis.terminals.parse.queries import Csi, Dcs, Osc, Reset, Sequence
+from aegis.terminals.parse.queries import Csi, Dcs, FullReset, Osc, Sequence
 
 _KNOWN_MODES: Mapping[tuple[bytes, int], bool] = {
     **{(b"", number): False for number in (4, 20)},
@@ -26,7 +26,7 @@ _KNOWN_MODES: Mapping[tuple[bytes, int], bool] = {
 """
 
 
-class Modes:
+class ReportedModes:
     """The modes that programs have set, for queries (DECRQM)."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Modes:
     def follow(self, sequence: Sequence) -> bool:
         """Apply ``sequence``; return False if it changes no mode."""
         match sequence:
-            case Reset() | Csi(marker=b"", parameters=b"", final=b"!p"):
+            case FullReset() | Csi(marker=b"", parameters=b"", final=b"!p"):
                 self._changed.clear()
             case Csi(marker=b"" | b"?", final=b"h" | b"l"):
                 for number in sequence.parameters.split(b";"):
@@ -66,7 +66,7 @@ class Answers:
 
     size: Callable[[], tuple[int, int]]
     cursor_at: Callable[[int], tuple[int, int]]
-    modes: Modes
+    modes: ReportedModes
 
     def answer(self, sequence: Sequence) -> bytes:
         """Return the answer to a query; empty for any other sequence."""

@@ -34,7 +34,7 @@ INTERRUPTED = 130
 """The status of a line that a Ctrl-C dropped."""
 
 
-class Phase(enum.Enum):
+class ShellPhase(enum.Enum):
     """The state of the shell. ``RETURNING``: a line has ended, the next prompt is not shown yet."""
 
     STARTING = "starting"
@@ -46,7 +46,7 @@ class Phase(enum.Enum):
 
 
 @attrs.frozen
-class Started:
+class CommandBegin:
     """A command began: ours (``submitted``), or one typed by ``writer`` (None: unknown)."""
 
     submitted: bool
@@ -54,7 +54,7 @@ class Started:
 
 
 @attrs.frozen
-class Ended:
+class CommandEnd:
     """The command that began last has ended.
 
     ``exit`` is None when the end was ``lost`` (a prompt came without it). ``history`` is the number
@@ -73,7 +73,7 @@ class Ended:
 
 
 @attrs.frozen
-class NothingRan:
+class NoCommand:
     """A line was read that began no command; ``submitted``: it was ours.
 
     ``exit`` is the shell's ``$?`` now and ``previous`` what it was before: see ``exit_of_nothing``.
@@ -98,7 +98,7 @@ class AcceptedLine:
 class OutputEnded:
     """The output of the open command ended, at least of its current line.
 
-    ``Ended`` follows with the prompt, or ``OutputResumed`` with the command's next line.
+    ``CommandEnd`` follows with the prompt, or ``OutputResumed`` with the command's next line.
     """
 
 
@@ -133,9 +133,9 @@ class LineReport:
 
 
 BoundaryEvent: TypeAlias = (
-    Started
-    | Ended
-    | NothingRan
+    CommandBegin
+    | CommandEnd
+    | NoCommand
     | SubmissionLost
     | AcceptedLine
     | OutputEnded
@@ -146,7 +146,7 @@ BoundaryEvent: TypeAlias = (
 )
 
 
-def exit_of_nothing(nothing: NothingRan, *, printed: bool) -> int:
+def exit_of_nothing(nothing: NoCommand, *, printed: bool) -> int:
     """Return the exit code of a line that began no command; ``printed``: text came after it.
 
     An empty line or a comment leaves ``$?`` alone and prints nothing: that counts as 0. A syntax
@@ -166,7 +166,7 @@ class Boundaries:
     def __init__(self, *, reports_starts: bool = True, is_one_line: bool = True) -> None:
         self._reports_starts = reports_starts
         self._is_one_line = is_one_line
-        self.phase = Phase.STARTING
+        self.phase = ShellPhase.STARTING
         self.skipped = 0
         self._keys = Keystrokes()
         self._probes = Probes()
@@ -206,11 +206,11 @@ class Boundaries:
 
     def can_probe(self) -> bool:
         """Return whether the shell is at a prompt where no line is known to be typed."""
-        return self.phase is Phase.PROMPT and self.typing is None
+        return self.phase is ShellPhase.PROMPT and self.typing is None
 
     def can_ask(self) -> bool:
         """Return whether the line may be empty and the line editor may be asked for it."""
-        return self.phase is Phase.PROMPT and self._keys.may_be_empty
+        return self.phase is ShellPhase.PROMPT and self._keys.may_be_empty
 
     @property
     def has_completed(self) -> bool:
@@ -223,13 +223,13 @@ class Boundaries:
 
     def is_line_empty(self) -> bool:
         """Return whether keys sent now begin a line, at this prompt or the next."""
-        is_next = self.phase in (Phase.PROMPT, Phase.RETURNING)
+        is_next = self.phase in (ShellPhase.PROMPT, ShellPhase.RETURNING)
         return is_next and self.typing is None and self.uncertain is None
 
     def submitted(self) -> None:
         """Note that a submission is sent to the PTY."""
         assert self.can_submit()
-        self.phase = Phase.SUBMITTED
+        self.phase = ShellPhase.SUBMITTED
         self._submission = True
         self._probes.submitted()
         self._probed_submission = False
@@ -242,23 +242,23 @@ class Boundaries:
     def keys(self, writer: str, data: bytes) -> list[BoundaryEvent]:
         """Note that ``writer`` sends these bytes to the PTY."""
         self._probes.typed()
-        reading = self._open is None and self.phase is not Phase.STARTING
-        self._keys.sent(writer, data, at_prompt=reading or self.phase is Phase.SECONDARY)
-        if self._reports_starts or self.phase is not Phase.PROMPT:
+        reading = self._open is None and self.phase is not ShellPhase.STARTING
+        self._keys.sent(writer, data, at_prompt=reading or self.phase is ShellPhase.SECONDARY)
+        if self._reports_starts or self.phase is not ShellPhase.PROMPT:
             return []
         who = self._keys.take_line()
         return [] if who is None else self._line_begins(who)
 
     def _line_begins(self, writer: str) -> list[BoundaryEvent]:
         """Take a typed line for a command, before the shell has read it."""
-        self.phase = Phase.RUNNING
+        self.phase = ShellPhase.RUNNING
         self._open, self._open_is_ours = self._number, False
         self._keys.command_began()
-        return [Started(submitted=False, writer=writer)]
+        return [CommandBegin(submitted=False, writer=writer)]
 
     def prompt_unseen(self) -> list[BoundaryEvent]:
         """Note that the prompt is shown where its output is not seen."""
-        is_due = self.phase is Phase.RETURNING and self._is_one_line
+        is_due = self.phase is ShellPhase.RETURNING and self._is_one_line
         return self._prompted() if is_due else []
 
     def replaced(self) -> list[BoundaryEvent]:
@@ -266,7 +266,7 @@ class Boundaries:
         if self._open is None:
             return []
         self._open = None
-        return [Ended(exit=None, lost=True)]
+        return [CommandEnd(exit=None, lost=True)]
 
     def mark(self, mark: Mark) -> list[BoundaryEvent]:
         """Return the events of a mark of our own hook."""
@@ -284,16 +284,16 @@ class Boundaries:
         """Take a switch of paste mode, by the line editor or by a program."""
         if on:
             # A prompt, even one whose mark was lost: a D came, and no command is open.
-            is_due = (self.phase is Phase.RETURNING and self._is_one_line) or (
-                self.phase is Phase.STARTING and self._number
+            is_due = (self.phase is ShellPhase.RETURNING and self._is_one_line) or (
+                self.phase is ShellPhase.STARTING and self._number
             )
             if is_due:
                 return self._prompted()
             # The editor read our text to its end and starts again, without a C or D between: a
             # secondary prompt whose mark is missing (a readonly PS2, a theme's own widget).
-            reads_on = self.phase is Phase.SUBMITTED and self._returned_line
+            reads_on = self.phase is ShellPhase.SUBMITTED and self._returned_line
             return [self._secondary_prompt(ours=self._submission)] if reads_on else []
-        if self.phase not in (Phase.PROMPT, Phase.SUBMITTED, Phase.SECONDARY):
+        if self.phase not in (ShellPhase.PROMPT, ShellPhase.SUBMITTED, ShellPhase.SECONDARY):
             return []
         self._returned_line = True
         return [AcceptedLine()]
@@ -302,7 +302,7 @@ class Boundaries:
         if mark.number <= self._number:
             return []
         lost = self._lost_before(mark)
-        self.phase = Phase.RUNNING
+        self.phase = ShellPhase.RUNNING
         if self._open is not None:
             self._number = mark.number
             self._commands += 1
@@ -316,7 +316,7 @@ class Boundaries:
         else:
             writer = self._keys.take_enter()
         self._keys.command_began()
-        return [*lost, Started(submitted=self._open_is_ours, writer=writer)]
+        return [*lost, CommandBegin(submitted=self._open_is_ours, writer=writer)]
 
     def _lost_before(self, mark: Mark) -> list[BoundaryEvent]:
         """End the open command if this mark shows that it has ended before."""
@@ -343,18 +343,18 @@ class Boundaries:
         if self._open is not None:
             events.append(self._reported_end(mark))
             self._open = None
-            if not self._reports_starts and self.phase is Phase.SECONDARY:
+            if not self._reports_starts and self.phase is ShellPhase.SECONDARY:
                 self._keys.take_line_end()
-        elif self.phase is not Phase.STARTING:
+        elif self.phase is not ShellPhase.STARTING:
             events.append(self._nothing_ran(mark, is_interrupt=bool(events)))
         self._last_exit = mark.exit or 0
-        if self.phase is not Phase.STARTING:
-            self.phase = Phase.RETURNING
+        if self.phase is not ShellPhase.STARTING:
+            self.phase = ShellPhase.RETURNING
         return events
 
-    def _reported_end(self, mark: Mark) -> Ended:
+    def _reported_end(self, mark: Mark) -> CommandEnd:
         is_late = mark.params.get("r") == "1"
-        return Ended(
+        return CommandEnd(
             exit=mark.exit,
             history=mark.history,
             prompt_lines=max(mark.length or 1, 1) if is_late else 0,
@@ -362,7 +362,7 @@ class Boundaries:
             continuations=self._continuations,
         )
 
-    def _nothing_ran(self, mark: Mark, *, is_interrupt: bool) -> NothingRan:
+    def _nothing_ran(self, mark: Mark, *, is_interrupt: bool) -> NoCommand:
         """Return the event of a line that ran nothing.
 
         ``is_interrupt``: it was dropped by a Ctrl-C that was sent while a command seemed to run,
@@ -373,7 +373,7 @@ class Boundaries:
             self._submission_read()
         elif not is_interrupt:
             self._keys.take_line_end()
-        return NothingRan(submitted=ours, exit=mark.exit or 0, previous=self._last_exit)
+        return NoCommand(submitted=ours, exit=mark.exit or 0, previous=self._last_exit)
 
     def _submission_read(self) -> None:
         self._submission = False
@@ -386,9 +386,9 @@ class Boundaries:
     def _prompt_stands(self, mark: Mark) -> list[BoundaryEvent]:
         if self._open is not None:
             return self._end_lost(mark)
-        if self.phase in (Phase.STARTING, Phase.RETURNING):
+        if self.phase in (ShellPhase.STARTING, ShellPhase.RETURNING):
             return self._prompted()
-        if self._returned_line or self.phase is Phase.SECONDARY:
+        if self._returned_line or self.phase is ShellPhase.SECONDARY:
             # A line was read without a mark: the hook was not in PROMPT_COMMAND.
             return [*self._unmarked_end(), *self._prompted()]
         return []
@@ -403,7 +403,7 @@ class Boundaries:
             return []
         self._submission = False
         exit_code = INTERRUPTED if self._keys.take_interrupt() else self._last_exit
-        return [NothingRan(submitted=True, exit=exit_code, previous=self._last_exit)]
+        return [NoCommand(submitted=True, exit=exit_code, previous=self._last_exit)]
 
     def _end_lost(self, mark: Mark) -> list[BoundaryEvent]:
         assert self._open is not None
@@ -411,10 +411,10 @@ class Boundaries:
             return []
         self._number = max(self._number, mark.number)
         self._open = None
-        return [Ended(exit=None, lost=True), *self._prompted()]
+        return [CommandEnd(exit=None, lost=True), *self._prompted()]
 
     def _prompted(self) -> list[BoundaryEvent]:
-        self.phase = Phase.SUBMITTED if self._submission else Phase.PROMPT
+        self.phase = ShellPhase.SUBMITTED if self._submission else ShellPhase.PROMPT
         self._returned_line = False
         self._keys.fresh_line()
         self._continuations = 0
@@ -435,22 +435,22 @@ class Boundaries:
             self._keys.line_continues(self._keys.take_enter())
         if self._open is None:
             self._continuations += 1
-        self.phase = Phase.SECONDARY
+        self.phase = ShellPhase.SECONDARY
         self._returned_line = False
         return SecondaryPrompt(submitted=ours)
 
     def _line_report(self, length: int, *, rearmed: bool) -> list[BoundaryEvent]:
         covers_all = self._probes.answered()
-        if self.phase is Phase.RUNNING:
+        if self.phase is ShellPhase.RUNNING:
             lost = self.replaced() if rearmed else []
             if lost:
-                self.phase = Phase.RETURNING
+                self.phase = ShellPhase.RETURNING
             return [*lost, LineReport(length, rearmed=rearmed, at_prompt=False)]
-        if self.phase is not Phase.SECONDARY:
+        if self.phase is not ShellPhase.SECONDARY:
             self._keys.line_reported(length, covers_all=covers_all)
         report = LineReport(length, rearmed=rearmed)
-        if not (self.phase is Phase.SUBMITTED and self._probed_submission):
+        if not (self.phase is ShellPhase.SUBMITTED and self._probed_submission):
             return [report]
         self._submission = False
-        self.phase = Phase.PROMPT
+        self.phase = ShellPhase.PROMPT
         return [SubmissionLost(), report]

@@ -56,7 +56,7 @@ _C1 = re.compile("[\x80-\x9f]")
 
 
 @attrs.frozen
-class Taken:
+class PlainText:
     """The ``text`` of the first ``size`` bytes."""
 
     text: str
@@ -65,7 +65,7 @@ class Taken:
 
 def take_plain(
     data: bytes, limit: int, *, whole: bool = False, max_chars: int | None = None
-) -> Taken:
+) -> PlainText:
     """Return the plain text of the first ``limit`` bytes of ``data`` (4 or more), or of a few less.
 
     A sequence that begins before the limit is taken to its end. ``whole``: no bytes follow
@@ -84,13 +84,13 @@ def take_plain(
         elif not whole and _is_cut_off(data, found):
             break
         else:
-            taken = Taken("" if found.lastgroup == "dropped" else "\n", len(found.group()))
+            taken = PlainText("" if found.lastgroup == "dropped" else "\n", len(found.group()))
         texts.append(taken.text)
         chars += len(taken.text)
         position += taken.size
         if not taken.size:
             break
-    return Taken("".join(texts), position)
+    return PlainText("".join(texts), position)
 
 
 _PROMPT_END = re.compile(rb"\x1b\]133;B[^\x07\x1b]*(?:\x07|\x1b\\\\)")
@@ -107,10 +107,10 @@ def words_after_prompt(data: bytes) -> tuple[int, str]:
     return start, "".join(f"{line.strip()}\n" for line in text.splitlines() if line.strip())
 
 
-def take_raw(data: bytes, limit: int, *, whole: bool = False) -> Taken:
+def take_raw(data: bytes, limit: int, *, whole: bool = False) -> PlainText:
     """Decode the first ``limit`` bytes of ``data`` (4 or more), without an incomplete character."""
     text, size = _decoded(data[:limit], is_last=not whole or limit < len(data))
-    return Taken(text, size)
+    return PlainText(text, size)
 
 
 def _is_cut_off(data: bytes, found: re.Match[bytes]) -> bool:
@@ -121,15 +121,15 @@ def _is_cut_off(data: bytes, found: re.Match[bytes]) -> bool:
     return _CUT_OFF.match(data, found.start()) is not None
 
 
-def _take_text(data: bytes, *, is_last: bool, max_chars: int) -> Taken:
+def _take_text(data: bytes, *, is_last: bool, max_chars: int) -> PlainText:
     text, size = _decoded(data, is_last=is_last)
     text = _without_controls(text)
     if len(text) <= max_chars:
-        return Taken(text, size)
+        return PlainText(text, size)
     return _first_chars(data, max_chars)
 
 
-def _first_chars(data: bytes, chars: int) -> Taken:
+def _first_chars(data: bytes, chars: int) -> PlainText:
     """Return the smallest prefix of ``data`` that holds this many characters."""
     low, high = chars, len(data)
     while low < high:
@@ -139,7 +139,7 @@ def _first_chars(data: bytes, chars: int) -> Taken:
         else:
             low = middle + 1
     text, size = _decoded(data[:low], is_last=True)
-    return Taken(_without_controls(text), size)
+    return PlainText(_without_controls(text), size)
 
 
 def _without_controls(text: str) -> str:

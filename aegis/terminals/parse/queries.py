@@ -62,13 +62,13 @@ class Dcs:
 
 
 @attrs.frozen
-class Reset:
+class FullReset:
     """``ESC c``: a full reset of the terminal."""
 
     end: int
 
 
-Sequence = Csi | Osc | Dcs | Reset
+Sequence = Csi | Osc | Dcs | FullReset
 
 
 class SequenceScanner:
@@ -113,4 +113,4 @@ def _sequence(match: re.Match[bytes], end: int) -> Sequence:
         return Osc(int(number), content, ending, end)
     if kind is not None:
         return Dcs(kind, asked, end)
-    return Reset(end)
+    return FullReset(end)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 
-from aegis.lifecycle.events import PromptShown, Reset
-from aegis.lifecycle.notices import Notice, Progress, read_notice
+from aegis.lifecycle.events import PromptBegun, TerminalReset
+from aegis.lifecycle.notices import Notice, ProgressNotice, read_notice
 from aegis.lifecycle.reports import Report, read_report
-from aegis.lifecycle.titles import Title, read_title
+from aegis.lifecycle.titles import TitleChanged, read_title
 
 MAX_STRING_BYTES = 8192
 """Limit of the content of an OSC, in bytes."""
 
-Statement = Report | Title | Notice | Progress | PromptShown | Reset
+Statement = Report | TitleChanged | Notice | ProgressNotice | PromptBegun | TerminalReset
 
 _ESC = b"\x1b"
 _BEGIN = re.compile(rb"\x1b(?:(?P<osc>\])|(?P<string>[PX^_])|(?P<reset>c))|\x07")
@@ -58,7 +58,7 @@ class StatementScanner:
         elif begin["string"] is not None:
             self._end = _END_OF_STRING
         else:
-            found.append(Notice() if begin["reset"] is None else Reset())
+            found.append(Notice() if begin["reset"] is None else TerminalReset())
         return begin.end()
 
     def _inside(self, data: bytes, at: int, found: list[Statement]) -> int:
@@ -92,7 +92,7 @@ def _statement(osc: bytes, ending: bytes) -> Statement | None:
         case b"0" | b"2":
             return read_title(content)
         case b"133":
-            return PromptShown() if content == b"A" or content.startswith(b"A;") else None
+            return PromptBegun() if content == b"A" or content.startswith(b"A;") else None
         case b"9" | b"99" | b"777":
             return read_notice(int(number), content)
         case _:

@@ -58,7 +58,7 @@ LINKS_S = 5.0
 
 
 @attrs.frozen(eq=False)
-class Link:
+class LinkedHost:
     """A link to the directory of a host, and the time (UTC) when it came up."""
 
     directory: Ref[Any]
@@ -93,7 +93,7 @@ class RemoteHosts:
         self._file = file
         self._nodes = file.nodes
         self._start_soon = start_soon
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, LinkedHost] = {}
         self._unresponsive: set[str] = set()
         self._spawning: dict[str, str] = {}
         self._changes: Counter[str] = Counter()
@@ -136,7 +136,7 @@ class RemoteHosts:
     def reachable(self, event: NodeReachable) -> None:
         """Handle a new link to a host: fetch the names of its terminals."""
         try:
-            link = Link(self._system.ref(event.directory), utc_now())
+            link = LinkedHost(self._system.ref(event.directory), utc_now())
         except ActorStopped as error:
             log.warning("node has no directory", node=event.name, why=describe(error))
             return
@@ -170,7 +170,7 @@ class RemoteHosts:
                 path = f"root/nodes/{node.name}/terminal-directory"
                 self.reachable(NodeReachable(name=node.name, directory=path))
 
-    async def _learn(self, name: str, link: Link) -> None:
+    async def _learn(self, name: str, link: LinkedHost) -> None:
         """Fetch the names of the host's terminals; retry while this link exists."""
         tries, key = 0, name_key(name)
         while self._links.get(key) is link:
@@ -199,7 +199,7 @@ class RemoteHosts:
                 log.warning("terminal hidden", terminal=info.name, node=node.name, by=owner)
         self._publish("terminal_changed", node)
 
-    def _link(self, node: str) -> Link | None:
+    def _link(self, node: str) -> LinkedHost | None:
         return self._links.get(name_key(node))
 
     # Names.
@@ -245,7 +245,7 @@ class RemoteHosts:
             for key, link in list(self._links.items()):
                 nursery.start_soon(self._refresh_one, key, link)
 
-    async def _refresh_one(self, key: str, link: Link) -> None:
+    async def _refresh_one(self, key: str, link: LinkedHost) -> None:
         changes = self._changes[key]
         try:
             listed = await ask_across_restarts(link.directory, api.ListTerminals(), timeout=LIST_S)

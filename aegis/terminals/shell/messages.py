@@ -25,7 +25,7 @@ class RestRawLog:
 
 
 @attrs.frozen(kw_only=True)
-class LookAgain:
+class CheckRead:
     """Check whether a probe or a submission was read by a program."""
 
 
@@ -41,7 +41,7 @@ class LookAtTypist:
     """Check whether the writer who typed last has paused."""
 
 
-ShellTimer = FlushRawLog | RestRawLog | LookAgain | LookAtTty | LookAtTypist
+ShellTimer = FlushRawLog | RestRawLog | CheckRead | LookAtTty | LookAtTypist
 
 ForShell = ShellCommand | FollowOutput | FollowProgram | TakeHook | DrawScreen
 """The requests that the front of the terminal passes on as they are."""

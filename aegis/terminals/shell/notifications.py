@@ -16,7 +16,7 @@ from aegis.terminals import messages as msg
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.output.command_progress import CommandProgress, progress_of
 from aegis.terminals.parse import boundaries as bd
-from aegis.terminals.typed import TypedText, Unknown
+from aegis.terminals.typed import TypedText, UnknownText
 
 MAX_KEPT = 256
 """The most notifications that are kept; a front has at most so many unrecorded commands."""
@@ -96,7 +96,7 @@ def notified_up_to(last: CommandRecord | None) -> int:
 
 
 def command_started(
-    shell: str, begun: bd.Started, sent: msg.Submit | None, *, cwd: str | None, raw_start: int
+    shell: str, begun: bd.CommandBegin, sent: msg.Submit | None, *, cwd: str | None, raw_start: int
 ) -> msg.CommandStarted:
     """Return the notification of a command that began; ``sent`` is None for a typed one."""
     return msg.CommandStarted(
@@ -112,7 +112,7 @@ def command_started(
 
 
 def command_ended(
-    ended: bd.Ended,
+    ended: bd.CommandEnd,
     output: CapturedOutput,
     *,
     typed: TypedText,
@@ -126,7 +126,7 @@ def command_ended(
         exit=ended.exit,
         end="lost" if ended.lost else "exited",
         typed=typed if isinstance(typed, str) else None,
-        untyped=typed.reason if isinstance(typed, Unknown) else None,
+        untyped=typed.reason if isinstance(typed, UnknownText) else None,
         incomplete=incomplete,
         output=output,
         finished_at=utc_now(),
@@ -136,7 +136,7 @@ def command_ended(
 
 
 def nothing_ran(
-    sent: msg.Submit, nothing: bd.NothingRan, output: CapturedOutput, *, raw_end: int
+    sent: msg.Submit, nothing: bd.NoCommand, output: CapturedOutput, *, raw_end: int
 ) -> msg.NothingRan:
     """Return the notification that the text of ``sent`` was read and began no command."""
     printed = bool((output.text + output.errors).strip())

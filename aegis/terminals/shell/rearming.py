@@ -30,7 +30,7 @@ from aegis.processes.process_host import ProcessHost, ProgramImage, ShellProcess
 from aegis.terminals.hooks.adapter import REARM_S
 from aegis.terminals.hooks.choice import rearm_shell
 from aegis.terminals.hooks.programs import prompting_shell
-from aegis.terminals.parse.boundaries import Phase
+from aegis.terminals.parse.boundaries import ShellPhase
 from aegis.terminals.shell.tracker import Tracker
 
 log = structlog.get_logger("aegis.terminals")
@@ -77,10 +77,10 @@ class Rearming:
             return self._is_replaced(image, front)
         if not front.edits_line:
             return False
-        if self.tracker.phase is Phase.RETURNING:
+        if self.tracker.phase is ShellPhase.RETURNING:
             self.tracker.prompt_unseen()
             return True
-        if self.tracker.phase is not Phase.RUNNING or not self.tracker.is_pasting:
+        if self.tracker.phase is not ShellPhase.RUNNING or not self.tracker.is_pasting:
             return False
         return self.tracker.is_holding_back or self._is_unmarked(image)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import trio
 
-from aegis.terminals.parse.answers import Answers, Modes
+from aegis.terminals.parse.answers import Answers, ReportedModes
 from aegis.terminals.parse.queries import Osc, SequenceScanner
 from aegis.terminals.parse.reported_directory import reported_directory
 
@@ -30,7 +30,7 @@ MAX_UNREAD_ANSWERS_BYTES = 4096
 """No query is answered while so many bytes of input are unread."""
 
 
-class Budget:
+class TokenBucket:
     """A rate limit: ``burst`` answers at once, and ``per_second`` more as time passes."""
 
     def __init__(self, burst: int, per_second: float) -> None:
@@ -68,9 +68,9 @@ class Responder:
         moved: Callable[[str], None],
     ) -> None:
         self._scanner = SequenceScanner()
-        self._modes = Modes()
+        self._modes = ReportedModes()
         self._answers = Answers(size=size, cursor_at=cursor_at, modes=self._modes)
-        self._budget = Budget(BURST, PER_SECOND)
+        self._budget = TokenBucket(BURST, PER_SECOND)
         self._send = send
         self._moved = moved
 

@@ -165,7 +165,7 @@ class Shell(Actor[ShellMessage]):
             case (
                 timers.FlushRawLog()
                 | timers.RestRawLog()
-                | timers.LookAgain()
+                | timers.CheckRead()
                 | timers.LookAtTty()
                 | timers.LookAtTypist()
             ):
@@ -181,7 +181,7 @@ class Shell(Actor[ShellMessage]):
                 self._flusher.flush_now()
             case timers.RestRawLog(position=position):
                 self._flusher.rest(position)
-            case timers.LookAgain():
+            case timers.CheckRead():
                 if self._running is not None:
                     self._running.tracker.look_again()
                     self._running.watch.check_again()
@@ -222,7 +222,7 @@ class Shell(Actor[ShellMessage]):
 
     def look_again_after(self, seconds: float) -> None:
         """Have the tracker check its pending probes after ``seconds``."""
-        self.context.after(seconds, timers.LookAgain())
+        self.context.after(seconds, timers.CheckRead())
 
     def hook_answered(self) -> None:
         """Note which program has the hook."""

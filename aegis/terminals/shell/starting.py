@@ -28,7 +28,7 @@ Follow = Callable[[str, ShellProcess, ShellAdapter], tuple[Tracker, TtyWatch]]
 
 
 @attrs.frozen(kw_only=True)
-class Place:
+class StartupFindings:
     """The findings about the start-up files of an earlier start: how the next shell is started.
 
     ``guards`` keep multiplexers away. ``shell`` is started instead of the terminal's own, with the
@@ -40,7 +40,7 @@ class Place:
     inherited: Mapping[str, str] = attrs.field(factory=dict)
 
 
-PLACE = Place()
+PLACE = StartupFindings()
 
 
 @attrs.frozen(kw_only=True)
@@ -60,7 +60,7 @@ class Starter:
         rows: int,
         cols: int,
         follow: Follow,
-        place: Place = PLACE,
+        place: StartupFindings = PLACE,
     ) -> RunningShell:
         """Start a shell in ``cwd`` with a window of that size, under a new name.
 
@@ -86,7 +86,7 @@ class Starter:
         rows: int,
         cols: int,
         follow: Follow,
-        place: Place,
+        place: StartupFindings,
         errors: ErrorTerminal | None,
     ) -> RunningShell:
         shell = place.shell or path_of_text(self.settings.shell)

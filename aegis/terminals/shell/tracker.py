@@ -119,7 +119,7 @@ class Tracker:
     # A shell whose marks are missed (``Rearming``).
 
     @property
-    def phase(self) -> bd.Phase:
+    def phase(self) -> bd.ShellPhase:
         """The phase of the shell, by its marks."""
         return self._boundaries.phase
 
@@ -214,9 +214,9 @@ class Tracker:
         self._line_query.look()
         self._notify_typing()
         self._take(self._streams.overdue(trio.current_time()))
-        if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
+        if self._pending is not None and self._boundaries.phase is bd.ShellPhase.PROMPT:
             self._probe()
-        if self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
+        if self._incomplete and self._boundaries.phase is bd.ShellPhase.SECONDARY:
             self._drop.again()
         if not self.was_prompted and self.greeting.is_due():
             self.greeting.send()
@@ -230,17 +230,21 @@ class Tracker:
 
     def _is_being_read(self) -> bool:
         """Whether the shell has the text of a submission that it has not answered."""
-        return self._boundaries.phase is bd.Phase.SUBMITTED or self._incomplete
+        return self._boundaries.phase is bd.ShellPhase.SUBMITTED or self._incomplete
 
     @property
     def at_prompt(self) -> bool:
         """Whether the shell is at its prompt, without a submission."""
-        return self.was_prompted and self._boundaries.phase is bd.Phase.PROMPT
+        return self.was_prompted and self._boundaries.phase is bd.ShellPhase.PROMPT
 
     @property
     def is_at_work(self) -> bool:
         """Whether a command or a start-up file runs, or a prompt is still to come."""
-        return self.phase in (bd.Phase.STARTING, bd.Phase.RUNNING, bd.Phase.RETURNING)
+        return self.phase in (
+            bd.ShellPhase.STARTING,
+            bd.ShellPhase.RUNNING,
+            bd.ShellPhase.RETURNING,
+        )
 
     @property
     def submitted(self) -> int | None:
@@ -265,7 +269,7 @@ class Tracker:
     @property
     def is_running(self) -> bool:
         """Whether a command runs, or was submitted and is about to."""
-        return self._boundaries.phase in (bd.Phase.RUNNING, bd.Phase.SUBMITTED)
+        return self._boundaries.phase in (bd.ShellPhase.RUNNING, bd.ShellPhase.SUBMITTED)
 
     def newest_line(self) -> str:
         """Return the newest line of the current command; empty without output or command."""
@@ -318,7 +322,7 @@ class Tracker:
     def _refuse(self, submission: msg.Submit) -> None:
         self._pending = None
         self._notify_typing()
-        is_prompt = self._boundaries.phase is bd.Phase.PROMPT
+        is_prompt = self._boundaries.phase is bd.ShellPhase.PROMPT
         self._notify(msg.SubmissionRefused(call=submission.call, at_prompt=is_prompt))
 
     def _follow_mark(self, mark: Mark) -> None:
@@ -340,11 +344,11 @@ class Tracker:
     def _happened(self, events: list[bd.BoundaryEvent], *, mark_begins: int | None = None) -> None:
         for event in events:
             match event:
-                case bd.Started():
+                case bd.CommandBegin():
                     self._started(event)
-                case bd.Ended():
+                case bd.CommandEnd():
                     self._ended(event, self.printed.ended_at or self._at(mark_begins))
-                case bd.NothingRan(submitted=True):
+                case bd.NoCommand(submitted=True):
                     self._nothing_ran(event, self._at(mark_begins))
                 case bd.SubmissionLost():
                     self._failed("swallowed")
@@ -366,7 +370,7 @@ class Tracker:
     def _at(self, mark_begins: int | None) -> int:
         return self._visible.position if mark_begins is None else mark_begins
 
-    def _started(self, begun: bd.Started) -> None:
+    def _started(self, begun: bd.CommandBegin) -> None:
         faults.START_MARK_AFTER.hit()
         self.is_used = True
         self.editor_answered = None
@@ -380,7 +384,7 @@ class Tracker:
             command_started(self._name, begun, sent, cwd=self.cwd, raw_start=self._command_start)
         )
 
-    def _ended(self, ended: bd.Ended, raw_end: int) -> None:
+    def _ended(self, ended: bd.CommandEnd, raw_end: int) -> None:
         faults.END_MARK_AFTER.hit()
         output = self._take_output() if self._rearmed is None else self._rearmed
         output = without_last_lines(output, ended.prompt_lines)
@@ -401,7 +405,7 @@ class Tracker:
         )
         self._incomplete = False
 
-    def _nothing_ran(self, nothing: bd.NothingRan, raw_end: int) -> None:
+    def _nothing_ran(self, nothing: bd.NoCommand, raw_end: int) -> None:
         output = without_first_line_feed(self._take_output())
         if self._incomplete:
             self._failed("incomplete")
@@ -445,7 +449,7 @@ class Tracker:
         self._line_query.answered()
         if not report.at_prompt:
             self._editor_reported(report)
-        elif self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
+        elif self._incomplete and self._boundaries.phase is bd.ShellPhase.SECONDARY:
             self._drop.again()
         if self._pending is not None:
             # Not submitted yet if the report was of an earlier probe, or a Ctrl-C came behind it.
@@ -465,7 +469,7 @@ class Tracker:
         """Notify the front of a directory that a program has reported."""
         # At the prompt, /proc is more reliable than the report.
         reported = self.reports.take()
-        is_prompt = self._boundaries.phase is not bd.Phase.RUNNING
+        is_prompt = self._boundaries.phase is not bd.ShellPhase.RUNNING
         if reported is not None and is_prompt:
             reported = self.cwd = self._shell.working_directory()
         if reported is not None:  # None: the directory was removed, even if a prompt reports it

@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator
 import trio
 
 from aegis.terminals.hooks.adapter import PROBE_S, ShellAdapter
-from aegis.terminals.parse.boundaries import Boundaries, Ended
+from aegis.terminals.parse.boundaries import Boundaries, CommandEnd
 from aegis.terminals.shell.port import ShellPort
-from aegis.terminals.typed import LOST, TypedLine, TypedText, Unknown
+from aegis.terminals.typed import LOST, TypedLine, TypedText, UnknownText
 
 ASK_AFTER_S = 0.4
 """Seconds without a key before the query."""
@@ -223,10 +223,10 @@ class KeyedLines:
         """Note the end of a line: the next one is empty, except for keys typed ahead."""
         self._line = None
 
-    def text_of(self, ended: Ended, adapter: ShellAdapter) -> TypedText:
+    def text_of(self, ended: CommandEnd, adapter: ShellAdapter) -> TypedText:
         """Return the text of the newest command, which has ended, as its hook reports it."""
         if ended.lost:
-            return Unknown(LOST)
+            return UnknownText(LOST)
         line = TypedLine(
             commands=ended.commands,
             continuations=ended.continuations,

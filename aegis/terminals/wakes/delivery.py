@@ -27,7 +27,7 @@ from aegis.terminals.output.notifier import Notifier
 from aegis.terminals.output.patterns import search
 from aegis.terminals.wakes.notification import Wake
 from aegis.terminals.wakes.subscriptions import Filter
-from aegis.terminals.wakes.wake_feed import Page, WakeFeed
+from aegis.terminals.wakes.wake_feed import WakeBatch, WakeFeed
 
 log = structlog.get_logger()
 
@@ -241,7 +241,7 @@ class WakeDelivery:
 
     # With a sync.
 
-    async def _take_page(self, page: Page) -> None:
+    async def _take_page(self, page: WakeBatch) -> None:
         """Take the next page, and apply the filters."""
         # Patterns are searched here, outside the time limit of the inbox.
         chosen = [(wake, await self._is_wanted(wake)) for wake in page.wakes]

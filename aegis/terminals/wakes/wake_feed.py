@@ -22,7 +22,7 @@ PAGE_BYTES = 128 * 1024
 
 
 @attrs.frozen(kw_only=True)
-class Page:
+class WakeBatch:
     """Consecutive wakes, the oldest first; they cover all records up to ``reached``.
 
     ``has_older``: it is from the ledger, as is the next one.
@@ -70,16 +70,18 @@ class WakeFeed:
             self._chars -= len(oldest.cmd or "")
             self._floor = oldest.seq
 
-    async def page_after(self, seq: int) -> Page:
+    async def page_after(self, seq: int) -> WakeBatch:
         """Return the wakes after ``seq``. Raises ``StorageError``."""
         last = self.last
         if seq >= self._floor:
-            return Page(wakes=tuple(wake for wake in self._recent if wake.seq > seq), reached=last)
+            return WakeBatch(
+                wakes=tuple(wake for wake in self._recent if wake.seq > seq), reached=last
+            )
         stretch = await self._history.stretch(seq, PAGE_BYTES)
         records = [record for record in stretch.records if record.seq <= last]
         wakes = tuple(wake_of(record) for record in records)
         if records and stretch.oldest > seq + 1:
             wakes = (wake_of_deleted(seq + 1, stretch.oldest - 1, wakes[0].timestamp), *wakes)
         if not stretch.more or len(records) < len(stretch.records):
-            return Page(wakes=wakes, reached=last)
-        return Page(wakes=wakes, reached=stretch.reached, has_older=True)
+            return WakeBatch(wakes=wakes, reached=last)
+        return WakeBatch(wakes=wakes, reached=stretch.reached, has_older=True)

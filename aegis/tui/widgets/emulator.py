@@ -34,7 +34,7 @@ MOUSE = frozenset({9, 1000, 1002, 1003})
 PASTE, SGR_MOUSE, DRAG, MOTION = 2004, 1006, 1002, 1003
 
 
-class Emulator:
+class EmulatedScreen:
     """The screen of ``cols`` by ``rows``, and the lines above it."""
 
     def __init__(self, cols: int = 80, rows: int = 24) -> None:

@@ -19,7 +19,7 @@ from textual.strip import Strip
 from aegis.shown_text import escape_line
 from aegis.tui.model.blocks import Block, Line, Past, Runs
 from aegis.tui.model.times import elapsed
-from aegis.tui.widgets.emulator import DRAG, MOTION, PASTE, SGR_MOUSE, Emulator
+from aegis.tui.widgets.emulator import DRAG, MOTION, PASTE, SGR_MOUSE, EmulatedScreen
 from aegis.tui.widgets.line_view import LineView, strip_of, style_of
 
 FRAME_S = 1 / 60
@@ -62,7 +62,7 @@ class TerminalView(LineView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 -- Textual's name
         super().__init__(id=id)
-        self.emulator = Emulator()
+        self.emulator = EmulatedScreen()
         self.past = Past()
         self.command: str | None = None
         """The text of the command that runs; None: none does."""

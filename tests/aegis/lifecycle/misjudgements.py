@@ -15,13 +15,13 @@ import attrs
 from tests.aegis.lifecycle.recorded import Played, Span, play
 from tests.agents_real.tui.recording import load, names
 
-EVERYTHING = frozenset({"Report", "Hook", "Title", "Notice", "Progress"})
-EXTRA = frozenset({"TtyFact", "Keys", "Resized", "screen"})
+EVERYTHING = frozenset({"Report", "Hook", "TitleChanged", "Notice", "ProgressNotice"})
+EXTRA = frozenset({"TtyFact", "KeyInput", "Resized", "screen"})
 WITHOUT: Mapping[str, frozenset[str]] = {
     "silence alone": EVERYTHING | EXTRA,
     "screen and keys": EVERYTHING | {"TtyFact"},
     "tty": EVERYTHING,
-    "titles": EVERYTHING - {"Title", "Notice", "Progress"} | {"TtyFact"},
+    "titles": EVERYTHING - {"TitleChanged", "Notice", "ProgressNotice"} | {"TtyFact"},
     "hooks": EVERYTHING - {"Hook"} | {"TtyFact"},
     "reports": EVERYTHING - {"Report"} | {"TtyFact"},
     "all": frozenset(),

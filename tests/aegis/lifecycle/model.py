@@ -12,10 +12,10 @@ import attrs
 
 from aegis.lifecycle import events as ev
 from aegis.lifecycle.hooks import Hook
-from aegis.lifecycle.notices import Notice, Progress
+from aegis.lifecycle.notices import Notice, ProgressNotice
 from aegis.lifecycle.reports import Report
 from aegis.lifecycle.states import Source, State
-from aegis.lifecycle.titles import Title
+from aegis.lifecycle.titles import TitleChanged
 from aegis.lifecycle.tty_facts import TtyFact
 
 History = Sequence[tuple[float, ev.Event]]
@@ -32,7 +32,7 @@ class Model:
     settle_s: float
 
     def judge(self, history: History, now: float) -> Shown:
-        if _last(history, ev.Ended) and _last(history, ev.Drained):
+        if _last(history, ev.ProcessExited) and _last(history, ev.Drained):
             return State.EXITED, Source.EXIT
         for source, works in self._claims(history, now):
             return (State.RUNNING if works else State.NEEDS_INPUT), source
@@ -74,14 +74,18 @@ class Model:
         index, at, event = roots[-1]
         later = [type(each) for _, each in history[index + 1 :]]
         is_work = event.state in ("working", "blocked")
-        if event.state == "clear" or ev.Reset in later or (is_work and ev.PromptShown in later):
+        if (
+            event.state == "clear"
+            or ev.TerminalReset in later
+            or (is_work and ev.PromptBegun in later)
+        ):
             return None
         return at, event.state == "working"
 
     def _hook(self, history: History) -> tuple[float, bool] | None:
         found: tuple[float, Hook] | None = None
         for at, event in history:
-            if isinstance(event, ev.PromptShown | ev.Reset):
+            if isinstance(event, ev.PromptBegun | ev.TerminalReset):
                 found = None
             if not isinstance(event, Hook) or event.kind == "other":
                 continue
@@ -93,8 +97,8 @@ class Model:
         return None if found is None else (found[0], found[1].need is None)
 
     def _title(self, history: History) -> tuple[float, bool] | None:
-        last = _last(history, Title, ev.PromptShown, ev.Reset)
-        if last is None or not isinstance(last[1], Title) or last[1].kind is None:
+        last = _last(history, TitleChanged, ev.PromptBegun, ev.TerminalReset)
+        if last is None or not isinstance(last[1], TitleChanged) or last[1].kind is None:
             return None
         return last[0], last[1].kind == "working"
 
@@ -110,16 +114,16 @@ class Model:
         index, at = notices[-1]
         later = history[index + 1 :]
         refuted = any(
-            isinstance(event, ev.PromptShown | ev.Reset)
-            or (isinstance(event, Progress) and event.in_progress)
+            isinstance(event, ev.PromptBegun | ev.TerminalReset)
+            or (isinstance(event, ProgressNotice) and event.in_progress)
             for _, event in later
         )
         texts = [moment for moment in self._texts(history) if moment >= at + self.settle_s]
         return None if refuted or texts else (at, False)
 
     def _progress(self, history: History) -> tuple[float, bool] | None:
-        last = _last(history, Progress, ev.PromptShown, ev.Reset)
-        if last is None or not isinstance(last[1], Progress) or not last[1].in_progress:
+        last = _last(history, ProgressNotice, ev.PromptBegun, ev.TerminalReset)
+        if last is None or not isinstance(last[1], ProgressNotice) or not last[1].in_progress:
             return None
         return last[0], True
 

@@ -6,12 +6,12 @@ import math
 
 from aegis.lifecycle import events as ev
 from aegis.lifecycle.hooks import Hook, read_hook
-from aegis.lifecycle.keys import KeyReader, Keys
+from aegis.lifecycle.keys import KeyInput, KeyReader
 from aegis.lifecycle.machine import LifeCycle
 from aegis.lifecycle.notices import Notice, read_notice
 from aegis.lifecycle.reports import Report, read_report
 from aegis.lifecycle.states import Need, Source, State, Verdict
-from aegis.lifecycle.titles import Title, read_title
+from aegis.lifecycle.titles import TitleChanged, read_title
 from aegis.lifecycle.tty_facts import TtyFact
 
 TEXT = ev.Output("text")
@@ -24,7 +24,7 @@ BELL = Notice()
 Shown = tuple[State, Source]
 
 
-def keys(data: bytes) -> Keys:
+def keys(data: bytes) -> KeyInput:
     return KeyReader().read(data)
 
 
@@ -34,7 +34,7 @@ def report(content: str) -> Report:
     return found
 
 
-def title(text: str) -> Title:
+def title(text: str) -> TitleChanged:
     return read_title(text.encode())
 
 
@@ -68,7 +68,7 @@ class Player:
         self.wake_at = math.inf
         self.verdicts: list[Verdict] = []
         self.wakes = 0
-        self.give(ev.Started())
+        self.give(ev.ProcessStarted())
 
     @property
     def verdict(self) -> Verdict:
@@ -81,7 +81,7 @@ class Player:
     def give(self, *events: ev.Event) -> Verdict:
         for event in events:
             for action in self.cycle.handle(event, self.now):
-                if isinstance(action, ev.Judged):
+                if isinstance(action, ev.VerdictChanged):
                     self.verdicts.append(action.verdict)
                 else:
                     self.wakes += 1
@@ -92,7 +92,7 @@ class Player:
         """Let the time pass until ``moment``; then give it the events."""
         while self.wake_at <= moment:
             self.now, self.wake_at = max(self.now, self.wake_at), math.inf
-            self.give(ev.Due())
+            self.give(ev.TimerExpired())
         self.now = moment
         return self.give(*events)
 

@@ -49,7 +49,7 @@ class Sequences:
             if found["number"] is not None:
                 event = _event(int(found["number"]), found["content"], found["ending"])
             elif found["reset"] is not None:
-                event = ev.Reset()
+                event = ev.TerminalReset()
             elif found["bell"] is not None:
                 event = BELL
             if event is not None:
@@ -63,7 +63,7 @@ def _event(number: int, content: bytes, ending: bytes) -> ev.Event | None:
         case 0 | 2:
             return read_title(content)
         case 133 if content == b"A" or content.startswith(b"A;"):
-            return ev.PromptShown()
+            return ev.PromptBegun()
         case _:
             return read_notice(number, content)
 
@@ -142,7 +142,7 @@ class _Stage:
                 assert hook is not None
                 self._give(event.t, hook)
             case rec.Exited(code=code):
-                self._give(event.t, ev.Ended(code), ev.Drained())
+                self._give(event.t, ev.ProcessExited(code), ev.Drained())
 
     def _begin_quiet(self, now: float) -> None:
         self._quiet_since, self._check_at = now, now + CHECK_AFTER_S[0]

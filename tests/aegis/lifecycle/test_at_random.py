@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from aegis.lifecycle import events as ev
 from aegis.lifecycle.hooks import Hook
-from aegis.lifecycle.keys import Keys
+from aegis.lifecycle.keys import KeyInput
 from aegis.lifecycle.machine import LifeCycle
-from aegis.lifecycle.notices import Notice, Progress
+from aegis.lifecycle.notices import Notice, ProgressNotice
 from aegis.lifecycle.reports import Report
 from aegis.lifecycle.states import Source, State, Verdict
 from tests.aegis.lifecycle.model import Model
@@ -48,9 +48,9 @@ STATEMENTS: list[ev.Event] = [
     hook("Notification", '"notification_type": "permission_prompt", "message": "m"'),
     *(title(each) for each in ("⠋ w", "✳ w", "✋ w", "w")),
     *(BELL, Notice("text")),
-    *(Progress(in_progress=True), Progress(in_progress=False)),
+    *(ProgressNotice(in_progress=True), ProgressNotice(in_progress=False)),
     *(LINE_READ, NO_READ, IS_BUSY),
-    *(ev.PromptShown(), ev.Reset(), ev.Resized()),
+    *(ev.PromptBegun(), ev.TerminalReset(), ev.Resized()),
 ]
 KEYS: list[ev.Event] = [keys(each) for each in (b"y", b"\r", b"\x1b", b"\x1b[A")]
 CHILDREN: list[ev.Event] = [
@@ -58,7 +58,7 @@ CHILDREN: list[ev.Event] = [
     report("state=blocked:id=c/d:kind=auth"),
     *(hook(each, BASH, session="child") for each in ("PermissionRequest", "Stop", "SessionEnd")),
 ]
-ENDS: list[ev.Event] = [ev.Ended(0), ev.Ended(1), ev.Drained(), ev.Started()]
+ENDS: list[ev.Event] = [ev.ProcessExited(0), ev.ProcessExited(1), ev.Drained(), ev.ProcessStarted()]
 
 Step = tuple[int, ev.Event]
 """Ticks to wait, and the event after them."""
@@ -90,7 +90,7 @@ def test_the_verdict_is_that_of_the_model(history: list[Step], rest: int) -> Non
     events = [step for step in timed(history) if not _ends_session(step[1])]
     model = Model(IDLE_S, 1.0)
     played = player()
-    seen: list[tuple[float, ev.Event]] = [(0.0, ev.Started())]
+    seen: list[tuple[float, ev.Event]] = [(0.0, ev.ProcessStarted())]
     for moment, event in [*events, ((events[-1][0] if events else 0) + rest * TICK_S, None)]:
         played.at(moment, *([] if event is None else [event]))
         seen += [] if event is None else [(moment, event)]
@@ -109,9 +109,9 @@ def test_a_verdict_is_consistent_and_exited_is_final(history: list[Step]) -> Non
         before = played.verdict
         verdict = played.at(moment, event)
         check(verdict)
-        if before.state is State.EXITED and not isinstance(event, ev.Started):
+        if before.state is State.EXITED and not isinstance(event, ev.ProcessStarted):
             assert verdict is before
-        if isinstance(event, ev.Started):
+        if isinstance(event, ev.ProcessStarted):
             assert verdict == Verdict(state=State.STARTING, since=moment, source=Source.START)
     waits_since: float | None = None
     previous = State.EXITED
@@ -144,9 +144,9 @@ def test_nothing_weaker_overrides_a_report_until_a_key(history: list[Step]) -> N
     key_at = -100.0
     for moment, event in timed(history):
         verdict = played.at(moment, event)
-        if isinstance(event, ev.PromptShown | ev.Reset):
+        if isinstance(event, ev.PromptBegun | ev.TerminalReset):
             root = None
-        if isinstance(event, Keys):
+        if isinstance(event, KeyInput):
             key_at = moment
             root = root if root is not None and root.state == "working" else None
         if isinstance(event, Report) and not event.id:
@@ -179,10 +179,10 @@ def test_its_own_timers_are_enough(history: list[Step], rest: int) -> None:
     end = (events[-1][0] if events else 0.0) + rest * TICK_S
     played = player()
     asked = LifeCycle(idle_s=IDLE_S, stale_s=STALE_S)
-    asked.handle(ev.Started(), 0.0)
+    asked.handle(ev.ProcessStarted(), 0.0)
     for tick in range(round(end / TICK_S) + 1):
         now = tick * TICK_S
-        asked.handle(ev.Due(), now)
+        asked.handle(ev.TimerExpired(), now)
         played.at(now)
         for _, event in [each for each in events if each[0] == now]:
             asked.handle(event, now)
@@ -239,7 +239,7 @@ def test_chance_reaches_every_state_and_source() -> None:
             played.at(played.now + chance.choice([0, 0.25, 1, 2, 5, 20]), chance.choice(events))
             seen.add((played.verdict.state, played.verdict.source))
             if chance.random() < 0.005:
-                played.give(ev.Ended(0), ev.Drained(), ev.Started())
+                played.give(ev.ProcessExited(0), ev.Drained(), ev.ProcessStarted())
     works = {Source.REPORT, Source.HOOK, Source.TITLE, Source.PROGRESS}
     works |= {Source.SCREEN, Source.OUTPUT, Source.KEYS, Source.TTY}
     needs = {Source.REPORT, Source.HOOK, Source.TITLE, Source.NOTICE, Source.TTY, Source.SILENCE}

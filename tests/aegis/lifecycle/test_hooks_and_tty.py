@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.lifecycle.hooks import MAX_HOOK_BYTES, HookClass, HookSession, read_hook
-from aegis.lifecycle.keys import KeyReader, Keys
+from aegis.lifecycle.keys import KeyInput, KeyReader
 from aegis.lifecycle.states import Need
 from aegis.lifecycle.tty_facts import tty_fact
 from aegis.processes.input_wait import Foreground
@@ -141,11 +141,11 @@ def test_after_the_end_of_a_session_the_next_one_counts() -> None:
 
 # Keys.
 
-KEY = Keys(is_answer=True, ends_line=False, interrupts=False)
-ENTER = Keys(is_answer=True, ends_line=True, interrupts=False)
-ESCAPE = Keys(is_answer=True, ends_line=False, interrupts=True)
-CTRL_C = Keys(is_answer=True, ends_line=True, interrupts=True)
-NOTHING = Keys(is_answer=False, ends_line=False, interrupts=False)
+KEY = KeyInput(is_answer=True, ends_line=False, interrupts=False)
+ENTER = KeyInput(is_answer=True, ends_line=True, interrupts=False)
+ESCAPE = KeyInput(is_answer=True, ends_line=False, interrupts=True)
+CTRL_C = KeyInput(is_answer=True, ends_line=True, interrupts=True)
+NOTHING = KeyInput(is_answer=False, ends_line=False, interrupts=False)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ NOTHING = Keys(is_answer=False, ends_line=False, interrupts=False)
         (b"\x1b[200~a\x1b[201~\r", ENTER),
     ],
 )
-def test_keys_are_read(data: bytes, expected: Keys) -> None:
+def test_keys_are_read(data: bytes, expected: KeyInput) -> None:
     assert keys(data) == expected
 
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from aegis.lifecycle import events as ev
-from aegis.lifecycle.notices import Notice, Progress
+from aegis.lifecycle.notices import Notice, ProgressNotice
 from aegis.lifecycle.states import Need, NeedKind, Source, State
 from aegis.lifecycle.tty_facts import TtyFact
 from tests.aegis.lifecycle.playing import (
@@ -33,7 +33,7 @@ WORKS: dict[Source, ev.Event] = {
     Source.REPORT: report("state=working"),
     Source.HOOK: hook("UserPromptSubmit"),
     Source.TITLE: title("⠋ w"),
-    Source.PROGRESS: Progress(in_progress=True),
+    Source.PROGRESS: ProgressNotice(in_progress=True),
 }
 NEEDS: dict[Source, ev.Event] = {
     Source.REPORT: report("state=blocked:kind=question:msg=UT8="),
@@ -111,7 +111,7 @@ def test_a_report_of_work_holds_in_silence() -> None:
     assert player.verdict.since == 0.5
 
 
-@pytest.mark.parametrize("event", [report("state=clear"), ev.PromptShown(), ev.Reset()])
+@pytest.mark.parametrize("event", [report("state=clear"), ev.PromptBegun(), ev.TerminalReset()])
 @pytest.mark.parametrize("state", ["working", "blocked"])
 def test_the_end_of_a_report_leaves_the_decision_to_weaker_evidence(
     state: str, event: ev.Event
@@ -127,15 +127,15 @@ def test_the_end_of_a_report_leaves_the_decision_to_weaker_evidence(
 )
 def test_a_result_survives_a_prompt_but_no_reset(state: str, kind: NeedKind) -> None:
     player = given(report(f"state={state}:msg=bXNn"))
-    assert player.at(3.0, ev.PromptShown()).source is Source.REPORT
+    assert player.at(3.0, ev.PromptBegun()).source is Source.REPORT
     assert player.verdict.need == Need(kind=kind, text="msg")
-    assert player.at(3.1, ev.Reset()).source is Source.SCREEN
+    assert player.at(3.1, ev.TerminalReset()).source is Source.SCREEN
 
 
 def test_a_prompt_ends_the_claims_of_the_program_that_was_in_front() -> None:
     for event in (WORKS[Source.TITLE], WORKS[Source.HOOK], WORKS[Source.PROGRESS], BELL):
         player = given(event)
-        assert player.at(3.0, ev.PromptShown()).source is Source.SCREEN
+        assert player.at(3.0, ev.PromptBegun()).source is Source.SCREEN
 
 
 def test_a_program_that_reported_once_is_stale_not_forgotten() -> None:
@@ -263,20 +263,20 @@ def test_a_notification_gives_its_text_to_a_title() -> None:
 
 def test_progress_refutes_an_earlier_notification() -> None:
     player = given(Notice("half done"))
-    assert player.at(2.0, Progress(in_progress=True)).state is RUNNING
+    assert player.at(2.0, ProgressNotice(in_progress=True)).state is RUNNING
     assert player.at(2.1, Notice("look")).state is NEEDS_INPUT
-    assert player.at(2.2, Progress(in_progress=False)).state is NEEDS_INPUT
+    assert player.at(2.2, ProgressNotice(in_progress=False)).state is NEEDS_INPUT
 
 
 def test_progress_ends_when_it_is_removed() -> None:
-    player = given(Progress(in_progress=True, percent=40))
+    player = given(ProgressNotice(in_progress=True, percent=40))
     assert player.verdict.progress == 40
-    assert player.at(2.0, Progress(in_progress=False)).source is Source.SCREEN
+    assert player.at(2.0, ProgressNotice(in_progress=False)).source is Source.SCREEN
     assert player.verdict.progress is None
 
 
 def test_the_progress_of_a_report_comes_first() -> None:
-    player = given(Progress(in_progress=True, percent=40), report("state=working:progress=7"))
+    player = given(ProgressNotice(in_progress=True, percent=40), report("state=working:progress=7"))
     assert player.verdict.progress == 7
     assert player.at(2.0, report("state=working")).progress == 40
 

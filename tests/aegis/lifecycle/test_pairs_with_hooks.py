@@ -175,7 +175,7 @@ SESSION: list[tuple[float, ev.Event | None, State, str]] = [
     (120.70, osc(7501, "state=clear"), STALE, "failed"),
     (120.74, osc(0, ""), STALE, "failed"),
     (120.85, hook("SessionEnd", '"reason": "other"'), STALE, "input"),
-    (121.0, ev.Ended(129), STALE, "input"),
+    (121.0, ev.ProcessExited(129), STALE, "input"),
     (121.1, ev.Drained(), S.EXITED, ""),
 ]
 

@@ -13,10 +13,10 @@ from tests.aegis.lifecycle.misjudgements import misjudged, table
 from tests.aegis.lifecycle.recorded import Played, play
 from tests.agents_real.tui.recording import load, names
 
-STATEMENTS = frozenset({"Report", "Hook", "Title", "Notice", "Progress"})
+STATEMENTS = frozenset({"Report", "Hook", "TitleChanged", "Notice", "ProgressNotice"})
 WITHOUT: Mapping[str, frozenset[str]] = {
     "all": frozenset(),
-    "bytes only": STATEMENTS | {"TtyFact", "Keys", "Resized", "screen"},
+    "bytes only": STATEMENTS | {"TtyFact", "KeyInput", "Resized", "screen"},
 }
 """The evidence that is left out. The last one is silence alone."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aegis.lifecycle.notices import Notice, Progress, read_notice
-from aegis.lifecycle.titles import Title, TitleClass, read_title
+from aegis.lifecycle.notices import Notice, ProgressNotice, read_notice
+from aegis.lifecycle.titles import TitleChanged, TitleClass, read_title
 
 TITLES: list[tuple[str, TitleClass | None, str]] = [
     # Claude Code 2.1.197, then 2.1.329 without and with an answer to its query.
@@ -43,8 +43,8 @@ TITLES: list[tuple[str, TitleClass | None, str]] = [
 def test_a_title_is_classified_by_its_beginning(
     text: str, kind: TitleClass | None, rest: str
 ) -> None:
-    assert read_title(text.encode()) == Title(text=rest, kind=kind)
-    assert read_title(f"{text} ".encode()) == Title(text=rest, kind=kind)
+    assert read_title(text.encode()) == TitleChanged(text=rest, kind=kind)
+    assert read_title(f"{text} ".encode()) == TitleChanged(text=rest, kind=kind)
 
 
 def test_a_title_is_escaped_and_bounded() -> None:
@@ -57,7 +57,7 @@ def test_a_title_is_escaped_and_bounded() -> None:
 PERMISSION = "Claude needs your permission"
 IDLE = "Claude is waiting for your input"
 
-NOTICES: list[tuple[int, str, Notice | Progress | None]] = [
+NOTICES: list[tuple[int, str, Notice | ProgressNotice | None]] = [
     (777, f"notify;Claude Code;{PERMISSION}", Notice(PERMISSION)),
     (777, f"notify;Claude Code;{IDLE}", Notice(IDLE)),
     (777, "notify;only a title", Notice("only a title")),
@@ -70,22 +70,22 @@ NOTICES: list[tuple[int, str, Notice | Progress | None]] = [
     (9, "9;/home", None),
     (9, "12", None),
     (9, "2;box", None),
-    (9, "4;3", Progress(in_progress=True)),
-    (9, "4;3;", Progress(in_progress=True)),
-    (9, "4;3;50", Progress(in_progress=True)),
-    (9, "4;1;50", Progress(in_progress=True, percent=50)),
-    (9, "4;1;0", Progress(in_progress=True, percent=0)),
-    (9, "4;1;250", Progress(in_progress=True, percent=100)),
-    (9, "4;1", Progress(in_progress=True)),
-    (9, "4;1;50;more", Progress(in_progress=True, percent=50)),
-    (9, "4;0;", Progress(in_progress=False)),
-    (9, "4;0;50", Progress(in_progress=False)),
-    (9, "4;2;50", Progress(in_progress=False, percent=50)),
-    (9, "4;4;50", Progress(in_progress=False, percent=50)),
+    (9, "4;3", ProgressNotice(in_progress=True)),
+    (9, "4;3;", ProgressNotice(in_progress=True)),
+    (9, "4;3;50", ProgressNotice(in_progress=True)),
+    (9, "4;1;50", ProgressNotice(in_progress=True, percent=50)),
+    (9, "4;1;0", ProgressNotice(in_progress=True, percent=0)),
+    (9, "4;1;250", ProgressNotice(in_progress=True, percent=100)),
+    (9, "4;1", ProgressNotice(in_progress=True)),
+    (9, "4;1;50;more", ProgressNotice(in_progress=True, percent=50)),
+    (9, "4;0;", ProgressNotice(in_progress=False)),
+    (9, "4;0;50", ProgressNotice(in_progress=False)),
+    (9, "4;2;50", ProgressNotice(in_progress=False, percent=50)),
+    (9, "4;4;50", ProgressNotice(in_progress=False, percent=50)),
     (9, "4;5", None),
     (9, "4;", None),
-    (9, "4;1;x", Progress(in_progress=True)),
-    (9, "4;1;1000", Progress(in_progress=True)),
+    (9, "4;1;x", ProgressNotice(in_progress=True)),
+    (9, "4;1;1000", ProgressNotice(in_progress=True)),
     (99, ";Hello", Notice("Hello")),
     (99, "i=1;Hello", Notice("Hello")),
     (99, "i=1:d=0;Title", None),
@@ -103,7 +103,7 @@ NOTICES: list[tuple[int, str, Notice | Progress | None]] = [
 
 @pytest.mark.parametrize(("number", "content", "expected"), NOTICES)
 def test_notifications_and_progress_are_read(
-    number: int, content: str, expected: Notice | Progress | None
+    number: int, content: str, expected: Notice | ProgressNotice | None
 ) -> None:
     assert read_notice(number, content.encode()) == expected
 

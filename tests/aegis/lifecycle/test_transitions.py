@@ -33,9 +33,9 @@ def test_without_a_process_an_agent_is_exited() -> None:
 
 def test_a_started_agent_is_starting() -> None:
     cycle = LifeCycle()
-    judged, wake = cycle.handle(ev.Started(), 100.0)
-    assert judged == ev.Judged(cycle.verdict)
-    assert wake == ev.Wake(5.0)
+    judged, wake = cycle.handle(ev.ProcessStarted(), 100.0)
+    assert judged == ev.VerdictChanged(cycle.verdict)
+    assert wake == ev.StartTimer(5.0)
     assert (cycle.verdict.state, cycle.verdict.since) == (S.STARTING, 100.0)
 
 
@@ -209,7 +209,7 @@ def test_a_process_that_ended_is_exited_when_its_output_is_read(
     player = Player()
     player.at(1.0, *before)
     earlier = player.verdict
-    assert player.at(2.0, ev.Ended(code)) is earlier
+    assert player.at(2.0, ev.ProcessExited(code)) is earlier
     assert player.at(200.0, TEXT, keys(b"y")) is earlier  # no timer judges a dead process
     verdict = player.at(201.0, ev.Drained())
     assert (verdict.state, verdict.source, verdict.since) == (S.EXITED, Source.EXIT, 201.0)
@@ -220,13 +220,20 @@ def test_a_closed_terminal_is_no_exit_before_the_process_has_ended() -> None:
     player = Player()
     assert player.at(1.0, TEXT, ev.Drained()).state is S.RUNNING
     assert player.at(6.0).state is S.NEEDS_INPUT
-    assert player.at(7.0, ev.Ended(0)).state is S.EXITED
+    assert player.at(7.0, ev.ProcessExited(0)).state is S.EXITED
 
 
 def test_exited_is_final_until_a_restart() -> None:
     player = Player()
-    exited = player.at(1.0, ev.Ended(3), ev.Drained())
-    for event in (TEXT, keys(b"y"), report("state=working"), hook("Stop"), ev.Due(), ev.Ended(0)):
+    exited = player.at(1.0, ev.ProcessExited(3), ev.Drained())
+    for event in (
+        TEXT,
+        keys(b"y"),
+        report("state=working"),
+        hook("Stop"),
+        ev.TimerExpired(),
+        ev.ProcessExited(0),
+    ):
         assert player.at(player.now + 100, event) is exited
 
 
@@ -234,8 +241,8 @@ def test_a_restart_drops_all_evidence() -> None:
     player = Player()
     player.at(1.0, report("state=blocked:app=old:title=b2xk:progress=3"), title("⠋ old"))
     player.at(1.5, report("state=working:id=a"), hook("PermissionRequest"), LINE_READ)
-    player.at(2.0, keys(b"y"), ev.Ended(0), ev.Drained())
-    verdict = player.at(9.0, ev.Started())
+    player.at(2.0, keys(b"y"), ev.ProcessExited(0), ev.Drained())
+    verdict = player.at(9.0, ev.ProcessStarted())
     assert (verdict.state, verdict.since, verdict.source) == (S.STARTING, 9.0, Source.START)
     assert (verdict.app, verdict.title, verdict.progress, verdict.need) == ("", "", None, None)
     assert player.cycle.records.children == {}
@@ -249,7 +256,7 @@ def test_a_restart_drops_all_evidence() -> None:
 def test_a_restart_without_an_exit_starts_anew_too() -> None:
     player = Player()
     player.at(1.0, TEXT)
-    assert player.at(2.0, ev.Started()).state is S.STARTING
+    assert player.at(2.0, ev.ProcessStarted()).state is S.STARTING
 
 
 def test_a_flood_of_output_starts_few_timers() -> None:

@@ -27,14 +27,14 @@ from aegis.terminals.parse.boundaries import (
     AcceptedLine,
     Boundaries,
     BoundaryEvent,
-    Ended,
+    CommandBegin,
+    CommandEnd,
     LineReport,
-    NothingRan,
+    NoCommand,
     OutputEnded,
     OutputResumed,
-    Phase,
     PromptShown,
-    Started,
+    ShellPhase,
 )
 from aegis.terminals.parse.osc133 import Event, Mark, MarkParser, PasteMode, Text
 
@@ -55,7 +55,7 @@ class Outcome:
 
     @property
     def exit(self) -> int | None:
-        assert isinstance(self.end, Ended | NothingRan)
+        assert isinstance(self.end, CommandEnd | NoCommand)
         return self.end.exit
 
 
@@ -99,18 +99,18 @@ class LiveShell:
 
     def _happened(self, events: list[BoundaryEvent]) -> None:
         for event in events:
-            if isinstance(event, Started | AcceptedLine):
+            if isinstance(event, CommandBegin | AcceptedLine):
                 self._output = b""
-            if isinstance(event, Started | PromptShown):
+            if isinstance(event, CommandBegin | PromptShown):
                 self._output_has_ended = False
-            if isinstance(event, Ended | NothingRan | OutputEnded):
+            if isinstance(event, CommandEnd | NoCommand | OutputEnded):
                 if not self._output_has_ended:
                     self.output = self._read_output()
                 self._output_has_ended = isinstance(event, OutputEnded)
                 self._of_earlier_lines = self._output
             if isinstance(event, OutputResumed):
                 self._output, self._output_has_ended = self._of_earlier_lines, False
-            if isinstance(event, NothingRan):
+            if isinstance(event, NoCommand):
                 self.output = self.output.removeprefix("\n")  # the line editor's own
             self._send.send_nowait(event)
 
@@ -151,9 +151,9 @@ class LiveShell:
     async def run(self, cmd: str) -> Outcome:
         """Submit ``cmd`` and wait for its end and the next prompt."""
         await self.submit(cmd)
-        end: Ended | NothingRan = await self.expect(Ended, NothingRan)
-        while isinstance(end, NothingRan) and not end.submitted:
-            end = await self.expect(Ended, NothingRan)
+        end: CommandEnd | NoCommand = await self.expect(CommandEnd, NoCommand)
+        while isinstance(end, NoCommand) and not end.submitted:
+            end = await self.expect(CommandEnd, NoCommand)
         outcome = Outcome(end, self.output)
         await self.expect(PromptShown)
         return outcome
@@ -175,7 +175,10 @@ class LiveShell:
         with trio.fail_after(HANG_S):
             while not self.boundaries.can_submit():
                 await trio.sleep(self.adapter.probe_delay_s)
-                if self.boundaries.phase is Phase.PROMPT and self.boundaries.uncertain is not None:
+                if (
+                    self.boundaries.phase is ShellPhase.PROMPT
+                    and self.boundaries.uncertain is not None
+                ):
                     self.boundaries.probed()
                     await self._write(self.adapter.probe_key)
                 with trio.move_on_after(PROBE_S):

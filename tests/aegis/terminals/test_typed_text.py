@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from aegis.terminals.hooks.bash_history import typed_text
 from aegis.terminals.shell.typed_line import MAX_BYTES, KeyedLine, KeyedLines
-from aegis.terminals.typed import NOT_IN_HISTORY, NOT_WHOLE, TypedLine, TypedText, Unknown
+from aegis.terminals.typed import NOT_IN_HISTORY, NOT_WHOLE, TypedLine, TypedText, UnknownText
 
-WHOLE, MISSING = Unknown(NOT_WHOLE), Unknown(NOT_IN_HISTORY)
+WHOLE, MISSING = UnknownText(NOT_WHOLE), UnknownText(NOT_IN_HISTORY)
 
 
 def written(*entries: str, lines: int, commands: int = 1, first: int = 5, posix: int = 0) -> str:
@@ -64,7 +64,7 @@ def test_whatever_is_in_the_file_is_no_exception(
 ) -> None:
     line = TypedLine(commands=commands, continuations=continuations, keyed=keyed)
     for each in (text, "1 2 3 4 0\n" + text, "1 1 1 1 0\n1\t " + text):
-        assert isinstance(typed_text(each, line), str | Unknown)
+        assert isinstance(typed_text(each, line), str | UnknownText)
 
 
 @given(

@@ -12,7 +12,7 @@ from rich.style import Style
 
 from aegis.tui.widgets.emulator import (
     HISTORY,
-    Emulator,
+    EmulatedScreen,
     dumped_segments,
     has_another_pen,
     style_of_pen,
@@ -25,14 +25,14 @@ STREAM = (
 )
 
 
-def state(emulator: Emulator) -> tuple[object, ...]:
+def state(emulator: EmulatedScreen) -> tuple[object, ...]:
     lines = [emulator.text(emulator.first_line + each) for each in range(10)]
     marks = emulator.prompt_line, emulator.output_line
     return lines, marks, emulator.modes, emulator.title, emulator.bells, emulator.cursor
 
 
-def fed(*pieces: bytes, cols: int = 20, rows: int = 10) -> Emulator:
-    emulator = Emulator(cols, rows)
+def fed(*pieces: bytes, cols: int = 20, rows: int = 10) -> EmulatedScreen:
+    emulator = EmulatedScreen(cols, rows)
     for piece in pieces:
         emulator.feed(piece)
     return emulator
@@ -108,7 +108,7 @@ PIECES = ["plain", 'a "b"', "\\", "\\u{1b}[0m", "'", "日本", "e\u0301", "│",
 
 @given(st.lists(st.sampled_from([*PIECES, *(f"\x1b[{each}m" for each in SGRS)]), max_size=30))
 def test_a_line_by_its_dump_is_the_line_by_its_cells(parts: list[str]) -> None:
-    emulator = Emulator(60, 4)
+    emulator = EmulatedScreen(60, 4)
     emulator.feed_text("".join(parts))
     is_plain = not {"日本", "🟢", "e\u0301", "\\u{1b}[0m"} & {*parts}
     for row in range(4):

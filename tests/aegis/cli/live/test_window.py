@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aegis.cli.live.window import Window
+from aegis.cli.live.window import WindowModes
 
 
 @pytest.mark.parametrize(
@@ -21,20 +21,20 @@ from aegis.cli.live.window import Window
     ],
 )
 def test_it_knows_which_screen_shows(written: bytes, is_alternate: bool) -> None:
-    window = Window()
+    window = WindowModes()
     window.feed(written)
     assert window.is_alternate is is_alternate
 
 
 def test_it_is_left_below_what_was_shown() -> None:
-    window = Window()
+    window = WindowModes()
     left = window.leaving()
     assert left.endswith(b"\x1b[999;1H\r\n")
     assert b"?1049l" not in left
 
 
 def test_a_full_screen_program_is_taken_away_once() -> None:
-    window = Window()
+    window = WindowModes()
     window.feed(b"\x1b[?1049h")
     left = window.leaving()
     assert left.endswith(b"\x1b[?1049l\r\n")
@@ -43,11 +43,11 @@ def test_a_full_screen_program_is_taken_away_once() -> None:
 
 @pytest.mark.parametrize("mode", [1, 1000, 1002, 1003, 1004, 1006, 2004, 2026])
 def test_what_a_program_switched_on_is_switched_off(mode: int) -> None:
-    assert f"\x1b[?{mode}l".encode() in Window().leaving()
+    assert f"\x1b[?{mode}l".encode() in WindowModes().leaving()
 
 
 def test_a_notice_over_a_full_screen_program_leaves_the_cursor_alone() -> None:
-    window = Window()
+    window = WindowModes()
     assert window.notice("gone") == b"\x18\x1b[0m\r\ngone\x1b[K\r\n"
     window.feed(b"\x1b[?1049h")
     notice = window.notice("gone")
@@ -57,7 +57,7 @@ def test_a_notice_over_a_full_screen_program_leaves_the_cursor_alone() -> None:
 
 
 def test_the_keyboard_is_reset_only_where_a_program_has_switched_it() -> None:
-    window = Window()
+    window = WindowModes()
     assert b"u" not in window.leaving()
     window.feed(b"\x1b[?1049h\x1b[>1u")
     left = window.leaving()

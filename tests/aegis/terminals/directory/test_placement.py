@@ -6,16 +6,16 @@ import pytest
 
 from aegis.errors import NotFound
 from aegis.protocol.naming import LOCAL_NODE
-from aegis.terminals.directory.placement import NoPlace, Place, choose_place
+from aegis.terminals.directory.placement import CandidateNode, NoPlace, choose_place
 
 
-def places(*words: str) -> list[Place]:
+def places(*words: str) -> list[CandidateNode]:
     """``w1:3`` has three terminals; ``w1:3!`` is down; ``local:0?`` takes what asks for it."""
     found = []
     for word in words:
         name, _, number = word.partition(":")
         found.append(
-            Place(
+            CandidateNode(
                 name=name,
                 is_up="!" not in number,
                 terminals=int(number.strip("!?")),
@@ -42,7 +42,7 @@ def places(*words: str) -> list[Place]:
     ],
 )
 def test_the_least_loaded_place_that_is_up_takes_it_unless_one_is_wanted(
-    there: list[Place], wanted: str | None, chosen: str
+    there: list[CandidateNode], wanted: str | None, chosen: str
 ) -> None:
     assert choose_place(there, wanted) == chosen
 
@@ -63,7 +63,7 @@ def test_the_least_loaded_place_that_is_up_takes_it_unless_one_is_wanted(
     ],
 )
 def test_where_every_place_is_down_or_the_one_wanted_it_says_so(
-    there: list[Place], wanted: str | None, sentence: str
+    there: list[CandidateNode], wanted: str | None, sentence: str
 ) -> None:
     with pytest.raises(NoPlace) as refused:
         choose_place(there, wanted)

@@ -18,7 +18,7 @@ from aegis.protocol.naming import NAME_PATTERN, name_key
 from aegis.terminals.directory.workspace import (
     DamagedWorkspace,
     NewerWorkspace,
-    Workspace,
+    OpenNames,
     decode_workspace,
     encode_workspace,
 )
@@ -74,7 +74,7 @@ async def test_a_change_is_durable_when_it_is_acknowledged_and_no_sync_is_on_the
     tmp_path: Path,
 ) -> None:
     disk, path = FaultyDisk(), tmp_path / "workspace.json"
-    workspace = await Workspace.open(path, Flusher(disk))
+    workspace = await OpenNames.open(path, Flusher(disk))
     await workspace.add("build")
     assert on_disk(path) == ["build"]
     assert disk.calls["rename"] == 1
@@ -89,7 +89,7 @@ async def test_a_change_is_durable_when_it_is_acknowledged_and_no_sync_is_on_the
 
 async def test_changes_that_come_together_share_a_write(tmp_path: Path) -> None:
     disk, path = FaultyDisk(), tmp_path / "workspace.json"
-    workspace = await Workspace.open(path, Flusher(disk))
+    workspace = await OpenNames.open(path, Flusher(disk))
     names = [f"t{number}" for number in range(50)]
     async with trio.open_nursery() as nursery:
         for name in names:
@@ -100,7 +100,7 @@ async def test_changes_that_come_together_share_a_write(tmp_path: Path) -> None:
 
 async def test_a_name_that_could_not_be_written_is_not_to_be(tmp_path: Path) -> None:
     disk, path = FaultyDisk(), tmp_path / "workspace.json"
-    workspace = await Workspace.open(path, Flusher(disk))
+    workspace = await OpenNames.open(path, Flusher(disk))
     await workspace.add("kept")
     disk.fail("write", errno.ENOSPC)
     with pytest.raises(StorageError, match=r"workspace\.json: No space left on device; free"):
@@ -115,7 +115,7 @@ async def test_a_removal_that_could_not_be_written_is_made_good_by_the_next_chan
     tmp_path: Path, call: str
 ) -> None:
     disk, path = FaultyDisk(), tmp_path / "workspace.json"
-    workspace = await Workspace.open(path, Flusher(disk))
+    workspace = await OpenNames.open(path, Flusher(disk))
     await workspace.add("one")
     await workspace.add("two")
     disk.fail(call, errno.EIO)
@@ -132,7 +132,7 @@ async def test_a_sync_of_the_directory_that_failed_leaves_it_open_which_file_is_
     tmp_path: Path,
 ) -> None:
     disk, path = FaultyDisk(), tmp_path / "workspace.json"
-    workspace = await Workspace.open(path, Flusher(disk))
+    workspace = await OpenNames.open(path, Flusher(disk))
     disk.pass_then_fail("fsync", 1, errno.EIO)
     with pytest.raises(StorageError):
         await workspace.add("build")
@@ -146,13 +146,13 @@ async def test_a_kill_at_any_step_leaves_the_old_names_or_the_new(tmp_path: Path
     for step in range(1, 100):
         path = tmp_path / str(step) / "workspace.json"
         disk = FaultyDisk()
-        workspace = await Workspace.open(path, Flusher(disk))
+        workspace = await OpenNames.open(path, Flusher(disk))
         await workspace.add("old")
         disk.crash_after(step)
         try:
             await workspace.add("new")
         except Crash:
-            outcomes.add(tuple((await Workspace.open(path, Flusher())).names))
+            outcomes.add(tuple((await OpenNames.open(path, Flusher())).names))
         else:
             break
     assert outcomes == {("old",), ("new", "old")}
@@ -162,7 +162,7 @@ async def test_a_damaged_file_is_set_aside_once(tmp_path: Path) -> None:
     path = tmp_path / "workspace.json"
     for _ in range(2):
         path.write_bytes(b"damaged")
-        assert (await Workspace.open(path, Flusher())).names == []
+        assert (await OpenNames.open(path, Flusher())).names == []
         assert not path.exists()
     [aside] = files_in(tmp_path)
     assert aside.name.startswith("workspace.json.damaged-")
@@ -173,8 +173,8 @@ async def test_a_newer_file_and_one_that_cannot_be_read_prevent_the_start(tmp_pa
     path = tmp_path / "workspace.json"
     path.write_text('{"version": 3}')
     with pytest.raises(StartupError, match="of version 3, made by a newer aegis-actors"):
-        await Workspace.open(path, Flusher())
+        await OpenNames.open(path, Flusher())
     disk = FaultyDisk()
     disk.fail("open", errno.EIO)
     with pytest.raises(StartupError, match="cannot read"):
-        await Workspace.open(path, Flusher(disk))
+        await OpenNames.open(path, Flusher(disk))

@@ -12,7 +12,7 @@ from aegis.processes.os_processes import OsProcessHost
 from aegis.protocol.output import FollowCommand, Progress
 from aegis.protocol.terminals import Typing
 from aegis.terminals.front.progress import MAX_FOLLOWERS, ProgressRequests
-from aegis.terminals.front.standing import Standing
+from aegis.terminals.front.standing import TerminalState
 from aegis.terminals.messages import FetchLine
 from aegis.terminals.record import InFlight
 from aegis.terminals.settings import TerminalSettings
@@ -37,7 +37,7 @@ class Board:
     def __init__(self) -> None:
         self.command: InFlight | None = None
         settings = TerminalSettings.__new__(TerminalSettings)
-        self.standing = Standing(settings, OsProcessHost())
+        self.standing = TerminalState(settings, OsProcessHost())
         self.asked: list[FetchLine] = []
         self.is_gone = False
         self.following = ProgressRequests(self, self.standing, self)  # type: ignore[arg-type]

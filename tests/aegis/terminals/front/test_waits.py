@@ -23,7 +23,7 @@ from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.output import OutputChunk, WaitOutcome, WaitTerminal
 from aegis.protocol.terminals import CommandRecord, NeedsInput
 from aegis.terminals.front.flight import Flight
-from aegis.terminals.front.standing import Standing
+from aegis.terminals.front.standing import TerminalState
 from aegis.terminals.front.waits import MAX_WAITS, Waits
 from aegis.terminals.history import History
 from aegis.terminals.messages import CommandStarted, FetchOutput, FetchPrinted, PrintedSoFar
@@ -75,7 +75,7 @@ class Bench:
 
     shell: FakeShell
     flight: Flight
-    standing: Standing
+    standing: TerminalState
     waits: Waits
     ledger: Path
     last: CommandRecord | None = None
@@ -143,7 +143,7 @@ def bench(tmp_path: Path, nursery: trio.Nursery) -> Iterator[Bench]:
         started_at="2026-05-22T14:00:00.000Z",
         root="/",
     )
-    standing = Standing(settings, OsProcessHost(), state="idle")
+    standing = TerminalState(settings, OsProcessHost(), state="idle")
     waits = Waits(
         "build",
         flight,

@@ -14,14 +14,14 @@ import pytest
 from aegis.terminals.hooks import bash
 from aegis.terminals.hooks.startup import MAX_TYPED_BYTES, SECRET_FILE
 from aegis.terminals.parse.boundaries import (
-    Ended,
-    NothingRan,
-    Phase,
+    CommandBegin,
+    CommandEnd,
+    NoCommand,
     PromptShown,
     SecondaryPrompt,
-    Started,
+    ShellPhase,
 )
-from aegis.terminals.typed import NOT_IN_HISTORY, Unknown
+from aegis.terminals.typed import NOT_IN_HISTORY, UnknownText
 
 pytestmark = pytest.mark.real
 
@@ -158,13 +158,13 @@ async def test_trap_1_a_child_shell_with_our_prompts_moves_nothing(
     shell = await start_bash()
     await shell.run(f". '{venv}/bin/activate'; export PS0 PS1 PS2")
     await shell.submit(f"{child}; echo back")
-    await shell.expect(Started)
+    await shell.expect(CommandBegin)
     for number in (1, 2, 3):
         await shell.type(f"echo inner $(({number}+20))\r")
         await shell.seen(f"inner {number + 20}\r\n")
     assert shell.happened_so_far() == []
     await shell.type("exit\r")
-    assert (await shell.expect(Ended)).exit == 0
+    assert (await shell.expect(CommandEnd)).exit == 0
     assert shell.output.endswith("back\n")
     assert "unbound" not in shell.output
 
@@ -186,7 +186,7 @@ async def test_trap_1_a_framework_like_bash_preexec_works_undisturbed(
         outcome = await shell.run(f"sh -c 'exit {status}'")
         assert (outcome.exit, outcome.output) == (status, "")
     await shell.type("\r")
-    await shell.expect(NothingRan)
+    await shell.expect(NoCommand)
     await shell.expect(PromptShown)
     await shell.run(": typed")
     told = await shell.run('printf "%s\\n" "${preexecs[@]}" -- "${precmds[*]}"')
@@ -263,10 +263,10 @@ async def test_trap_12_a_typed_command_after_unset_prompt_command_has_its_exit(
 ) -> None:
     shell = await start_bash()
     await shell.type("unset PROMPT_COMMAND; (exit 6)\r")
-    assert await shell.expect(Ended) == Ended(exit=6)
+    assert await shell.expect(CommandEnd) == CommandEnd(exit=6)
     await shell.expect(PromptShown)
     await shell.type("(exit 7)\r")
-    assert (await shell.expect(Ended)).exit == 7
+    assert (await shell.expect(CommandEnd)).exit == 7
     await shell.expect(PromptShown)
     await shell.type("\r")
     await shell.expect(PromptShown)
@@ -288,7 +288,7 @@ async def test_prompts_without_variables_stay_as_they_are(start_bash: StartBash)
     await shell.run("PS1='$(touch made) '; shopt -u promptvars")
     assert (await shell.run("ls")).output == ""
     await shell.type("echo typed\r")
-    assert (await shell.expect(Started)).writer == "human:ann"
+    assert (await shell.expect(CommandBegin)).writer == "human:ann"
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ async def test_the_hook_survives_the_users_options(start_bash: StartBash, option
     assert (await shell.run("echo hi; (exit 12)")).exit == 12
     assert (await shell.run("echo hi")).output == "hi\n"
     await shell.type("echo typed\r")
-    ended = await shell.expect(Ended)
+    ended = await shell.expect(CommandEnd)
     assert bash.read_typed(shell.directory, ended.history) == "echo typed"
 
 
@@ -355,11 +355,11 @@ async def test_the_secret_is_gone_before_the_users_file_is_read(start_bash: Star
 async def test_the_hook_started_by_hand_arms_nothing(start_bash: StartBash) -> None:
     shell = await start_bash()
     await shell.submit(f"bash --rcfile '{shell.directory}/init.sh' -i; echo back")
-    await shell.expect(Started)
+    await shell.expect(CommandBegin)
     await shell.type("echo in''ner\r")
     await shell.seen("inner")
     await shell.type("exit\r")
-    assert (await shell.expect(Ended)).exit == 0
+    assert (await shell.expect(CommandEnd)).exit == 0
     assert shell.output.endswith("back\n")
 
 
@@ -370,7 +370,7 @@ async def test_a_directory_of_any_name_works(start_bash: StartBash, name: str) -
     shell = await start_bash(directory=name)
     assert (await shell.run("(exit 3)")).exit == 3
     await shell.type("echo typed\r")
-    ended = await shell.expect(Ended)
+    ended = await shell.expect(CommandEnd)
     assert bash.read_typed(shell.directory, ended.history) == "echo typed"
 
 
@@ -380,10 +380,10 @@ async def test_a_directory_of_any_name_works(start_bash: StartBash, name: str) -
 async def test_trap_4_commands_before_the_open_end_are_one_with_it(start_bash: StartBash) -> None:
     shell = await start_bash()
     await shell.submit("echo one\nif true")
-    assert await shell.expect(Started) == Started(submitted=True, writer=None)
+    assert await shell.expect(CommandBegin) == CommandBegin(submitted=True, writer=None)
     assert (await shell.expect(SecondaryPrompt)).submitted
     await shell.interrupt()
-    assert (await shell.expect(Ended)).exit == 130
+    assert (await shell.expect(CommandEnd)).exit == 130
 
 
 # Boundaries on the living shell.
@@ -402,8 +402,8 @@ async def test_a_typed_command_that_history_left_out_has_no_text(
     shell = await start_bash(f"PS1='$ '\n{bashrc}\n")
     for _ in range(3):
         await shell.type(" echo secret word\r")
-        ended = await shell.expect(Ended)
-        assert isinstance(bash.read_typed(shell.directory, ended.history), Unknown)
+        ended = await shell.expect(CommandEnd)
+        assert isinstance(bash.read_typed(shell.directory, ended.history), UnknownText)
         await shell.expect(PromptShown)
 
 
@@ -411,7 +411,7 @@ async def test_history_with_times_or_full_still_gives_the_text(start_bash: Start
     shell = await start_bash("PS1='$ '\nHISTTIMEFORMAT='%F %T '\nHISTSIZE=3\n")
     for number in range(6):
         await shell.type(f"echo {number}\r")
-        ended = await shell.expect(Ended)
+        ended = await shell.expect(CommandEnd)
         assert bash.read_typed(shell.directory, ended.history) == f"echo {number}"
         await shell.expect(PromptShown)
 
@@ -420,16 +420,16 @@ def test_what_an_earlier_shell_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / "typed.5").write_text("    5  echo old\n")
     secrets = {bash.write_startup(tmp_path) for _ in range(3)}
     assert len(secrets) == 3
-    assert bash.read_typed(tmp_path, 5) == Unknown(NOT_IN_HISTORY)
+    assert bash.read_typed(tmp_path, 5) == UnknownText(NOT_IN_HISTORY)
     for name in (bash.INIT_FILE, SECRET_FILE):
         assert os.stat(tmp_path / name).st_mode & 0o777 == 0o600
 
 
 def test_a_text_beyond_the_limit_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "typed.7").write_text("7 7 1 1 0\n7\t " + "x" * MAX_TYPED_BYTES)
-    assert bash.read_typed(tmp_path, 7) == Unknown(NOT_IN_HISTORY)
+    assert bash.read_typed(tmp_path, 7) == UnknownText(NOT_IN_HISTORY)
     (tmp_path / "typed.8").write_text("no entry")
-    assert bash.read_typed(tmp_path, 8) == Unknown(NOT_IN_HISTORY)
+    assert bash.read_typed(tmp_path, 8) == UnknownText(NOT_IN_HISTORY)
     assert not list(tmp_path.glob("typed.*"))
 
 
@@ -437,4 +437,4 @@ async def test_a_bash_that_is_too_old_says_so_and_ends(start_bash: StartBash) ->
     shell = await start_bash(hook=lambda text: text.replace("< 404", "< 9999"), prompt=False)
     await shell.seen("a terminal needs bash 4.4 or newer, this is ")
     assert await shell.process.wait() == 1
-    assert shell.boundaries.phase is Phase.STARTING
+    assert shell.boundaries.phase is ShellPhase.STARTING

@@ -16,15 +16,15 @@ from aegis.terminals.hooks import fish
 from aegis.terminals.hooks.adapter import ShellAdapter
 from aegis.terminals.hooks.startup import SECRET_FILE
 from aegis.terminals.parse.boundaries import (
-    Ended,
-    NothingRan,
-    Phase,
+    CommandBegin,
+    CommandEnd,
+    NoCommand,
     PromptShown,
     SecondaryPrompt,
-    Started,
+    ShellPhase,
     exit_of_nothing,
 )
-from aegis.terminals.typed import NOT_SAID, Unknown
+from aegis.terminals.typed import NOT_SAID, UnknownText
 from tests.aegis.terminals.conftest import LiveShell, StartShell
 
 pytestmark = [
@@ -71,7 +71,7 @@ async def test_trap_2_a_command_ends_at_once_with_its_exit(
 ) -> None:
     shell = await start_fish()
     outcome = await shell.run(cmd)
-    assert isinstance(outcome.end, Ended)
+    assert isinstance(outcome.end, CommandEnd)
     assert outcome.exit == exit_code
     assert output is None or clean(outcome.output) == output
     assert shell.boundaries.skipped == 0
@@ -114,7 +114,7 @@ async def test_trap_2_an_empty_line_or_a_comment_runs_nothing(
     shell = await start_fish()
     await shell.run("sh -c 'exit 7'")
     outcome = await shell.run(cmd)
-    assert outcome.end == NothingRan(submitted=True, exit=7, previous=7)
+    assert outcome.end == NoCommand(submitted=True, exit=7, previous=7)
     assert exit_of_nothing(outcome.end, printed=False) == 0
     assert (await shell.run("echo on")).exit == 0
 
@@ -125,7 +125,7 @@ async def test_trap_2_a_syntax_error_runs_nothing_and_says_so(
 ) -> None:
     shell = await start_fish()
     outcome = await shell.run(cmd)
-    assert isinstance(outcome.end, NothingRan)
+    assert isinstance(outcome.end, NoCommand)
     assert "fish" in clean(outcome.output)
     assert "function" not in clean(outcome.output)
     assert outcome.exit not in (0, None)
@@ -138,7 +138,7 @@ async def test_trap_4_incomplete_input_is_told_and_dropped(start_fish: StartFish
     await shell.submit(cmd)
     assert await shell.expect(SecondaryPrompt) == SecondaryPrompt(submitted=True)
     await shell.interrupt()
-    nothing = await shell.expect(NothingRan)
+    nothing = await shell.expect(NoCommand)
     assert nothing.submitted
     await shell.expect(PromptShown)
     assert (await shell.probe()).length == 0
@@ -150,7 +150,7 @@ async def test_a_submission_is_not_altered_by_an_abbreviation(start_fish: StartF
     assert clean((await shell.run("hello")).output) == "plain\n"
     assert clean((await shell.run("true; hello")).output) == "plain\n"
     await shell.type("hello\r")
-    await shell.expect(Ended)
+    await shell.expect(CommandEnd)
     assert clean(shell.output) == "EXPANDED\n"
 
 
@@ -171,15 +171,15 @@ async def test_a_typed_command_is_told_with_its_text_and_its_writer(start_fish: 
         ("if true\recho x\rend\r", "if true\necho x\nend"),
     ):
         await shell.type(typed)
-        assert await shell.expect(Started) == Started(submitted=False, writer="human:ann")
-        ended = await shell.expect(Ended)
+        assert await shell.expect(CommandBegin) == CommandBegin(submitted=False, writer="human:ann")
+        ended = await shell.expect(CommandEnd)
         assert ended.history is not None
         told = shell.adapter.read_typed(ended.history)
         assert isinstance(told, str)
         assert [line.strip() for line in told.split("\n")] == [
             line.strip() for line in text.split("\n")
         ]
-        assert shell.adapter.read_typed(ended.history) == Unknown(NOT_SAID)
+        assert shell.adapter.read_typed(ended.history) == UnknownText(NOT_SAID)
         await shell.expect(PromptShown)
     await shell.settle()
     await shell.run("true")
@@ -190,8 +190,8 @@ async def test_a_bare_enter_and_a_typed_comment_leave_no_command(start_fish: Sta
     shell = await start_fish()
     for typed in ("\r", "# a remark\r"):
         await shell.type(typed)
-        nothing = await shell.expect(NothingRan, Ended)
-        assert isinstance(nothing, NothingRan)
+        nothing = await shell.expect(NoCommand, CommandEnd)
+        assert isinstance(nothing, NoCommand)
         assert not nothing.submitted
         await shell.expect(PromptShown)
     assert shell.boundaries.can_submit()
@@ -202,7 +202,7 @@ async def drop_line(shell: LiveShell) -> None:
     while True:
         await shell.type("\x03")
         with trio.move_on_after(2):
-            await shell.expect(NothingRan)
+            await shell.expect(NoCommand)
             return
 
 
@@ -212,7 +212,7 @@ async def test_trap_7_ctrl_c_ends_a_command_and_drops_a_line(start_fish: StartFi
     await shell.submit("sh -c 'echo ready; exec sleep 60'")
     await shell.seen("\rready")
     await shell.type("\x03")
-    assert (await shell.expect(Ended)).exit == 130
+    assert (await shell.expect(CommandEnd)).exit == 130
     await shell.expect(PromptShown)
     await shell.settle()
     await shell.type("echo half")
@@ -324,9 +324,9 @@ async def test_trap_8_marks_without_the_secret_move_nothing(start_fish: StartFis
 async def test_trap_11_a_fish_inside_is_one_command(start_fish: StartFish) -> None:
     shell = await start_fish()
     await shell.submit("fish --no-config")
-    await shell.expect(Started)
+    await shell.expect(CommandBegin)
     await shell.type("echo in\x09side >inner; exit 6\r".replace("\x09", ""))
-    assert (await shell.expect(Ended)).exit == 6
+    assert (await shell.expect(CommandEnd)).exit == 6
     await shell.expect(PromptShown)
     await shell.settle()
     assert clean((await shell.run("cat inner")).output) == "inside\n"
@@ -345,7 +345,7 @@ async def test_no_mark_forks(start_fish: StartFish) -> None:
         await shell.run("true")
         await shell.run("true\ntrue")
         await shell.type("true\r")
-        await shell.expect(Ended)
+        await shell.expect(CommandEnd)
         await shell.expect(PromptShown)
         await shell.run("sh -c :")
         tracer.terminate()
@@ -364,4 +364,4 @@ async def test_a_fish_that_is_too_old_says_so_and_ends(start_shell: StartShell) 
     shell = await start_shell(prepare_old, "fish", prompt=False)
     await shell.seen("a terminal needs fish 3.4 or newer, this is ")
     assert await shell.process.wait() == 1
-    assert shell.boundaries.phase is Phase.STARTING
+    assert shell.boundaries.phase is ShellPhase.STARTING

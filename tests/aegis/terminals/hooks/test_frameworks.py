@@ -11,11 +11,11 @@ import pytest
 from aegis.processes.capture import OutputCapture
 from aegis.terminals.hooks import bash, zsh
 from aegis.terminals.parse.boundaries import (
-    Ended,
-    NothingRan,
+    CommandBegin,
+    CommandEnd,
+    NoCommand,
     PromptShown,
     SecondaryPrompt,
-    Started,
 )
 from tests.aegis.terminals.conftest import LiveShell, StartShell, needs_zsh
 from tests.frameworks.table import ALONE, TOGETHER, Framework, startup_of, why_not
@@ -73,26 +73,26 @@ async def check_commands(shell: LiveShell) -> None:
     for cmd, output, exit_code in COMMANDS:
         outcome = await shell.run(cmd)
         assert (cmd, clean(outcome.output), outcome.exit) == (cmd, output, exit_code)
-        assert isinstance(outcome.end, Ended)
+        assert isinstance(outcome.end, CommandEnd)
 
 
 async def check_lines_that_run_nothing(shell: LiveShell) -> None:
     for cmd in ("", "# a remark"):
-        assert isinstance((await shell.run(cmd)).end, NothingRan)
+        assert isinstance((await shell.run(cmd)).end, NoCommand)
 
 
 async def check_incomplete(shell: LiveShell) -> None:
     await shell.submit("echo 'open")
     assert (await shell.expect(SecondaryPrompt)).submitted
     await shell.drop()
-    assert (await shell.expect(NothingRan)).submitted
+    assert (await shell.expect(NoCommand)).submitted
     await shell.expect(PromptShown)
 
 
 async def check_typed(shell: LiveShell) -> None:
     await shell.type("echo typed  x; (exit 5)\r")
-    assert await shell.expect(Started) == Started(submitted=False, writer="human:ann")
-    ended = await shell.expect(Ended)
+    assert await shell.expect(CommandBegin) == CommandBegin(submitted=False, writer="human:ann")
+    ended = await shell.expect(CommandEnd)
     assert (ended.exit, clean(shell.output)) == (5, "typed x\n")
     assert ended.history is not None
     assert shell.adapter.read_typed(ended.history) == "echo typed  x; (exit 5)"

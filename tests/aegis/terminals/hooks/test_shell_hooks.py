@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from aegis.terminals.parse.boundaries import (
-    Ended,
-    NothingRan,
-    Phase,
+    CommandBegin,
+    CommandEnd,
+    NoCommand,
     PromptShown,
     SecondaryPrompt,
-    Started,
+    ShellPhase,
     exit_of_nothing,
 )
-from aegis.terminals.typed import TypedLine, Unknown
+from aegis.terminals.typed import TypedLine, UnknownText
 
 pytestmark = pytest.mark.real
 
@@ -46,7 +46,7 @@ async def test_trap_2_a_command_ends_at_once_with_its_exit(
 ) -> None:
     shell = await start()
     outcome = await shell.run(cmd)
-    assert isinstance(outcome.end, Ended)
+    assert isinstance(outcome.end, CommandEnd)
     assert outcome.exit == exit_code
     assert output is None or outcome.output == output
     assert shell.boundaries.skipped == 0
@@ -57,7 +57,7 @@ async def test_trap_2_an_empty_line_or_a_comment_runs_nothing(start: Start, cmd:
     shell = await start()
     await shell.run("(exit 7)")
     outcome = await shell.run(cmd)
-    assert outcome.end == NothingRan(submitted=True, exit=7, previous=7)
+    assert outcome.end == NoCommand(submitted=True, exit=7, previous=7)
     assert outcome.output == ""
     assert exit_of_nothing(outcome.end, printed=False) == 0
 
@@ -69,7 +69,7 @@ async def test_trap_2_a_syntax_error_runs_nothing_and_is_told_apart(
     shell = await start()
     await shell.run(before)
     outcome = await shell.run("echo )")
-    assert isinstance(outcome.end, NothingRan)
+    assert isinstance(outcome.end, NoCommand)
     assert "error near" in outcome.output
     # bash says 2; zsh says 1, unless the last command failed: then what that said.
     assert exit_of_nothing(outcome.end, printed=bool(outcome.output.strip())) in (1, 2)
@@ -114,9 +114,9 @@ async def test_trap_4_an_incomplete_text_is_noticed_and_can_be_interrupted(
     shell = await start()
     await shell.submit(cmd)
     assert (await shell.expect(SecondaryPrompt)).submitted
-    assert shell.boundaries.phase is Phase.SECONDARY
+    assert shell.boundaries.phase is ShellPhase.SECONDARY
     await shell.interrupt()
-    nothing = await shell.expect(NothingRan)
+    nothing = await shell.expect(NoCommand)
     assert nothing.submitted
     # zsh says 1 if the signal comes before its editor is ready, and 0 before it reads at all.
     assert nothing.exit in (0, 1, 130)
@@ -177,9 +177,9 @@ async def test_trap_5_each_of_two_commands_has_its_own_output_and_exit(
 ) -> None:
     shell = await start()
     await shell.submit("sleep 0.2; echo slow; (exit 1)")
-    await shell.expect(Started)
+    await shell.expect(CommandBegin)
     assert not shell.boundaries.can_submit()
-    assert (await shell.expect(Ended)).exit == 1
+    assert (await shell.expect(CommandEnd)).exit == 1
     assert shell.output == "slow\n"
     await shell.expect(PromptShown)
     outcome = await shell.run("echo B")
@@ -195,7 +195,7 @@ async def test_trap_7_ctrl_c_ends_the_running_command_with_130_and_not_the_next(
         # Before that its process group may not be in front yet.
         await shell.seen(f"ready\r\n{number}{number}")
         await shell.type("\x03")
-        assert (await shell.expect(Ended)).exit == 130
+        assert (await shell.expect(CommandEnd)).exit == 130
         await shell.expect(PromptShown)
         assert shell.boundaries.uncertain == "human:ann"
         await shell.settle()
@@ -207,7 +207,7 @@ async def test_trap_7_ctrl_c_at_the_prompt_costs_no_submission(start: Start) -> 
     shell = await start()
     for round_number in range(30):
         await shell.submit("true")
-        await shell.expect(Ended)
+        await shell.expect(CommandEnd)
         await shell.type("\x03")
         if round_number % 2:
             await shell.expect(PromptShown)
@@ -224,8 +224,8 @@ async def test_trap_8_forged_and_replayed_marks_move_nothing(start: Start, tmp_p
         f"printf '\\e]133;D;0\\a\\e]133;A\\a\\e]133;B\\a\\e]133;D;0;n=guess;q=99\\e\\\\';"
         f" cat '{log}'; sleep 0.1; (exit 9)"
     )
-    await shell.expect(Started)
-    assert (await shell.expect(Ended, PromptShown, NothingRan)) == Ended(exit=9)
+    await shell.expect(CommandBegin)
+    assert (await shell.expect(CommandEnd, PromptShown, NoCommand)) == CommandEnd(exit=9)
 
 
 async def test_trap_34_a_half_typed_line_is_known_and_never_joined(start: Start) -> None:
@@ -288,7 +288,7 @@ async def test_trap_34_the_submit_key_empties_whatever_line_there_is(
 async def test_trap_34_type_ahead_is_found_by_the_probe(start: Start) -> None:
     shell = await start()
     await shell.submit("sleep 0.2")
-    await shell.expect(Started)
+    await shell.expect(CommandBegin)
     await shell.type("echo half ", writer="human:bob")
     await shell.expect(PromptShown)
     assert shell.boundaries.uncertain == "human:bob"
@@ -300,9 +300,9 @@ async def test_trap_34_type_ahead_is_found_by_the_probe(start: Start) -> None:
 async def test_trap_34_input_for_the_program_leaves_the_line_empty(start: Start) -> None:
     shell = await start()
     await shell.submit("read -r x; echo got $x")
-    await shell.expect(Started)
+    await shell.expect(CommandBegin)
     await shell.type("words\r", writer="human:bob")
-    await shell.expect(Ended)
+    await shell.expect(CommandEnd)
     assert shell.output.endswith("got words\n")
     await shell.expect(PromptShown)
     assert (await shell.probe()).length == 0
@@ -319,10 +319,10 @@ async def test_a_command_typed_ahead_of_a_submission_is_not_taken_for_it(
     # As if somebody's keys had been in the tty's queue before: the shell runs them as theirs.
     shell.boundaries.keys("human:bob", b"echo theirs; (exit 3)\r")
     await shell.process.write(b"echo theirs; (exit 3)\r")
-    assert (await shell.expect(Started)).submitted
-    assert (await shell.expect(Ended)).exit == 0
-    assert await shell.expect(Started) == Started(submitted=False, writer="human:bob")
-    assert (await shell.expect(Ended)).exit == 3
+    assert (await shell.expect(CommandBegin)).submitted
+    assert (await shell.expect(CommandEnd)).exit == 0
+    assert await shell.expect(CommandBegin) == CommandBegin(submitted=False, writer="human:bob")
+    assert (await shell.expect(CommandEnd)).exit == 3
 
 
 @pytest.mark.parametrize(
@@ -341,12 +341,12 @@ async def test_trap_5_a_typed_command_is_told_with_its_writer_and_its_text(
 ) -> None:
     shell = await start()
     await shell.type(keys, writer="human:bob")
-    assert await shell.expect(Started) == Started(submitted=False, writer="human:bob")
-    ended = await shell.expect(Ended)
+    assert await shell.expect(CommandBegin) == CommandBegin(submitted=False, writer="human:bob")
+    ended = await shell.expect(CommandEnd)
     assert ended.history is not None
     line = TypedLine(commands=ended.commands, continuations=ended.continuations)
     assert shell.adapter.read_typed(ended.history, line) == text
-    assert isinstance(shell.adapter.read_typed(ended.history, line), Unknown)
+    assert isinstance(shell.adapter.read_typed(ended.history, line), UnknownText)
 
 
 async def test_a_submission_leaves_no_text_behind(start: Start) -> None:

@@ -14,13 +14,13 @@ from aegis.terminals.hooks import zsh
 from aegis.terminals.hooks.startup import MAX_TYPED_BYTES, SECRET_FILE
 from aegis.terminals.hooks.submission import SUBMIT_KEY
 from aegis.terminals.parse.boundaries import (
-    Ended,
-    NothingRan,
+    CommandBegin,
+    CommandEnd,
+    NoCommand,
     PromptShown,
     SecondaryPrompt,
-    Started,
 )
-from aegis.terminals.typed import NOT_SAID, Unknown
+from aegis.terminals.typed import NOT_SAID, UnknownText
 from tests.aegis.terminals.conftest import LiveShell, StartShell, needs_zsh
 
 pytestmark = [pytest.mark.real, needs_zsh]
@@ -44,10 +44,10 @@ def start_zsh(start_shell: StartShell) -> StartZsh:
     return start
 
 
-async def run_typed(shell: LiveShell, keys: str) -> tuple[Ended, str | None]:
+async def run_typed(shell: LiveShell, keys: str) -> tuple[CommandEnd, str | None]:
     """Type a line; its end and its text."""
     await shell.type(keys)
-    ended = await shell.expect(Ended)
+    ended = await shell.expect(CommandEnd)
     told = shell.adapter.read_typed(ended.history)
     text = told if isinstance(told, str) else None
     await shell.expect(PromptShown)
@@ -111,13 +111,13 @@ async def test_trap_1_whatever_the_user_has_a_command_has_its_output_and_its_exi
         assert (outcome.output, outcome.exit) == ("hi\n", status)
     assert (await shell.run("printf 'a!b  %s' \"it's\"")).output == "a!b  it's"
     for cmd in ("", "# a remark"):
-        assert isinstance((await shell.run(cmd)).end, NothingRan)
+        assert isinstance((await shell.run(cmd)).end, NoCommand)
     ended, text = await run_typed(shell, "echo typed  x\r")
     assert (ended.exit, text, shell.output) == (0, "echo typed  x", "typed x\n")
     await shell.submit("if true")
     assert (await shell.expect(SecondaryPrompt)).submitted
     await shell.interrupt()
-    assert (await shell.expect(NothingRan)).submitted
+    assert (await shell.expect(NoCommand)).submitted
     await shell.expect(PromptShown)
     assert (await shell.run("(exit 4)")).exit == 4
     assert shell.boundaries.skipped == 0
@@ -271,9 +271,9 @@ async def test_trap_11_a_command_that_uses_the_line_editor_is_one_command(
 ) -> None:
     shell = await start_zsh()
     await shell.submit(cmd)
-    await shell.expect(Started)
+    await shell.expect(CommandBegin)
     await shell.type(keys)
-    assert await shell.expect(Ended) == Ended(exit=0)
+    assert await shell.expect(CommandEnd) == CommandEnd(exit=0)
     assert shell.output.endswith(last)
 
 
@@ -388,11 +388,11 @@ async def test_a_history_file_that_the_system_puts_beside_our_files_is_beside_th
 async def test_the_hook_started_by_hand_arms_nothing(start_zsh: StartZsh) -> None:
     shell = await start_zsh()
     await shell.submit("ZDOTDIR=$__aegis_dir/.zdotdir zsh -i; echo back")
-    await shell.expect(Started)
+    await shell.expect(CommandBegin)
     await shell.type("echo in''ner\r")
     await shell.seen("inner")
     await shell.type("exit\r")
-    assert (await shell.expect(Ended)).exit == 0
+    assert (await shell.expect(CommandEnd)).exit == 0
     assert shell.output.endswith("back\n")
 
 
@@ -443,8 +443,8 @@ async def test_a_submission_that_somebody_cuts_short_runs_nothing(start_zsh: Sta
     shell = await start_zsh()
     shell.boundaries.submitted()
     await shell.process.write(SUBMIT_KEY + b"\x1b[200~echo cut\x1b[201~x")
-    event = await shell.expect(Started, NothingRan)
-    assert isinstance(event, NothingRan)
+    event = await shell.expect(CommandBegin, NoCommand)
+    assert isinstance(event, NoCommand)
     assert event.submitted
     await shell.expect(PromptShown)
     assert b"cut\r\n" not in shell.everything
@@ -492,11 +492,11 @@ def test_files_of_a_start_are_private_and_what_an_earlier_shell_left_is_removed(
     secrets = {zsh.prepare("zsh", tmp_path).secret for _ in range(3)}
     assert len(secrets) == 3
     adapter = zsh.prepare("zsh", tmp_path)
-    assert adapter.read_typed(5) == Unknown(NOT_SAID)
+    assert adapter.read_typed(5) == UnknownText(NOT_SAID)
     for name in (SECRET_FILE, *(f"{zsh.ZDOTDIR}/{file}" for file in (".zshenv", ".zshrc"))):
         assert os.stat(tmp_path / name).st_mode & 0o777 == 0o600
     assert adapter.secret.decode() not in str(adapter.environment({}))
     (tmp_path / "typed.7").write_text("x" * (MAX_TYPED_BYTES + 1))
-    assert adapter.read_typed(7) == Unknown(NOT_SAID)
+    assert adapter.read_typed(7) == UnknownText(NOT_SAID)
     (tmp_path / "typed.8").write_bytes(b"echo \xff\n")
     assert adapter.read_typed(8) == "echo \N{REPLACEMENT CHARACTER}\n"

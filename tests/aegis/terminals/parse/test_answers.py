@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.terminals.parse.answers import MAX_NAMES, Answers, Modes, colour
+from aegis.terminals.parse.answers import MAX_NAMES, Answers, ReportedModes, colour
 from aegis.terminals.parse.queries import SequenceScanner
 
 
@@ -14,7 +14,7 @@ class Asked:
     """A terminal of 24 rows and 80 columns, the cursor in row 3, column = offset."""
 
     def __init__(self) -> None:
-        self.modes = Modes()
+        self.modes = ReportedModes()
         self._scanner = SequenceScanner()
         self._answers = Answers(
             size=lambda: (24, 80), cursor_at=lambda end: (3, end), modes=self.modes

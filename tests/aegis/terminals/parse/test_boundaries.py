@@ -13,15 +13,15 @@ from aegis.terminals.parse.boundaries import (
     AcceptedLine,
     Boundaries,
     BoundaryEvent,
-    Ended,
+    CommandBegin,
+    CommandEnd,
     LineReport,
-    NothingRan,
+    NoCommand,
     OutputEnded,
     OutputResumed,
-    Phase,
     PromptShown,
     SecondaryPrompt,
-    Started,
+    ShellPhase,
     SubmissionLost,
     exit_of_nothing,
 )
@@ -108,7 +108,7 @@ def after_ready(steps: Sequence[Step]) -> tuple[Boundaries, list[BoundaryEvent]]
     return boundaries, play(steps, boundaries)
 
 
-OURS = Started(submitted=True, writer=None)
+OURS = CommandBegin(submitted=True, writer=None)
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ OURS = Started(submitted=True, writer=None)
     [
         pytest.param(
             [submit, paste(False), begins(2, s=True), ends(3, 7, s=True), a(3), prompt(3)],
-            [AcceptedLine(), OURS, Ended(7), PromptShown()],
+            [AcceptedLine(), OURS, CommandEnd(7), PromptShown()],
             id="a submission",
         ),
         pytest.param(
             [submit, begins(2, s=True), begins(4, s=True), begins(6, s=True), ends(7, s=True)],
-            [OURS, Ended(0, commands=3)],
+            [OURS, CommandEnd(0, commands=3)],
             id="several lines are one command",
         ),
         pytest.param(
@@ -134,7 +134,7 @@ OURS = Started(submitted=True, writer=None)
                 *(submit, begins(2, s=True), output_ends(2), ends(3, s=True), prompt(3)),
                 *(submit, begins(4, s=True), begins(5, s=True)),
             ],
-            [OURS, OutputEnded(), Ended(0), PromptShown(), OURS],
+            [OURS, OutputEnded(), CommandEnd(0), PromptShown(), OURS],
             id="output that ended with its command does not go on",
         ),
         pytest.param(
@@ -144,11 +144,11 @@ OURS = Started(submitted=True, writer=None)
         ),
         pytest.param(
             [submit, paste(False), ends(2, 2, s=True), prompt(2)],
-            [AcceptedLine(), NothingRan(True, 2, 0), PromptShown()],
+            [AcceptedLine(), NoCommand(True, 2, 0), PromptShown()],
             id="a submission that ran nothing",
         ),
         pytest.param(
-            [submit, begins(2), ends(3)], [OURS, Ended(0)], id="ours though the key was lost"
+            [submit, begins(2), ends(3)], [OURS, CommandEnd(0)], id="ours though the key was lost"
         ),
         pytest.param(
             [
@@ -160,95 +160,105 @@ OURS = Started(submitted=True, writer=None)
                 begins(4, s=True),
                 ends(5, s=True),
             ],
-            [Started(False, ANN), Ended(0), PromptShown(), OURS, Ended(0)],
+            [CommandBegin(False, ANN), CommandEnd(0), PromptShown(), OURS, CommandEnd(0)],
             id="somebody's command before ours",
         ),
         pytest.param(
             [submit, keys(b"\r"), ends(2), prompt(2), begins(3, s=True), ends(4, s=True)],
-            [NothingRan(False, 0, 0), PromptShown(), OURS, Ended(0)],
+            [NoCommand(False, 0, 0), PromptShown(), OURS, CommandEnd(0)],
             id="somebody's Enter before ours",
         ),
         pytest.param(
             [keys(b"ls\r"), paste(False), begins(2), ends(3, 1, h=9), prompt(3)],
-            [AcceptedLine(), Started(False, ANN), Ended(1, history=9), PromptShown()],
+            [AcceptedLine(), CommandBegin(False, ANN), CommandEnd(1, history=9), PromptShown()],
             id="a typed command",
         ),
         pytest.param(
             [keys(b"ls\r", BOB), begins(2, s=True), ends(3, s=True)],
-            [Started(False, BOB), Ended(0)],
+            [CommandBegin(False, BOB), CommandEnd(0)],
             id="the submit key pressed by hand makes nothing ours",
         ),
         pytest.param(
-            [begins(2), ends(3)], [Started(False, None), Ended(0)], id="nobody known typed it"
+            [begins(2), ends(3)],
+            [CommandBegin(False, None), CommandEnd(0)],
+            id="nobody known typed it",
         ),
         pytest.param(
             [keys(b"\r"), ends(2, 0), prompt(2)],
-            [NothingRan(False, 0, 0), PromptShown()],
+            [NoCommand(False, 0, 0), PromptShown()],
             id="a bare Enter",
         ),
         pytest.param(
             [keys(b"abc\x03"), ends(2, 130), prompt(2)],
-            [NothingRan(False, 130, 0), PromptShown()],
+            [NoCommand(False, 130, 0), PromptShown()],
             id="Ctrl-C at the prompt",
         ),
         pytest.param(
             [begins(2), prompt(2)],
-            [Started(False, None), Ended(None, lost=True), PromptShown()],
+            [CommandBegin(False, None), CommandEnd(None, lost=True), PromptShown()],
             id="an end that was lost",
         ),
         pytest.param(
             [submit, begins(2, s=True, b=1), begins(4, b=3), ends(5, 7, b=3)],
-            [OURS, Ended(None, lost=True), Started(False, None), Ended(7)],
+            [OURS, CommandEnd(None, lost=True), CommandBegin(False, None), CommandEnd(7)],
             id="an end that a Ctrl-C has discarded, before a command",
         ),
         pytest.param(
             [begins(2, b=1), keys(b"\x03ls\r", BOB), ends(4, 130, b=3), begins(5, b=4)],
             [
-                *(Started(False, None), Ended(None, lost=True)),
-                *(NothingRan(False, 130, 0), Started(False, BOB)),
+                *(CommandBegin(False, None), CommandEnd(None, lost=True)),
+                *(NoCommand(False, 130, 0), CommandBegin(False, BOB)),
             ],
             id="an end that a Ctrl-C has discarded, before a line that ran nothing",
         ),
         pytest.param(
             [submit, begins(2, s=True, b=1), begins(4, s=True, b=1), ends(5, b=1)],
-            [OURS, Ended(0, commands=2)],
+            [OURS, CommandEnd(0, commands=2)],
             id="two lines of one submission",
         ),
         pytest.param(
-            [begins(5), ends(9)], [Started(False, None), Ended(0)], id="jumps forward are accepted"
+            [begins(5), ends(9)],
+            [CommandBegin(False, None), CommandEnd(0)],
+            id="jumps forward are accepted",
         ),
         pytest.param(
             [begins(5), ends(5), ends(4), begins(5), begins(3), ends(6), ends(6), begins(6)],
-            [Started(False, None), Ended(0)],
+            [CommandBegin(False, None), CommandEnd(0)],
             id="smaller and repeated numbers are data",
         ),
         pytest.param([prompt(1), a(1), prompt(1), prompt(0)], [], id="the prompt drawn again"),
         pytest.param(
-            [begins(5), prompt(4)], [Started(False, None)], id="an old prompt closes nothing"
+            [begins(5), prompt(4)], [CommandBegin(False, None)], id="an old prompt closes nothing"
         ),
         pytest.param(
             [begins(2), paste(True), paste(False), paste(True), ends(3)],
-            [Started(False, None), Ended(0)],
+            [CommandBegin(False, None), CommandEnd(0)],
             id="a program's own paste mode",
         ),
         pytest.param(
             [submit, secondary(1, s=True), ends(2, 130, s=True), prompt(2)],
-            [SecondaryPrompt(True), NothingRan(True, 130, 0), PromptShown()],
+            [SecondaryPrompt(True), NoCommand(True, 130, 0), PromptShown()],
             id="an incomplete submission",
         ),
         pytest.param(
             [submit, begins(2, s=True), secondary(2, s=True), ends(3, 130, s=True)],
-            [OURS, SecondaryPrompt(True), Ended(130)],
+            [OURS, SecondaryPrompt(True), CommandEnd(130)],
             id="incomplete after a first command",
         ),
         pytest.param(
             [keys(b"if true\r"), secondary(1), keys(b"then :; fi\r"), begins(2), ends(3)],
-            [SecondaryPrompt(False), Started(False, ANN), Ended(0, continuations=1)],
+            [SecondaryPrompt(False), CommandBegin(False, ANN), CommandEnd(0, continuations=1)],
             id="a typed command over two lines",
         ),
         pytest.param(
             [submit, keys(b"cat\r"), begins(2), ends(3), prompt(3), probe, report(3, 0)],
-            [Started(False, ANN), Ended(0), PromptShown(), SubmissionLost(), LineReport(0)],
+            [
+                CommandBegin(False, ANN),
+                CommandEnd(0),
+                PromptShown(),
+                SubmissionLost(),
+                LineReport(0),
+            ],
             id="a submission that a program has read",
         ),
         pytest.param(
@@ -258,7 +268,7 @@ OURS = Started(submitted=True, writer=None)
         ),
         pytest.param(
             [begins(2), ends(3), paste(True), prompt(3)],
-            [Started(False, None), Ended(0), PromptShown()],
+            [CommandBegin(False, None), CommandEnd(0), PromptShown()],
             id="the line editor is back before its prompt",
         ),
     ],
@@ -270,7 +280,7 @@ def test_what_happens(steps: list[Step], events: list[BoundaryEvent]) -> None:
 def test_before_the_first_prompt_nothing_is_a_command_and_nothing_can_be_submitted() -> None:
     boundaries = Boundaries()
     assert play([paste(True), paste(False), ends(1, 3)], boundaries) == []
-    assert boundaries.phase is Phase.STARTING
+    assert boundaries.phase is ShellPhase.STARTING
     assert not boundaries.can_submit()
     assert play([paste(True), prompt(1)], boundaries) == [PromptShown()]
     assert boundaries.can_submit()
@@ -286,7 +296,7 @@ def replaced(b: Boundaries) -> list[BoundaryEvent]:
 
 RUNNING: list[Step] = [submit, begins(2, s=True)]
 BUSY_EDITOR = LineReport(3, at_prompt=False)
-LOST = Ended(exit=None, lost=True)
+LOST = CommandEnd(exit=None, lost=True)
 
 
 READS_ON: list[Step] = [submit, paste(False), paste(True)]
@@ -296,41 +306,41 @@ CONTINUES = [AcceptedLine(), SecondaryPrompt(submitted=True)]
 @pytest.mark.parametrize(
     ("steps", "events", "phase"),
     [
-        pytest.param(READS_ON, CONTINUES, Phase.SECONDARY, id="unmarked"),
+        pytest.param(READS_ON, CONTINUES, ShellPhase.SECONDARY, id="unmarked"),
         pytest.param(
             [submit, paste(False), paste(False), paste(True), secondary(1, s=True)],
             [AcceptedLine(), *CONTINUES, SecondaryPrompt(submitted=True)],
-            Phase.SECONDARY,
+            ShellPhase.SECONDARY,
             id="marked too late",
         ),
         pytest.param(
             [*READS_ON, paste(False), ends(2, 130, s=True), prompt(2)],
-            [*CONTINUES, AcceptedLine(), NothingRan(True, 130, 0), PromptShown()],
-            Phase.PROMPT,
+            [*CONTINUES, AcceptedLine(), NoCommand(True, 130, 0), PromptShown()],
+            ShellPhase.PROMPT,
             id="dropped",
         ),
         pytest.param(
             [*READS_ON, keys(b"\x03"), paste(False), prompt(1)],
-            [*CONTINUES, AcceptedLine(), NothingRan(True, 130, 0), PromptShown()],
-            Phase.PROMPT,
+            [*CONTINUES, AcceptedLine(), NoCommand(True, 130, 0), PromptShown()],
+            ShellPhase.PROMPT,
             id="dropped by a Ctrl-C, and no end is reported",
         ),
         pytest.param(
             [submit, paste(False), prompt(1)],
-            [AcceptedLine(), NothingRan(True, 0, 0), PromptShown()],
-            Phase.PROMPT,
+            [AcceptedLine(), NoCommand(True, 0, 0), PromptShown()],
+            ShellPhase.PROMPT,
             id="the prompt is back, and no end is reported",
         ),
         pytest.param(
             [submit, keys(b"\r"), paste(False), prompt(1)],
             [AcceptedLine(), PromptShown()],
-            Phase.SUBMITTED,
+            ShellPhase.SUBMITTED,
             id="after the line of somebody else",
         ),
     ],
 )
 def test_trap_4_a_secondary_prompt_without_its_mark_is_found_by_the_paste_mode(
-    steps: list[Step], events: list[BoundaryEvent], phase: Phase
+    steps: list[Step], events: list[BoundaryEvent], phase: ShellPhase
 ) -> None:
     boundaries, found = after_ready(steps)
     assert (found, boundaries.phase) == (events, phase)
@@ -339,60 +349,62 @@ def test_trap_4_a_secondary_prompt_without_its_mark_is_found_by_the_paste_mode(
 @pytest.mark.parametrize(
     ("steps", "events", "phase"),
     [
-        pytest.param([*RUNNING, report(2, 3)], [OURS, BUSY_EDITOR], Phase.RUNNING, id="read -e"),
+        pytest.param(
+            [*RUNNING, report(2, 3)], [OURS, BUSY_EDITOR], ShellPhase.RUNNING, id="read -e"
+        ),
         pytest.param(
             [*RUNNING, report(2, 0, rearmed=True)],
             [OURS, LOST, LineReport(0, rearmed=True, at_prompt=False)],
-            Phase.RETURNING,
+            ShellPhase.RETURNING,
             id="a prompt that has its marks again",
         ),
         pytest.param(
             [*RUNNING, report(2, 0, rearmed=True), ends(3, s=True), prompt(3)],
-            [OURS, LOST, LineReport(0, True, False), NothingRan(False, 0, 0), PromptShown()],
-            Phase.PROMPT,
+            [OURS, LOST, LineReport(0, True, False), NoCommand(False, 0, 0), PromptShown()],
+            ShellPhase.PROMPT,
             id="and shows itself once more",
         ),
         pytest.param(
             [report(1, 0, rearmed=True)],
             [LineReport(0, rearmed=True)],
-            Phase.PROMPT,
+            ShellPhase.PROMPT,
             id="nothing was lost",
         ),
         pytest.param(
             [*RUNNING, ends(3), unseen, prompt(3)],
-            [OURS, Ended(0), PromptShown()],
-            Phase.PROMPT,
+            [OURS, CommandEnd(0), PromptShown()],
+            ShellPhase.PROMPT,
             id="a prompt that nobody sees",
         ),
-        pytest.param([*RUNNING, unseen], [OURS], Phase.RUNNING, id="not while a command runs"),
-        pytest.param([unseen], [], Phase.PROMPT, id="nor at a prompt that was seen"),
-        pytest.param([*RUNNING, replaced], [OURS, LOST], Phase.RUNNING, id="another shell"),
-        pytest.param([replaced], [], Phase.PROMPT, id="another shell, and nothing ran"),
+        pytest.param([*RUNNING, unseen], [OURS], ShellPhase.RUNNING, id="not while a command runs"),
+        pytest.param([unseen], [], ShellPhase.PROMPT, id="nor at a prompt that was seen"),
+        pytest.param([*RUNNING, replaced], [OURS, LOST], ShellPhase.RUNNING, id="another shell"),
+        pytest.param([replaced], [], ShellPhase.PROMPT, id="another shell, and nothing ran"),
     ],
 )
 def test_a_prompt_without_its_marks(
-    steps: list[Step], events: list[BoundaryEvent], phase: Phase
+    steps: list[Step], events: list[BoundaryEvent], phase: ShellPhase
 ) -> None:
     boundaries, found = after_ready(steps)
     assert (found, boundaries.phase) == (events, phase)
 
 
-PHASES: list[tuple[list[Step], Phase]] = [
-    ([], Phase.PROMPT),
-    ([submit], Phase.SUBMITTED),
-    ([submit, begins(2, s=True)], Phase.RUNNING),
-    ([submit, begins(2, s=True), ends(3)], Phase.RETURNING),
-    ([submit, begins(2, s=True), ends(3), prompt(3)], Phase.PROMPT),
-    ([submit, secondary(1, s=True)], Phase.SECONDARY),
-    ([submit, keys(b"\r"), ends(2), prompt(2)], Phase.SUBMITTED),
+PHASES: list[tuple[list[Step], ShellPhase]] = [
+    ([], ShellPhase.PROMPT),
+    ([submit], ShellPhase.SUBMITTED),
+    ([submit, begins(2, s=True)], ShellPhase.RUNNING),
+    ([submit, begins(2, s=True), ends(3)], ShellPhase.RETURNING),
+    ([submit, begins(2, s=True), ends(3), prompt(3)], ShellPhase.PROMPT),
+    ([submit, secondary(1, s=True)], ShellPhase.SECONDARY),
+    ([submit, keys(b"\r"), ends(2), prompt(2)], ShellPhase.SUBMITTED),
 ]
 
 
 @pytest.mark.parametrize(("steps", "phase"), PHASES)
-def test_the_phase(steps: list[Step], phase: Phase) -> None:
+def test_the_phase(steps: list[Step], phase: ShellPhase) -> None:
     boundaries, _ = after_ready(steps)
     assert boundaries.phase is phase
-    assert boundaries.can_submit() is (phase is Phase.PROMPT)
+    assert boundaries.can_submit() is (phase is ShellPhase.PROMPT)
 
 
 # Who types.
@@ -516,7 +528,7 @@ def test_a_typed_command_belongs_to_who_sent_its_enter(
     steps: list[Step], writers: list[str | None]
 ) -> None:
     events = after_ready(steps)[1]
-    assert [each.writer for each in events if isinstance(each, Started)] == writers
+    assert [each.writer for each in events if isinstance(each, CommandBegin)] == writers
 
 
 def test_a_line_typed_between_two_probes_is_no_submission() -> None:
@@ -525,7 +537,7 @@ def test_a_line_typed_between_two_probes_is_no_submission() -> None:
     assert play([report(1, 0)], boundaries) == [LineReport(0)]
     assert not boundaries.can_submit()
     events = play([begins(2), ends(3), prompt(3), report(3, 0)], boundaries)
-    assert events[:2] == [Started(submitted=False, writer=BOB), Ended(0)]
+    assert events[:2] == [CommandBegin(submitted=False, writer=BOB), CommandEnd(0)]
 
 
 def test_a_submission_that_was_read_proves_that_no_earlier_probe_is_unanswered() -> None:
@@ -557,7 +569,7 @@ def test_a_submission_needs_an_empty_prompt() -> None:
 def test_the_exit_of_a_line_that_ran_nothing(
     exit_code: int, previous: int, printed: bool, expected: int
 ) -> None:
-    nothing = NothingRan(submitted=True, exit=exit_code, previous=previous)
+    nothing = NoCommand(submitted=True, exit=exit_code, previous=previous)
     assert exit_of_nothing(nothing, printed=printed) == expected
 
 
@@ -582,13 +594,13 @@ def test_every_command_that_starts_ends_once_and_none_ends_that_did_not_start(
 ) -> None:
     running = False
     for event in play(steps):
-        if isinstance(event, Started):
+        if isinstance(event, CommandBegin):
             assert not running
             running = True
-        elif isinstance(event, Ended):
+        elif isinstance(event, CommandEnd):
             assert running
             running = False
-        elif isinstance(event, NothingRan):
+        elif isinstance(event, NoCommand):
             assert not running
 
 
@@ -621,6 +633,6 @@ def test_our_submissions_are_all_answered_whatever_others_type(
             boundaries.submitted()
         steps = [begins(number + 1, s=not typed), ends(number + 2, exit_code, s=not typed)]
         events = play([*steps, prompt(number + 2)], boundaries)
-        started = Started(submitted=not typed, writer=ANN if typed else None)
-        assert events == [started, Ended(exit_code), PromptShown()]
+        started = CommandBegin(submitted=not typed, writer=ANN if typed else None)
+        assert events == [started, CommandEnd(exit_code), PromptShown()]
         number += 2

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.terminals.parse.plain import MAX_STRING_BYTES, Taken, take_plain, take_raw
+from aegis.terminals.parse.plain import MAX_STRING_BYTES, PlainText, take_plain, take_raw
 
 WHOLE = [
     (b"one\r\ntwo\r\n", "one\ntwo\n"),
@@ -35,7 +35,7 @@ WHOLE = [
 
 @pytest.mark.parametrize(("data", "text"), WHOLE)
 def test_plain_text_is_what_a_reader_wants(data: bytes, text: str) -> None:
-    assert take_plain(data, len(data) + 1, whole=True) == Taken(text, len(data))
+    assert take_plain(data, len(data) + 1, whole=True) == PlainText(text, len(data))
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_plain_text_is_what_a_reader_wants(data: bytes, text: str) -> None:
     ],
 )
 def test_what_may_go_on_is_left_for_the_next_call(data: bytes, text: str, size: int) -> None:
-    assert take_plain(data, 1000) == Taken(text, size)
+    assert take_plain(data, 1000) == PlainText(text, size)
 
 
 def test_a_sequence_that_begins_before_the_limit_is_taken_to_its_end() -> None:
-    assert take_plain(b"abcdef\x1b[31mgh", 8) == Taken("abcdef", 11)
-    assert take_plain("abcé".encode(), 4) == Taken("abc", 3)
+    assert take_plain(b"abcdef\x1b[31mgh", 8) == PlainText("abcdef", 11)
+    assert take_plain("abcé".encode(), 4) == PlainText("abc", 3)
 
 
 def test_it_stops_after_so_many_characters() -> None:
@@ -69,7 +69,7 @@ def test_it_stops_after_so_many_characters() -> None:
     for chars, size in ((1, 1), (2, 2), (3, 7), (4, 9), (5, 15), (6, 16)):
         taken = take_plain(data, 100, whole=True, max_chars=chars)
         assert (len(taken.text), taken.size) == (chars, size)
-    assert take_plain(data, 100, max_chars=0) == Taken("", 0)
+    assert take_plain(data, 100, max_chars=0) == PlainText("", 0)
 
 
 ESCAPES = [

@@ -12,8 +12,8 @@ from aegis.terminals.parse.queries import (
     MAX_STRING_BYTES,
     Csi,
     Dcs,
+    FullReset,
     Osc,
-    Reset,
     Sequence,
     SequenceScanner,
 )
@@ -40,7 +40,7 @@ FOUND: list[tuple[bytes, Sequence]] = [
     (b"\x1b]7501;?\x07", Osc(7501, b"?", b"\x07", 9)),
     (b"\x1bP+q544e\x1b\\", Dcs(b"+q", b"544e", 10)),
     (b"\x1bP$qm\x1b\\", Dcs(b"$q", b"m", 7)),
-    (b"\x1bc", Reset(2)),
+    (b"\x1bc", FullReset(2)),
     (b"\x1b]4;" + LONGEST + b"\x07", Osc(4, LONGEST, b"\x07", len(LONGEST) + 5)),
     (b"\x1b]4;" + LONGEST + b"\x1b\\", Osc(4, LONGEST, b"\x1b\\", len(LONGEST) + 6)),
 ]

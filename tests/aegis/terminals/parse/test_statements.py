@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from aegis.lifecycle.events import PromptShown, Reset
-from aegis.lifecycle.notices import Notice, Progress
+from aegis.lifecycle.events import PromptBegun, TerminalReset
+from aegis.lifecycle.notices import Notice, ProgressNotice
 from aegis.lifecycle.reports import Report
-from aegis.lifecycle.titles import Title
+from aegis.lifecycle.titles import TitleChanged
 from aegis.terminals.parse.statements import MAX_STRING_BYTES, Statement, StatementScanner
 
 WORKING = Report(state="working")
@@ -18,29 +18,32 @@ STREAMS: dict[str, tuple[bytes, list[Statement]]] = {
     "report, BEL": (b"a\x1b]7501;state=working\x07b", [WORKING]),
     "report, ST": (b"\x1b]7501;state=working\x1b\\", [WORKING]),
     "query": (b"\x1b]7501;?\x1b\\", []),
-    "title": (b"\x1b]0;hello\x07", [Title(text="hello")]),
-    "title 2": (b"\x1b]2;hello\x1b\\", [Title(text="hello")]),
+    "title": (b"\x1b]0;hello\x07", [TitleChanged(text="hello")]),
+    "title 2": (b"\x1b]2;hello\x1b\\", [TitleChanged(text="hello")]),
     "icon name": (b"\x1b]1;hello\x07", []),
     "notification": (b"\x1b]9;done\x07", [Notice("done")]),
-    "progress": (b"\x1b]9;4;1;50\x07", [Progress(in_progress=True, percent=50)]),
-    "prompt": (b"\x1b]133;A;x=1\x07\x1b]133;B\x07", [PromptShown()]),
+    "progress": (b"\x1b]9;4;1;50\x07", [ProgressNotice(in_progress=True, percent=50)]),
+    "prompt": (b"\x1b]133;A;x=1\x07\x1b]133;B\x07", [PromptBegun()]),
     "bell": (b"\x07\x07", [Notice(), Notice()]),
-    "reset": (b"\x1bc", [Reset()]),
+    "reset": (b"\x1bc", [TerminalReset()]),
     "bell in a DCS": (b"\x1bPq\x07#\x1b\\\x07", [Notice()]),
-    "OSC in an APC": (b"\x1b_G\x1b\\\x1b]0;t\x07", [Title(text="t")]),
+    "OSC in an APC": (b"\x1b_G\x1b\\\x1b]0;t\x07", [TitleChanged(text="t")]),
     "aborted by CAN": (b"\x1b]7501;state=wor\x18king\x07", [Notice()]),
     "aborted by SUB": (b"\x1b]0;t\x1a", []),
     "aborted by ESC": (b"\x1b]0;t\x1b[31m\x1b]7501;state=working\x07", [WORKING]),
-    "two escapes": (b"\x1b\x1b]0;t\x07", [Title(text="t")]),
-    "escape, then an OSC that ESC aborts": (b"\x1b]0;a\x1b\x1b]0;b\x07", [Title(text="b")]),
+    "two escapes": (b"\x1b\x1b]0;t\x07", [TitleChanged(text="t")]),
+    "escape, then an OSC that ESC aborts": (b"\x1b]0;a\x1b\x1b]0;b\x07", [TitleChanged(text="b")]),
     "no number": (b"\x1b]L\x1b\\\x1b]\x07", []),
     "longest": (
         b"\x1b]0;" + b"t" * (MAX_STRING_BYTES - 2) + b"\x07",
-        [Title(text="t" * 191 + "…")],
+        [TitleChanged(text="t" * 191 + "…")],
     ),
     "too long": (b"\x1b]0;" + b"t" * (MAX_STRING_BYTES - 1) + b"\x07\x07", [Notice()]),
-    "a picture": (b"\x1b]1337;File=" + b"A" * 300_000 + b"\x07\x1b]0;t\x07", [Title(text="t")]),
-    "not UTF-8": (b"\x1b]0;\xff\xfe\x07", [Title(text="��")]),
+    "a picture": (
+        b"\x1b]1337;File=" + b"A" * 300_000 + b"\x07\x1b]0;t\x07",
+        [TitleChanged(text="t")],
+    ),
+    "not UTF-8": (b"\x1b]0;\xff\xfe\x07", [TitleChanged(text="��")]),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from aegis.processes.input_wait import Foreground
 from aegis.processes.process_host import ProgramImage
-from aegis.terminals.parse.boundaries import Phase
+from aegis.terminals.parse.boundaries import ShellPhase
 from aegis.terminals.parse.osc133 import Mark
 from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S, ShellStreams
 from aegis.terminals.shell.rearming import Rearming
@@ -26,7 +26,7 @@ class Surroundings:
     """What the care for a hook has around it: the tracker of a command, and its bash in front."""
 
     is_holding_back: bool
-    phase: Phase = Phase.RUNNING
+    phase: ShellPhase = ShellPhase.RUNNING
     is_pasting: bool = True
     editor_answered: bool | None = None
     pid: int = PID

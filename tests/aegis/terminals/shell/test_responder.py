@@ -7,7 +7,7 @@ import socket
 import trio
 import trio.testing
 
-from aegis.terminals.shell.responder import BURST, PER_SECOND, Budget, Responder
+from aegis.terminals.shell.responder import BURST, PER_SECOND, Responder, TokenBucket
 
 
 class Watched:
@@ -74,7 +74,7 @@ async def test_a_report_of_a_directory_of_this_host_is_told(
 
 
 def test_a_budget_earns_as_time_passes_and_never_more_than_its_burst() -> None:
-    budget = Budget(2, per_second=1.0)
+    budget = TokenBucket(2, per_second=1.0)
     given = []
     for now in (0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 100.0, 100.0, 100.0):
         given.append(budget.is_left(now))
