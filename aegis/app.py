@@ -104,7 +104,7 @@ from aegis.servers.gateway.sockets import socket_path
 from aegis.servers.serving import Address, Gateway, IdentifyPeer, limits_of_system, operator_only
 from aegis.settings import DEFAULT_PORT, DaemonSettings
 from aegis.state.endpoint import remove_endpoint
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.terminals.directory.directory import TerminalDirectory
 from aegis.trust import NamedPrograms
 from aegis.workflows.desk import WorkflowSettings
@@ -142,7 +142,7 @@ def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
     logs = configure_logs(settings.log_level)
     left_out = leave_place()
     freeze_imports()  # the modules
-    state = State(settings.root)
+    state = StatePaths(settings.root)
     programs = NamedPrograms(settings.programs, digest_of_all(settings.digest, settings.plugins))
     with (
         hold_root(state, trust=settings.trust, programs=programs) as held,
@@ -189,7 +189,7 @@ def _find_socket(held: HeldRoot) -> Path:
 
 
 def daemon_tree(
-    state: State,
+    state: StatePaths,
     *,
     flusher: Flusher,
     host: ProcessHost,
@@ -265,7 +265,7 @@ def daemon_tree(
 
 
 def agent_children(
-    state: State,
+    state: StatePaths,
     *,
     flusher: Flusher,
     programs: Programs,
@@ -306,7 +306,7 @@ def agent_children(
 
 
 def _telegram(
-    configuration: Configuration, state: State, flusher: Flusher, programs: Programs
+    configuration: Configuration, state: StatePaths, flusher: Flusher, programs: Programs
 ) -> tuple[ChildSpec, ...]:
     """Return the children for Telegram; none, without its imports, if it is not configured."""
     token, section = take_telegram_token(), configuration.telegram
@@ -372,7 +372,7 @@ def server_children(
 
 
 def _programs(
-    configuration: Configuration, keyring: Keyring, state: State, open_files: int
+    configuration: Configuration, keyring: Keyring, state: StatePaths, open_files: int
 ) -> Programs:
     return Programs(
         configuration=configuration,
@@ -451,7 +451,7 @@ async def _serve(
 
 
 def _announce(
-    settings: DaemonSettings, state: State, keyring: Keyring, nodes: Nodes | None
+    settings: DaemonSettings, state: StatePaths, keyring: Keyring, nodes: Nodes | None
 ) -> None:
     """Write the endpoint file for programs, and print the address for people.
 
@@ -494,7 +494,7 @@ def _remove_endpoint(held: HeldRoot) -> None:
 
 @contextlib.asynccontextmanager
 async def _nodes(
-    settings: DaemonSettings, state: State, configuration: Configuration
+    settings: DaemonSettings, state: StatePaths, configuration: Configuration
 ) -> AsyncIterator[Nodes | None]:
     """Open and yield the plan for nodes; None, without its imports, if no nodes are configured."""
     if not settings.workers and settings.nodes_address is None:

@@ -25,7 +25,7 @@ from aegis.queues.tasks import QueueSettings
 from aegis.requests import records
 from aegis.requests.history import archived_entry
 from aegis.settings import DaemonSettings
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.trust import trust_programs
 from aegis.workflows import runs
 from aegis.workflows.desk import WorkflowDesk, WorkflowSettings
@@ -55,7 +55,7 @@ def queue_settings(configuration: Configuration) -> dict[str, QueueSettings]:
 
 
 def canvas_children(
-    state: State, *, flusher: Flusher, configuration: Configuration
+    state: StatePaths, *, flusher: Flusher, configuration: Configuration
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
     """Return the children for canvases. The desk is the last: it starts canvases."""
     root = os.path.realpath(state.root)
@@ -82,7 +82,7 @@ def resolved(directory: str, root: str) -> str:
 
 
 def coordination_children(
-    state: State, flusher: Flusher, programs: Programs, settings: WorkflowSettings | None
+    state: StatePaths, flusher: Flusher, programs: Programs, settings: WorkflowSettings | None
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
     """Return the children of queues, canvases, groups and, with ``settings``, of workflows."""
     queues = ChildSpec.of(
@@ -142,7 +142,7 @@ def coordination_children(
 
 def workflow_settings(
     settings: DaemonSettings,
-    state: State,
+    state: StatePaths,
     configuration: Configuration,
 ) -> WorkflowSettings:
     """Return what workflows can be, from the configuration and the trusted plugins."""

@@ -22,9 +22,15 @@ from aegis.errors import StartupError
 from aegis.journal.disk import OsDisk
 from aegis.state.registration import WritableRegistry, is_empty
 from aegis.state.registry import RegistryError, read_state_id
-from aegis.state.root import State, UntrustedState, make_directory, write_whole
+from aegis.state.root import StatePaths, UntrustedState, make_directory, write_whole
 from aegis.state.sealing import Seals
-from aegis.state.state_files import Guard, UnsafeFile, open_directory, open_safely, read_safely
+from aegis.state.state_files import (
+    HeldDirectory,
+    UnsafeFile,
+    open_directory,
+    open_safely,
+    read_safely,
+)
 from aegis.trust import NO_PROGRAMS, NamedPrograms, adopt_state, examine
 
 STATE_VERSION = 2
@@ -40,17 +46,17 @@ class HeldRoot(NamedTuple):
     ``earlier`` are the paths, as text, that the root had before it was moved or copied here.
     """
 
-    state: State
+    state: StatePaths
     seals: Seals
     lock: int
     directory: int
     earlier: tuple[str, ...] = ()
 
     @property
-    def guard(self) -> Guard:
+    def guard(self) -> HeldDirectory:
         """The device and inode of the state directory, to detect its replacement."""
         found = os.fstat(self.directory)
-        return Guard(str(self.state.directory), found.st_dev, found.st_ino)
+        return HeldDirectory(str(self.state.directory), found.st_dev, found.st_ino)
 
     def disk(self) -> OsDisk:
         """The disk for all files of the state."""
@@ -81,7 +87,7 @@ class HeldRoot(NamedTuple):
 
 @contextlib.contextmanager
 def hold_root(
-    state: State, *, trust: bool = False, programs: NamedPrograms = NO_PROGRAMS
+    state: StatePaths, *, trust: bool = False, programs: NamedPrograms = NO_PROGRAMS
 ) -> Iterator[HeldRoot]:
     """Lock the root for this process, and check its state directory.
 
@@ -129,7 +135,7 @@ _OF_A_START = frozenset(
 
 
 @contextlib.contextmanager
-def _directories(state: State) -> Iterator[None]:
+def _directories(state: StatePaths) -> Iterator[None]:
     """Make the directories of the state; remove the ones that are empty if the block fails.
 
     Otherwise a refused start with ``sudo`` in a user's project would leave a directory of root
@@ -147,7 +153,7 @@ def _directories(state: State) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _removed_if_refused(state: State, is_new: bool) -> Iterator[None]:
+def _removed_if_refused(state: StatePaths, is_new: bool) -> Iterator[None]:
     """Remove the files of a new state if the start is refused. The root is locked."""
     try:
         yield
@@ -203,7 +209,7 @@ HANDOVER_S = 6.0
 """Seconds that a daemon whose lock file was removed has to notice it and to stop."""
 
 
-def _take_locks(lock: int, directory: int, state: State) -> None:
+def _take_locks(lock: int, directory: int, state: StatePaths) -> None:
     """Lock the file, and the directory too, as the file may be removed while a daemon runs."""
     # A process that a killed daemon was just starting holds its locks until the exec.
     linger = time.monotonic() + LINGER_S
@@ -236,14 +242,14 @@ def _locked(lock: int) -> bool:
     return True
 
 
-def _is_held(lock: int, state: State) -> StartupError:
+def _is_held(lock: int, state: StatePaths) -> StartupError:
     holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
     return StartupError(
         f"a daemon already runs for {state.root} (pid {holder}); stop it with: aegis-actors down"
     )
 
 
-def _has_version(state: State) -> bool:
+def _has_version(state: StatePaths) -> bool:
     """Return whether the state has this version: an older one is read, and becomes this one.
 
     Raises ``StartupError`` for a newer one.
@@ -267,7 +273,7 @@ def _has_version(state: State) -> bool:
     return int(text) == STATE_VERSION
 
 
-def _write_version(state: State) -> None:
+def _write_version(state: StatePaths) -> None:
     path = state.directory / "version"
     try:
         write_whole(path, f"{STATE_VERSION}\n")
@@ -275,7 +281,7 @@ def _write_version(state: State) -> None:
         raise cannot_start("use", path, error) from error
 
 
-def keep_out_of_repositories(state: State) -> None:
+def keep_out_of_repositories(state: StatePaths) -> None:
     """Write a ``.gitignore`` into the state, which contains keys: a root is often a repository.
 
     An existing one stays. Errors of the disk are ignored: the daemon works without the file.
@@ -327,7 +333,7 @@ def freeze_imports() -> None:
     gc.freeze()
 
 
-def remembered_port(state: State) -> int | None:
+def remembered_port(state: StatePaths) -> int | None:
     """Return the port of the last daemon of this root, if any."""
     try:
         text = (read_safely(str(_port_file(state)), 64) or b"").decode("ascii").strip()
@@ -336,7 +342,7 @@ def remembered_port(state: State) -> int | None:
     return int(text) if text.isdecimal() and 0 < int(text) < 65_536 else None
 
 
-def remember_port(state: State, port: int) -> None:
+def remember_port(state: StatePaths, port: int) -> None:
     """Store the port for the next daemon of this root, so that configured clients still work.
 
     Atomic: a kill leaves the old port or this one.
@@ -346,7 +352,7 @@ def remember_port(state: State, port: int) -> None:
             write_whole(_port_file(state), f"{port}\n")
 
 
-def _port_file(state: State) -> Path:
+def _port_file(state: StatePaths) -> Path:
     return state.directory / "port"
 
 

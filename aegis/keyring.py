@@ -24,7 +24,7 @@ from aegis.servers.gateway.http_app import SESSION_PREFIX
 from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.serving import Address
 from aegis.state.endpoint import Endpoint, write_endpoint
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.state.sealing import Seals
 
 log = structlog.get_logger("aegis")
@@ -44,7 +44,7 @@ class Keyring:
     keys: Keys
     address: Address
     open_connections: OpenConnections
-    state: State
+    state: StatePaths
     stop: trio.Event
     seals: Seals | None = None
     pages: PageKeys = attrs.field(

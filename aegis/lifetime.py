@@ -25,7 +25,7 @@ from aegis.journal.faults import JOURNAL
 from aegis.queues.faults import QUEUES
 from aegis.requests.faults import REQUESTS
 from aegis.servers.faults import SERVERS
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.telegram.faults import TELEGRAM
 from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.faults import TERMINALS
@@ -50,7 +50,7 @@ STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """The signals that stop a daemon in order."""
 
 
-def sync_state(disk: Disk, state: State) -> None:
+def sync_state(disk: Disk, state: StatePaths) -> None:
     """Sync the directories of the state, so that their entries survive a loss of power.
 
     Raises ``StartupError``.

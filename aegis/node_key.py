@@ -13,14 +13,14 @@ from aegis.daemon_process import keep_out_of_repositories
 from aegis.errors import StartupError
 from aegis.state.registration import WritableRegistry, claim_state
 from aegis.state.registry import RegistryError
-from aegis.state.root import State, UntrustedState
+from aegis.state.root import StatePaths, UntrustedState
 from aegis.state.sealing import Seal, opened_text, sealed_text
 from aegis.state.state_files import UnsafeFile, read_safely, write_safely
 
 MAX_FILE_BYTES = 256
 
 
-def open_node_key(state: State) -> NodeKey:
+def open_node_key(state: StatePaths) -> NodeKey:
     """Return the key of this root; create and sync one if there is none.
 
     Raises ``StartupError`` if the disk refuses or the state is not this user's own, ``BadNodeKey``
@@ -54,7 +54,7 @@ def _make_if_missing(path: str, seal: Seal) -> None:
             write_safely(path, sealed_text(text, seal), durable=True)
 
 
-def read_own_key(state: State, seal: Seal) -> NodeKey:
+def read_own_key(state: StatePaths, seal: Seal) -> NodeKey:
     """Read the key of this root. Raises ``StartupError``, ``BadNodeKey``, ``OSError``."""
     key = read_key(state.node_key)
     if opened_text(read_safely(str(state.node_key), MAX_FILE_BYTES) or b"", seal) is None:

@@ -28,15 +28,15 @@ from aegis.journal.segment_names import segment_named
 from aegis.path_text import path_of_text, text_of_path
 from aegis.state.registration import WritableRegistry, claim_state, is_empty, register_state
 from aegis.state.registry import (
-    Entry,
     ForeignState,
+    RegisteredState,
     RegistryError,
     find_entry,
     is_same,
     read_state_id,
     seals_of,
 )
-from aegis.state.root import CONFIG_NAME, State, UntrustedState, check_directories
+from aegis.state.root import CONFIG_NAME, StatePaths, UntrustedState, check_directories
 from aegis.state.sealing import (
     Seal,
     Seals,
@@ -127,7 +127,7 @@ class NamedPrograms(NamedTuple):
 NO_PROGRAMS = NamedPrograms()
 
 
-class Place(NamedTuple):
+class StateLocation(NamedTuple):
     """The place of a state: the path of its root, as text, and the inode of its directory.
 
     ``earlier`` are the paths that the root had before, the newest first: an older version stored
@@ -147,7 +147,7 @@ below the present root are used.
 """
 
 
-def examine(state: State, *, trust: bool, programs: NamedPrograms) -> str | None:
+def examine(state: StatePaths, *, trust: bool, programs: NamedPrograms) -> str | None:
     """Return the id of a state that is this user's own; None if it is to be registered.
 
     Nothing is written. Raises ``UntrustedState``, ``RegistryError``, ``StartupError`` for programs
@@ -175,7 +175,7 @@ def examine(state: State, *, trust: bool, programs: NamedPrograms) -> str | None
 
 
 def adopt_state(
-    state: State, state_id: str | None, *, trust: bool, programs: NamedPrograms
+    state: StatePaths, state_id: str | None, *, trust: bool, programs: NamedPrograms
 ) -> tuple[Seals, tuple[str, ...]]:
     """Register the state for this user if it is not registered yet; check each of its files.
 
@@ -205,7 +205,7 @@ def adopt_state(
     return seals, place.earlier
 
 
-def _keep_place(state: State, registry: WritableRegistry) -> None:
+def _keep_place(state: StatePaths, registry: WritableRegistry) -> None:
     """Write down where a state was that is taken over, before it gets an id of this place.
 
     May be repeated after a kill: an earlier note stays.
@@ -216,45 +216,49 @@ def _keep_place(state: State, registry: WritableRegistry) -> None:
     known = read_state_id(directory)
     entry = None if known is None else registry.entry(known)
     if entry is None:
-        place = Place(UNKNOWN, state.directory.stat().st_ino)
+        place = StateLocation(UNKNOWN, state.directory.stat().st_ino)
     else:
-        place = Place(text_of_path(entry.root), entry.inode)
+        place = StateLocation(text_of_path(entry.root), entry.inode)
     _write_place(state, place)
 
 
-def _settle_place(state: State, seals: Seals, entry: Entry | None) -> Place:
+def _settle_place(state: StatePaths, seals: Seals, entry: RegisteredState | None) -> StateLocation:
     """Return the place of a state that is in use here from now on, and store it if it changed."""
     root, inode = text_of_path(state.root), state.directory.stat().st_ino
     known = _read_place(state, seals)
-    before = known or Place(root if entry is None else text_of_path(entry.root), inode)
+    before = known or StateLocation(root if entry is None else text_of_path(entry.root), inode)
     if before.root == root or is_same(path_of_text(before.root), str(state.directory)):
         place = before._replace(inode=inode)
     else:
         paths = dict.fromkeys((before.root, *before.earlier))
-        place = Place(root, inode, tuple(each for each in paths if each != root)[:MAX_PLACES])
+        place = StateLocation(
+            root, inode, tuple(each for each in paths if each != root)[:MAX_PLACES]
+        )
     if place != known:
         _write_place(state, place, seals)
     return place
 
 
-def _read_place(state: State, seals: Seals | None = None) -> Place | None:
+def _read_place(state: StatePaths, seals: Seals | None = None) -> StateLocation | None:
     """Return the stored place; None without a valid one. ``seals``: it must be signed."""
     document = _parsed(read_safely(str(state.place), MAX_DOCUMENT_BYTES) or b"")
     seal = None if seals is None else seals.of(str(state.place))
     match document:
         case {"version": 1, "root": str(root), "inode": int(inode), "earlier": list(earlier)}:
             if document_fits(document, seal):
-                return Place(root, inode, tuple(map(str, earlier)))
+                return StateLocation(root, inode, tuple(map(str, earlier)))
     return None
 
 
-def _write_place(state: State, place: Place, seals: Seals | None = None) -> None:
+def _write_place(state: StatePaths, place: StateLocation, seals: Seals | None = None) -> None:
     seal = None if seals is None else seals.of(str(state.place))
     document = sealed_document({"version": VERSION, **place._asdict()}, seal)
     write_safely(str(state.place), json.dumps(document, indent=1).encode() + b"\n", durable=True)
 
 
-def _remember(registry: WritableRegistry, state: State, state_id: str, digest: str | None) -> None:
+def _remember(
+    registry: WritableRegistry, state: StatePaths, state_id: str, digest: str | None
+) -> None:
     """Store the current path of the root, and which configuration is trusted."""
     known = registry.entry(state_id)
     inode = state.directory.stat().st_ino
@@ -262,12 +266,12 @@ def _remember(registry: WritableRegistry, state: State, state_id: str, digest: s
     root = str(state.root)
     if known is not None and known.root != root and is_same(known.root, str(state.directory)):
         root = known.root  # the same directory by another path
-    entry = Entry(root, inode, digest or kept)
+    entry = RegisteredState(root, inode, digest or kept)
     if entry != known:
         registry.enter(state_id, entry)
 
 
-def trust_programs(state: State, digest: str) -> None:
+def trust_programs(state: StatePaths, digest: str) -> None:
     """Store the digest of what the user trusts from now on. Raises ``OSError``."""
     registry = WritableRegistry.of_user()
     try:
@@ -277,7 +281,7 @@ def trust_programs(state: State, digest: str) -> None:
         raise OSError(errno.EPERM, str(error)) from error
 
 
-def check_owners(state: State) -> None:
+def check_owners(state: StatePaths) -> None:
     """Raise ``UnsafeFile`` unless each entry below the state's directory is this user's own.
 
     Allowed are directories that only this user may write to, regular files with one name, sockets,
@@ -305,7 +309,7 @@ def _is_own_channel(path: str, found: os.stat_result) -> bool:
     return is_channel and found.st_uid == os.geteuid()
 
 
-def forged_files(state: State, seals: Seals) -> list[str]:
+def forged_files(state: StatePaths, seals: Seals) -> list[str]:
     """Return the files with programs, keys or terminals that this state's daemon did not write.
 
     Damaged files are not included: they are not used. Of a ledger only the last whole line is
@@ -318,7 +322,7 @@ def forged_files(state: State, seals: Seals) -> list[str]:
     ]
 
 
-def take_over(state: State, seals: Seals) -> None:
+def take_over(state: StatePaths, seals: Seals) -> None:
     """Sign every file with these seals; remove the endpoint, which leads to another daemon.
 
     Of a copy remove too what only the original may have: its keys, its port, and the notes that
@@ -350,14 +354,14 @@ def shown(files: list[str]) -> str:
     return ", ".join(files[:MAX_SHOWN]) + more
 
 
-def _signed_files(state: State) -> Iterator[tuple[str, str]]:
+def _signed_files(state: StatePaths) -> Iterator[tuple[str, str]]:
     """Yield each file that carries a code, and its kind; skip a directory in place of a file."""
     for path, kind in _places(state):
         if os.path.lexists(path) and not os.path.isdir(path):  # noqa: PTH112
             yield path, kind
 
 
-def _places(state: State) -> Iterator[tuple[str, str]]:
+def _places(state: StatePaths) -> Iterator[tuple[str, str]]:
     for names, kind in ((_DOCUMENTS, "document"), (_TEXTS, "text"), (_NOTES, "note")):
         yield from _below(str(state.directory), dict.fromkeys(names, kind))
     for path in _entries(str(state.terminals)):

@@ -1,7 +1,7 @@
 """Nodes: actors in worker processes and on other hosts, through tractor. See docs/nodes.md.
 
 A ``Worker`` runs a function in a process of its own, a process on another host joins the root, and
-both exchange messages of bytes over a ``Link``; a ``Peer`` carries the messages of actors over it.
+both exchange messages of bytes over a ``Link``; a ``PeerProcess`` carries the messages of actors.
 Nodes need the extra ``nodes``. Importing this package does not: ``open_runtime`` and ``join`` raise
 ``NodesNotInstalled``, which names the command that installs it.
 """

@@ -1,4 +1,4 @@
-"""``Peer``: the actors of another process, reached over one connection after another.
+"""``PeerProcess``: the actors of another process, reached over one connection after another.
 
 It is the ``Router`` of their addresses, sends messages both ways, and mirrors the names and the
 tree that the other side reports. The outcomes of requests are those within a process, and one more:
@@ -64,7 +64,7 @@ class MessageChannel(Protocol):
         ...
 
 
-class Peer:
+class PeerProcess:
     """The process whose places are below the path ``root``; empty for all that are not local.
 
     ``name`` is its display name. ``shows_tree``: send it the tree of this process.

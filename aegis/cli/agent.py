@@ -5,8 +5,8 @@ from __future__ import annotations
 from aegis.cli.grammar.verb import (
     DECIMAL,
     WHOLE,
-    Daemon,
-    Group,
+    TargetDaemon,
+    VerbGroup,
     argument,
     flag,
     option,
@@ -49,7 +49,7 @@ PERMISSIONS = ("read", "ask", "write", "full")
     argument("words", required=False, many=True, metavar="[PROFILE] [PROMPT] | -- PROGRAM"),
 )
 def launch(
-    daemon: Daemon,
+    daemon: TargetDaemon,
     words: Sequence[str],
     new_handle: str | None,
     workspace: str | None,
@@ -84,7 +84,7 @@ def launch(
 
 
 def _launch_program(
-    daemon: Daemon,
+    daemon: TargetDaemon,
     words: Sequence[str],
     new_handle: str | None,
     workspace: str | None,
@@ -112,7 +112,7 @@ def _show_launched(handle: str) -> None:
     argument("agent"),
     argument("prompt", required=False),
 )
-def fork(daemon: Daemon, agent: str, prompt: str | None, new_handle: str | None) -> None:
+def fork(daemon: TargetDaemon, agent: str, prompt: str | None, new_handle: str | None) -> None:
     """Start a session with a copy of the conversation of AGENT, and with the text PROMPT."""
     given = None if prompt is None else text_or_input(prompt)
     reply = daemon.call("agent_fork", handle=agent, prompt=given, new_handle=new_handle)
@@ -120,7 +120,7 @@ def fork(daemon: Daemon, agent: str, prompt: str | None, new_handle: str | None)
 
 
 @verb(flag("--closed", help="Include sessions that were closed."))
-def list_agents(daemon: Daemon, closed: bool) -> None:
+def list_agents(daemon: TargetDaemon, closed: bool) -> None:
     """List the agent sessions, and what each is blocked on."""
     reply = daemon.call("list_sessions", closed=closed)
     daemon.show(reply, lambda: _show_list(reply["result"]))
@@ -134,28 +134,30 @@ def _show_list(infos: Sequence[Mapping[str, Any]]) -> None:
 
 
 @verb()
-def meta(daemon: Daemon) -> None:
+def meta(daemon: TargetDaemon) -> None:
     """Show who you are (--as HANDLE), your peers, your tools, and how your inbox works."""
     reply = daemon.call("meta")
     daemon.show(reply, lambda: print_lines(meta_lines(reply)))
 
 
 @verb()
-def profiles(daemon: Daemon) -> None:
+def profiles(daemon: TargetDaemon) -> None:
     """List the profiles that can be launched."""
     reply = daemon.call("list_agents")
     daemon.show(reply, lambda: print_lines(profile_table(reply["result"])))
 
 
 @verb(argument("agent"))
-def show(daemon: Daemon, agent: str) -> None:
+def show(daemon: TargetDaemon, agent: str) -> None:
     """Show the state of AGENT."""
     reply = daemon.call("agent_show", handle=agent)
     daemon.show(reply, lambda: print_lines(session_details(reply)))
 
 
 @verb(INTERRUPT, KEY, argument("agent"), argument("text", many=True), options_first=True)
-def send(daemon: Daemon, agent: str, text: Sequence[str], interrupt: bool, key: str | None) -> None:
+def send(
+    daemon: TargetDaemon, agent: str, text: Sequence[str], interrupt: bool, key: str | None
+) -> None:
     """Send TEXT to AGENT: it becomes a turn, at once or after the current one.
 
     `-` reads TEXT from the standard input.
@@ -169,7 +171,9 @@ def send(daemon: Daemon, agent: str, text: Sequence[str], interrupt: bool, key: 
     flag("--follow", help="Continue with new entries until the session is closed, or Ctrl-C."),
     argument("agent"),
 )
-def read(daemon: Daemon, agent: str, last: int | None, since: int | None, follow: bool) -> None:
+def read(
+    daemon: TargetDaemon, agent: str, last: int | None, since: int | None, follow: bool
+) -> None:
     """Show the transcript of AGENT."""
     if follow:
         from aegis.cli.live.agent_following import follow_agent
@@ -197,7 +201,7 @@ def _show_transcript(agent: str, reply: Mapping[str, Any], *, is_newest: bool) -
     argument("agent"),
     argument("command"),
 )
-def output(daemon: Daemon, agent: str, command: str, follow: bool) -> None:
+def output(daemon: TargetDaemon, agent: str, command: str, follow: bool) -> None:
     """Show the output of COMMAND, which AGENT has its session run, also after its release.
 
     `term list` has the ids of open commands, `agent read --json` those of all.
@@ -225,7 +229,7 @@ def _show_output(reply: Mapping[str, Any]) -> None:
 
 
 @verb(argument("agent"))
-def diff(daemon: Daemon, agent: str) -> None:
+def diff(daemon: TargetDaemon, agent: str) -> None:
     """Show what changed in the checkout of AGENT since it began, by anyone."""
     reply = daemon.call("agent_diff", handle=agent)
     daemon.show(reply, lambda: _show_difference(reply))
@@ -244,7 +248,7 @@ def _show_difference(reply: Mapping[str, Any]) -> None:
     flag("--closed", help="Include sessions that were closed."),
     argument("agent", required=False),
 )
-def usage(daemon: Daemon, agent: str | None, closed: bool) -> None:
+def usage(daemon: TargetDaemon, agent: str | None, closed: bool) -> None:
     """List tokens, cost and time: of all sessions, or of AGENT and those that it spawned.
 
     The sums of trees are those of the listed sessions; use --closed to count closed ones too.
@@ -278,14 +282,14 @@ def _account(usage: Mapping[str, Any]) -> list[object]:
 
 
 @verb(argument("agent"))
-def interrupt(daemon: Daemon, agent: str) -> None:
+def interrupt(daemon: TargetDaemon, agent: str) -> None:
     """Interrupt the current turn of AGENT."""
     reply = daemon.call("interrupt", handle=agent)
     daemon.show(reply, lambda: print_lines(session_table([reply])))
 
 
 @verb(argument("agent"), argument("new_handle"))
-def rename(daemon: Daemon, agent: str, new_handle: str) -> None:
+def rename(daemon: TargetDaemon, agent: str, new_handle: str) -> None:
     """Give AGENT the handle NEW_HANDLE; the old one stays an alias."""
     reply = daemon.call("rename", old_handle=agent, new_handle=new_handle)
     daemon.show(reply, lambda: print_notice(f"renamed to {reply['handle']}"))
@@ -298,7 +302,7 @@ def rename(daemon: Daemon, agent: str, new_handle: str) -> None:
     argument("agent"),
 )
 def change(
-    daemon: Daemon,
+    daemon: TargetDaemon,
     agent: str,
     model: str | None,
     permission: str | None,
@@ -312,21 +316,21 @@ def change(
 
 
 @verb(argument("agent"))
-def restart(daemon: Daemon, agent: str) -> None:
+def restart(daemon: TargetDaemon, agent: str) -> None:
     """Start the program of AGENT anew, with the same conversation."""
     reply = daemon.call("agent_restart", handle=agent)
     daemon.show(reply, lambda: print_lines(session_table([reply])))
 
 
 @verb(flag("--purge", help="Delete its transcript too."), argument("agent"))
-def stop(daemon: Daemon, agent: str, purge: bool) -> None:
+def stop(daemon: TargetDaemon, agent: str, purge: bool) -> None:
     """Close AGENT. Its transcript is kept, and launch --resume continues it."""
     reply = daemon.call("agent_purge" if purge else "close", handle=agent)
     done = "purged" if purge else "closed"
     daemon.show(reply, lambda: print_notice(f"{done} {reply['handle']}"))
 
 
-agent = Group(
+agent = VerbGroup(
     """Coding agents that the daemon drives.
 
 An agent works in the background and is woken by messages to its handle.""",

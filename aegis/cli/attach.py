@@ -7,7 +7,7 @@ import sys
 
 from aegis.cli.gc_pause import gc_paused
 from aegis.cli.grammar.keys import DEFAULT_DETACH_KEYS, parse_detach_keys
-from aegis.cli.grammar.verb import Daemon, argument, flag, live_verb, option
+from aegis.cli.grammar.verb import TargetDaemon, argument, flag, live_verb, option
 from aegis.cli.printing.failures import UsageError
 from aegis.path_text import text_of_path
 
@@ -26,7 +26,9 @@ _COOKIE = "AEGIS_TERMINAL"
     ),
     argument("name"),
 )
-def attach(daemon: Daemon, name: str, read_only: bool, no_resize: bool, detach_keys: str) -> int:
+def attach(
+    daemon: TargetDaemon, name: str, read_only: bool, no_resize: bool, detach_keys: str
+) -> int:
     r"""Show the terminal NAME in your window, and type into it.
 
     Every key goes to the terminal, Ctrl-C too. Press Ctrl-\ and then d to detach; the terminal

@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from aegis.cli.grammar.verb import Daemon
+from aegis.cli.grammar.verb import TargetDaemon
 from aegis.cli.printing.failures import FAILED, PROGRAM
 from aegis.cli.printing.formatting import escaped, escaped_line, print_lines, print_notice
 from aegis.client.line import ClientError, open_connection
-from aegis.state.root import LOG_TO_STATE, State
+from aegis.state.root import LOG_TO_STATE, StatePaths
 
 POLL_S = 0.05
 
@@ -60,7 +60,7 @@ def start_detached(root: Path, *, opens_page: bool) -> int:
     if opens_page:
         from aegis.cli.web import web
 
-        web.function(Daemon(str(root), None, as_json=False), prints=False)
+        web.function(TargetDaemon(str(root), None, as_json=False), prints=False)
     return 0
 
 
@@ -71,7 +71,7 @@ def ensure_daemon(root: Path, own_options: set[str]) -> Started | None:
     """
     if serving_pid(root) is not None:
         return None
-    log = State(root).log
+    log = StatePaths(root).log
     words = [word for word in sys.argv if word not in own_options]
     # A file without a name until the daemon has locked the root: a checkout may have anything
     # there, and a start that is refused leaves nothing.

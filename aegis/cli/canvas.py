@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from aegis.cli.grammar.verb import WHOLE, Daemon, Group, argument, flag, option, text_or_input, verb
+from aegis.cli.grammar.verb import (
+    WHOLE,
+    TargetDaemon,
+    VerbGroup,
+    argument,
+    flag,
+    option,
+    text_or_input,
+    verb,
+)
 from aegis.cli.printing.formatting import (
     escaped,
     escaped_line,
@@ -26,21 +35,21 @@ MAX_NAMES = 4
 
 
 @verb()
-def list_canvases(daemon: Daemon) -> None:
+def list_canvases(daemon: TargetDaemon) -> None:
     """List the canvases with their files and sections."""
     reply = daemon.call("canvas_list")
     daemon.show(reply, lambda: _show_canvases(reply["result"]))
 
 
 @verb(argument("canvas"), argument("file", required=False))
-def open_canvas(daemon: Daemon, canvas: str, file: str | None) -> None:
+def open_canvas(daemon: TargetDaemon, canvas: str, file: str | None) -> None:
     """Open CANVAS. The first time FILE is its markdown file, relative to the project's root."""
     reply = daemon.call("canvas_open", name=canvas, file=file)
     daemon.show(reply, lambda: _show_canvases([reply]))
 
 
 @verb(argument("canvas"), argument("section", required=False))
-def read(daemon: Daemon, canvas: str, section: str | None) -> None:
+def read(daemon: TargetDaemon, canvas: str, section: str | None) -> None:
     """Print the sections of CANVAS, or SECTION alone, with the rev that replacing it needs."""
     reply = daemon.call("canvas_read", name=canvas, section=section)
     daemon.show(reply, lambda: _show_sections(reply["sections"]))
@@ -54,7 +63,7 @@ def read(daemon: Daemon, canvas: str, section: str | None) -> None:
     argument("text"),
 )
 def write(
-    daemon: Daemon, canvas: str, section: str, text: str, if_rev: int | None, force: bool
+    daemon: TargetDaemon, canvas: str, section: str, text: str, if_rev: int | None, force: bool
 ) -> None:
     """Write TEXT under the heading SECTION of CANVAS; `-` reads it from the standard input.
 
@@ -72,7 +81,7 @@ def write(
 
 
 @verb(argument("canvas"), argument("section"), argument("text"))
-def append(daemon: Daemon, canvas: str, section: str, text: str) -> None:
+def append(daemon: TargetDaemon, canvas: str, section: str, text: str) -> None:
     """Append TEXT to SECTION of CANVAS; `-` reads it from the standard input."""
     reply = daemon.call(
         "canvas_append_to_section",
@@ -87,14 +96,14 @@ def append(daemon: Daemon, canvas: str, section: str, text: str) -> None:
     option("--section", metavar="NAME", many=True, help="Only this section; may be repeated."),
     argument("canvas"),
 )
-def subscribe(daemon: Daemon, canvas: str, section: Sequence[str]) -> None:
+def subscribe(daemon: TargetDaemon, canvas: str, section: Sequence[str]) -> None:
     """Have your inbox woken by what others write into CANVAS."""
     reply = daemon.call("canvas_subscribe", name=canvas, sections=[*section] or None)
     daemon.show(reply, lambda: print_notice(f"↳ subscribed to {reply['canvas']}"))
 
 
 @verb(argument("canvas"))
-def unsubscribe(daemon: Daemon, canvas: str) -> None:
+def unsubscribe(daemon: TargetDaemon, canvas: str) -> None:
     """End your subscription to CANVAS."""
     reply = daemon.call("canvas_unsubscribe", name=canvas)
     daemon.show(reply, lambda: print_notice(f"↳ not subscribed to {reply['canvas']}"))
@@ -107,7 +116,7 @@ def unsubscribe(daemon: Daemon, canvas: str) -> None:
     argument("section", required=False),
 )
 def history(
-    daemon: Daemon, canvas: str, section: str | None, limit: int | None, text: bool
+    daemon: TargetDaemon, canvas: str, section: str | None, limit: int | None, text: bool
 ) -> None:
     """List the changes of CANVAS, or of SECTION, the newest first."""
     reply = daemon.call("canvas_history", name=canvas, section=section, limit=limit)
@@ -177,7 +186,7 @@ def _change_row(change: Mapping[str, Any]) -> list[object]:
     ]
 
 
-canvas = Group(
+canvas = VerbGroup(
     """Markdown files that several write, section by section.""",
     {
         "list": list_canvases,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 
-from aegis.cli.grammar.verb import Daemon, flag, verb
+from aegis.cli.grammar.verb import TargetDaemon, flag, verb
 from aegis.cli.printing.agents import session_table
 from aegis.cli.printing.formatting import cell, duration, print_lines, table, tree_rows
 from aegis.client.line import ClientError, NoDaemon
@@ -24,7 +24,7 @@ _TREE_HEAD = ["actor", "kind", "state", "mailbox", "restarts", "uptime"]
 
 
 @verb()
-def down(daemon: Daemon) -> None:
+def down(daemon: TargetDaemon) -> None:
     """Stop the daemon and wait until its process has ended."""
     with daemon.connect() as client:
         process = _open_process(client.endpoint.pid, daemon)
@@ -36,7 +36,7 @@ def down(daemon: Daemon) -> None:
     daemon.show(reply, lambda: print_lines(f"stopped (pid {reply['pid']})"))
 
 
-def _open_process(pid: int, daemon: Daemon) -> int:
+def _open_process(pid: int, daemon: TargetDaemon) -> int:
     """Return a descriptor of the daemon's process."""
     # Opened before the request to stop: afterwards the kernel may give the pid to another process.
     try:
@@ -55,7 +55,7 @@ def _wait_gone(process: int, pid: int) -> None:
 
 
 @verb()
-def status(daemon: Daemon) -> None:
+def status(daemon: TargetDaemon) -> None:
     """Show the daemon's address, uptime, memory, nodes and agents."""
     reply = daemon.call("status")
     agents = daemon.call("list_sessions")["result"]
@@ -87,7 +87,7 @@ def _node_row(node: Mapping[str, Any]) -> list[object]:
 
 
 @verb(flag("--watch", help="Show changes until Ctrl-C."))
-def tree(daemon: Daemon, watch: bool) -> int:
+def tree(daemon: TargetDaemon, watch: bool) -> int:
     """Show the live supervision tree.
 
     Prints each actor with its state, queued messages, restarts and uptime. With --watch the tree is

@@ -11,7 +11,7 @@ import click
 
 from aegis.cli.grammar.click_options import here, json_option, root_before, root_option
 from aegis.cli.printing.formatting import escaped_line, print_json, print_lines, print_notice
-from aegis.state.root import State, find_root
+from aegis.state.root import StatePaths, find_root
 
 
 @click.command()
@@ -25,7 +25,7 @@ def doctor(root: Path | None, repair: bool, as_json: bool) -> int:
     """
     from aegis.doctor import finding
 
-    state = State(find_root(root or root_before() or here()))
+    state = StatePaths(find_root(root or root_before() or here()))
     found = []
     for each in _findings(state, repair=repair):
         found.append(each)
@@ -49,7 +49,7 @@ def summary(found: Sequence[Any]) -> str:
     return ", ".join(shown) or "all is well"
 
 
-def _findings(state: State, *, repair: bool) -> Iterator[Any]:
+def _findings(state: StatePaths, *, repair: bool) -> Iterator[Any]:
     from aegis.doctor import examination
 
     if repair:

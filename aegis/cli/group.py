@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aegis.cli.grammar.verb import (
     SECONDS,
-    Daemon,
-    Group,
+    TargetDaemon,
+    VerbGroup,
     argument,
     flag,
     option,
@@ -38,7 +38,7 @@ DONE, NOT_DONE, GOES_ON = 0, 1, 124
 
 
 @verb()
-def list_groups(daemon: Daemon) -> None:
+def list_groups(daemon: TargetDaemon) -> None:
     """List the groups with the numbers of their members and replies."""
     reply = daemon.call("group_list")
     daemon.show(reply, lambda: _show_groups(reply))
@@ -53,7 +53,11 @@ def list_groups(daemon: Daemon) -> None:
     argument("profiles", metavar="PROFILE", required=False, many=True),
 )
 def spawn(
-    daemon: Daemon, group: str, profiles: Sequence[str], new_handle: str | None, preset: str | None
+    daemon: TargetDaemon,
+    group: str,
+    profiles: Sequence[str],
+    new_handle: str | None,
+    preset: str | None,
 ) -> None:
     """Start a session of each PROFILE as a member of GROUP.
 
@@ -81,7 +85,7 @@ def spawn(
     argument("objective"),
 )
 def broadcast(
-    daemon: Daemon,
+    daemon: TargetDaemon,
     group: str,
     objective: str,
     output_format: str | None,
@@ -127,7 +131,7 @@ def broadcast(
     argument("group"),
 )
 def wait(
-    daemon: Daemon,
+    daemon: TargetDaemon,
     group: str,
     first: bool,
     keep: bool,
@@ -155,21 +159,21 @@ def wait(
 
 
 @verb(argument("group"))
-def show(daemon: Daemon, group: str) -> None:
+def show(daemon: TargetDaemon, group: str) -> None:
     """Show the members of GROUP, their states, and their replies to the newest broadcast."""
     reply = daemon.call("group_status", group=group)
     daemon.show(reply, lambda: _show_group(reply))
 
 
 @verb(argument("group"), argument("new_name", metavar="NAME"))
-def rename(daemon: Daemon, group: str, new_name: str) -> None:
+def rename(daemon: TargetDaemon, group: str, new_name: str) -> None:
     """Give GROUP the name NAME; the old one stays an alias."""
     reply = daemon.call("group_rename", group=group, new_name=new_name)
     daemon.show(reply, lambda: _show_groups({"result": [reply]}))
 
 
 @verb(argument("group"))
-def dissolve(daemon: Daemon, group: str) -> None:
+def dissolve(daemon: TargetDaemon, group: str) -> None:
     """Close the members of GROUP, and end it; their transcripts are kept."""
     reply = daemon.call("group_dissolve", group=group)
     daemon.show(reply, lambda: _show_groups({"result": [reply]}))
@@ -233,7 +237,7 @@ def _exit_code(reply: Mapping[str, Any]) -> int:
     return DONE if len(reply["order"]) == len(reply["metadata"]["members"]) else NOT_DONE
 
 
-group = Group(
+group = VerbGroup(
     """Agent sessions that get one order, and their replies.""",
     {
         "list": list_groups,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.cli.grammar.verb import WHOLE, Daemon, argument, moment, option, verb
+from aegis.cli.grammar.verb import WHOLE, TargetDaemon, argument, moment, option, verb
 from aegis.cli.printing.formatting import escaped_line, print_json_line, print_lines, print_notice
 
 # A type checker takes this for true.
@@ -26,7 +26,7 @@ TEXT_CHARS = 200
     argument("word", required=False),
 )
 def history(
-    daemon: Daemon,
+    daemon: TargetDaemon,
     word: str | None,
     kind: str | None,
     name: str | None,

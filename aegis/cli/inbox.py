@@ -5,8 +5,8 @@ from __future__ import annotations
 from aegis.cli.grammar.verb import (
     SECONDS,
     WHOLE,
-    Daemon,
-    Group,
+    TargetDaemon,
+    VerbGroup,
     argument,
     flag,
     option,
@@ -33,7 +33,7 @@ _after = option(
     flag("--all", "show_all", help="Include acknowledged messages."),
     option("--limit", kind=WHOLE, help="Maximum number of messages; default 50."),
 )
-def read(daemon: Daemon, after: str | None, show_all: bool, limit: int | None) -> None:
+def read(daemon: TargetDaemon, after: str | None, show_all: bool, limit: int | None) -> None:
     """Show the messages of your inbox (--as HANDLE)."""
     unread = False if show_all else None
     reply = daemon.call("inbox_read", after=after, unread=unread, limit=limit)
@@ -41,7 +41,7 @@ def read(daemon: Daemon, after: str | None, show_all: bool, limit: int | None) -
 
 
 @verb(_after, option("--timeout", kind=SECONDS, help="Seconds to wait at most; default 50."))
-def wait(daemon: Daemon, after: str | None, timeout: float | None) -> None:
+def wait(daemon: TargetDaemon, after: str | None, timeout: float | None) -> None:
     """Wait for a message in your inbox (--as HANDLE).
 
     Exits with 0 even if no message arrives in time.
@@ -56,14 +56,14 @@ KEY = option("--key", metavar="TEXT", help="Deliver once, however often this is 
 
 @verb(INTERRUPT, KEY, argument("target"), argument("text", many=True), options_first=True)
 def send(
-    daemon: Daemon, target: str, text: Sequence[str], interrupt: bool, key: str | None
+    daemon: TargetDaemon, target: str, text: Sequence[str], interrupt: bool, key: str | None
 ) -> None:
     """Send TEXT to the agent TARGET; `-` reads it from the standard input."""
     hand_off(daemon, target, text, interrupt, key)
 
 
 def hand_off(
-    daemon: Daemon, target: str, text: Sequence[str], interrupt: bool, key: str | None
+    daemon: TargetDaemon, target: str, text: Sequence[str], interrupt: bool, key: str | None
 ) -> None:
     """Send a message, and print its receipt."""
     reply = daemon.call(
@@ -96,7 +96,7 @@ def _text(message: Mapping[str, Any]) -> str:
     return in_verbs(message["text"]) if is_daemon else message["text"]
 
 
-inbox = Group(
+inbox = VerbGroup(
     """Messages from terminals, agents and people.""",
     {
         "read": read,

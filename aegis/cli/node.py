@@ -11,11 +11,11 @@ import click
 from aegis.cli.grammar.addresses import join_address
 from aegis.cli.grammar.click_commands import Nouns, command_of
 from aegis.cli.grammar.click_options import DIRECTORY, here, root_before
-from aegis.cli.grammar.verb import Daemon, argument, verb
+from aegis.cli.grammar.verb import TargetDaemon, argument, verb
 from aegis.cli.printing.formatting import cell, escaped_line, print_lines, print_notice
 from aegis.protocol.naming import LOCAL_NODE, NAME_RULE, is_name
 from aegis.settings import JoinSettings, NodesAddress
-from aegis.state.root import State, find_root
+from aegis.state.root import StatePaths, find_root
 
 _LEVEL_HELP = "Log events of this level and above."
 _LEVELS = click.Choice(["debug", "info", "warning", "error"])
@@ -40,7 +40,7 @@ def key(root: Path | None) -> None:
     from aegis.errors import StartupError
     from aegis.node_key import open_node_key
 
-    state = State(find_root(root or root_before() or here()))
+    state = StatePaths(find_root(root or root_before() or here()))
     try:
         open_node_key(state)
     except (StartupError, NodeError) as error:
@@ -53,7 +53,7 @@ def key(root: Path | None) -> None:
 
 
 @verb(argument("node"))
-def forget(daemon: Daemon, node: str) -> None:
+def forget(daemon: TargetDaemon, node: str) -> None:
     """Forget a host that will not join again.
 
     The names of its terminals become free. Nothing changes on the host.
@@ -110,7 +110,7 @@ def join(
         address=address,
         name=name,
         root=directory,
-        key_file=State(directory).node_key if key_file is None else key_file.absolute(),
+        key_file=StatePaths(directory).node_key if key_file is None else key_file.absolute(),
         log_level=log_level,
         trust=trust,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from aegis.cli.grammar.verb import SECONDS, WHOLE, Daemon, argument, flag, option, verb
+from aegis.cli.grammar.verb import SECONDS, WHOLE, TargetDaemon, argument, flag, option, verb
 from aegis.cli.printing.failures import UsageError, report_error
 from aegis.cli.printing.formatting import (
     EXIT_UNKNOWN,
@@ -42,7 +42,7 @@ READ_BYTES = 262_144
     flag("--raw", help="Print the bytes unchanged, with escape sequences."),
     argument("name"),
 )
-def output(daemon: Daemon, name: str, cursor: int | None, follow: bool, raw: bool) -> None:
+def output(daemon: TargetDaemon, name: str, cursor: int | None, follow: bool, raw: bool) -> None:
     """Print the output of the terminal NAME.
 
     Prints the output of the current command or, if none is running, of the last one. With --raw
@@ -69,7 +69,7 @@ def output(daemon: Daemon, name: str, cursor: int | None, follow: bool, raw: boo
 
 
 def _replies(
-    daemon: Daemon, client: LineClient, arguments: dict[str, object], *, follow: bool
+    daemon: TargetDaemon, client: LineClient, arguments: dict[str, object], *, follow: bool
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the replies: to the end of the output or, with ``follow``, of the terminal."""
     while True:
@@ -114,7 +114,7 @@ def _show(reply: Mapping[str, Any], *, raw: bool) -> None:
     ),
     argument("name"),
 )
-def wait(daemon: Daemon, name: str, **conditions: int | float | str | None) -> int:
+def wait(daemon: TargetDaemon, name: str, **conditions: int | float | str | None) -> int:
     """Wait until a command on the terminal NAME ends.
 
     Exits with the command's exit code when the command ended, with 0 when the pattern matched or

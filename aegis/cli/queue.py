@@ -5,8 +5,8 @@ from __future__ import annotations
 from aegis.cli.grammar.verb import (
     SECONDS,
     WHOLE,
-    Daemon,
-    Group,
+    TargetDaemon,
+    VerbGroup,
     argument,
     flag,
     moment,
@@ -40,7 +40,7 @@ DONE, NOT_DONE, GOES_ON = 0, 1, 124
 
 
 @verb()
-def list_queues(daemon: Daemon) -> None:
+def list_queues(daemon: TargetDaemon) -> None:
     """List the queues with the numbers of their tasks."""
     reply = daemon.call("queue_list")
     daemon.show(reply, lambda: _show_queues(reply["result"]))
@@ -61,7 +61,7 @@ def list_queues(daemon: Daemon) -> None:
     argument("payload"),
 )
 def add(
-    daemon: Daemon,
+    daemon: TargetDaemon,
     queue: str,
     payload: str,
     wait: float | None,
@@ -113,28 +113,28 @@ def _show_added(reply: Mapping[str, Any]) -> None:
     option("--limit", kind=WHOLE, help="Maximum number of tasks; default 50."),
     argument("queue", required=False),
 )
-def show(daemon: Daemon, queue: str | None, limit: int | None) -> None:
+def show(daemon: TargetDaemon, queue: str | None, limit: int | None) -> None:
     """List the tasks of QUEUE (default: of all), those that run first."""
     reply = daemon.call("task_list", queue=queue, limit=limit)
     daemon.show(reply, lambda: _show_tasks(reply))
 
 
 @verb(argument("task", metavar="TASK"))
-def task(daemon: Daemon, task: str) -> None:
+def task(daemon: TargetDaemon, task: str) -> None:
     """Show the status of TASK, and its result."""
     reply = daemon.call("task_status", task_id=task.upper())
     daemon.show(reply, lambda: _show_task(reply))
 
 
 @verb(argument("task", metavar="TASK"))
-def cancel(daemon: Daemon, task: str) -> None:
+def cancel(daemon: TargetDaemon, task: str) -> None:
     """Cancel TASK; the session that does it is ended."""
     reply = daemon.call("cancel", task_id=task.upper())
     daemon.show(reply, lambda: _show_tasks({"result": [reply]}))
 
 
 @verb(argument("task", metavar="TASK"))
-def retry(daemon: Daemon, task: str) -> None:
+def retry(daemon: TargetDaemon, task: str) -> None:
     """Enqueue TASK, which failed or was cancelled, again."""
     reply = daemon.call("task_retry", task_id=task.upper())
     daemon.show(reply, lambda: _show_retried(reply))
@@ -147,14 +147,14 @@ def _show_retried(task: Mapping[str, Any]) -> None:
 
 
 @verb(argument("queue"))
-def pause(daemon: Daemon, queue: str) -> None:
+def pause(daemon: TargetDaemon, queue: str) -> None:
     """Start no further task of QUEUE; those that run go on."""
     reply = daemon.call("queue_pause", queue=queue)
     daemon.show(reply, lambda: _show_queues([reply]))
 
 
 @verb(argument("queue"))
-def resume(daemon: Daemon, queue: str) -> None:
+def resume(daemon: TargetDaemon, queue: str) -> None:
     """Start the tasks of QUEUE again."""
     reply = daemon.call("queue_resume", queue=queue)
     daemon.show(reply, lambda: _show_queues([reply]))
@@ -231,7 +231,7 @@ def _exit_code(task: Mapping[str, Any]) -> int:
     return NOT_DONE if task["status"] in ("failed", "cancelled") else GOES_ON
 
 
-queue = Group(
+queue = VerbGroup(
     """Tasks that fresh agent sessions do, one after another.""",
     {
         "list": list_queues,

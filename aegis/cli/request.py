@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import json
 
-from aegis.cli.grammar.verb import SECONDS, WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.verb import (
+    SECONDS,
+    WHOLE,
+    TargetDaemon,
+    VerbGroup,
+    argument,
+    flag,
+    option,
+    verb,
+)
 from aegis.cli.grammar.words import in_verbs
 from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
@@ -38,7 +47,7 @@ INPUT_CHARS = 72
     option("--limit", kind=WHOLE, help="Maximum number of requests; default 50."),
 )
 def list_requests(
-    daemon: Daemon, closed: bool, show_all: bool, agent: str | None, limit: int | None
+    daemon: TargetDaemon, closed: bool, show_all: bool, agent: str | None, limit: int | None
 ) -> None:
     """List what agents and workflows ask a person.
 
@@ -50,7 +59,7 @@ def list_requests(
 
 
 @verb(argument("id", metavar="ID"))
-def show(daemon: Daemon, id: str) -> None:  # noqa: A002 -- the word of the help
+def show(daemon: TargetDaemon, id: str) -> None:  # noqa: A002 -- the word of the help
     """Show the whole request ID: its input, its options, its answer."""
     found = _find(daemon, id)
     daemon.show(found, lambda: _show_whole(found))
@@ -110,7 +119,7 @@ def _allowances(request: Mapping[str, Any]) -> list[str]:
     argument("answer", kind=("allow", "deny", "cancel")),
 )
 def answer(
-    daemon: Daemon,
+    daemon: TargetDaemon,
     id: str,  # noqa: A002 -- the word of the help
     answer: str,
     lasts: bool,
@@ -149,7 +158,7 @@ def answer(
     option("--wait", "wait_s", kind=SECONDS, help="Seconds to wait for the answer; default 50."),
     argument("question", metavar="QUESTION"),
 )
-def ask(daemon: Daemon, question: str, options: Sequence[str], wait_s: float | None) -> int:
+def ask(daemon: TargetDaemon, question: str, options: Sequence[str], wait_s: float | None) -> int:
     """Ask the person a question as an agent: with `--as HANDLE`, or within an agent's command.
 
     Prints the answer. Exits with 1 if there is none: the question is still open, and its answer
@@ -169,7 +178,7 @@ def _show_answer(reply: Mapping[str, Any]) -> None:
         print_notice(f"↳ request {reply['request_id']} has no answer: it was declined or withdrawn")
 
 
-def _find(daemon: Daemon, given: str) -> Mapping[str, Any]:
+def _find(daemon: TargetDaemon, given: str) -> Mapping[str, Any]:
     """Return the request whose id begins with ``given``. Raises ``UsageError``."""
     given = given.lower()
     if len(given) < MIN_PREFIX:
@@ -313,7 +322,7 @@ def _typed(value: str, kind: object) -> object:
     return value
 
 
-request = Group(
+request = VerbGroup(
     """Questions of agents and workflows to a person.""",
     {
         "list": list_requests,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.cli.grammar.verb import SECONDS, Daemon, argument, option, text_or_input, verb
+from aegis.cli.grammar.verb import SECONDS, TargetDaemon, argument, option, text_or_input, verb
 from aegis.cli.grammar.words import command_text
 from aegis.cli.printing.failures import UsageError, report_error
 from aegis.cli.printing.formatting import EXIT_UNKNOWN, print_json
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     argument("command", many=True),
     options_first=True,
 )
-def run(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None) -> int:
+def run(daemon: TargetDaemon, name: str, command: Sequence[str], timeout: float | None) -> int:
     """Run COMMAND on the terminal NAME and print its output.
 
     Exits with the exit code of COMMAND, or with 125 if it is not known: the call failed, or the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.cli.grammar.verb import Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.verb import TargetDaemon, VerbGroup, argument, flag, option, verb
 from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import escaped_line, print_lines
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     option("--handle", "agent", required=True, metavar="HANDLE", help="Handle of the session."),
     option("--tools", metavar="TOOLS", help="Tools it offers: core, work, all, or names: a,b."),
 )
-def new(daemon: Daemon, agent: str, tools: str | None) -> None:
+def new(daemon: TargetDaemon, agent: str, tools: str | None) -> None:
     """Print the MCP URL of a handle. The URL is a key: keep it secret."""
     chosen = None if tools is None else [each.strip() for each in tools.split(",")]
     reply = daemon.call("session_new", handle=agent, tools=chosen)
@@ -26,14 +26,14 @@ def new(daemon: Daemon, agent: str, tools: str | None) -> None:
 
 
 @verb()
-def list_sessions(daemon: Daemon) -> None:
+def list_sessions(daemon: TargetDaemon) -> None:
     """List the handles that have an MCP URL, without the URLs."""
     reply = daemon.call("session_list")
     daemon.show(reply, lambda: print_lines("\n".join(map(escaped_line, reply["handles"]))))
 
 
 @verb(argument("agent", metavar="HANDLE"))
-def revoke(daemon: Daemon, agent: str) -> None:
+def revoke(daemon: TargetDaemon, agent: str) -> None:
     """Revoke the MCP URL of HANDLE and disconnect its clients."""
     reply = daemon.call("session_revoke", handle=agent)
     daemon.show(reply, lambda: print_lines(_revoked(reply)))
@@ -43,7 +43,7 @@ def revoke(daemon: Daemon, agent: str) -> None:
     option("--session", "agent", metavar="HANDLE", help="Replace this handle's secret instead."),
     flag("--all", "all_keys", help="Replace the token and the secrets of all sessions."),
 )
-def rotate(daemon: Daemon, agent: str | None, all_keys: bool) -> None:
+def rotate(daemon: TargetDaemon, agent: str | None, all_keys: bool) -> None:
     """Replace the operator's token and disconnect its clients.
 
     The new token is in endpoint.json. `session new --handle HANDLE` prints the new URL of a handle.
@@ -62,7 +62,7 @@ def _revoked(reply: Mapping[str, Any]) -> str:
     return "\n".join([*(escaped_line(f"revoked: {name}") for name in names), gone])
 
 
-session = Group(
+session = VerbGroup(
     """MCP sessions of agents, each bound to a handle.""",
     {
         "new": new,
@@ -72,7 +72,7 @@ session = Group(
 )
 
 
-token = Group(
+token = VerbGroup(
     """The keys that clients authenticate with.""",
     {
         "rotate": rotate,

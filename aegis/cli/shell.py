@@ -8,8 +8,8 @@ from aegis.cli.grammar.keys import keys_of
 from aegis.cli.grammar.verb import (
     SECONDS,
     WHOLE,
-    Daemon,
-    Group,
+    TargetDaemon,
+    VerbGroup,
     argument,
     as_text,
     flag,
@@ -39,7 +39,7 @@ _HEAD = ["shell", "workspace", "state", "size", "cwd"]
     argument("workspace"),
 )
 def open_shell(
-    daemon: Daemon, workspace: str, program: str | None, cwd: str | None, **options: Any
+    daemon: TargetDaemon, workspace: str, program: str | None, cwd: str | None, **options: Any
 ) -> None:
     """Open a shell in WORKSPACE and print its id."""
     reply = daemon.call(
@@ -66,7 +66,7 @@ def _shown(info: Mapping[str, Any]) -> str:
     ),
     argument("shell"),
 )
-def read(daemon: Daemon, shell: str, plain: bool, **options: Any) -> None:
+def read(daemon: TargetDaemon, shell: str, plain: bool, **options: Any) -> None:
     """Print the output of SHELL.
 
     The last line, on standard error, is the cursor of the next read.
@@ -90,7 +90,7 @@ def _show_output(reply: Mapping[str, Any]) -> None:
     argument("shell"),
     argument("text"),
 )
-def write(daemon: Daemon, shell: str, text: str, no_newline: bool, as_keys: bool) -> None:
+def write(daemon: TargetDaemon, shell: str, text: str, no_newline: bool, as_keys: bool) -> None:
     """Type TEXT into SHELL and press Enter.
 
     `-` reads TEXT from the standard input.
@@ -104,7 +104,7 @@ def write(daemon: Daemon, shell: str, text: str, no_newline: bool, as_keys: bool
 
 
 @verb(argument("shell"), argument("signal", metavar="SIGNAL"))
-def signal(daemon: Daemon, shell: str, signal: str) -> None:
+def signal(daemon: TargetDaemon, shell: str, signal: str) -> None:
     """Send SIGNAL to the foreground program of SHELL.
 
     SIGNAL is INT, TERM, HUP, KILL, QUIT, TSTP, STOP, CONT, USR1, USR2 or WINCH.
@@ -114,7 +114,7 @@ def signal(daemon: Daemon, shell: str, signal: str) -> None:
 
 
 @verb(argument("shell"))
-def close(daemon: Daemon, shell: str) -> None:
+def close(daemon: TargetDaemon, shell: str) -> None:
     """Close SHELL and end its processes."""
     reply = daemon.call("shell_close", shell=shell)
     daemon.show(reply, lambda: None)
@@ -124,7 +124,7 @@ def close(daemon: Daemon, shell: str) -> None:
         )
 
 
-shell = Group(
+shell = VerbGroup(
     """Shells in workspaces; a shell keeps its state between calls.
 
 To run a command with its exit code and separate streams, use `workspace exec`.""",

@@ -7,8 +7,8 @@ from aegis.cli.grammar.numbers import whole_number
 from aegis.cli.grammar.verb import (
     SECONDS,
     WHOLE,
-    Daemon,
-    Group,
+    TargetDaemon,
+    VerbGroup,
     argument,
     as_text,
     flag,
@@ -62,7 +62,7 @@ _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers
     option("--node", help="Node to run on: local, a worker, or a joined host."),
 )
 def spawn(
-    daemon: Daemon,
+    daemon: TargetDaemon,
     name: str,
     cwd: str | None,
     shell: str | None,
@@ -85,7 +85,7 @@ def _variable(given: str) -> tuple[str, str]:
 
 
 @verb()
-def list_terminals(daemon: Daemon) -> None:
+def list_terminals(daemon: TargetDaemon) -> None:
     """List the open terminals."""
     reply = daemon.call("term_list")
     daemon.show(reply, lambda: print_lines(_list(reply)))
@@ -124,7 +124,7 @@ def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:
     argument("name"),
     argument("keys"),
 )
-def keys(daemon: Daemon, name: str, keys: str, literal: bool) -> None:
+def keys(daemon: TargetDaemon, name: str, keys: str, literal: bool) -> None:
     r"""Type KEYS on the terminal NAME.
 
     Escapes in KEYS: \r is Enter, \e Escape, \x03 Ctrl-C; also \n \t \\ \xHH \uHHHH.
@@ -138,7 +138,7 @@ def keys(daemon: Daemon, name: str, keys: str, literal: bool) -> None:
 
 
 @verb(argument("name"), argument("signal"))
-def send_signal(daemon: Daemon, name: str, signal: str) -> None:
+def send_signal(daemon: TargetDaemon, name: str, signal: str) -> None:
     """Send SIGNAL to the foreground program of the terminal NAME.
 
     SIGNAL is INT, TERM, HUP, KILL, QUIT, TSTP, STOP, CONT, USR1, USR2 or WINCH, also with SIG
@@ -161,7 +161,7 @@ def _signal_name(text: str) -> str:
 
 
 @verb(argument("name"), argument("cols"), argument("rows", kind=WHOLE, required=False))
-def resize(daemon: Daemon, name: str, cols: str, rows: int | None) -> None:
+def resize(daemon: TargetDaemon, name: str, cols: str, rows: int | None) -> None:
     """Resize the terminal NAME to COLS columns and ROWS rows.
 
     The size may also be one word, as `term list` shows it: 100x30.
@@ -187,7 +187,7 @@ def resize(daemon: Daemon, name: str, cols: str, rows: int | None) -> None:
     argument("name"),
 )
 def read(
-    daemon: Daemon,
+    daemon: TargetDaemon,
     name: str,
     last_n: int | None,
     since_seq: int | None,
@@ -227,7 +227,7 @@ def _show_records(name: str, reply: Mapping[str, Any], *, brief: bool) -> None:
 
 
 @verb(argument("name"))
-def screen(daemon: Daemon, name: str) -> None:
+def screen(daemon: TargetDaemon, name: str) -> None:
     """Print the screen of the terminal NAME.
 
     Prints the lines as a person would see them now, and size and cursor on standard error.
@@ -263,7 +263,7 @@ def screen_status(screen: Mapping[str, Any]) -> str:
     behind_dashes="words",
 )
 def broadcast(
-    daemon: Daemon, names: Sequence[str], timeout: float | None, words: Sequence[str]
+    daemon: TargetDaemon, names: Sequence[str], timeout: float | None, words: Sequence[str]
 ) -> int:
     """Run COMMAND on several terminals at once.
 
@@ -301,7 +301,7 @@ def _block(outcome: Mapping[str, Any]) -> str:
     flag("--only-failures", help="Only commands whose exit code is not 0."),
     argument("name"),
 )
-def subscribe(daemon: Daemon, name: str, pattern: str | None, only_failures: bool) -> None:
+def subscribe(daemon: TargetDaemon, name: str, pattern: str | None, only_failures: bool) -> None:
     """Get a message when a command finishes on the terminal NAME.
 
     Messages go to the inbox of the handle given with --as. Subscribing again replaces the options
@@ -312,14 +312,14 @@ def subscribe(daemon: Daemon, name: str, pattern: str | None, only_failures: boo
 
 
 @verb(argument("name"))
-def unsubscribe(daemon: Daemon, name: str) -> None:
+def unsubscribe(daemon: TargetDaemon, name: str) -> None:
     """End the subscription to the terminal NAME."""
     reply = daemon.call("term_unsubscribe", name=name)
     daemon.show(reply, lambda: None)
 
 
 @verb(flag("--purge", help="Delete its history too."), argument("name"))
-def close(daemon: Daemon, name: str, purge: bool) -> None:
+def close(daemon: TargetDaemon, name: str, purge: bool) -> None:
     """Close the terminal NAME.
 
     Ends its processes. Its history stays readable unless you pass --purge.
@@ -332,7 +332,7 @@ def close(daemon: Daemon, name: str, purge: bool) -> None:
         )
 
 
-term = Group(
+term = VerbGroup(
     """Shared terminals of people and agents.""",
     {
         "attach": "aegis.cli.attach:attach",

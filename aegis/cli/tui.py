@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from aegis.cli.grammar.verb import Daemon, live_verb
+from aegis.cli.grammar.verb import TargetDaemon, live_verb
 from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import print_notice
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @live_verb()
-def tui(daemon: Daemon) -> int:
+def tui(daemon: TargetDaemon) -> int:
     """Open the terminal interface.
 
     It shows terminals, agents, their requests and queues in one window. It is a client of the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from aegis.cli.grammar.verb import SECONDS, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.verb import SECONDS, TargetDaemon, VerbGroup, argument, flag, option, verb
 from aegis.cli.printing.formatting import escaped_line, print_lines, print_notice, table
 
 # A type checker takes this for true.
@@ -19,7 +19,7 @@ _HEAD = ["id", "what it shows", "since", "until", "browser or note"]
 
 
 @verb(flag("--print", "prints", help="Print the address instead of opening a browser."))
-def web(daemon: Daemon, prints: bool) -> None:
+def web(daemon: TargetDaemon, prints: bool) -> None:
     """Open the web page, logged in.
 
     The address is valid for one login within a minute. The browser gets it in a file that only you
@@ -54,7 +54,7 @@ def _open(root: object, url: str) -> bool:
 
 
 @verb()
-def list_pages(daemon: Daemon) -> None:
+def list_pages(daemon: TargetDaemon) -> None:
     """List the browsers that are logged in, and the read-only links."""
     reply = daemon.call("page_list")
     daemon.show(reply, lambda: print_lines(_listed(reply)))
@@ -76,7 +76,7 @@ def _listed(reply: Mapping[str, Any]) -> str:
 
 
 @verb(argument("page_id", metavar="ID"))
-def revoke(daemon: Daemon, page_id: str) -> None:
+def revoke(daemon: TargetDaemon, page_id: str) -> None:
     """Log the browser ID out, or revoke the link ID; 'all' revokes everything."""
     reply = daemon.call("page_revoke", id=page_id)
     ended = f"connections ended: {reply['connections']}"
@@ -89,13 +89,13 @@ def revoke(daemon: Daemon, page_id: str) -> None:
     option("--for", "for_s", kind=SECONDS, metavar="SECONDS", help="Its life; default: a day."),
     option("--label", metavar="TEXT", help="A note of whom it is for."),
 )
-def link(daemon: Daemon, view: str, for_s: float | None, label: str | None) -> None:
+def link(daemon: TargetDaemon, view: str, for_s: float | None, label: str | None) -> None:
     """Print a read-only link to WHAT, terminal:NAME or agent:HANDLE. The link is a key."""
     reply = daemon.call("page_link", view=view, for_s=for_s, label=label)
     daemon.show(reply, lambda: print_lines(escaped_line(reply["url"])))
 
 
-page = Group(
+page = VerbGroup(
     """Browsers that are logged in, and read-only links.""",
     {
         "list": list_pages,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.cli.grammar.verb import WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.verb import WHOLE, TargetDaemon, VerbGroup, argument, flag, option, verb
 from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
     escaped,
@@ -25,7 +25,7 @@ NOW_CHARS = 60
 
 
 @verb(option("--limit", kind=WHOLE, help="Maximum number of runs; default 50."))
-def list_workflows(daemon: Daemon, limit: int | None) -> None:
+def list_workflows(daemon: TargetDaemon, limit: int | None) -> None:
     """List the workflows that can be run, and those that run or have ended."""
     reply = daemon.call("workflow_list", limit=limit)
     daemon.show(reply, lambda: _show_list(reply))
@@ -37,7 +37,9 @@ def list_workflows(daemon: Daemon, limit: int | None) -> None:
     argument("name"),
     argument("arguments", metavar="ARGUMENT", many=True, required=False),
 )
-def run(daemon: Daemon, name: str, arguments: Sequence[str], key: str | None, silent: bool) -> None:
+def run(
+    daemon: TargetDaemon, name: str, arguments: Sequence[str], key: str | None, silent: bool
+) -> None:
     """Run the workflow NAME with arguments, such as `version=1.2 dry_run:=true`.
 
     An ARGUMENT is NAME=TEXT, or NAME:=JSON. Prints its id at once. Its result comes to your inbox.
@@ -53,35 +55,35 @@ def run(daemon: Daemon, name: str, arguments: Sequence[str], key: str | None, si
 
 
 @verb(argument("workflow", metavar="WORKFLOW"))
-def status(daemon: Daemon, workflow: str) -> None:
+def status(daemon: TargetDaemon, workflow: str) -> None:
     """Show the status of WORKFLOW, its result, and the end of its log."""
     reply = daemon.call("workflow_status", workflow_id=workflow.upper())
     daemon.show(reply, lambda: _show(reply))
 
 
 @verb(argument("workflow", metavar="WORKFLOW"))
-def cancel(daemon: Daemon, workflow: str) -> None:
+def cancel(daemon: TargetDaemon, workflow: str) -> None:
     """Cancel WORKFLOW: its process and the sessions that it spawned are ended."""
     reply = daemon.call("workflow_cancel", workflow_id=workflow.upper())
     daemon.show(reply, lambda: _show_runs([reply]))
 
 
 @verb(argument("workflow", metavar="WORKFLOW"))
-def resume(daemon: Daemon, workflow: str) -> None:
+def resume(daemon: TargetDaemon, workflow: str) -> None:
     """Continue WORKFLOW, which failed or was cancelled; finished calls are not done again."""
     reply = daemon.call("workflow_resume", workflow_id=workflow.upper())
     daemon.show(reply, lambda: _show_runs([reply]))
 
 
 @verb(argument("workflow", metavar="WORKFLOW"))
-def retry(daemon: Daemon, workflow: str) -> None:
+def retry(daemon: TargetDaemon, workflow: str) -> None:
     """Run WORKFLOW, which failed or was cancelled, again from its beginning."""
     reply = daemon.call("workflow_retry", workflow_id=workflow.upper())
     daemon.show(reply, lambda: _show_runs([reply]))
 
 
 @verb()
-def trust(daemon: Daemon) -> None:
+def trust(daemon: TargetDaemon) -> None:
     """Trust the plugin files as they are now, after you have changed them."""
     reply = daemon.call("workflow_trust")
     daemon.show(reply, lambda: _show_files(reply["files"]))
@@ -158,7 +160,7 @@ def _show_files(files: Sequence[str]) -> None:
         print_notice("↳ there is no plugin")
 
 
-workflow = Group(
+workflow = VerbGroup(
     """Programs of the project that coordinate agents and people.""",
     {
         "list": list_workflows,

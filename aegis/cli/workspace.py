@@ -6,8 +6,8 @@ import sys
 
 from aegis.cli.grammar.verb import (
     SECONDS,
-    Daemon,
-    Group,
+    TargetDaemon,
+    VerbGroup,
     argument,
     flag,
     from_here,
@@ -40,14 +40,14 @@ _HEAD = ["workspace", "shell", "state", "size", "directory"]
 
 
 @verb(argument("name"), argument("directory", required=False))
-def create(daemon: Daemon, name: str, directory: str | None) -> None:
+def create(daemon: TargetDaemon, name: str, directory: str | None) -> None:
     """Make DIRECTORY (default: the daemon's root) the workspace NAME."""
     reply = daemon.call("workspace_create", workspace=name, directory=from_here(directory))
     daemon.show(reply, lambda: print_lines(_workspaces([reply])))
 
 
 @verb()
-def list_workspaces(daemon: Daemon) -> None:
+def list_workspaces(daemon: TargetDaemon) -> None:
     """List the workspaces and their shells."""
     reply = daemon.call("workspace_list")
     daemon.show(reply, lambda: print_lines(_workspaces(reply["result"])))
@@ -81,7 +81,7 @@ def _shell_rows(info: Mapping[str, Any]) -> list[list[object]]:
 
 
 @verb(flag("--purge", help="Also delete the history of its shells."), argument("name"))
-def delete(daemon: Daemon, name: str, purge: bool) -> None:
+def delete(daemon: TargetDaemon, name: str, purge: bool) -> None:
     """Delete the workspace NAME and close its shells.
 
     Its directory is not changed.
@@ -102,7 +102,7 @@ def delete(daemon: Daemon, name: str, purge: bool) -> None:
     argument("command", many=True),
     options_first=True,
 )
-def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None) -> int:
+def execute(daemon: TargetDaemon, name: str, command: Sequence[str], timeout: float | None) -> int:
     """Run COMMAND in the workspace NAME, without a terminal.
 
     One word is text for bash (`exec demo 'make && ls'`), and `-` reads that text from the standard
@@ -130,7 +130,7 @@ def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | 
     return exit_code_of(result)
 
 
-workspace = Group(
+workspace = VerbGroup(
     """Named directories with shells, and commands in them.
 
 A shell keeps its state between calls (`aegis-actors shell`); `workspace exec` runs one command

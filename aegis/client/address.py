@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 from aegis.client.errors import ClientError, NoDaemon, NotServing
 from aegis.path_text import text_of_path
 from aegis.state.endpoint import BadEndpoint, Endpoint, read_endpoint
-from aegis.state.root import State, find_root, how_to_start
+from aegis.state.root import StatePaths, find_root, how_to_start
 
 WEBSOCKET_PATH = "/ws"
 SESSION_PATH = "/mcp/s/"
@@ -44,7 +44,7 @@ class Local(NamedTuple):
     def endpoint(self) -> Endpoint:
         """Return the endpoint of the running daemon. Raises ``NoDaemon``."""
         try:
-            found = read_endpoint(State(self.root))
+            found = read_endpoint(StatePaths(self.root))
         except BadEndpoint as error:
             raise NoDaemon(str(error)) from None
         if found is None:

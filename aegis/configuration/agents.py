@@ -7,7 +7,15 @@ import attrs
 from aegis.agents.drivers.harness import Permission
 from aegis.agents.drivers.providers import NAMES
 from aegis.configuration.setting import setting
-from aegis.configuration.values import Choice, Line, Mapped, Number, Several, Text, TrueOrFalse
+from aegis.configuration.values import (
+    DecimalNumber,
+    Mapped,
+    OneLine,
+    OneOf,
+    Several,
+    SeveralLines,
+    TrueOrFalse,
+)
 from aegis.protocol.command import MAX_TIMEOUT_S
 from aegis.protocol.naming import NAME_PATTERN
 from aegis.protocol.tool_sets import DEFAULT
@@ -21,9 +29,9 @@ MAX_USD = 1_000_000.0
 
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 
-_NAME = Line("a name", NAME_PATTERN, 64)
-_TOOL = Line("the name of a tool or of a set of tools", r"[a-z][a-z0-9_]{0,63}", 64)
-_SENDER = Line("a profile or 'agent:' and a handle", rf"(agent:)?{NAME_PATTERN}", 70)
+_NAME = OneLine("a name", NAME_PATTERN, 64)
+_TOOL = OneLine("the name of a tool or of a set of tools", r"[a-z][a-z0-9_]{0,63}", 64)
+_SENDER = OneLine("a profile or 'agent:' and a handle", rf"(agent:)?{NAME_PATTERN}", 70)
 
 
 @attrs.frozen(kw_only=True)
@@ -35,36 +43,36 @@ class AgentSection:
     """
 
     provider: str = setting(
-        Choice(NAMES),
+        OneOf(NAMES),
         default="claude",
         doc="Agent program; `acp` is any other one that speaks ACP, by its `command`.",
     )
     model: str | None = setting(
-        Line("the name of a model", r"\S.*", 200),
+        OneLine("the name of a model", r"\S.*", 200),
         default=None,
         otherwise="the agent's own choice",
         doc="Model, as the agent names it.",
     )
     effort: str | None = setting(
-        Line("a word", r"[A-Za-z0-9_-]+", 32),
+        OneLine("a word", r"[A-Za-z0-9_-]+", 32),
         default=None,
         otherwise="the agent's own choice",
         doc="Reasoning effort, as the agent names it.",
     )
     permission: Permission = setting(  # noqa: RUF009 (it is a field of attrs)
-        Choice(("read", "ask", "write", "full")),
+        OneOf(("read", "ask", "write", "full")),
         default="ask",
         doc="Uses of tools that are approved without a person: `read` approves reading and refuses "
         "changes, `ask` asks, `write` approves changes of files too, `full` approves programs too.",
     )
     command: tuple[str, ...] = setting(
-        Several(Line("a word of a command", r".+", 4096), MAX_WORDS),
+        Several(OneLine("a word of a command", r".+", 4096), MAX_WORDS),
         default=(),
         otherwise="the provider's own",
         doc="Program and first arguments in place of the provider's own.",
     )
     asking_mode: str | None = setting(
-        Line("the id of a mode", r"\S.*", 100),
+        OneLine("the id of a mode", r"\S.*", 100),
         default=None,
         otherwise="the provider's own",
         doc="Mode in which an ACP agent asks before it acts. Required for the provider `acp`, "
@@ -72,8 +80,8 @@ class AgentSection:
     )
     env: dict[str, str] = setting(  # noqa: RUF009 (it is a field of attrs)
         Mapped(
-            Line("the name of a variable", VARIABLE, 128),
-            Line("a text", r".*", 4096),
+            OneLine("the name of a variable", VARIABLE, 128),
+            OneLine("a text", r".*", 4096),
             MAX_VARIABLES,
         ),
         default={},
@@ -82,26 +90,26 @@ class AgentSection:
         "the daemon's variable `NAME`; keys and passwords may only be given so.",
     )
     prompt: str | None = setting(
-        Text(MAX_PROMPT_CHARS),
+        SeveralLines(MAX_PROMPT_CHARS),
         default=None,
         otherwise="none",
         doc="Instructions that are added to the agent's system prompt.",
     )
     budget_usd: float | None = setting(
-        Number(0.01, MAX_USD),
+        DecimalNumber(0.01, MAX_USD),
         default=None,
         otherwise="no limit",
         doc="Cost in US dollars at which a session stops. Refused for providers that report no "
         "cost.",
     )
     max_runtime_s: float | None = setting(
-        Number(1, MAX_RUNTIME_S),
+        DecimalNumber(1, MAX_RUNTIME_S),
         default=None,
         otherwise="no limit",
         doc="Seconds after which a turn is interrupted; the program is ended if it does not react.",
     )
     answer_within_s: float | None = setting(
-        Number(1, MAX_RUNTIME_S),
+        DecimalNumber(1, MAX_RUNTIME_S),
         default=None,
         otherwise="no limit",
         doc="Seconds after which a request that nobody has answered is refused and withdrawn.",
@@ -126,7 +134,7 @@ class AgentSection:
         doc="Tools of ours that its sessions are offered: `core`, `work`, `all`, or names.",
     )
     call_limit_s: float | None = setting(
-        Number(MIN_CALL_LIMIT_S, MAX_TIMEOUT_S),
+        DecimalNumber(MIN_CALL_LIMIT_S, MAX_TIMEOUT_S),
         default=None,
         otherwise="the provider's own",
         doc="Seconds after which the agent gives up a call of a tool: long waits return before.",

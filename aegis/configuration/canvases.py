@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from aegis.configuration.setting import setting
-from aegis.configuration.values import Line, Several
+from aegis.configuration.values import OneLine, Several
 from aegis.path_text import MAX_PATH_CHARS
 
 MAX_DIRECTORIES = 20
@@ -17,7 +17,8 @@ class CanvasesSection:
 
     directories: tuple[str, ...] = setting(
         Several(
-            Line("the path of a directory", r"[^\x00-\x1f\x7f]+", MAX_PATH_CHARS), MAX_DIRECTORIES
+            OneLine("the path of a directory", r"[^\x00-\x1f\x7f]+", MAX_PATH_CHARS),
+            MAX_DIRECTORIES,
         ),
         default=(),
         otherwise="none",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import yaml
 
-from aegis.configuration.problems import BadConfiguration, Place, Problem
+from aegis.configuration.problems import BadConfiguration, Problem, SourcePosition
 from aegis.configuration.sections import MAX_BYTES
 from aegis.names import shorten
 
@@ -42,9 +42,9 @@ def compose(content: bytes) -> yaml.Node | None:
         loader.dispose()
 
 
-def place_at(mark: yaml.error.Mark) -> Place:
+def place_at(mark: yaml.error.Mark) -> SourcePosition:
     """Return the place of a YAML mark, which counts from 0."""
-    return Place(mark.line + 1, mark.column + 1)
+    return SourcePosition(mark.line + 1, mark.column + 1)
 
 
 class _Refused(Exception):
@@ -106,11 +106,11 @@ def _sentence(error: yaml.MarkedYAMLError) -> str:
     return f"cannot be read as YAML: {shorten(problem, MAX_REASON_CHARS)}"
 
 
-def _place_of(text: str, position: int | None) -> Place:
+def _place_of(text: str, position: int | None) -> SourcePosition:
     """Return the place of the character at ``position``; None: after the last one."""
     before = text[:position].replace("\r\n", "\n").replace("\r", "\n")
-    return Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
+    return SourcePosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
 
 
-def _bad(sentence: str, place: Place | None = None) -> BadConfiguration:
+def _bad(sentence: str, place: SourcePosition | None = None) -> BadConfiguration:
     return BadConfiguration([Problem(sentence, place)])

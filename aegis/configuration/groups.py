@@ -5,14 +5,14 @@ from __future__ import annotations
 import attrs
 
 from aegis.configuration.setting import setting
-from aegis.configuration.values import Line, Mapped, Several
+from aegis.configuration.values import Mapped, OneLine, Several
 from aegis.protocol.groups import MAX_MEMBERS
 from aegis.protocol.naming import NAME_PATTERN
 
 MAX_PRESETS = 100
 
-_PROFILE = Line("the name of a profile", NAME_PATTERN, 64)
-_NAME = Line("a name of letters, digits, '.', '_' or '-'", NAME_PATTERN, 64)
+_PROFILE = OneLine("the name of a profile", NAME_PATTERN, 64)
+_NAME = OneLine("a name of letters, digits, '.', '_' or '-'", NAME_PATTERN, 64)
 
 
 @attrs.frozen(kw_only=True)

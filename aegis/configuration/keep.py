@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from aegis.configuration.setting import setting
-from aegis.configuration.values import Number, WholeNumber
+from aegis.configuration.values import DecimalNumber, WholeNumber
 
 MOST = 1_000_000
 
@@ -24,7 +24,7 @@ class KeepSection:
         "moved at once.",
     )
     days: float = setting(
-        Number(0, 36_500),
+        DecimalNumber(0, 36_500),
         default=30.0,
         doc="Those that ended within so many days are kept too.",
     )

@@ -6,7 +6,7 @@ import attrs
 
 from aegis.configuration.agents import MAX_USD
 from aegis.configuration.setting import setting
-from aegis.configuration.values import Number, WholeNumber
+from aegis.configuration.values import DecimalNumber, WholeNumber
 
 
 @attrs.frozen(kw_only=True)
@@ -39,7 +39,7 @@ class LimitsSection:
         doc="Size of the newest entries of a session's transcript that are kept, in bytes.",
     )
     usd_per_day: float | None = setting(
-        Number(0.01, MAX_USD),
+        DecimalNumber(0.01, MAX_USD),
         default=None,
         otherwise="no limit",
         doc="Cost in US dollars of one tree within 24 hours, as far as its agents report it.",

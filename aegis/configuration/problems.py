@@ -11,7 +11,7 @@ MAX_PROBLEMS = 5
 
 
 @attrs.frozen
-class Place:
+class SourcePosition:
     """A place in the file; lines and columns are from 1."""
 
     line: int
@@ -26,7 +26,7 @@ class Problem:
     """
 
     sentence: str
-    place: Place | None = None
+    place: SourcePosition | None = None
     key: str = ""
 
 
@@ -52,5 +52,5 @@ class BadConfiguration(Exception):
         return [*lines, f"{self.path}: and {self.more} more like these"] if self.more else lines
 
 
-def _where(place: Place | None) -> str:
+def _where(place: SourcePosition | None) -> str:
     return "" if place is None else f" line {place.line}"

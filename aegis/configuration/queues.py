@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from aegis.configuration.setting import setting
-from aegis.configuration.values import Line, Number, TrueOrFalse, WholeNumber
+from aegis.configuration.values import DecimalNumber, OneLine, TrueOrFalse, WholeNumber
 from aegis.protocol.naming import NAME_PATTERN
 from aegis.protocol.queues import MAX_ATTEMPTS, MAX_RUNTIME_S
 
@@ -20,7 +20,7 @@ class QueueSection:
     """
 
     agent: str | None = setting(
-        Line("the name of a profile", NAME_PATTERN, 64),
+        OneLine("the name of a profile", NAME_PATTERN, 64),
         default=None,
         otherwise="`default_agent`",
         doc="Profile of its workers.",
@@ -35,7 +35,7 @@ class QueueSection:
         "harm.",
     )
     max_runtime_s: float | None = setting(
-        Number(1, MAX_RUNTIME_S),
+        DecimalNumber(1, MAX_RUNTIME_S),
         default=None,
         otherwise="no limit",
         doc="Seconds after which an attempt is ended.",

@@ -9,7 +9,7 @@ import yaml
 
 from actors.codec import structure
 from aegis.configuration.document import compose, place_at
-from aegis.configuration.problems import MAX_PROBLEMS, BadConfiguration, Place, Problem
+from aegis.configuration.problems import MAX_PROBLEMS, BadConfiguration, Problem, SourcePosition
 from aegis.configuration.profile_rules import preset_problems, profile_problems, queue_problems
 from aegis.configuration.sections import (
     Configuration,
@@ -25,11 +25,11 @@ from aegis.configuration.setting import Key, keys_of
 from aegis.configuration.values import (
     MAX_SHOWN_CHARS,
     Guess,
-    Kind,
     Mapped,
     Scalar,
     Several,
     Unfit,
+    ValueKind,
 )
 from aegis.names import nearest, shorten
 from aegis.protocol.naming import NAME_RULE, is_name, name_key
@@ -79,7 +79,7 @@ class _Reader:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.given: list[str] = []
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, SourcePosition] = {}
 
     def document(self, root: yaml.Node) -> dict[str, Any]:
         """Return the values of each section in the file."""
@@ -147,7 +147,7 @@ class _Reader:
             self.given.append(key.name)
             self.places[key.name] = place_at(node.start_mark)
 
-    def _single(self, name: str, kind: Kind, node: yaml.Node) -> object:
+    def _single(self, name: str, kind: ValueKind, node: yaml.Node) -> object:
         if not isinstance(node, yaml.ScalarNode):
             self._add(node, name, f"{name} must be {kind.expected}, not {_name_of(node)}")
             return None
@@ -184,7 +184,7 @@ class _Reader:
                 self._add(inner, name, f"{name} has {shown}, which is not {kind.name.expected}")
         return values
 
-    def _item(self, name: str, kind: Kind | Several, node: yaml.Node) -> object:
+    def _item(self, name: str, kind: ValueKind | Several, node: yaml.Node) -> object:
         if isinstance(kind, Several):
             return self._several(name, kind, node)
         return self._single(name, kind, node)

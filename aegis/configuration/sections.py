@@ -23,7 +23,7 @@ from aegis.configuration.queues import QueueSection
 from aegis.configuration.setting import Key, key_of, keys_of, setting
 from aegis.configuration.telegram import TelegramSection
 from aegis.configuration.terminals import TerminalsSection
-from aegis.configuration.values import Line, Several
+from aegis.configuration.values import OneLine, Several
 from aegis.protocol.naming import NAME_PATTERN
 
 PLUGIN_DIR = ".aegis/plugins"
@@ -42,7 +42,7 @@ class Configuration:
     nodes: NodesSection = attrs.field(factory=NodesSection)
     agents: dict[str, AgentSection] = attrs.field(factory=dict)
     default_agent: str | None = setting(
-        Line("the name of a profile", NAME_PATTERN, 64),
+        OneLine("the name of a profile", NAME_PATTERN, 64),
         default=None,
         otherwise="none",
         doc="Profile of a session that is started without one.",
@@ -50,7 +50,7 @@ class Configuration:
     queues: dict[str, QueueSection] = attrs.field(factory=dict)
     canvases: CanvasesSection = attrs.field(factory=CanvasesSection)
     plugin_dirs: tuple[str, ...] = setting(
-        Several(Line("a path below the root", PLUGIN_DIR_PATTERN, 200), MAX_PLUGIN_DIRS),
+        Several(OneLine("a path below the root", PLUGIN_DIR_PATTERN, 200), MAX_PLUGIN_DIRS),
         default=(PLUGIN_DIR,),
         doc="Directories of plugins, whose workflows can be run, below the root.",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from aegis.configuration.setting import setting
-from aegis.configuration.values import Line, Several, WholeNumber
+from aegis.configuration.values import OneLine, Several, WholeNumber
 
 MAX_ID = 2**52
 MAX_USERS = 64
@@ -32,7 +32,7 @@ class TelegramSection:
         doc="The people in it who may give orders: they run commands as you.",
     )
     api: str = setting(
-        Line(
+        OneLine(
             "an https address, or an http address of this machine",
             r"https://[^\s?#]+|http://(127\.0\.0\.1|\[::1\]|localhost)(:[0-9]+)?(/[^\s?#]*)?",
             200,

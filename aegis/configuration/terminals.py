@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from aegis.configuration.setting import setting
-from aegis.configuration.values import Number, Program, WholeNumber
+from aegis.configuration.values import DecimalNumber, ProgramName, WholeNumber
 from aegis.protocol.command import MAX_TIMEOUT_S
 from aegis.protocol.terminals import DEFAULT_COLS, DEFAULT_ROWS, DEFAULT_RUN_TIMEOUT_S
 
@@ -19,7 +19,7 @@ class TerminalsSection:
     """Defaults of calls that spawn a terminal or wait for a command."""
 
     shell: str | None = setting(
-        Program(),
+        ProgramName(),
         default=None,
         otherwise="$SHELL of the daemon if it has exact boundaries, else bash",
         doc="Shell of a terminal that is spawned without `shell`.",
@@ -40,7 +40,7 @@ class TerminalsSection:
         doc="Maximum size of a file of raw output, in bytes; the newest two files are kept.",
     )
     timeout_s: float = setting(
-        Number(0.01, MAX_TIMEOUT_S),
+        DecimalNumber(0.01, MAX_TIMEOUT_S),
         default=DEFAULT_RUN_TIMEOUT_S,
         doc="Seconds that `term_run`, `term_wait`, `term_broadcast` and `workspace_exec` wait if "
         "`timeout` is not given.",

@@ -45,7 +45,7 @@ class Scalar:
     plain: bool = True
 
 
-class Kind(Protocol):
+class ValueKind(Protocol):
     """A kind of values that a key accepts."""
 
     @property
@@ -88,7 +88,7 @@ class WholeNumber:
 
 
 @attrs.frozen
-class Number:
+class DecimalNumber:
     """A number in decimal digits, from ``low`` to ``high``, both included."""
 
     low: float
@@ -113,7 +113,7 @@ class Number:
 
 
 @attrs.frozen
-class Program:
+class ProgramName:
     """A program: a name that is searched in PATH, or an absolute path."""
 
     max_chars: int = MAX_PATH_CHARS
@@ -142,7 +142,7 @@ class Program:
 
 
 @attrs.frozen
-class Choice:
+class OneOf:
     """One of some words."""
 
     words: tuple[str, ...]
@@ -178,7 +178,7 @@ class TrueOrFalse:
 
 
 @attrs.frozen
-class Line:
+class OneLine:
     """One line of text that matches ``pattern`` as a whole; ``expected`` describes it."""
 
     expected: str
@@ -198,7 +198,7 @@ class Line:
 
 
 @attrs.frozen
-class Text:
+class SeveralLines:
     """A text of several lines."""
 
     max_chars: int
@@ -223,7 +223,7 @@ class Text:
 class Several:
     """A list of at most ``most`` values of one kind; a single value is a list of one."""
 
-    item: Kind
+    item: ValueKind
     most: int
 
     @property
@@ -239,8 +239,8 @@ class Several:
 class Mapped:
     """A mapping of at most ``most`` names to values of one kind, or to lists of them."""
 
-    name: Kind
-    item: Kind | Several
+    name: ValueKind
+    item: ValueKind | Several
     most: int
 
     @property
@@ -255,7 +255,7 @@ class Mapped:
         )
 
 
-AnyKind = Kind | Several | Mapped
+AnyKind = ValueKind | Several | Mapped
 """A kind of one value, or of several."""
 
 
@@ -265,22 +265,22 @@ def check_length(scalar: Scalar, limit: int) -> None:
         raise Unfit(f"must be at most {limit} characters long, not {len(scalar.text)}")
 
 
-def check_given(scalar: Scalar, kind: Kind) -> None:
+def check_given(scalar: Scalar, kind: ValueKind) -> None:
     """Raise ``Unfit`` if the key has no value."""
     if scalar.plain and scalar.guess == "nothing":
         raise Unfit(f"has no value: give {kind.expected}, or leave the key out")
 
 
-def unfit(scalar: Scalar, kind: Kind, close: Sequence[str] = ()) -> Unfit:
+def unfit(scalar: Scalar, kind: ValueKind, close: Sequence[str] = ()) -> Unfit:
     """Return the error for a value that is not of this kind; ``close`` are similar ones."""
     quoted = "" if scalar.plain else "the quoted "
     remedy = f"; did you mean {close[0]!r}?" if close else _remedy(scalar, kind)
     return Unfit(f"must be {kind.expected}, not {quoted}{shown(scalar)}{remedy}")
 
 
-def _remedy(scalar: Scalar, kind: Kind) -> str:
+def _remedy(scalar: Scalar, kind: ValueKind) -> str:
     """Return what to do about a number in a notation that is not accepted."""
-    if not isinstance(kind, WholeNumber | Number):
+    if not isinstance(kind, WholeNumber | DecimalNumber):
         return ""
     if not scalar.plain:
         return ": leave the quotes out" if _DECIMAL.fullmatch(scalar.text) else ""

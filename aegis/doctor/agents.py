@@ -28,7 +28,7 @@ from aegis.doctor.agent_rules import (
 )
 from aegis.doctor.finding import Finding, ok, warning
 from aegis.processes.environment import KEY_VARIABLES, handed_on
-from aegis.state.root import CONFIG_NAME, State
+from aegis.state.root import CONFIG_NAME, StatePaths
 
 VERSION_LIMIT_S = 15.0
 """The time that all programs together have to print their versions."""
@@ -36,7 +36,7 @@ VERSION_LIMIT_S = 15.0
 MAX_OUTPUT_BYTES = 4096
 
 
-def examine_agents(state: State) -> Iterator[Finding]:
+def examine_agents(state: StatePaths) -> Iterator[Finding]:
     """Yield a finding for each known agent program, and one for each profile that cannot start."""
     known = [provider for provider in PROVIDERS if provider.start]
     paths = {each.name: shutil.which(each.start[0]) for each in known}
@@ -122,7 +122,7 @@ def _has_content(path: str) -> bool:
     return False
 
 
-def _profiles(state: State) -> list[Profile]:
+def _profiles(state: StatePaths) -> list[Profile]:
     try:
         parsed = read_configuration(state.root / CONFIG_NAME)
     except BadConfiguration:

@@ -13,13 +13,13 @@ from aegis.doctor.finding import Finding, ok, problem, warning
 from aegis.errors import StorageError
 from aegis.journal.disk import OsDisk
 from aegis.journal.old_files import old_files
-from aegis.state.root import CONFIG_NAME, State
+from aegis.state.root import CONFIG_NAME, StatePaths
 
 NEARLY = 0.9
 """The part of the limit from which on the next rows delete the oldest ones soon."""
 
 
-def examine_archive(state: State) -> Iterator[Finding]:
+def examine_archive(state: StatePaths) -> Iterator[Finding]:
     """Yield a finding for each file that cannot be read, and the size. Raises ``OSError``."""
     try:
         found = old_files(OsDisk(), state.directory)
@@ -52,7 +52,7 @@ def examine_archive(state: State) -> Iterator[Finding]:
         yield ok("archive", sentence)
 
 
-def _limit(state: State) -> int:
+def _limit(state: StatePaths) -> int:
     try:
         parsed = read_configuration(state.root / CONFIG_NAME)
     except BadConfiguration:

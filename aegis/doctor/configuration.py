@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from aegis.configuration.file import read_configuration, warnings_of
 from aegis.configuration.problems import BadConfiguration
 from aegis.doctor.finding import Finding, ok, problem, warning
-from aegis.state.root import CONFIG_NAME, State
+from aegis.state.root import CONFIG_NAME, StatePaths
 
 SUBJECT = "configuration"
 REMEDY = "correct it, then: aegis-actors config check"
 
 
-def examine_configuration(state: State) -> Iterator[Finding]:
+def examine_configuration(state: StatePaths) -> Iterator[Finding]:
     """Yield a finding for each error or warning; else one that lists the keys that are set."""
     path = state.root / CONFIG_NAME
     try:

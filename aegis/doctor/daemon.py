@@ -9,12 +9,12 @@ from pathlib import Path
 from aegis.client.line import ClientError, NoDaemon, connect
 from aegis.doctor.finding import Finding, ok, problem, warning
 from aegis.processes.environment import handed_on
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 
 LOCKS = Path("/proc/locks")
 
 
-def examine_daemon(state: State, version: str) -> Iterator[Finding]:
+def examine_daemon(state: StatePaths, version: str) -> Iterator[Finding]:
     """Call the daemon and compare its version with this program's ``version``."""
     held = is_held(state)
     try:
@@ -58,7 +58,7 @@ def _judge(running: str, pid: int, url: str, version: str) -> Finding:
     return ok("daemon", sentence)
 
 
-def is_held(state: State) -> bool:
+def is_held(state: StatePaths) -> bool:
     """Return whether a process holds the lock of the root (proc(5), /proc/locks)."""
     # Taking the lock to test it would make a daemon fail that is starting at that moment.
     try:

@@ -13,7 +13,7 @@ from aegis.errors import AegisError
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import DamagedLine, decode_line
 from aegis.journal.note import Note
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 
 META, IN_FLIGHT, SUBSCRIBERS = "meta.json", "in_flight.json", "subscribers.json"
 
@@ -21,7 +21,7 @@ KEPT = ".damaged-"
 """Part of the name of a damaged file that was set aside."""
 
 
-def examine_damage(state: State, *, is_in_use: bool) -> Iterator[Finding]:
+def examine_damage(state: StatePaths, *, is_in_use: bool) -> Iterator[Finding]:
     """Yield a finding for each damaged or missing file, and one for all files set aside."""
     is_sound = True
     for found in (*_workspace(state), *_terminals(state, is_in_use=is_in_use), *_kept(state)):
@@ -31,7 +31,7 @@ def examine_damage(state: State, *, is_in_use: bool) -> Iterator[Finding]:
         yield ok("damage", "no other file is damaged or missing")
 
 
-def _workspace(state: State) -> Iterator[Finding]:
+def _workspace(state: StatePaths) -> Iterator[Finding]:
     name = state.workspace.name
     try:
         document = json.loads(state.workspace.read_bytes())
@@ -48,7 +48,7 @@ def _workspace(state: State) -> Iterator[Finding]:
         yield problem("workspace", sentence, "replace it by a good copy before the next up")
 
 
-def _terminals(state: State, *, is_in_use: bool) -> Iterator[Finding]:
+def _terminals(state: StatePaths, *, is_in_use: bool) -> Iterator[Finding]:
     for directory in _directories(state):
         subject = f"terminal {directory.name}"
         if has_ledger(directory):
@@ -91,7 +91,7 @@ def _lost_records(subject: str, directory: Path) -> Iterator[Finding]:
         )
 
 
-def _kept(state: State) -> Iterator[Finding]:
+def _kept(state: StatePaths) -> Iterator[Finding]:
     kept = [
         str(each.relative_to(state.root))
         for each in every_file(state.directory)
@@ -102,7 +102,7 @@ def _kept(state: State) -> Iterator[Finding]:
         yield warning("damage", sentence, "inspect them, then delete them")
 
 
-def _directories(state: State) -> list[Path]:
+def _directories(state: StatePaths) -> list[Path]:
     """Return the directories of terminals; names of other directories begin with a dot."""
     if not state.terminals.is_dir():
         return []

@@ -27,12 +27,12 @@ from aegis.doctor.shells import examine_shells
 from aegis.doctor.telegram import examine_telegram
 from aegis.doctor.trust import examine_trust
 from aegis.errors import StartupError
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 
 Checks = tuple[tuple[str, Callable[[], Iterable[Finding]]], ...]
 
 
-def examine(state: State) -> Iterator[Finding]:
+def examine(state: StatePaths) -> Iterator[Finding]:
     """Run all checks; yield each finding at once. Nothing is changed."""
     checks: Checks = (
         ("machine", partial(examine_machine, state)),
@@ -48,13 +48,13 @@ def examine(state: State) -> Iterator[Finding]:
         yield from _guarded(subject, check)
 
 
-def examine_state(state: State) -> Iterator[Finding]:
+def examine_state(state: StatePaths) -> Iterator[Finding]:
     """Run the checks of what the daemon has written; yield each finding at once."""
     for subject, check in _checks_of_state(state):
         yield from _guarded(subject, check)
 
 
-def _checks_of_state(state: State) -> Checks:
+def _checks_of_state(state: StatePaths) -> Checks:
     is_in_use = is_held(state)
     return (
         ("modes", partial(examine_modes, state)),
@@ -67,7 +67,7 @@ def _checks_of_state(state: State) -> Checks:
     )
 
 
-def repair(state: State) -> Iterator[Finding]:
+def repair(state: StatePaths) -> Iterator[Finding]:
     """Repair the state without losing a byte; yield a finding for each repair.
 
     Yields a problem and repairs nothing if a daemon runs or the state is of a newer version. The

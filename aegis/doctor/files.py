@@ -10,7 +10,7 @@ from pathlib import Path
 from aegis.daemon_process import STATE_VERSION
 from aegis.doctor.finding import Finding, ok, problem, warning
 from aegis.servers.access.auth import decode
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.state.state_files import read_safely
 
 ASIDE = "aside"
@@ -23,7 +23,7 @@ REPAIR = "aegis-actors doctor --repair"
 _MODES = {stat.S_IFDIR: 0o700, stat.S_IFREG: 0o600, stat.S_IFSOCK: 0o600}
 
 
-def examine_modes(state: State) -> Iterator[Finding]:
+def examine_modes(state: StatePaths) -> Iterator[Finding]:
     """Check that no other user owns the files or may access them. Raises ``OSError``."""
     open_to_others, foreign = [], []
     for path in every_file(state.directory):
@@ -41,7 +41,7 @@ def examine_modes(state: State) -> Iterator[Finding]:
         yield ok("modes", "no other user may read or write the state")
 
 
-def repair_modes(state: State) -> Iterator[Finding]:
+def repair_modes(state: StatePaths) -> Iterator[Finding]:
     """Remove the permissions of other users."""
     for path in every_file(state.directory):
         found = path.lstat()
@@ -51,7 +51,7 @@ def repair_modes(state: State) -> Iterator[Finding]:
             yield ok("modes", f"{path.relative_to(state.directory)} has mode {mode:04o} again")
 
 
-def examine_leftovers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
+def examine_leftovers(state: StatePaths, *, is_in_use: bool) -> Iterator[Finding]:
     """Check for files of unfinished writes and purges, and an endpoint without a daemon."""
     left = [] if is_in_use else leftovers(state)
     if left:
@@ -60,7 +60,7 @@ def examine_leftovers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
         yield ok("leftovers", "none")
 
 
-def leftovers(state: State) -> list[Path]:
+def leftovers(state: StatePaths) -> list[Path]:
     """Return the leftovers of a crash; only valid if no daemon runs."""
     found = [each for each in every_file(state.directory) if each.name.endswith(".new")]
     if state.terminals.is_dir():
@@ -70,7 +70,7 @@ def leftovers(state: State) -> list[Path]:
     return sorted(each for each in found if not any(above in found for above in each.parents))
 
 
-def examine_keys(state: State) -> Iterator[Finding]:
+def examine_keys(state: StatePaths) -> Iterator[Finding]:
     """Check that the keys can be read: without them a daemon does not start."""
     try:
         data = read_safely(str(state.keys), MAX_KEYS_BYTES)
@@ -82,7 +82,7 @@ def examine_keys(state: State) -> Iterator[Finding]:
         yield ok("keys", "none yet" if held is None else f"{len(held.sessions)} sessions")
 
 
-def examine_version(state: State) -> Iterator[Finding]:
+def examine_version(state: StatePaths) -> Iterator[Finding]:
     """Check that this program supports the version of the state."""
     path = state.directory / "version"
     text = (read_safely(str(path), 4096) or b"").decode("ascii", "replace").strip("\0\n ")
@@ -93,7 +93,7 @@ def examine_version(state: State) -> Iterator[Finding]:
         yield ok("version", f"the state has {text or 'none yet'}, {STATE_VERSION} is supported")
 
 
-def repair_files(state: State) -> Iterator[Finding]:
+def repair_files(state: StatePaths) -> Iterator[Finding]:
     """Move leftovers and unreadable keys to the directory ``ASIDE``. Nothing is deleted."""
     taken = leftovers(state)
     if any(each.remedy for each in examine_keys(state)):
@@ -104,7 +104,7 @@ def repair_files(state: State) -> Iterator[Finding]:
         yield ok("aside", f"{shown} was moved to {kept.relative_to(state.directory)}")
 
 
-def put_aside(state: State, path: Path) -> Path:
+def put_aside(state: StatePaths, path: Path) -> Path:
     """Move ``path`` to a new name in the directory ``ASIDE``; return the new path."""
     aside = state.directory / ASIDE
     aside.mkdir(mode=0o700, exist_ok=True)
@@ -132,7 +132,7 @@ def _is_open_to_others(path: Path, found: os.stat_result) -> bool:
     return bool(stat.S_IMODE(found.st_mode) & 0o077)
 
 
-def _some(state: State, paths: list[Path]) -> str:
+def _some(state: StatePaths, paths: list[Path]) -> str:
     shown = [str(each.relative_to(state.root)) for each in paths[:MAX_SHOWN]]
     more = f" and {len(paths) - MAX_SHOWN} more" if len(paths) > MAX_SHOWN else ""
     return ", ".join(shown) + more

@@ -19,7 +19,7 @@ from aegis.journal.segment_names import Segment, segments_of
 from aegis.journal.segments import unpacked
 from aegis.names import shorten
 from aegis.state.registry import RegistryError
-from aegis.state.root import State, UntrustedState, open_seals
+from aegis.state.root import StatePaths, UntrustedState, open_seals
 from aegis.state.sealing import Seal, Seals
 from aegis.state.state_files import open_safely
 from aegis.terminals.record import record_in
@@ -28,7 +28,7 @@ CHUNK_BYTES = 1 << 20
 LEDGER = "ledger.jsonl"
 
 
-def examine_ledgers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
+def examine_ledgers(state: StatePaths, *, is_in_use: bool) -> Iterator[Finding]:
     """Yield the findings of every ledger, and a total. Raises ``OSError``."""
     lines = count = 0
     seals = _seals(state)
@@ -45,7 +45,7 @@ def examine_ledgers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
     yield ok("ledgers", f"{count} read, {lines} intact lines")
 
 
-def repair_ledgers(state: State) -> Iterator[Finding]:
+def repair_ledgers(state: StatePaths) -> Iterator[Finding]:
     """Set aside the torn tail of each ledger, as a start of the daemon does.
 
     Damaged lines are not removed: each occupies a sequence number.
@@ -63,7 +63,7 @@ def repair_ledgers(state: State) -> Iterator[Finding]:
             yield ok(_subject(state, path), f"the torn tail was moved to {opened.torn.name}")
 
 
-def ledgers(state: State) -> list[Path]:
+def ledgers(state: StatePaths) -> list[Path]:
     """Return the files of the ledgers, terminals first."""
     found = [each / LEDGER for each in sorted(state.terminals.glob("*")) if has_ledger(each)]
     for directory in (state.canvases, state.workflows):
@@ -73,7 +73,7 @@ def ledgers(state: State) -> list[Path]:
     return found + [each for each in (state.telegram,) if each.exists()]
 
 
-def _seals(state: State) -> Seals | None:
+def _seals(state: StatePaths) -> Seals | None:
     """Return the seals of the state; None if it is not this user's, which ``trust`` reports."""
     try:
         return open_seals(str(state.root))
@@ -167,7 +167,7 @@ def _start(judged: Line | Damaged) -> int:
     return judged.start
 
 
-def _subject(state: State, path: Path) -> str:
+def _subject(state: StatePaths, path: Path) -> str:
     """Return the subject of a ledger: ``terminal build``, ``inbox pm`` or ``telegram``."""
     if path == state.telegram:
         return "telegram"

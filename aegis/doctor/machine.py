@@ -24,13 +24,13 @@ from aegis.doctor.machine_rules import (
     judge_space,
     judge_watches,
 )
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 
 DISTRIBUTION = "aegis-actors"
 WATCHES = Path("/proc/sys/fs/inotify/max_user_watches")
 
 
-def examine_machine(state: State) -> Iterator[Finding]:
+def examine_machine(state: StatePaths) -> Iterator[Finding]:
     """Yield one finding for each subject. Raises ``OSError``."""
     uname = os.uname()
     yield judge_kernel(uname.sysname, uname.release)

@@ -10,13 +10,13 @@ from aegis.configuration.problems import BadConfiguration
 from aegis.doctor.finding import Finding, ok, problem, warning
 from aegis.doctor.ledgers import survey_of
 from aegis.journal.ledger import Line
-from aegis.state.root import CONFIG_NAME, State
+from aegis.state.root import CONFIG_NAME, StatePaths
 
 SUBJECT = "telegram"
 NO_LEDGER = "it was never started: is AEGIS_TELEGRAM_TOKEN set in the environment of the daemon?"
 
 
-def examine_telegram(state: State) -> Iterator[Finding]:
+def examine_telegram(state: StatePaths) -> Iterator[Finding]:
     """Yield a finding about the bot; none if Telegram is not configured. Raises ``OSError``."""
     try:
         section = read_configuration(state.root / CONFIG_NAME).configuration.telegram

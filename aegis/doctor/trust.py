@@ -8,8 +8,8 @@ from aegis.configuration.file import programs_of, read_configuration
 from aegis.configuration.problems import BadConfiguration
 from aegis.doctor.finding import Finding, ok, problem
 from aegis.errors import StartupError
-from aegis.state.registry import Registry, RegistryError
-from aegis.state.root import CONFIG_NAME, State, UntrustedState, open_seals
+from aegis.state.registry import RegistryError, StateRegistry
+from aegis.state.root import CONFIG_NAME, StatePaths, UntrustedState, open_seals
 from aegis.state.state_files import UnsafeFile
 from aegis.trust import NamedPrograms, examine, forged_files, shown
 from aegis.workflows.plugins.found import digest_of_all, find_plugins, sentences_of
@@ -18,12 +18,12 @@ SUBJECT = "trust"
 TRUST = "if you trust its content: aegis-actors up --trust"
 
 
-def examine_trust(state: State) -> Iterator[Finding]:
+def examine_trust(state: StatePaths) -> Iterator[Finding]:
     """Yield why the daemon would refuse the state; change nothing. Raises ``OSError``."""
     try:
         state_id = examine(state, trust=False, programs=_programs(state))
         if state_id is None:
-            Registry.of_user().check_writable()
+            StateRegistry.of_user().check_writable()
         forged = [] if state_id is None else forged_files(state, open_seals(str(state.root)))
     except UntrustedState as error:
         yield problem(SUBJECT, f"the state is not used: {error.why}", TRUST)
@@ -39,7 +39,7 @@ def examine_trust(state: State) -> Iterator[Finding]:
             yield ok(SUBJECT, "the state is yours" if state_id else "there is no state yet")
 
 
-def _programs(state: State) -> NamedPrograms:
+def _programs(state: StatePaths) -> NamedPrograms:
     try:
         parsed = read_configuration(state.root / CONFIG_NAME)
     except BadConfiguration:

@@ -73,7 +73,7 @@ from aegis.protocol.groups import (
 )
 from aegis.protocol.naming import NAME_RULE, is_name, name_key
 from aegis.turns.services import Services
-from aegis.turns.sessions import Sessions
+from aegis.turns.sessions import AgentSessions
 from aegis.turns.watch import TurnOutcome
 
 SUFFIX = ".jsonl"
@@ -313,7 +313,7 @@ class GroupDesk(Actor[DeskMessage]):
     async def setup(self) -> None:
         """Register the desk, read the ledgers, and continue what has not ended."""
         self.context.register("service", "groups")
-        self._members = Members(Sessions(Services(self.context.system)))
+        self._members = Members(AgentSessions(Services(self.context.system)))
         self._archiver = Archiver(
             self._archive,
             rows.KIND,

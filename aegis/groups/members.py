@@ -28,7 +28,7 @@ from aegis.protocol.agents import AgentInfo, ShowAgent, SpawnMember
 from aegis.protocol.groups import BroadcastToGroup, GroupMember
 from aegis.protocol.inboxes import MAX_BODY_CHARS, Deliver
 from aegis.turns.services import AGAIN_S
-from aegis.turns.sessions import Sessions
+from aegis.turns.sessions import AgentSessions
 from aegis.turns.watch import TurnOutcome
 
 SPAWN_S = 120.0
@@ -47,7 +47,7 @@ HEAD_CHARS = 2_000
 class Members:
     """The members of all groups, which are ``sessions``."""
 
-    sessions: Sessions = attrs.field(repr=False)
+    sessions: AgentSessions = attrs.field(repr=False)
 
     # Opening and closing.
 

@@ -22,7 +22,13 @@ from aegis.journal.ledger import BLOCK_BYTES
 from aegis.journal.shared_directory import SharedDirectory, os_shared_directory
 from aegis.path_text import text_of_path
 from aegis.state.sealing import Seal, Seals
-from aegis.state.state_files import DIRECTORY_MODE, Guard, UnsafeFile, open_directory, open_safely
+from aegis.state.state_files import (
+    DIRECTORY_MODE,
+    HeldDirectory,
+    UnsafeFile,
+    open_directory,
+    open_safely,
+)
 
 APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
 """Flags of a file that is only appended to, and created if it is missing."""
@@ -99,9 +105,9 @@ class OsDisk:
     """The real disk. Files below the directory of ``guard`` are opened without following links."""
 
     _seals: Seals | None = None
-    _guard: Guard | None = None
+    _guard: HeldDirectory | None = None
 
-    def __init__(self, seals: Seals | None = None, guard: Guard | None = None) -> None:
+    def __init__(self, seals: Seals | None = None, guard: HeldDirectory | None = None) -> None:
         self._seals = seals
         self._guard = guard
 

@@ -41,7 +41,7 @@ _UNKNOWN_NEED = Need(kind="input")
 
 
 class LifeCycle:
-    """The life cycle of one agent; without a process, so ``exited``, until ``Started``.
+    """The life cycle of one agent; without a process, so ``exited``, until ``ProcessStarted``.
 
     ``idle_s`` and ``stale_s`` are the idle and the stale time. Readable: the ``verdict``, and the
     ``records`` of the program and its children.

@@ -12,7 +12,7 @@ from aegis.names import shorten
 
 
 @attrs.frozen(kw_only=True)
-class Hello:
+class HostIdentity:
     """A host's ``version`` of aegis-actors and its unique ``identity``.
 
     The identity belongs to the host's root directory, and is the same after a restart.
@@ -22,21 +22,23 @@ class Hello:
     identity: str
 
 
-def encode_hello(hello: Hello) -> bytes:
+def encode_hello(hello: HostIdentity) -> bytes:
     """Encode a hello."""
     return json.dumps(unstructure(hello)).encode()
 
 
-def decode_hello(data: bytes) -> Hello:
+def decode_hello(data: bytes) -> HostIdentity:
     """Decode a hello. Raises ``CodecError``."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
         raise CodecError("it is not JSON") from None
-    return structure(Hello, document)
+    return structure(HostIdentity, document)
 
 
-def refusal_reason(name: str, hello: Hello, *, version: str, known: str | None) -> str | None:
+def refusal_reason(
+    name: str, hello: HostIdentity, *, version: str, known: str | None
+) -> str | None:
     """Return why a host may not join as ``name``; None if it may.
 
     ``version`` is the daemon's, ``known`` the identity of the host that has the name.

@@ -14,7 +14,7 @@ from actors import Actor, Ref, Request
 from actors.errors import LinkLost
 from actors.nodes.joining.joins import Joined
 from actors.nodes.links.link import Link
-from actors.nodes.peer import Peer
+from actors.nodes.peer import PeerProcess
 from aegis.clock import utc_now
 from aegis.nodes.vocabulary import VOCABULARY, known_to_nodes
 from aegis.protocol.nodes import NodeReachable, NodeStatus, NodeUnreachable
@@ -73,7 +73,7 @@ class HostLink(Actor[DescribeHost]):
         """Add the peer of the host to the system, and wait for connections."""
         system = self.context.system
         self._directory: Ref[NodeReachable | NodeUnreachable] = system.ref(self._directory_path)
-        self._peer = Peer(
+        self._peer = PeerProcess(
             system,
             name=f"node {self._name}",
             root=self.context.path,
@@ -134,7 +134,7 @@ class HostLink(Actor[DescribeHost]):
         scope.cancel()
 
 
-async def run_link(peer: Peer, link: Link) -> str:
+async def run_link(peer: PeerProcess, link: Link) -> str:
     """Carry the messages of ``peer`` over ``link`` until it is lost; return the reason."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_run, link)

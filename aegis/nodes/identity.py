@@ -7,7 +7,7 @@ import secrets
 
 from aegis.errors import StartupError
 from aegis.journal.disk import Disk, read_file, replace_file
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.state.sealing import opened_text, sealed_text
 
 _IDENTITY = re.compile(r"[0-9a-f]{32}")
@@ -15,7 +15,7 @@ _IDENTITY = re.compile(r"[0-9a-f]{32}")
 FILE = "node.id"
 
 
-def open_identity(state: State, disk: Disk) -> str:
+def open_identity(state: StatePaths, disk: Disk) -> str:
     """Return the identity of this root; create and sync it if needed. Raises ``StartupError``."""
     path = state.directory / FILE
     seal = disk.seal(path)

@@ -16,7 +16,7 @@ import trio
 from actors import ChildSpec, StartFailed, SupervisorSpec, System, open_system
 from actors.nodes.compat.loading import load
 from actors.nodes.links.key import NodeKey
-from actors.nodes.peer import Peer
+from actors.nodes.peer import PeerProcess
 from actors.nodes.workers.hosted_system import begin_peer_above
 from aegis.daemon_process import (
     ErrorIgnoringStream,
@@ -51,7 +51,7 @@ from aegis.path_text import text_of_path
 from aegis.processes.environment import leave_place
 from aegis.processes.os_processes import OsProcessHost
 from aegis.settings import JoinSettings
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.terminals.directory.directory import TerminalDirectory
 
 log = structlog.get_logger("aegis")
@@ -75,7 +75,7 @@ def run_node(settings: JoinSettings) -> int:
     leave_place()
     freeze_imports()
     load()  # before the event loop runs: it would block it
-    state = State(settings.root)
+    state = StatePaths(settings.root)
     key = read_node_key(settings.key_file)
     with hold_root(state, trust=settings.trust) as held:
         disk = held.disk()
@@ -137,7 +137,7 @@ async def _serve(
     stop = trio.Event()
     reset_ignored_signals()
     stop_on_signals(stop)
-    peers: list[Peer] = []
+    peers: list[PeerProcess] = []
 
     def prepare(system: System) -> None:
         peers.append(begin_peer_above(system, "the root", VOCABULARY, known_to_daemon))

@@ -13,9 +13,9 @@ from actors.errors import NodeError
 from actors.nodes.joining.join import join
 from actors.nodes.links.key import NodeKey
 from actors.nodes.links.link import Link
-from actors.nodes.peer import Peer
+from actors.nodes.peer import PeerProcess
 from aegis import __version__
-from aegis.nodes.hello import Hello, encode_hello
+from aegis.nodes.hello import HostIdentity, encode_hello
 from aegis.nodes.host_link import run_link
 from aegis.settings import JoinSettings
 
@@ -30,11 +30,11 @@ class NodeLink(Actor[None]):
     """The actor that keeps this host joined. ``peers`` has one peer: the daemon."""
 
     def __init__(
-        self, *, settings: JoinSettings, key: NodeKey, identity: str, peers: Sequence[Peer]
+        self, *, settings: JoinSettings, key: NodeKey, identity: str, peers: Sequence[PeerProcess]
     ) -> None:
         self._settings = settings
         self._key = key
-        self._hello = encode_hello(Hello(version=__version__, identity=identity))
+        self._hello = encode_hello(HostIdentity(version=__version__, identity=identity))
         self._peer = peers[0]
         self._failures = 0
         self._logged = ""

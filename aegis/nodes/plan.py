@@ -19,7 +19,7 @@ from aegis.nodes.vocabulary import VOCABULARY, known_to_nodes
 from aegis.nodes.worker import WorkerSettings, worker_spec
 from aegis.path_text import text_of_path
 from aegis.settings import DaemonSettings
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 
 WORKER_RESTARTS = 60
 """Crashes per worker within ``WORKER_PERIOD_S`` after which the daemon stops.
@@ -97,7 +97,7 @@ class NodePlan:
 
 @asynccontextmanager
 async def open_plan(
-    settings: DaemonSettings, state: State, raw_log_bytes: int, archive_bytes: int
+    settings: DaemonSettings, state: StatePaths, raw_log_bytes: int, archive_bytes: int
 ) -> AsyncIterator[NodePlan]:
     """Open the node runtime. Raises ``StartupError``, ``BadNodeKey``, ``NodesNotInstalled``.
 

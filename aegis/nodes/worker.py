@@ -27,8 +27,8 @@ from aegis.nodes.vocabulary import VOCABULARY, known_to_daemon
 from aegis.path_text import path_of_text
 from aegis.processes.os_processes import OsProcessHost
 from aegis.state.registry import RegistryError
-from aegis.state.root import State, UntrustedState, open_seals
-from aegis.state.state_files import Guard
+from aegis.state.root import StatePaths, UntrustedState, open_seals
+from aegis.state.state_files import HeldDirectory
 from aegis.terminals.directory.hosting import host_tree
 from aegis.terminals.directory.placed_subtrees import WORKERS
 
@@ -82,10 +82,10 @@ async def run_worker(link: Link, argument: bytes) -> None:
             await trio.sleep_forever()
 
 
-def _disk(state: State) -> OsDisk:
+def _disk(state: StatePaths) -> OsDisk:
     """Return the disk for the daemon's state; its key comes from the user's registry."""
     found = state.directory.stat()
-    guard = Guard(str(state.directory), found.st_dev, found.st_ino)
+    guard = HeldDirectory(str(state.directory), found.st_dev, found.st_ino)
     try:
         return OsDisk(open_seals(str(state.root)), guard)
     except (UntrustedState, RegistryError) as error:
@@ -100,7 +100,7 @@ def _tree(settings: WorkerSettings, shell_file_limit: int) -> SupervisorSpec:
             path=f"{WORKERS}/{settings.name}",
             inboxes=settings.inboxes,
             directory=settings.directory,
-            flusher=Flusher(_disk(State(Path(path_of_text(settings.root))))),
+            flusher=Flusher(_disk(StatePaths(Path(path_of_text(settings.root))))),
             shell_file_limit=shell_file_limit,
             raw_log_bytes=settings.raw_log_bytes,
             archive_bytes=settings.archive_bytes,

@@ -81,7 +81,7 @@ from aegis.queues.tasks import (
 )
 from aegis.queues.workers import TaskAbandoned, TaskWorker, end_message
 from aegis.turns.services import Services
-from aegis.turns.sessions import Sessions
+from aegis.turns.sessions import AgentSessions
 
 log = structlog.get_logger("aegis.queues")
 
@@ -285,7 +285,7 @@ class QueueDesk(Actor[DeskMessage]):
     async def setup(self) -> None:
         """Register the desk, read the ledgers, and continue what has not ended."""
         self.context.register("service", "queues")
-        self._sessions = Sessions(Services(self.context.system))
+        self._sessions = AgentSessions(Services(self.context.system))
         self._archiver = Archiver(
             self._archive,
             KIND,

@@ -25,7 +25,7 @@ from aegis.protocol.requests import ASK_HUMAN, ListRequests
 from aegis.protocol.terminals import ListTerminals
 from aegis.queues import faults
 from aegis.queues.tasks import Task
-from aegis.turns.sessions import CLOSE_S, Sessions
+from aegis.turns.sessions import CLOSE_S, AgentSessions
 
 SPAWN_S = 120.0
 LIST_S = 10.0
@@ -166,7 +166,7 @@ class TaskAbandoned(Exception):
 class TaskWorker:
     """The session ``handle`` of a task."""
 
-    sessions: Sessions
+    sessions: AgentSessions
     task: Task
     handle: str
 

@@ -12,7 +12,7 @@ from aegis.path_text import path_of_text, text_of_path
 from aegis.state.registry import RegistryError, is_same, state_of
 from aegis.state.root import (
     ENDPOINT,
-    State,
+    StatePaths,
     UntrustedState,
     check_directories,
     open_seals,
@@ -53,7 +53,7 @@ class Endpoint(
         return f"Endpoint(pid={self.pid}, url={self.url!r}, socket={self.socket!r})"
 
 
-def write_endpoint(state: State, endpoint: Endpoint, seals: Seals | None = None) -> None:
+def write_endpoint(state: StatePaths, endpoint: Endpoint, seals: Seals | None = None) -> None:
     """Write the endpoint file atomically, mode 0600: a reader sees the old file or the new.
 
     Without ``seals`` an empty or missing state is registered for this user. Raises ``OSError``,
@@ -70,12 +70,12 @@ def write_endpoint(state: State, endpoint: Endpoint, seals: Seals | None = None)
     write_whole(state.endpoint, text + "\n")
 
 
-def remove_endpoint(state: State) -> None:
+def remove_endpoint(state: StatePaths) -> None:
     """Remove the endpoint file if it exists."""
     state.endpoint.unlink(missing_ok=True)
 
 
-def read_endpoint(state: State) -> Endpoint | None:
+def read_endpoint(state: StatePaths) -> Endpoint | None:
     """Read the endpoint file of the root's state, as ``endpoint_of`` does."""
     return endpoint_of(str(state.root))
 

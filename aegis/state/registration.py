@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 
 from aegis.path_text import text_of_path
-from aegis.state.registry import ID, ID_FILE, Entry, Registry, RegistryError
-from aegis.state.root import State, check_directories, make_directory, open_seals
+from aegis.state.registry import ID, ID_FILE, RegisteredState, RegistryError, StateRegistry
+from aegis.state.root import StatePaths, check_directories, make_directory, open_seals
 from aegis.state.sealing import KEY_BYTES, Seals
 from aegis.state.state_files import (
     UnsafeFile,
@@ -32,7 +32,7 @@ A start that was killed leaves these files. Files that end in ``.new`` are never
 """
 
 
-class WritableRegistry(Registry):
+class WritableRegistry(StateRegistry):
     """The registry, for programs that change it."""
 
     def __init__(self, directory: str) -> None:
@@ -41,7 +41,7 @@ class WritableRegistry(Registry):
 
     @classmethod
     def of_user(cls) -> WritableRegistry:
-        return cls(Registry.of_user().directory)
+        return cls(StateRegistry.of_user().directory)
 
     def check_usable(self) -> None:
         """Raise ``RegistryError`` unless this user may have a registry here. Nothing is written."""
@@ -59,7 +59,7 @@ class WritableRegistry(Registry):
             write_safely(self.key_path, fresh.hex().encode() + b"\n", durable=True)
             return fresh
 
-    def enter(self, state_id: str, entry: Entry) -> None:
+    def enter(self, state_id: str, entry: RegisteredState) -> None:
         """Add or replace an entry, synced. Raises ``RegistryError``."""
         root = text_of_path(entry.root)
         document = {"version": ENTRY_VERSION, **entry._replace(root=root)._asdict()}
@@ -121,7 +121,7 @@ class WritableRegistry(Registry):
             raise self.refusal("write", error) from None
 
 
-def claim_state(state: State) -> Seals:
+def claim_state(state: StatePaths) -> Seals:
     """Return the seals of the state; register an empty or missing one for this user.
 
     Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
@@ -137,7 +137,7 @@ def claim_state(state: State) -> Seals:
 
 
 def register_state(
-    state: State, registry: WritableRegistry, configuration: str | None = None
+    state: StatePaths, registry: WritableRegistry, configuration: str | None = None
 ) -> Seals:
     """Register the state for this user, with a new id.
 
@@ -147,7 +147,7 @@ def register_state(
     directory, state_id = str(state.directory), new_state_id()
     key = registry.make_key()
     inode = os.stat(directory).st_ino  # noqa: PTH116
-    registry.enter(state_id, Entry(str(state.root), inode, configuration))
+    registry.enter(state_id, RegisteredState(str(state.root), inode, configuration))
     write_safely(f"{directory}/{ID_FILE}", f"{state_id}\n".encode(), durable=True)
     registry.forget_others(state_id, str(state.root), inode)
     return Seals(key, state_id, directory)

@@ -44,7 +44,9 @@ class ForeignState(Exception):
     """The error for a state that this user's daemons did not make here; the sentence says why."""
 
 
-class Entry(namedtuple("Entry", ("root", "inode", "configuration"), defaults=(None,))):
+class RegisteredState(
+    namedtuple("RegisteredState", ("root", "inode", "configuration"), defaults=(None,))
+):
     """The registry's entry about a state.
 
     ``root`` (text) is the directory that the state belongs to, as Python passes it to the system;
@@ -56,7 +58,7 @@ class Entry(namedtuple("Entry", ("root", "inode", "configuration"), defaults=(No
     __slots__ = ()
 
 
-class Registry:
+class StateRegistry:
     """The registry in ``directory``, which need not exist yet."""
 
     def __init__(self, directory: str) -> None:
@@ -65,7 +67,7 @@ class Registry:
         self.states = f"{directory}/states"
 
     @classmethod
-    def of_user(cls) -> Registry:
+    def of_user(cls) -> StateRegistry:
         """Return the registry at the path that the environment gives; it is not created here.
 
         Raises ``RegistryError`` if there is no home directory.
@@ -92,7 +94,7 @@ class Registry:
             )
         return bytes.fromhex(text.decode())
 
-    def entry(self, state_id: str) -> Entry | None:
+    def entry(self, state_id: str) -> RegisteredState | None:
         """Return the entry of a state; None if there is none. Raises ``RegistryError``."""
         text = self._read(f"{self.states}/{state_id}.json")
         return None if text is None else _entry_in(text)
@@ -145,7 +147,7 @@ def read_state_id(directory: str) -> str | None:
     return text if ID.match(text) else None
 
 
-def find_entry(registry: Registry, root: str, directory: str) -> tuple[str, Entry]:
+def find_entry(registry: StateRegistry, root: str, directory: str) -> tuple[str, RegisteredState]:
     """Return the id of the state in ``directory``, which belongs to ``root``, and its entry.
 
     Raises ``ForeignState`` unless this user's daemons made it here, ``RegistryError``, ``OSError``.
@@ -178,7 +180,7 @@ def is_same(root: str, directory: str) -> bool:
         return False
 
 
-def seals_of(registry: Registry, state_id: str, directory: str) -> Seals:
+def seals_of(registry: StateRegistry, state_id: str, directory: str) -> Seals:
     """Return the seals of a registered state. Raises ``RegistryError``."""
     key = registry.key()
     if key is None:
@@ -202,12 +204,12 @@ def _id_at(root: str) -> str | None:
         return None
 
 
-def _entry_in(text: bytes) -> Entry | None:
+def _entry_in(text: bytes) -> RegisteredState | None:
     try:
         document: Any = json.loads(text)
         match document:
             case {"root": str(root), "inode": int(inode), "configuration": str() | None as digest}:
-                return Entry(path_of_text(root), inode, digest)
+                return RegisteredState(path_of_text(root), inode, digest)
     except ValueError:
         pass
     return None

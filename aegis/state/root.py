@@ -10,7 +10,7 @@ import os
 from collections import namedtuple
 
 from aegis.path_text import shell_word
-from aegis.state.registry import ForeignState, Registry, find_entry, seals_of
+from aegis.state.registry import ForeignState, StateRegistry, find_entry, seals_of
 from aegis.state.sealing import Seals
 from aegis.state.state_files import check_directory, write_safely
 
@@ -44,7 +44,7 @@ class UntrustedState(Exception):
 
 
 # Named tuples without typing: the fields have no types, so the annotations are at the uses.
-class State(namedtuple("State", ("root",))):
+class StatePaths(namedtuple("StatePaths", ("root",))):
     """The paths below a root of the files that outlive its daemon."""
 
     __slots__ = ()
@@ -273,7 +273,7 @@ def holder_of(root: Path | str) -> str | None:
     return None
 
 
-def make_directory(state: State) -> None:
+def make_directory(state: StatePaths) -> None:
     """Make the state's directory with mode 0700 if it is missing; raises ``OSError``.
 
     Its parent is made without write permission for others, independent of the umask: another user
@@ -307,7 +307,7 @@ def open_seals(root: str) -> Seals:
     Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
     """
     check_directories(root)
-    directory, registry = f"{root.rstrip('/')}/.aegis/state", Registry.of_user()
+    directory, registry = f"{root.rstrip('/')}/.aegis/state", StateRegistry.of_user()
     try:
         state_id, _ = find_entry(registry, root, directory)
     except ForeignState as foreign:

@@ -146,7 +146,7 @@ def check_directory(path: str, found: os.stat_result) -> None:
         raise UnsafeFile(path, "other users may write to it: chmod go-w")
 
 
-class Guard(namedtuple("Guard", ("directory", "device", "inode"))):
+class HeldDirectory(namedtuple("HeldDirectory", ("directory", "device", "inode"))):
     """The state directory that a daemon holds: its path (text), and its device and inode."""
 
     __slots__ = ()

@@ -19,7 +19,7 @@ from aegis.tui.dialogs.asking import AskLine, Choose, Dialog
 from aegis.tui.link_later import LateLink
 from aegis.tui.model.keys import KEYS, shown_key
 from aegis.tui.model.rail import agent_key
-from aegis.tui.model.world import Change, World
+from aegis.tui.model.world import ChangeKind, World
 from aegis.tui.tabbed import WELCOME, TabbedApp
 from aegis.tui.theme import DARK_PALETTE, LIGHT_PALETTE, THEMES
 from aegis.tui.window import ENDINGS, is_gone
@@ -124,7 +124,7 @@ class AegisApp(TabbedApp):
 
     # What the feeds report.
 
-    def on_change(self, kind: str, key: str, change: Change) -> None:
+    def on_change(self, kind: str, key: str, change: ChangeKind) -> None:
         """Take a change of the world."""
         if kind == "requests":
             self._requests_changed(key, change)
@@ -145,8 +145,8 @@ class AegisApp(TabbedApp):
                 self.tabs.add(key)
         self.release_keys(self._unlisted)
 
-    def _requests_changed(self, key: str, change: Change) -> None:
-        if change is Change.ASKS:
+    def _requests_changed(self, key: str, change: ChangeKind) -> None:
+        if change is ChangeKind.ASKS:
             request = self.world.requests[key]
             agent = self.world.agent(request.handle)
             if agent is not None:
@@ -155,18 +155,18 @@ class AegisApp(TabbedApp):
         if isinstance(self.screen, Dialog):
             self.screen.refresh_requests()
 
-    def _subject_changed(self, key: str, change: Change) -> None:
+    def _subject_changed(self, key: str, change: ChangeKind) -> None:
         if key.startswith("agent:"):
             agent = self.world.agents.get(key.partition(":")[2])
             key = key if agent is None else agent_key(agent)
-        if change is Change.OPENED:
+        if change is ChangeKind.OPENED:
             # What others open appears by itself, behind the tab that is shown.
             self.open_tab(key, shows=False)
-        elif change is Change.CLOSED and self.pane(key) is None:
+        elif change is ChangeKind.CLOSED and self.pane(key) is None:
             self.tabs.close(key)  # opened by itself, and nobody has looked at it
-        elif change in (Change.FINISHED, Change.ASKS):
+        elif change in (ChangeKind.FINISHED, ChangeKind.ASKS):
             self.tabs.has_news(key)
-            if change is Change.ASKS:
+            if change is ChangeKind.ASKS:
                 self.bell()
 
     def on_command_item(self, item: CommandItem) -> None:

@@ -16,16 +16,16 @@ from aegis.protocol.queue_streams import QueuesItem
 from aegis.protocol.requests import RequestInfo
 from aegis.protocol.streams import CommandItem, OpenRequestsItem, TerminalItem, TerminalsItem
 from aegis.tui.link import keep
-from aegis.tui.model.world import Change, World
+from aegis.tui.model.world import ChangeKind, World
 
 INBOX_START = 50
 """Messages of the inbox that are read at the start."""
 
 
-class Listener(Protocol):
+class FeedSubscriber(Protocol):
     """The app, which gets every change."""
 
-    def on_change(self, kind: str, key: str, change: Change) -> None:
+    def on_change(self, kind: str, key: str, change: ChangeKind) -> None:
         """Take a change of ``terminals``, ``agents``, ``requests``, ``queues`` or ``inbox``.
 
         ``key`` is a tab's key, the id of a request, or empty for a whole list.
@@ -47,7 +47,7 @@ class Listener(Protocol):
 class Feeds:
     """Starts the tasks that follow the daemon's streams."""
 
-    def __init__(self, world: World, listener: Listener) -> None:
+    def __init__(self, world: World, listener: FeedSubscriber) -> None:
         self._world = world
         self._listener = listener
 
@@ -82,11 +82,11 @@ class Feeds:
                     case TerminalsItem():
                         self._world.replace_terminals(value.terminals)
                         await self._read_workspaces(client)
-                        self._changed("terminals", "", Change.SHOWN)
+                        self._changed("terminals", "", ChangeKind.SHOWN)
                     case TerminalItem():
                         change = self._world.on_terminal(value)
                         self._changed("terminals", f"term:{value.terminal.name}", change)
-                        if change in (Change.OPENED, Change.CLOSED):
+                        if change in (ChangeKind.OPENED, ChangeKind.CLOSED):
                             await self._read_workspaces(client)
                     case CommandItem():
                         change = self._world.on_command(value)
@@ -106,7 +106,7 @@ class Feeds:
                         continue  # all sessions are sent again
                     case AgentsItem():
                         self._world.replace_agents(value.agents)
-                        self._changed("agents", "", Change.SHOWN)
+                        self._changed("agents", "", ChangeKind.SHOWN)
                     case _:
                         change = self._world.on_agent(value.agent)
                         self._changed("agents", f"agent:{value.agent.id}", change)
@@ -119,7 +119,7 @@ class Feeds:
                         continue  # all open ones are sent again
                     case OpenRequestsItem():
                         self._world.keep_requests(value.open)
-                        self._changed("requests", "", Change.SHOWN)
+                        self._changed("requests", "", ChangeKind.SHOWN)
                     case _:
                         change = self._world.on_request(value.request)
                         self._listener.on_requests(value.request)
@@ -135,19 +135,19 @@ class Feeds:
                         self._world.replace_queues(value.queues)
                     case _:
                         self._world.queues[value.queue.queue] = value.queue
-                self._changed("queues", "", Change.SHOWN)
+                self._changed("queues", "", ChangeKind.SHOWN)
 
     async def _inbox(self, client: Client) -> None:
         async with client.inboxes.watch() as inbox:
             found = await client.inboxes.read(unread=False, limit=INBOX_START)
             for message in found.messages:
                 self._world.on_message(message)
-            self._changed("inbox", "", Change.SHOWN)
+            self._changed("inbox", "", ChangeKind.SHOWN)
             async for value in inbox:
                 if isinstance(value, Message):
                     self._world.on_message(value)
-                    self._changed("inbox", value.id, Change.OPENED)
+                    self._changed("inbox", value.id, ChangeKind.OPENED)
 
-    def _changed(self, kind: str, key: str, change: Change) -> None:
-        if change is not Change.NOTHING:
+    def _changed(self, kind: str, key: str, change: ChangeKind) -> None:
+        if change is not ChangeKind.NOTHING:
             self._listener.on_change(kind, key, change)

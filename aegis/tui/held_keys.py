@@ -35,7 +35,7 @@ class Hold:
     """A reason to keep keys, from its creation until ``PatientApp.release_keys``."""
 
 
-class Settling(Hold):
+class EffectHold(Hold):
     """Keys wait for the effect of the one before, until the queues ``pumps`` have been followed."""
 
     def __init__(self, pumps: Iterator[MessagePump]) -> None:
@@ -108,12 +108,12 @@ class PatientApp(App[None]):
         way: Sequence[MessagePump] = (
             [self.screen, self] if focused is None else focused.ancestors_with_self
         )
-        settling = Settling(iter([each for each in way for _ in range(2)] * 2))
+        settling = EffectHold(iter([each for each in way for _ in range(2)] * 2))
         self._holds.add(settling)
         settling.timer = self.set_interval(LOOK_S, partial(self._look, settling))
         self._settle(settling, settling.step)
 
-    def _settle(self, settling: Settling, step: int) -> None:
+    def _settle(self, settling: EffectHold, step: int) -> None:
         """Follow the next queue once that of ``step`` has been followed."""
         if step != settling.step:
             return  # it was given up
@@ -127,7 +127,7 @@ class PatientApp(App[None]):
             settling.timer.stop()
         self.release_keys(settling)
 
-    def _look(self, settling: Settling) -> None:
+    def _look(self, settling: EffectHold) -> None:
         """Give a queue up that does not answer: its widget was removed, or is stuck."""
         settling.looks += 1
         is_gone = settling.pump is not None and not settling.pump.is_running

@@ -6,7 +6,7 @@ import gc
 import os
 
 from aegis.tui.light_textual import import_textual
-from aegis.tui.window import OwnTerminal, colors_of
+from aegis.tui.window import QuietTerminal, colors_of
 
 
 def run_tui(root: str, handle: str | None) -> int:
@@ -18,7 +18,7 @@ def run_tui(root: str, handle: str | None) -> int:
         # Textual would prefer them to the size of the window.
         os.environ.pop(name, None)
     gc.disable()  # imports make many objects and hardly any garbage
-    with OwnTerminal() as terminal:
+    with QuietTerminal() as terminal:
         import_textual()
         from aegis.tui import raw_keys
         from aegis.tui.app import AegisApp

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import trio
 
     from aegis.client.client import Client
-    from aegis.tui.feeds import Listener
+    from aegis.tui.feeds import FeedSubscriber
     from aegis.tui.link import DaemonLink
     from aegis.tui.model.world import World
 
@@ -48,7 +48,7 @@ class LateLink:
         self._is_stopped = False
         self._early: list[tuple[Work, str]] | None = []
 
-    async def run(self, world: World, listener: Listener) -> None:
+    async def run(self, world: World, listener: FeedSubscriber) -> None:
         """Load the link, and keep ``world`` up to date until ``stop``. Raises what ends it."""
         link_type, feeds = await asyncio.to_thread(_load)
         self._loaded()

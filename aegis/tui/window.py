@@ -35,7 +35,7 @@ ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 """Signals that end the interface; the window is restored first."""
 
 
-class OwnTerminal:
+class QuietTerminal:
     """The own terminal until the app runs, as a context: it neither edits nor echoes keys.
 
     It is asked at the beginning, so that its answer is there when the imports are done.

@@ -1,4 +1,4 @@
-"""``Sessions``: delivers messages to agent sessions, and follows their transcripts."""
+"""``AgentSessions``: delivers messages to agent sessions, and follows their transcripts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SYNC_S = 10.0
 
 
 @attrs.frozen
-class Sessions:
+class AgentSessions:
     """The agent sessions of a daemon. Each call waits through restarts of the services."""
 
     services: Services

@@ -40,7 +40,7 @@ from aegis.protocol.queues import Delegate, Enqueue
 from aegis.protocol.requests import ASK_HUMAN, OpenRequest, WithdrawRequests
 from aegis.protocol.terminals import CommandRecord, RunCommand
 from aegis.turns.services import AGAIN_S, Services
-from aegis.turns.sessions import Sessions
+from aegis.turns.sessions import AgentSessions
 from aegis.workflows.calls import Outcome, failure, value
 from aegis.workflows.runs import RunHandles, StoredRun
 
@@ -100,8 +100,8 @@ class Carrier:
     refuse: Refuse
 
     @property
-    def _sessions(self) -> Sessions:
-        return Sessions(self.services)
+    def _sessions(self) -> AgentSessions:
+        return AgentSessions(self.services)
 
     async def carry_out(self, call: CarriedCall) -> Outcome | None:
         """Carry out a call; return its outcome, None for a question, which a person answers."""

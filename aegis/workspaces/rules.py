@@ -38,7 +38,7 @@ class Workspace:
 
 
 @attrs.frozen(kw_only=True)
-class Workspaces:
+class WorkspacesByName:
     """All workspaces of a root, by the key of their name; never changed in place."""
 
     next: int = 1
@@ -68,7 +68,7 @@ class Workspaces:
             "workspace_list names them"
         )
 
-    def created(self, name: str, directory: str) -> Workspaces:
+    def created(self, name: str, directory: str) -> WorkspacesByName:
         """With one more. Raises ``AlreadyExists``, or ``Unavailable`` when there are too many."""
         if name_key(name) in self.by_key:
             raise AlreadyExists(f"there is a workspace {self.find(name).name!r} already; use it")
@@ -76,12 +76,12 @@ class Workspaces:
             raise Unavailable(f"there are {MAX_WORKSPACES} workspaces; workspace_delete one first")
         return self._with(Workspace(name=name, directory=directory))
 
-    def deleted(self, name: str) -> Workspaces:
+    def deleted(self, name: str) -> WorkspacesByName:
         """Without this one."""
         kept = {key: each for key, each in self.by_key.items() if key != name_key(name)}
         return attrs.evolve(self, by_key=kept)
 
-    def opening(self, workspace: str, name: str | None) -> tuple[Workspaces, str]:
+    def opening(self, workspace: str, name: str | None) -> tuple[WorkspacesByName, str]:
         """With a shell more in ``workspace``, and its id; without a name it gets a number.
 
         Raises ``NotFound``, or ``Unavailable`` when there are too many.
@@ -96,13 +96,13 @@ class Workspaces:
         grown = self._with(attrs.evolve(found, shells=(*others, shell)))
         return attrs.evolve(grown, next=self.next + (name is None)), shell
 
-    def closed(self, shell: str) -> Workspaces:
+    def closed(self, shell: str) -> WorkspacesByName:
         """Without this shell."""
         found = self.of_shell(shell)
         kept = tuple(each for each in found.shells if name_key(each) != name_key(shell))
         return self._with(attrs.evolve(found, shells=kept))
 
-    def _with(self, workspace: Workspace) -> Workspaces:
+    def _with(self, workspace: Workspace) -> WorkspacesByName:
         return attrs.evolve(self, by_key={**self.by_key, name_key(workspace.name): workspace})
 
     def stored(self, root: str = "") -> dict[str, object]:
@@ -122,19 +122,19 @@ class Workspaces:
 
 def restored(
     fields: Mapping[str, object] | None, root: str = "", earlier: tuple[str, ...] = ()
-) -> tuple[Workspaces, int]:
+) -> tuple[WorkspacesByName, int]:
     """Return the workspaces in a note of ``root``, and the number of its invalid entries.
 
     ``earlier`` are the earlier paths of the root.
     """
     if fields is None:
-        return Workspaces(), 0
+        return WorkspacesByName(), 0
     number, entries = fields.get("next"), fields.get("workspaces")
     if type(number) is not int or number < 1 or not isinstance(entries, list):
-        return Workspaces(), 1
+        return WorkspacesByName(), 1
     found = [_workspace(entry, root, earlier) for entry in entries]
     good = {name_key(each.name): each for each in found if each is not None}
-    return Workspaces(next=number, by_key=good), len(entries) - len(good)
+    return WorkspacesByName(next=number, by_key=good), len(entries) - len(good)
 
 
 def _workspace(entry: object, root: str, earlier: tuple[str, ...]) -> Workspace | None:

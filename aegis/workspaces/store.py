@@ -13,7 +13,7 @@ import trio
 from aegis.errors import StorageError
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
-from aegis.workspaces.rules import Workspaces, restored
+from aegis.workspaces.rules import WorkspacesByName, restored
 
 log = structlog.get_logger("aegis.workspaces")
 
@@ -46,7 +46,7 @@ class WorkspaceStore:
         """
         await self._note.confirm()
 
-    async def change(self, change: Callable[[Workspaces], tuple[Workspaces, T]]) -> T:
+    async def change(self, change: Callable[[WorkspacesByName], tuple[WorkspacesByName, T]]) -> T:
         """Carry out one change and give what it gives; what it raises changes nothing."""
         async with self._writing:
             new, result = change(self.now)

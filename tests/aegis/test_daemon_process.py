@@ -18,7 +18,7 @@ from aegis.daemon_process import (
     remembered_port,
     wants_colours,
 )
-from aegis.state.root import State, make_directory
+from aegis.state.root import StatePaths, make_directory
 
 
 @pytest.fixture(autouse=True)
@@ -38,13 +38,13 @@ def test_what_is_kept_is_passed_over_by_the_collector_and_what_comes_later_is_no
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
-    state = State(tmp_path)
+def state(tmp_path: Path) -> StatePaths:
+    state = StatePaths(tmp_path)
     make_directory(state)
     return state
 
 
-def test_the_port_is_remembered_and_only_a_new_one_is_written(state: State) -> None:
+def test_the_port_is_remembered_and_only_a_new_one_is_written(state: StatePaths) -> None:
     assert remembered_port(state) is None
     remember_port(state, 8420)
     path = state.directory / "port"
@@ -63,7 +63,7 @@ class Died(BaseException):
 
 @pytest.mark.parametrize("call", ["open", "replace"])
 def test_a_kill_while_a_port_is_remembered_leaves_the_old_one(
-    state: State, call: str, monkeypatch: pytest.MonkeyPatch
+    state: StatePaths, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember_port(state, 8420)
 
@@ -80,7 +80,7 @@ def test_a_kill_while_a_port_is_remembered_leaves_the_old_one(
     assert sorted(path.name for path in state.directory.iterdir()) == ["port"]
 
 
-def test_git_passes_over_the_state_of_a_root(state: State) -> None:
+def test_git_passes_over_the_state_of_a_root(state: StatePaths) -> None:
     with hold_root(state):
         pass
     path = state.directory / ".gitignore"

@@ -11,11 +11,11 @@ import pytest
 from actors.nodes import BadNodeKey, NodeKey
 from aegis.errors import StartupError
 from aegis.node_key import open_node_key, read_node_key
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 
 
 def test_a_key_is_made_once_for_its_user_alone_and_stays(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = StatePaths(tmp_path)
     key = open_node_key(state)
     assert stat.S_IMODE(state.node_key.stat().st_mode) == 0o600
     assert stat.S_IMODE(state.directory.stat().st_mode) == 0o700
@@ -23,7 +23,7 @@ def test_a_key_is_made_once_for_its_user_alone_and_stays(tmp_path: Path) -> None
 
 
 def test_a_key_that_is_made_before_any_daemon_is_kept_out_of_repositories(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = StatePaths(tmp_path)
     open_node_key(state)
     names = {each.name for each in state.directory.iterdir()}
     assert names == {".gitignore", "node.key", "state.id"}
@@ -33,7 +33,7 @@ def test_a_key_that_is_made_before_any_daemon_is_kept_out_of_repositories(tmp_pa
 def test_all_who_make_it_at_once_get_the_same(tmp_path: Path) -> None:
     keys: list[NodeKey] = []
     makers = [
-        threading.Thread(target=lambda: keys.append(open_node_key(State(tmp_path))))
+        threading.Thread(target=lambda: keys.append(open_node_key(StatePaths(tmp_path))))
         for _ in range(8)
     ]
     for maker in makers:
@@ -46,7 +46,7 @@ def test_all_who_make_it_at_once_get_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "rubbish\n", "00" * 31])
 def test_what_is_no_key_is_refused_and_left_as_it_is(tmp_path: Path, content: str) -> None:
-    state = State(tmp_path)
+    state = StatePaths(tmp_path)
     open_node_key(state)
     state.node_key.write_text(content)
     with pytest.raises(BadNodeKey):
@@ -55,7 +55,7 @@ def test_what_is_no_key_is_refused_and_left_as_it_is(tmp_path: Path, content: st
 
 
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = StatePaths(tmp_path)
     open_node_key(state)
     state.node_key.chmod(0o640)
     with pytest.raises(BadNodeKey, match="chmod 600"):
@@ -70,4 +70,4 @@ def test_a_key_that_nobody_brought_is_told_with_where_it_comes_from(tmp_path: Pa
 def test_a_state_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / ".aegis").write_text("a file")
     with pytest.raises(StartupError, match=r"cannot use .*node\.key: "):
-        open_node_key(State(tmp_path))
+        open_node_key(StatePaths(tmp_path))

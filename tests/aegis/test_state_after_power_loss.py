@@ -18,7 +18,7 @@ from aegis.errors import StartupError
 from aegis.journal.disk import replace_file
 from aegis.journal.purging import delete, delete_left_over, take_name
 from aegis.lifetime import sync_state
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.terminals.directory.spawning import restored_settings
 from aegis.terminals.meta import load_settings, save_settings
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
@@ -28,7 +28,7 @@ from tests.chaos.machine.simulated_disk import Die, DiskPlan, Fail, ProcessDied,
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 from tests.faults.names import SETTINGS
 
-STATE = State(Path("/project"))
+STATE = StatePaths(Path("/project"))
 TERMINALS = Path("/terminals")
 FILES = TerminalFiles(TERMINALS / "build")
 
@@ -60,7 +60,7 @@ def test_a_root_that_may_be_entered_and_not_read_prevents_nothing() -> None:
 
 @pytest.mark.parametrize("left", [b"", b"\0\0", b"\n", b"1\n"])
 def test_a_version_that_was_lost_or_is_older_is_written_anew(tmp_path: Path, left: bytes) -> None:
-    state = State(tmp_path)
+    state = StatePaths(tmp_path)
     with hold_root(state):
         path = state.directory / "version"
         written = path.read_bytes()
@@ -71,7 +71,7 @@ def test_a_version_that_was_lost_or_is_older_is_written_anew(tmp_path: Path, lef
 
 @pytest.mark.parametrize("left", [b"999\n", b"x\n"])
 def test_a_newer_version_still_prevents_the_start(tmp_path: Path, left: bytes) -> None:
-    state = State(tmp_path)
+    state = StatePaths(tmp_path)
     with hold_root(state):
         (state.directory / "version").write_bytes(left)
     with pytest.raises(StartupError, match="made by a newer aegis-actors"), hold_root(state):

@@ -25,7 +25,7 @@ from aegis.doctor.finding import Level
 from aegis.errors import StartupError
 from aegis.journal.ledger import decode_line, encode_line
 from aegis.state.registry import ID_FILE
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.terminals.hooks import zsh
 from aegis.trust import LINE_FIFO
 from tests.e2e.conftest import needs_zsh
@@ -90,7 +90,7 @@ def keys() -> bytes:
     return json.dumps({"version": 1, "operator": TOKEN, "sessions": {}}).encode()
 
 
-def plant(state: State, files: dict[str, bytes]) -> None:
+def plant(state: StatePaths, files: dict[str, bytes]) -> None:
     """Put files below the state's directory, as git would."""
     for name, content in files.items():
         path = state.directory / name
@@ -122,7 +122,7 @@ def refusal(daemon: DaemonProcess, *options: str) -> str:
     return said
 
 
-def made(daemon: DaemonProcess) -> State:
+def made(daemon: DaemonProcess) -> StatePaths:
     """A state of this user with all that a daemon keeps; the daemon has stopped."""
     daemon.start(*UP)
     for name in ("build", "web"):
@@ -202,7 +202,7 @@ PLANTED = {
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> State:
+def kept(tmp_path_factory: pytest.TempPathFactory) -> StatePaths:
     """A state of this user, for tests that put it right again."""
     return made(DaemonProcess(tmp_path_factory.mktemp("kept")))
 
@@ -222,7 +222,7 @@ def replaced(path: Path, aside: Path) -> Iterator[None]:
             aside.rename(path)
 
 
-def why_refused(state: State, *, trust: bool = False) -> str:
+def why_refused(state: StatePaths, *, trust: bool = False) -> str:
     """What keeps a daemon from holding this root."""
     with pytest.raises(StartupError) as refused, hold_root(state, trust=trust):
         pass
@@ -231,7 +231,7 @@ def why_refused(state: State, *, trust: bool = False) -> str:
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_file_that_a_branch_has_overwritten_makes_the_state_foreign(
-    kept: State, tmp_path: Path, name: str
+    kept: StatePaths, tmp_path: Path, name: str
 ) -> None:
     with hold_root(kept):
         pass
@@ -375,7 +375,9 @@ def test_a_planted_note_has_no_process_killed(
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize("trust", [False, True], ids=["", "trust"])
 @pytest.mark.parametrize("name", ["", "keys.json", "terminals/build", "inboxes/alice.jsonl"])
-def test_trap_40_root_runs_no_state_of_another_user(kept: State, name: str, trust: bool) -> None:
+def test_trap_40_root_runs_no_state_of_another_user(
+    kept: StatePaths, name: str, trust: bool
+) -> None:
     path = kept.directory / name
     os.chown(path, 12_345, 12_345)
     before = tree(kept.root)
@@ -394,7 +396,7 @@ def test_root_sends_nothing_to_the_daemon_of_another_user(own_daemon: DaemonProc
 
 
 @pytest.mark.parametrize("name", ["", "terminals", "terminals/build"])
-def test_a_directory_that_others_may_write_to_is_refused(kept: State, name: str) -> None:
+def test_a_directory_that_others_may_write_to_is_refused(kept: StatePaths, name: str) -> None:
     path = kept.directory / name
     path.chmod(0o777)
     assert "chmod go-w" in why_refused(kept, trust=True)
@@ -438,7 +440,7 @@ NOT_OURS = "ssh-ed25519 AAAA\nwithout a newline"
 @pytest.mark.parametrize("own", [True, False], ids=["own", "foreign"])
 @pytest.mark.parametrize("name", [*LINKED, *TEMPORARY])
 def test_trap_40_a_link_is_not_followed(
-    kept: State, tmp_path: Path, name: str, own: bool, trust: bool
+    kept: StatePaths, tmp_path: Path, name: str, own: bool, trust: bool
 ) -> None:
     outside, path, state_id = tmp_path / "outside", kept.directory / name, kept.directory / ID_FILE
     outside.write_text(NOT_OURS)
@@ -456,7 +458,7 @@ def test_trap_40_a_link_is_not_followed(
 @pytest.mark.parametrize("trust", [False, True], ids=["", "trust"])
 @pytest.mark.parametrize("name", LINKED)
 def test_a_file_with_a_second_name_is_not_used(
-    kept: State, tmp_path: Path, name: str, trust: bool
+    kept: StatePaths, tmp_path: Path, name: str, trust: bool
 ) -> None:
     outside, path = tmp_path / "outside", kept.directory / name
     outside.write_text(NOT_OURS)
@@ -467,7 +469,7 @@ def test_a_file_with_a_second_name_is_not_used(
 
 
 @pytest.mark.parametrize("name", [*LINKED, *TEMPORARY])
-def test_a_fifo_blocks_nobody(kept: State, tmp_path: Path, name: str) -> None:
+def test_a_fifo_blocks_nobody(kept: StatePaths, tmp_path: Path, name: str) -> None:
     path = kept.directory / name
     with replaced(path, tmp_path / "aside"):
         os.mkfifo(path, 0o600)
@@ -491,7 +493,9 @@ def test_a_daemon_writes_to_nothing_that_a_link_leads_to(
 @pytest.mark.parametrize(
     "name", [".", "terminals", "inboxes", "terminals/build", "terminals/build/.zdotdir", ".."]
 )
-def test_a_directory_that_is_a_link_is_not_entered(kept: State, tmp_path: Path, name: str) -> None:
+def test_a_directory_that_is_a_link_is_not_entered(
+    kept: StatePaths, tmp_path: Path, name: str
+) -> None:
     outside = tmp_path / "outside"
     path = Path(os.path.normpath(kept.directory / name))
     with replaced(path, outside):
@@ -672,7 +676,7 @@ def test_without_a_lasting_home_each_start_trusts_and_all_is_there(
         assert own_daemon.stop() == 0
 
 
-def unsigned(state: State) -> None:
+def unsigned(state: StatePaths) -> None:
     """Make it a state as daemons before this version left it."""
     (state.directory / "state.id").unlink()
     for path in state.directory.rglob("*"):
@@ -807,7 +811,7 @@ def test_the_fifo_that_a_killed_zsh_left_is_no_foreign_file(own_daemon: DaemonPr
     own_daemon.start(*UP)
     own_daemon.call("term_spawn", name="z", shell=shutil.which("zsh"))
     own_daemon.kill()
-    fifo = Path(f"{State(own_daemon.root).terminals / 'z'}{LINE_FIFO}")
+    fifo = Path(f"{StatePaths(own_daemon.root).terminals / 'z'}{LINE_FIFO}")
     assert stat.S_ISFIFO(fifo.lstat().st_mode)
     own_daemon.start(*UP)
     assert own_daemon.call("term_run", name="z", cmd="echo again")["stdout"] == "again\n"

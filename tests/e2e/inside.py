@@ -30,7 +30,7 @@ from aegis.servers.gateway.sockets import socket_path
 from aegis.servers.serving import Address, limits_of_system
 from aegis.settings import DaemonSettings
 from aegis.state.registration import claim_state
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.workflows.desk import WorkflowSettings
 from tests.e2e.harness import GUARD_S, PLAIN_BASHRC
 
@@ -46,7 +46,7 @@ class DaemonInside:
 
     root: Path
     home: Path
-    state: State
+    state: StatePaths
     system: System
     address: Address
     events: list[LifeCycleEvent]
@@ -102,7 +102,7 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
     for each in (root, home):
         each.mkdir(exist_ok=True)
     (home / ".bashrc").write_text(PLAIN_BASHRC)
-    settings, state = DaemonSettings(root=root, port=0), State(root)
+    settings, state = DaemonSettings(root=root, port=0), StatePaths(root)
     state.directory.mkdir(parents=True, exist_ok=True)
     seals = claim_state(state)
     keys = open_keys(state.directory, seals)

@@ -14,7 +14,7 @@ import pytest
 from aegis.journal.ledger import decode_line, encode_line, seal_line
 from aegis.journal.note import SLOT_BYTES
 from aegis.path_text import path_of_stored, text_of_path
-from aegis.state.root import State, open_seals
+from aegis.state.root import StatePaths, open_seals
 from tests.e2e.harness import DaemonProcess
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -73,7 +73,7 @@ HERE = ["sub", "d\N{REPLACEMENT CHARACTER}", ".", "sub", ".", "sub"]
 """The directories that ``filled`` has chosen, below the root."""
 
 
-def make_older(state: State) -> None:
+def make_older(state: StatePaths) -> None:
     """Make it the state of a version that stored absolute directories."""
     seals, root = open_seals(str(state.root)), text_of_path(state.root)
 
@@ -191,7 +191,7 @@ def test_a_copy_acts_in_itself_and_has_keys_of_its_own(
     assert moved.endpoint.token != own_daemon.endpoint.token
     secret, other = (url.rpartition("/")[2] for url in (session, _session(moved)))
     assert secret != other
-    keys = [State(each.root).node_key.read_bytes()[:64] for each in (own_daemon, moved)]
+    keys = [StatePaths(each.root).node_key.read_bytes()[:64] for each in (own_daemon, moved)]
     assert keys[0] != keys[1]
     token = own_daemon.endpoint.token
     assert moved.stop() == 0

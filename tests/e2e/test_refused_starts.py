@@ -15,7 +15,7 @@ import pytest
 from aegis.daemon_process import hold_root
 from aegis.errors import StartupError
 from aegis.node_key import open_node_key
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from tests.e2e.harness import PROGRAM, DaemonProcess
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be in another's home")
@@ -112,7 +112,7 @@ def test_a_second_start_that_is_refused_leaves_the_files_of_the_daemon_that_runs
 
 
 def test_a_state_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = StatePaths(tmp_path)
     with hold_root(state):
         (state.directory / "version").write_text("99\n")
     (state.directory / "place.json").unlink()
@@ -130,5 +130,5 @@ def test_root_that_makes_no_key_for_hosts_in_anothers_project_leaves_no_file(
 ) -> None:
     of_another_user(project)
     with pytest.raises(StartupError, match=f"belongs to user {OTHER_USER}"):
-        open_node_key(State(project))
+        open_node_key(StatePaths(project))
     assert list(project.iterdir()) == []

@@ -23,7 +23,7 @@ from aegis.errors import AegisError
 from aegis.protocol.derived.wire import command_from
 from aegis.protocol.table import BY_NAME
 from aegis.state.endpoint import Endpoint, write_endpoint
-from aegis.state.root import State, make_directory
+from aegis.state.root import StatePaths, make_directory
 
 GUARD_S = 60
 
@@ -50,7 +50,7 @@ class LineServer:
 
     def announce(self, pid: int) -> None:
         """Write the endpoint file of the root."""
-        make_directory(State(self.root))
+        make_directory(StatePaths(self.root))
         endpoint = Endpoint(
             pid=pid,
             url="http://127.0.0.1:8420",
@@ -59,7 +59,7 @@ class LineServer:
             socket=str(self.path),
             token="a token",
         )
-        write_endpoint(State(self.root), endpoint)
+        write_endpoint(StatePaths(self.root), endpoint)
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of the next request that came."""

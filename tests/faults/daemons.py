@@ -25,7 +25,7 @@ from aegis.journal.reader import LedgerReader
 from aegis.protocol import terminals as api
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.inboxes import ReadInbox, WaitInbox
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.terminals.meta import load_settings
 from aegis.terminals.settings import TerminalFiles
 from tests.chaos.checking.matching import tokens_in
@@ -39,7 +39,7 @@ from tests.chaos.reproducible import reproducible
 
 T = TypeVar("T")
 
-STATE = State(Path("/"))
+STATE = StatePaths(Path("/"))
 """The root directory exists on the real machine as well, as a shell's directory must."""
 
 TERMINALS = STATE.terminals

@@ -23,7 +23,7 @@ from aegis.terminals.history import History
 from aegis.terminals.settings import TerminalSettings
 from aegis.terminals.wakes.subscriptions import restored
 from aegis.terminals.wakes.wakes import Wakes
-from aegis.workspaces.rules import Workspaces
+from aegis.workspaces.rules import WorkspacesByName
 from aegis.workspaces.store import WorkspaceStore
 from tests.chaos.exhaustive import Evidence, World
 from tests.chaos.machine.disk_model import Image
@@ -259,7 +259,7 @@ class NamedWorkspaces:
             await until_done(lambda: store.change(self._with_one_more))
             world.confirm(number)
 
-    def _with_one_more(self, before: Workspaces) -> tuple[Workspaces, None]:
+    def _with_one_more(self, before: WorkspacesByName) -> tuple[WorkspacesByName, None]:
         number = len(before.by_key)
         return before.created(f"w{number}", self.directories[number]), None
 

@@ -11,7 +11,7 @@ import trio
 
 from actors.nodes.links.vocabulary import Vocabulary
 from actors.nodes.names import Exports
-from actors.nodes.peer import MessageChannel, Peer
+from actors.nodes.peer import MessageChannel, PeerProcess
 from actors.run import open_system
 from actors.spec import SupervisorSpec
 from actors.system import System
@@ -32,7 +32,7 @@ async def hosted_system(
     All other paths are in the parent's process. ``exports`` selects the names that it learns;
     ``options`` are those of ``open_system``, whose errors are raised.
     """
-    peers: list[Peer] = []
+    peers: list[PeerProcess] = []
 
     def prepare(system: System) -> None:
         # Connected from the start: a setup may send messages to the parent's actors.
@@ -47,11 +47,15 @@ async def hosted_system(
         nursery.cancel_scope.cancel()
 
 
-def begin_peer_above(system: System, name: str, vocabulary: Vocabulary, exports: Exports) -> Peer:
+def begin_peer_above(
+    system: System, name: str, vocabulary: Vocabulary, exports: Exports
+) -> PeerProcess:
     """Return a started peer for all paths that are not in ``system``; it is sent this tree.
 
     ``name`` is its display name.
     """
-    peer = Peer(system, name=name, root="", vocabulary=vocabulary, exports=exports, shows_tree=True)
+    peer = PeerProcess(
+        system, name=name, root="", vocabulary=vocabulary, exports=exports, shows_tree=True
+    )
     peer.begin()
     return peer

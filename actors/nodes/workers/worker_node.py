@@ -14,7 +14,7 @@ from actors.errors import WorkerDied
 from actors.messages import Request
 from actors.nodes.links.vocabulary import Vocabulary
 from actors.nodes.names import Exports
-from actors.nodes.peer import Peer
+from actors.nodes.peer import PeerProcess
 from actors.nodes.runtime import NodeRuntime
 from actors.nodes.workers.worker import Worker, WorkerSpec
 from actors.nodes.workers.worker_end import EndKind
@@ -49,7 +49,7 @@ class WorkerNode(Actor[DescribeWorker]):
 
     async def setup(self) -> None:
         """Start the process; wait until its actors are up and their names are known."""
-        self._peer = Peer(
+        self._peer = PeerProcess(
             self.context.system,
             name=f"worker {self._worker.spec.name}",
             root=self.context.path,

@@ -1,4 +1,4 @@
-"""Click commands, made from the ``Verb`` and ``Group`` objects of ``aegis.cli.grammar.verb``.
+"""Click commands, made from the ``Verb`` and ``VerbGroup`` objects of ``aegis.cli.grammar.verb``.
 
 click provides help, completion and the messages about wrong usage.
 """
@@ -24,9 +24,9 @@ from aegis.cli.grammar.verb import (
     TEXT,
     WHOLE,
     Globals,
-    Group,
     Parameter,
     Verb,
+    VerbGroup,
 )
 from aegis.cli.grammar.verb_table import ALIASES, HINTS
 from aegis.cli.printing.failures import UsageError
@@ -130,11 +130,11 @@ def command_at(place: str, name: str) -> click.Command:
     return command_of(getattr(importlib.import_module(module), attribute), name)
 
 
-def command_of(found: Verb | Group | click.Command, name: str) -> click.Command:
+def command_of(found: Verb | VerbGroup | click.Command, name: str) -> click.Command:
     """Convert a verb or a group to a click command; return a click command unchanged."""
     if isinstance(found, click.Command):
         return found
-    if isinstance(found, Group):
+    if isinstance(found, VerbGroup):
         members = {
             each: command_at(member, each) if isinstance(member, str) else command_of(member, each)
             for each, member in found.members.items()

@@ -25,7 +25,7 @@ COMPLETING = "_AEGIS_ACTORS_COMPLETE"
 """The variable that a shell sets when TAB is pressed."""
 
 
-class Program(click.Group):
+class RootGroup(click.Group):
     """The click group of all verbs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -108,7 +108,7 @@ def _sentence(error: click.ClickException) -> str:
     return sentence if context is None else f"{sentence}; see: {context.command_path} --help"
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=RootGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(None, "--version", "-V", package_name=PROGRAM, prog_name=PROGRAM)
 @click.option("--root", type=click.Path(exists=True, file_okay=False), help=ROOT.help)
 @click.option("--as", "handle", metavar=HANDLE.metavar, help=HANDLE.help)

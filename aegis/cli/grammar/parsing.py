@@ -17,9 +17,9 @@ from aegis.cli.grammar.verb import (
     TEXT,
     WHOLE,
     Globals,
-    Group,
     Parameter,
     Verb,
+    VerbGroup,
 )
 from aegis.cli.grammar.verb_table import ALIASES, VERBS, load
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Line:
+class CommandLine:
     """A parsed command line."""
 
     def __init__(
@@ -51,12 +51,12 @@ class _Unclear(Exception):
     """The line has to be parsed by click."""
 
 
-def read_line(args: Sequence[str]) -> Line | None:
+def read_line(args: Sequence[str]) -> CommandLine | None:
     """Parse a command line; return None if click has to."""
     try:
         before, rest = _globals(json_behind_verb(args))
         verb, words, rest = _verb(rest)
-        return Line(verb, words, before, _values(verb, rest))
+        return CommandLine(verb, words, before, _values(verb, rest))
     except _Unclear:
         return None
 
@@ -150,7 +150,7 @@ def _verb(args: Sequence[str]) -> tuple[Verb, Sequence[str], Sequence[str]]:
     """Return the verb, its words, and the rest."""
     place: Any = VERBS.get(args[0]) if args else None
     found = load(place)
-    if isinstance(found, Group) and len(args) > 1:
+    if isinstance(found, VerbGroup) and len(args) > 1:
         word = ALIASES.get(args[0], {}).get(args[1], args[1])
         member = load(found.members.get(word))
         if isinstance(member, Verb):

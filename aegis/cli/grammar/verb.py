@@ -132,7 +132,9 @@ class Verb:
         own = dict(given)
         root, handle = own.pop("root"), own.pop("handle")
         start = root or before.root or here()
-        daemon = Daemon(nearest_root(start), handle or before.handle, own.pop("as_json", False))
+        daemon = TargetDaemon(
+            nearest_root(start), handle or before.handle, own.pop("as_json", False)
+        )
         code = self.function(daemon, **own)
         return code if isinstance(code, int) else 0
 
@@ -140,8 +142,8 @@ class Verb:
 def verb(*parameters: Parameter, **properties: Any) -> Callable[[Callable[..., Any]], Verb]:
     """Declare a function as a verb with the options ``--json``, ``--root`` and ``--as``.
 
-    The function gets a ``Daemon`` and the values of ``parameters`` by name. If it returns an int,
-    that is the exit code.
+    The function gets a ``TargetDaemon``, and the values of ``parameters`` by name. If it returns an
+    int, that is the exit code.
     """
     return lambda function: Verb(function, (*parameters, JSON, ROOT, HANDLE), **properties)
 
@@ -151,7 +153,7 @@ def live_verb(*parameters: Parameter, **properties: Any) -> Callable[[Callable[.
     return lambda function: Verb(function, (*parameters, ROOT, HANDLE), **properties)
 
 
-class Group:
+class VerbGroup:
     """Verbs under a common first word.
 
     A member is a ``Verb``, or its place (``module:name``), imported when the verb is used. A place
@@ -171,7 +173,7 @@ class Globals:
         self.handle = handle
 
 
-class Daemon:
+class TargetDaemon:
     """The daemon that a verb calls: its ``root``, and the ``handle`` to call it under."""
 
     def __init__(self, root: str, handle: str | None, as_json: bool) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Protocol
 
-    class Parameter(Protocol):
+    class NamedParameter(Protocol):
         """A parameter of a verb; a protocol, because the module of verbs imports this one."""
 
         @property
@@ -64,7 +64,7 @@ def _in_verb(found: re.Match[str]) -> str:
     return " ".join((words, *_words_of(parameters, values)))
 
 
-def _words_of(parameters: Sequence[Parameter], values: Mapping[str, str]) -> list[str]:
+def _words_of(parameters: Sequence[NamedParameter], values: Mapping[str, str]) -> list[str]:
     given = [each for each in parameters if each.name in values]
     words = [values[each.name] for each in given if not each.options]
     for each in given:

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from aegis.cli.grammar.verb import Daemon
+from aegis.cli.grammar.verb import TargetDaemon
 from aegis.cli.live.event_loop import run
 from aegis.cli.printing.formatting import escaped
 from aegis.cli.printing.transcript import transcript_lines
@@ -25,7 +25,7 @@ LAST = 50
 """The newest entries that are shown first."""
 
 
-def follow_agent(daemon: Daemon, agent: str, *, last: int | None, since: int | None) -> None:
+def follow_agent(daemon: TargetDaemon, agent: str, *, last: int | None, since: int | None) -> None:
     """Show entries until the session is closed, or Ctrl-C.
 
     Raises ``ClientError``, ``OSError``.
@@ -35,7 +35,7 @@ def follow_agent(daemon: Daemon, agent: str, *, last: int | None, since: int | N
         run(partial(_follow, daemon, agent, begin, since))
 
 
-async def _follow(daemon: Daemon, agent: str, last: int | None, since: int | None) -> None:
+async def _follow(daemon: TargetDaemon, agent: str, last: int | None, since: int | None) -> None:
     async with (
         connect(Path(daemon.root), handle=daemon.handle, patience_s=math.inf) as client,
         client.agents.events(agent, since=since, last_n=last) as events,
@@ -47,7 +47,7 @@ async def _follow(daemon: Daemon, agent: str, last: int | None, since: int | Non
                 sys.stdout.flush()
 
 
-def follow_command(daemon: Daemon, agent: str, command: str) -> None:
+def follow_command(daemon: TargetDaemon, agent: str, command: str) -> None:
     """Print the output of a command until it is released, or Ctrl-C.
 
     Raises ``ClientError``, ``OSError``.
@@ -56,7 +56,7 @@ def follow_command(daemon: Daemon, agent: str, command: str) -> None:
         run(partial(_follow_command, daemon, agent, command))
 
 
-async def _follow_command(daemon: Daemon, agent: str, command: str) -> None:
+async def _follow_command(daemon: TargetDaemon, agent: str, command: str) -> None:
     line = ""
     async with (
         connect(Path(daemon.root), handle=daemon.handle, patience_s=math.inf) as client,

@@ -18,7 +18,7 @@ import attrs
 import trio
 
 from aegis.cli.grammar.keys import DetachKeys, shown_keys
-from aegis.cli.grammar.verb import Daemon
+from aegis.cli.grammar.verb import TargetDaemon
 from aegis.cli.grammar.words import in_verbs
 from aegis.cli.live.event_loop import run
 from aegis.cli.live.queries import QueryFilter
@@ -63,7 +63,7 @@ class Ending:
     sentence: str
 
 
-def run_attach(daemon: Daemon, name: str, keys: bytes, *, types: bool, resizes: bool) -> int:
+def run_attach(daemon: TargetDaemon, name: str, keys: bytes, *, types: bool, resizes: bool) -> int:
     """Attach to ``name`` until ``keys`` are pressed or it is over; return the exit code.
 
     ``types``: keystrokes are sent to the terminal. ``resizes``: the terminal gets the size of the

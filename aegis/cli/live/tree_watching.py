@@ -16,7 +16,7 @@ from typing import Protocol
 import attrs
 import trio
 
-from aegis.cli.grammar.verb import Daemon
+from aegis.cli.grammar.verb import TargetDaemon
 from aegis.cli.live.event_loop import run
 from aegis.cli.live.tree_model import TreeModel, change_line, painted
 from aegis.client.client import Client, connect
@@ -39,7 +39,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.
 _OPEN, _CLEAR, _CLOSE = "\x1b[?1049h\x1b[?25l", "\x1b[2J", "\x1b[0m\x1b[?25h\x1b[?1049l"
 
 
-class View(Protocol):
+class TreeDisplay(Protocol):
     """A way to show the tree."""
 
     def show(self, value: TreeValue) -> None:
@@ -120,7 +120,7 @@ class Picture:
             await trio.sleep(PAINT_S)
 
 
-def watch_tree(daemon: Daemon) -> int:
+def watch_tree(daemon: TargetDaemon) -> int:
     """Show the tree until Ctrl-C; return the exit code. Raises ``ClientError``, ``OSError``."""
     if daemon.as_json or not sys.stdout.isatty():
         return run(_Watch(daemon, JsonLines() if daemon.as_json else Lines()).run)
@@ -135,7 +135,7 @@ def watch_tree(daemon: Daemon) -> int:
 
 
 class _Watch:
-    def __init__(self, daemon: Daemon, view: JsonLines | Lines | Picture) -> None:
+    def __init__(self, daemon: TargetDaemon, view: JsonLines | Lines | Picture) -> None:
         self._daemon = daemon
         self._view = view
         self._code = 0

@@ -16,7 +16,7 @@ import select
 import sys
 import time
 
-from aegis.cli.grammar.verb import Daemon
+from aegis.cli.grammar.verb import TargetDaemon
 from aegis.cli.grammar.words import in_verbs
 from aegis.cli.printing.formatting import (
     EXIT_UNKNOWN,
@@ -57,7 +57,7 @@ TERMINATED = 143
 class LiveRun:
     """One run of the command ``text`` on the terminal ``name``; ``timeout_s`` None: no limit."""
 
-    def __init__(self, daemon: Daemon, name: str, text: str, timeout_s: float | None) -> None:
+    def __init__(self, daemon: TargetDaemon, name: str, text: str, timeout_s: float | None) -> None:
         self._daemon = daemon
         self._name = name
         self._text = text

@@ -34,7 +34,7 @@ class AvtGrid:
         self._meanings: dict[int, str] = {}
 
     def write(self, passage: str) -> None:
-        """Write text, controls and sequences of a ``sequences.Passage``; whole characters."""
+        """Write text, controls and sequences of a ``sequences.GridOutput``; whole characters."""
         for piece in _TABS.split(passage):
             # avt would put the cursor back into the last column.
             if piece and not (self.wraps_next() and _TABS.fullmatch(piece)):

@@ -75,7 +75,7 @@ class Grid(Protocol):
     """One screen of cells."""
 
     def write(self, passage: str) -> None:
-        """Write text, controls and sequences of a ``sequences.Passage``; whole characters."""
+        """Write text, controls and sequences of a ``sequences.GridOutput``; whole characters."""
 
     def cursor(self) -> tuple[int, int]:
         """Return row and column, from 0."""
@@ -130,7 +130,7 @@ class ScreenEmulator:
 
     def _take(self, part: sq.Part) -> None:
         match part:
-            case sq.Passage(text=text):
+            case sq.GridOutput(text=text):
                 self._write(text)
             case sq.PrivateModes(modes=modes, on=on):
                 for mode in modes:

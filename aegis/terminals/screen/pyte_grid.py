@@ -22,7 +22,7 @@ class PyteGrid:
         self._screen = TextScreen(cols, rows)
 
     def write(self, passage: str) -> None:
-        """Write text, controls and sequences of a ``sequences.Passage``; whole characters."""
+        """Write text, controls and sequences of a ``sequences.GridOutput``; whole characters."""
         screen = self._screen
         for text, control, body, final, escape in _TOKENS.findall(passage):
             if text:

@@ -64,7 +64,7 @@ _ALIGNMENT = "\x1b[r\x1b#8\x1b[H"
 
 
 @attrs.frozen
-class Passage:
+class GridOutput:
     """Text, controls, and whole sequences of those in ``SEQUENCE``."""
 
     text: str
@@ -102,7 +102,7 @@ class Reset:
     """RIS: the terminal is reset."""
 
 
-Part: TypeAlias = Passage | Title | TitleStack | PrivateModes | SoftReset | Reset
+Part: TypeAlias = GridOutput | Title | TitleStack | PrivateModes | SoftReset | Reset
 
 
 class SequenceSplitter:
@@ -253,7 +253,7 @@ class SequenceSplitter:
         escape = text.rfind("\x1b")
         is_text = escape < 0 or _LAST_SEQUENCE.match(text, escape) is None
         self._last = text[-1] if is_text and text[-1] >= " " else ""
-        self._add(Passage(text))
+        self._add(GridOutput(text))
 
 
 def _as_lines(found: re.Match[str]) -> str:

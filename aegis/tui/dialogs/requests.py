@@ -13,8 +13,8 @@ from aegis.client.client import Client
 from aegis.protocol.requests import RequestInfo, Value
 from aegis.tui.dialogs.asking import DIALOG_CSS, Dialog
 from aegis.tui.model.requests import (
-    Guard,
-    Reply,
+    AnswerDelay,
+    RequestAnswer,
     fields_of,
     key_hints,
     key_reply,
@@ -51,9 +51,9 @@ class RequestsDialog(Dialog[None]):
     def __init__(self, desk: Desk) -> None:
         super().__init__()
         self._desk = desk
-        self._guard = Guard()
+        self._guard = AnswerDelay()
         self._shown: RequestInfo | None = None
-        self._confirms: Reply | None = None
+        self._confirms: RequestAnswer | None = None
         self._values: dict[str, Value] = {}
         self._asked: list[tuple[str, object]] = []
 
@@ -198,7 +198,7 @@ class RequestsDialog(Dialog[None]):
         if not 1 <= int(key) <= len(labels):
             return False
         label = labels[int(key) - 1]
-        self._send(request, Reply("allow", values={questions[0].text: label}, label=label))
+        self._send(request, RequestAnswer("allow", values={questions[0].text: label}, label=label))
         return True
 
     # Questions and forms, one line each.
@@ -209,7 +209,7 @@ class RequestsDialog(Dialog[None]):
         else:
             self._asked = [(name, each.get("type")) for name, each in fields_of(request).items()]
         if not self._asked:
-            self._send(request, Reply("allow", label="accepted"))
+            self._send(request, RequestAnswer("allow", label="accepted"))
             return
         self.set_class(True, "asks")
         self._ask_next()
@@ -234,7 +234,7 @@ class RequestsDialog(Dialog[None]):
             return
         self.set_class(False, "asks")
         self.query_one(PartsView).focus()
-        self._send(request, Reply("allow", values=self._values, label="answered"))
+        self._send(request, RequestAnswer("allow", values=self._values, label="answered"))
 
     def _value(self, request: RequestInfo, name: str, kind: object, text: str) -> Value:
         if request.kind != "question":
@@ -247,7 +247,7 @@ class RequestsDialog(Dialog[None]):
         ]
         return chosen if kind else chosen[0]
 
-    def _send(self, request: RequestInfo, reply: Reply) -> None:
+    def _send(self, request: RequestInfo, reply: RequestAnswer) -> None:
         async def answer(client: Client) -> None:
             fate = await client.requests.answer(
                 request.id,

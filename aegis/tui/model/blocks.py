@@ -37,13 +37,13 @@ Runs = list[tuple[int, int, Any]]
 
 
 @attrs.frozen
-class Line:
+class PastLine:
     """One line of the past: a part of the block ``block``; ``text`` is plain.
 
     Of output, ``row`` is the line of the program, and ``begin`` the character of it that is first.
     """
 
-    block: Block
+    block: CommandBlock
     part: Part
     text: str
     row: int = 0
@@ -65,7 +65,7 @@ class Line:
 
 
 @attrs.define(eq=False)
-class Block:
+class CommandBlock:
     """A finished command; ``output`` is escaped text, empty if it was dropped to save memory.
 
     ``command`` is shown, ``source`` is its text, which is copied and run again; empty: not known.
@@ -93,13 +93,13 @@ class Block:
         return self.exit == 0
 
 
-def block_of(record: CommandRecord) -> Block:
+def block_of(record: CommandRecord) -> CommandBlock:
     """Return the block of a finished command."""
     text = record.stdout
     if record.stderr:
         text = f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{record.stderr}"
     command = record.cmd if record.cmd is not None else f"({record.cmd_reason or 'not known'})"
-    return Block(
+    return CommandBlock(
         seq=record.seq,
         command=escape_line(command.replace("\n", " ⏎ ")),
         writer=escape_line(record.writer),
@@ -189,16 +189,16 @@ def columns_of(char: str) -> int:
     return 2 if east_asian_width(char) in "WF" or ord(char) >= 0x1F000 else 1
 
 
-class Past:
+class BlockHistory:
     """The blocks of one terminal, oldest first, and the lines that they take."""
 
     def __init__(self, width: int = 80) -> None:
         self._width = max(width, 4)
-        self.blocks: list[Block] = []
+        self.blocks: list[CommandBlock] = []
         self._ends: list[int] = []
         self._chars = 0
         self._split: dict[int, list[tuple[str, int, int]]] = {}
-        self._styled: list[Block] = []
+        self._styled: list[CommandBlock] = []
         self.has_older = True
         """Whether the ledger may have blocks before the first one."""
 
@@ -218,7 +218,7 @@ class Past:
             self._width = width
             self._lay_out()
 
-    def append(self, blocks: Iterable[Block]) -> None:
+    def append(self, blocks: Iterable[CommandBlock]) -> None:
         """Add newer blocks; blocks that are not newer than the last one are left out."""
         for block in blocks:
             if self.blocks and block.seq <= self.blocks[-1].seq:
@@ -228,7 +228,7 @@ class Past:
             self._ends.append(len(self) + self._height(block))
         self._limit()
 
-    def prepend(self, blocks: Iterable[Block]) -> int:
+    def prepend(self, blocks: Iterable[CommandBlock]) -> int:
         """Add older blocks; return by how many lines the others moved down."""
         before = len(self)
         first = self.blocks[0].seq if self.blocks else None
@@ -244,7 +244,7 @@ class Past:
             self.has_older = False
         return moved
 
-    def line(self, number: int) -> Line:
+    def line(self, number: int) -> PastLine:
         """Return the line ``number``."""
         index = bisect_right(self._ends, number)
         block = self.blocks[index]
@@ -252,14 +252,14 @@ class Past:
         row = number - begin
         height = self._ends[index] - begin
         if row == 0:
-            return Line(block, "header", block.command)
+            return PastLine(block, "header", block.command)
         if row == height - 1:
-            return Line(block, "space", "")
+            return PastLine(block, "space", "")
         if row == height - 2:
-            return Line(block, "footer", block.chip)
-        return Line(block, "output", *self._lines(block)[row - 1])
+            return PastLine(block, "footer", block.chip)
+        return PastLine(block, "output", *self._lines(block)[row - 1])
 
-    def set_runs(self, block: Block, runs: dict[int, Runs]) -> None:
+    def set_runs(self, block: CommandBlock, runs: dict[int, Runs]) -> None:
         """Take the styles of a block; those of blocks shown long ago are dropped."""
         block.runs = runs
         if runs:
@@ -268,7 +268,7 @@ class Past:
             old.runs = None
         del self._styled[:-MAX_STYLED]
 
-    def _lines(self, block: Block) -> list[tuple[str, int, int]]:
+    def _lines(self, block: CommandBlock) -> list[tuple[str, int, int]]:
         lines = self._split.get(block.seq)
         if lines is None:
             if len(self._split) > 64:  # blocks of about one screen
@@ -276,7 +276,7 @@ class Past:
             lines = self._split[block.seq] = _placed(block.output, self._width)
         return lines
 
-    def _height(self, block: Block) -> int:
+    def _height(self, block: CommandBlock) -> int:
         text = block.output
         if not text:
             return 3

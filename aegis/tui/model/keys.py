@@ -9,7 +9,7 @@ import attrs
 
 
 @attrs.frozen
-class Key:
+class KeyBinding:
     """A key: the action of the app, and what it does in a few words.
 
     ``is_priority``: it acts before the widget that has the focus sees it.
@@ -24,31 +24,34 @@ class Key:
 
 TABS, TERMINAL, AGENT, VIEWS, APP = "Tabs", "Terminals", "Agents", "Lists", "Interface"
 
-KEYS: tuple[Key, ...] = (
-    Key("ctrl+e", "new_terminal", "open a terminal by its name", TERMINAL),
-    Key("ctrl+k", "toggle_raw", "raw mode, and back", TERMINAL),
-    Key("ctrl+c", "interrupt_command", "interrupt the command", TERMINAL),
-    Key("ctrl+t", "new_agent", "start an agent", AGENT),
-    Key("escape", "interrupt_agent", "interrupt the agent's turn", AGENT, is_priority=False),
-    Key("f2", "requests", "answer the open requests", AGENT),
-    Key("ctrl+d", "view('queues')", "queues and their tasks", VIEWS),
-    Key("f3", "view('tree')", "the supervision tree", VIEWS),
-    Key("f4", "view('inbox')", "your inbox", VIEWS),
-    Key("f5", "view('canvases')", "canvases", VIEWS),
-    Key("f6", "view('workflows')", "workflows", VIEWS),
-    Key("f7", "view('groups')", "groups", VIEWS),
-    Key("alt+left", "next_tab(-1)", "the tab before", TABS),
-    Key("alt+right", "next_tab(1)", "the tab after", TABS),
-    *(Key(f"alt+{number}", f"tab({number})", f"the tab {number}", TABS) for number in range(1, 10)),
-    Key("ctrl+w", "close_tab", "close the tab; nothing ends", TABS),
-    Key("ctrl+b", "rail", "go to the rail, or hide it", APP),
-    Key("pageup", "page(-1)", "scroll up", APP),
-    Key("pagedown", "page(1)", "scroll down", APP),
-    Key("ctrl+home", "page(-1000000)", "the oldest lines", TERMINAL),
-    Key("ctrl+end", "page(1000000)", "the end", TERMINAL),
-    Key("ctrl+p", "command_palette", "all commands", APP),
-    Key("f1", "help", "this page", APP),
-    Key("ctrl+q", "quit", "leave; everything runs on", APP),
+KEYS: tuple[KeyBinding, ...] = (
+    KeyBinding("ctrl+e", "new_terminal", "open a terminal by its name", TERMINAL),
+    KeyBinding("ctrl+k", "toggle_raw", "raw mode, and back", TERMINAL),
+    KeyBinding("ctrl+c", "interrupt_command", "interrupt the command", TERMINAL),
+    KeyBinding("ctrl+t", "new_agent", "start an agent", AGENT),
+    KeyBinding("escape", "interrupt_agent", "interrupt the agent's turn", AGENT, is_priority=False),
+    KeyBinding("f2", "requests", "answer the open requests", AGENT),
+    KeyBinding("ctrl+d", "view('queues')", "queues and their tasks", VIEWS),
+    KeyBinding("f3", "view('tree')", "the supervision tree", VIEWS),
+    KeyBinding("f4", "view('inbox')", "your inbox", VIEWS),
+    KeyBinding("f5", "view('canvases')", "canvases", VIEWS),
+    KeyBinding("f6", "view('workflows')", "workflows", VIEWS),
+    KeyBinding("f7", "view('groups')", "groups", VIEWS),
+    KeyBinding("alt+left", "next_tab(-1)", "the tab before", TABS),
+    KeyBinding("alt+right", "next_tab(1)", "the tab after", TABS),
+    *(
+        KeyBinding(f"alt+{number}", f"tab({number})", f"the tab {number}", TABS)
+        for number in range(1, 10)
+    ),
+    KeyBinding("ctrl+w", "close_tab", "close the tab; nothing ends", TABS),
+    KeyBinding("ctrl+b", "rail", "go to the rail, or hide it", APP),
+    KeyBinding("pageup", "page(-1)", "scroll up", APP),
+    KeyBinding("pagedown", "page(1)", "scroll down", APP),
+    KeyBinding("ctrl+home", "page(-1000000)", "the oldest lines", TERMINAL),
+    KeyBinding("ctrl+end", "page(1000000)", "the end", TERMINAL),
+    KeyBinding("ctrl+p", "command_palette", "all commands", APP),
+    KeyBinding("f1", "help", "this page", APP),
+    KeyBinding("ctrl+q", "quit", "leave; everything runs on", APP),
 )
 
 ELSEWHERE: tuple[tuple[str, str, str], ...] = (

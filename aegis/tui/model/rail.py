@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from aegis.tui.model.states import GOOD, RESTS, Standing, agent_standing, terminal_standing
+from aegis.tui.model.states import GOOD, RESTS, StatusDot, agent_standing, terminal_standing
 from aegis.tui.model.world import World
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class RailRow:
 
     title: str
     key: str = ""
-    standing: Standing | None = None
+    standing: StatusDot | None = None
     depth: int = 0
 
 
@@ -108,7 +108,7 @@ def _terminal_row(name: str, world: World, now: float, shown: set[str]) -> RailR
     return RailRow(name, f"term:{name}", standing_of(f"term:{name}", world, now))
 
 
-def standing_of(key: str, world: World, now: float) -> Standing:
+def standing_of(key: str, world: World, now: float) -> StatusDot:
     """Return the standing of a tab's subject."""
     kind, _, name = key.partition(":")
     if kind == "agent" and (info := world.agents.get(name)) is not None:
@@ -121,5 +121,5 @@ def standing_of(key: str, world: World, now: float) -> Standing:
         if terminal is not None:
             return terminal_standing(terminal, world.running.get(name), now)
     if kind == "agent":
-        return Standing(GOOD, "closed", "")
-    return Standing(RESTS, "closed" if kind == "term" else "", "")
+        return StatusDot(GOOD, "closed", "")
+    return StatusDot(RESTS, "closed" if kind == "term" else "", "")

@@ -34,7 +34,7 @@ MAX_DIGITS = 9
 
 
 @attrs.frozen
-class Reply:
+class RequestAnswer:
     """The answer to a request, as it is sent."""
 
     answer: Decision
@@ -45,8 +45,8 @@ class Reply:
 
 
 DENYING = {
-    "n": Reply("deny", label="denied"),
-    "c": Reply("cancel", label="denied, turn cancelled"),
+    "n": RequestAnswer("deny", label="denied"),
+    "c": RequestAnswer("cancel", label="denied, turn cancelled"),
 }
 """The answers that refuse any request, by their keys."""
 
@@ -66,7 +66,7 @@ class Question:
     is_multiple: bool = False
 
 
-class Guard:
+class AnswerDelay:
     """Accepts a key only if the same request has been shown for ``GUARD_S`` seconds.
 
     A person types where the focus was: a request that appears under the fingers must not take the
@@ -98,12 +98,12 @@ def may_allow(request: RequestInfo) -> bool:
     )
 
 
-def key_reply(request: RequestInfo, key: str) -> Reply | None:
+def key_reply(request: RequestInfo, key: str) -> RequestAnswer | None:
     """Return the answer that one key gives to a request without fields; None: it gives none."""
     return {**_allowing(request), **DENYING}.get(key)
 
 
-def _allowing(request: RequestInfo) -> dict[str, Reply]:
+def _allowing(request: RequestInfo) -> dict[str, RequestAnswer]:
     """Return the answers that allow a request, by their keys.
 
     Each of several options of one kind has a digit, from 1 on; the letter of the kind is for a
@@ -111,8 +111,8 @@ def _allowing(request: RequestInfo) -> dict[str, Reply]:
     """
     if request.kind not in ("permission", "login") or not may_allow(request):
         return {}
-    numbered: list[Reply] = []
-    lettered: dict[str, Reply] = {}
+    numbered: list[RequestAnswer] = []
+    lettered: dict[str, RequestAnswer] = {}
     for key, kind, scope, text in ALLOWING:
         if scope == "session" and (request.kind == "login" or request.no_session_scope):
             continue
@@ -120,10 +120,10 @@ def _allowing(request: RequestInfo) -> dict[str, Reply]:
         if not alike:
             covered = session_words(request) if scope == "session" else ""
             label = f"{text}: {covered}" if covered else text
-            lettered[key] = Reply("allow", scope=scope, label=label)
+            lettered[key] = RequestAnswer("allow", scope=scope, label=label)
         for each in alike:
             label = f"{text}: {each.name or each.id}"
-            numbered.append(Reply("allow", scope=scope, option=each.id, label=label))
+            numbered.append(RequestAnswer("allow", scope=scope, option=each.id, label=label))
     return {str(number): each for number, each in enumerate(numbered[:MAX_DIGITS], 1)} | lettered
 
 

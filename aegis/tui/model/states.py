@@ -23,7 +23,7 @@ OWN_PREFIX = "mcp__aegis__"
 
 
 @attrs.frozen
-class Standing:
+class StatusDot:
     """A dot, the reason for it in a few words, and its age."""
 
     dot: str
@@ -41,10 +41,10 @@ def tool_name(name: str) -> str:
     return escape_line(name.removeprefix(OWN_PREFIX))
 
 
-def agent_standing(info: AgentInfo, now: float) -> Standing:
+def agent_standing(info: AgentInfo, now: float) -> StatusDot:
     """Return the dot of an agent; it has had it since its state changed."""
     at = info.blocked.since if info.blocked is not None else info.since
-    return Standing(_agent_dot(info), _agent_why(info), since(at, now))
+    return StatusDot(_agent_dot(info), _agent_why(info), since(at, now))
 
 
 def _agent_dot(info: AgentInfo) -> str:
@@ -94,31 +94,31 @@ def _program_why(info: AgentInfo) -> str:
     return escape_line(info.program.title) or info.state.replace("_", " ")
 
 
-def terminal_standing(info: TerminalInfo, command: CommandHeader | None, now: float) -> Standing:
+def terminal_standing(info: TerminalInfo, command: CommandHeader | None, now: float) -> StatusDot:
     """Return the dot of a terminal, from the command that runs or the last one."""
     match info.state:
         case "unreachable":
-            return Standing(STALE, f"{info.node} cannot be reached", "")
+            return StatusDot(STALE, f"{info.node} cannot be reached", "")
         case "failed":
-            return Standing(BAD, "failed", "")
+            return StatusDot(BAD, "failed", "")
         case "running":
             return _command_standing(command, now)
         case "starting":
-            return Standing(WORKS, "starting", "")
+            return StatusDot(WORKS, "starting", "")
     if info.last_cmd_at is None:
-        return Standing(RESTS, "idle", "")
+        return StatusDot(RESTS, "idle", "")
     ago = age(now - (moment(info.last_cmd_at) or now))
     if info.last_exit is None:
-        return Standing(RESTS, "idle", ago)
-    return Standing(GOOD if info.last_exit == 0 else BAD, f"exit {info.last_exit}", ago)
+        return StatusDot(RESTS, "idle", ago)
+    return StatusDot(GOOD if info.last_exit == 0 else BAD, f"exit {info.last_exit}", ago)
 
 
-def _command_standing(command: CommandHeader | None, now: float) -> Standing:
+def _command_standing(command: CommandHeader | None, now: float) -> StatusDot:
     if command is None:
-        return Standing(WORKS, "running", "")
+        return StatusDot(WORKS, "running", "")
     passed = since(command.started_at, now)
     need = command.needs_input
     if need is not None:
         what = "a secret" if need.kind == "secret" else "input"
-        return Standing(ASKS, escape_line(f"{need.program} needs {what}"), passed)
-    return Standing(WORKS, escape_line(command.cmd or "running"), passed)
+        return StatusDot(ASKS, escape_line(f"{need.program} needs {what}"), passed)
+    return StatusDot(WORKS, escape_line(command.cmd or "running"), passed)

@@ -1,7 +1,7 @@
 """The reports of the daemon's streams, folded into one state. Pure.
 
-Each ``on_…`` method takes one value of a stream and returns the ``Change`` that it made. After a
-gap, the feeds read the whole list again and pass it to a ``replace_…`` method.
+Each ``on_…`` method takes one value of a stream and returns the kind of the change. After a gap,
+the feeds read the whole list again and pass it to a ``replace_…`` method.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_MESSAGES = 1_000
 """Messages of the inbox that are kept."""
 
 
-class Change(Enum):
+class ChangeKind(Enum):
     """The meaning of a value of a stream for the person who watches."""
 
     NOTHING = auto()
@@ -71,35 +71,35 @@ class World:
             name: each.running for name, each in self.terminals.items() if each.running is not None
         }
 
-    def on_terminal(self, item: TerminalItem) -> Change:
+    def on_terminal(self, item: TerminalItem) -> ChangeKind:
         """Take the state of one terminal."""
         name = item.terminal.name
         if item.event == "terminal_closed":
             self.running.pop(name, None)
-            return Change.CLOSED if self.terminals.pop(name, None) else Change.NOTHING
+            return ChangeKind.CLOSED if self.terminals.pop(name, None) else ChangeKind.NOTHING
         is_new = name not in self.terminals
         self.terminals[name] = item.terminal
         if item.terminal.running is None:
             self.running.pop(name, None)
         else:
             self.running[name] = item.terminal.running
-        return Change.OPENED if is_new else Change.SHOWN
+        return ChangeKind.OPENED if is_new else ChangeKind.SHOWN
 
-    def on_command(self, item: CommandItem) -> Change:
+    def on_command(self, item: CommandItem) -> ChangeKind:
         """Take the start, a change or the end of a command."""
         header = item.command
         if item.event != "command_finished":
             known = self.running.get(header.name)
             self.running[header.name] = header
             if item.event == "command_started":
-                return Change.STARTED
+                return ChangeKind.STARTED
             needed = known is not None and known.needs_input is not None
             asks = header.needs_input is not None and not needed
-            return Change.ASKS if asks else Change.SHOWN
+            return ChangeKind.ASKS if asks else ChangeKind.SHOWN
         known = self.running.get(header.name)
         if known is None or known.seq <= header.seq:
             self.running.pop(header.name, None)
-        return Change.FINISHED
+        return ChangeKind.FINISHED
 
     # Agents.
 
@@ -110,19 +110,19 @@ class World:
             if each.id not in self.agents:
                 self._closed(each)
 
-    def on_agent(self, info: AgentInfo) -> Change:
+    def on_agent(self, info: AgentInfo) -> ChangeKind:
         """Take the state of one session."""
         before = self.agents.get(info.id)
         if info.state == "closed":
             self._closed(info)
-            return Change.CLOSED if self.agents.pop(info.id, None) else Change.NOTHING
+            return ChangeKind.CLOSED if self.agents.pop(info.id, None) else ChangeKind.NOTHING
         self.agents[info.id] = info
         if before is None:
-            return Change.OPENED
+            return ChangeKind.OPENED
         if info.state in ("blocked", "needs_input") and before.state != info.state:
-            return Change.ASKS
+            return ChangeKind.ASKS
         is_ended = before.state == "working" and info.state in ("idle", "error", "dormant")
-        return Change.FINISHED if is_ended else Change.SHOWN
+        return ChangeKind.FINISHED if is_ended else ChangeKind.SHOWN
 
     def _closed(self, info: AgentInfo) -> None:
         self.closed[info.id] = info.handle
@@ -151,13 +151,13 @@ class World:
         is_open = set(ids)
         self.requests = {key: each for key, each in self.requests.items() if key in is_open}
 
-    def on_request(self, info: RequestInfo) -> Change:
+    def on_request(self, info: RequestInfo) -> ChangeKind:
         """Take the state of one request."""
         if info.state != "open":
-            return Change.SHOWN if self.requests.pop(info.id, None) else Change.NOTHING
+            return ChangeKind.SHOWN if self.requests.pop(info.id, None) else ChangeKind.NOTHING
         is_new = info.id not in self.requests
         self.requests[info.id] = info
-        return Change.ASKS if is_new else Change.SHOWN
+        return ChangeKind.ASKS if is_new else ChangeKind.SHOWN
 
     def open_requests(self) -> list[RequestInfo]:
         """Return the open requests, the oldest first."""

@@ -8,11 +8,11 @@ from aegis.client.client import Client
 from aegis.client.errors import CommandFailed
 from aegis.client.stream_kinds import Chunk, Gap
 from aegis.protocol.output_streams import WindowSize
-from aegis.tui.model.blocks import Block, Runs
+from aegis.tui.model.blocks import CommandBlock, Runs
 from aegis.tui.widgets.styles import Replay
 
 
-async def styles_of(client: Client, terminal: str, block: Block) -> dict[int, Runs]:
+async def styles_of(client: Client, terminal: str, block: CommandBlock) -> dict[int, Runs]:
     """Return the styles of the lines of a block; none if its raw output is no longer stored.
 
     Raises ``ClientError``.

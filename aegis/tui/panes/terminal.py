@@ -27,7 +27,7 @@ from aegis.protocol.output_streams import (
 from aegis.protocol.streams import CommandItem
 from aegis.protocol.terminals import NeedsInput, State, Typing
 from aegis.shown_text import escape_line
-from aegis.tui.model.blocks import Block, block_of
+from aegis.tui.model.blocks import CommandBlock, block_of
 from aegis.tui.model.rail import standing_of
 from aegis.tui.model.times import moment
 from aegis.tui.panes.followed import FollowedPane
@@ -269,7 +269,7 @@ class TerminalPane(FollowedPane):
             since = past.blocks[-1].seq if past.blocks else since
         self._set_command()
 
-    def _add(self, blocks: list[Block]) -> None:
+    def _add(self, blocks: list[CommandBlock]) -> None:
         self.view.add_blocks(blocks)
         self._ended = max([self._ended, *(each.seq for each in blocks)])
         self._set_mode()

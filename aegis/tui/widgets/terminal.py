@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from aegis.shown_text import escape_line
-from aegis.tui.model.blocks import Block, Line, Past, Runs
+from aegis.tui.model.blocks import BlockHistory, CommandBlock, PastLine, Runs
 from aegis.tui.model.times import elapsed
 from aegis.tui.widgets.emulator import DRAG, MOTION, PASTE, SGR_MOUSE, EmulatedScreen
 from aegis.tui.widgets.line_view import LineView, strip_of, style_of
@@ -63,7 +63,7 @@ class TerminalView(LineView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 -- Textual's name
         super().__init__(id=id)
         self.emulator = EmulatedScreen()
-        self.past = Past()
+        self.past = BlockHistory()
         self.command: str | None = None
         """The text of the command that runs; None: none does."""
         self.command_info = ""
@@ -78,7 +78,7 @@ class TerminalView(LineView, can_focus=True):
         self._shown_above = (0, False)
         self.is_ready = False
         """Whether there is a screen to show."""
-        self.plain: dict[int, Block] = {}
+        self.plain: dict[int, CommandBlock] = {}
         """Blocks that were shown without their styles, by their seq."""
 
     # The content, in lines.
@@ -160,7 +160,7 @@ class TerminalView(LineView, can_focus=True):
             self._strips[line] = strip
         return strip
 
-    def _past_line(self, line: Line) -> Strip:
+    def _past_line(self, line: PastLine) -> Strip:
         block = line.block
         edge = ("▎ ", "green" if block.is_good else "red" if block.exit is not None else "yellow")
         width = self.scrollable_content_region.width
@@ -182,12 +182,12 @@ class TerminalView(LineView, can_focus=True):
         pieces = [Segment(text, style or style_of("")) for text, style in line.pieces()]
         return Strip([*strip_of(edge), *pieces]).crop(0, width)
 
-    def _want_styles(self, block: Block) -> None:
+    def _want_styles(self, block: CommandBlock) -> None:
         if not self.plain:
             self.post_message(self.StylesWanted())
         self.plain[block.seq] = block
 
-    def set_runs(self, block: Block, runs: dict[int, Runs]) -> None:
+    def set_runs(self, block: CommandBlock, runs: dict[int, Runs]) -> None:
         """Take the styles of a block."""
         self.past.set_runs(block, runs)
         if runs and not self.shows_screen:
@@ -254,12 +254,12 @@ class TerminalView(LineView, can_focus=True):
             if not self.shows_screen:
                 self.update_lines({len(self.past) + 1})
 
-    def add_blocks(self, blocks: Sequence[Block]) -> None:
+    def add_blocks(self, blocks: Sequence[CommandBlock]) -> None:
         """Add finished commands."""
         self.past.append(blocks)
         self.update_lines()
 
-    def add_older(self, blocks: Sequence[Block]) -> None:
+    def add_older(self, blocks: Sequence[CommandBlock]) -> None:
         """Add older commands, read from the ledger, above the others."""
         moved = self.past.prepend(blocks)
         if not self.shows_screen:

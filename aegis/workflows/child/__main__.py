@@ -18,7 +18,7 @@ import outcome
 
 from aegis.workflows.calls import json_text
 from aegis.workflows.child.describing import describe, functions_of
-from aegis.workflows.child.link import Link, take_streams
+from aegis.workflows.child.link import DaemonFrames, take_streams
 from aegis.workflows.child.loading import load, problem_of
 
 MAX_ERROR_CHARS = 2_000
@@ -26,7 +26,7 @@ MAX_ERROR_CHARS = 2_000
 
 def main() -> None:
     """Carry out the first frame; end the process without waiting for threads of the plugin."""
-    link = Link(*take_streams())
+    link = DaemonFrames(*take_streams())
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What is printed is in the log at once, a file name that is not UTF-8 too.
         sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
@@ -50,7 +50,7 @@ def _described(frame: Mapping[str, Any]) -> dict[str, Any]:
     return {"kind": "described", "workflows": described.unwrap()}
 
 
-def _ran(start: Mapping[str, Any], link: Link) -> dict[str, Any]:
+def _ran(start: Mapping[str, Any], link: DaemonFrames) -> dict[str, Any]:
     # Imported late: a description needs no event loop.
     import trio
 

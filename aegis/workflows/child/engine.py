@@ -38,9 +38,9 @@ from aegis.workflows.calls import (
     value,
 )
 from aegis.workflows.child.clock import Timeline
-from aegis.workflows.child.inputs import Inputs, Waiting
+from aegis.workflows.child.inputs import AwaitedCall, Inputs
 from aegis.workflows.child.journal import Journal
-from aegis.workflows.child.link import Link
+from aegis.workflows.child.link import DaemonFrames
 from aegis.workflows.child.shell import run_command
 from aegis.workflows.results import (
     BashResult,
@@ -91,7 +91,7 @@ class Engine:
 
     def __init__(
         self,
-        link: Link,
+        link: DaemonFrames,
         journal: Journal,
         start: Mapping[str, Any],
         timeline: Timeline | None = None,
@@ -426,7 +426,7 @@ class Engine:
             return not_cancelled(position)
         return waiting.outcome
 
-    async def _carry_out(self, waiting: Waiting, position: str, local: Local) -> None:
+    async def _carry_out(self, waiting: AwaitedCall, position: str, local: Local) -> None:
         """Carry out a call in this process, once the daemon allows it, and send its outcome."""
         async with trio.open_nursery() as nursery:  # it may be refused instead
 

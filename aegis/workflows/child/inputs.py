@@ -24,7 +24,7 @@ Its call may follow work outside of the engine, in a thread for example, whose t
 
 
 @attrs.define(eq=False)
-class Waiting:
+class AwaitedCall:
     """A call that waits for its outcome; ``may_proceed``: the process carries it out itself."""
 
     may_proceed: trio.Event = attrs.field(factory=trio.Event)
@@ -40,15 +40,15 @@ class Inputs:
         self._timeline = timeline
         self._recorded = [each for each in journal.seen if not each[0].startswith("#")]
         self._outcomes: dict[str, Outcome] = {}
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, AwaitedCall] = {}
         self._new: list[tuple[str, float | None]] = []
         self._changed = trio.Event()
         self.is_live = trio.Event()
         self.is_over = False
 
-    def expect(self, position: str) -> Waiting:
+    def expect(self, position: str) -> AwaitedCall:
         """Return a place for the outcome of a call."""
-        waiting = self._waiting[position] = Waiting()
+        waiting = self._waiting[position] = AwaitedCall()
         self._look()
         return waiting
 

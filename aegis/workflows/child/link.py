@@ -1,4 +1,4 @@
-"""``Link``: the frames between this process and the daemon."""
+"""``DaemonFrames``: the frames between this process and the daemon."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def take_streams() -> tuple[int, int]:
     return taken, given
 
 
-class Link:
+class DaemonFrames:
     """Frames from and to the daemon. A fork of this process has no part in it."""
 
     def __init__(self, taken: int, given: int) -> None:

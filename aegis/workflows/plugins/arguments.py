@@ -16,7 +16,7 @@ MAX_SHOWN_CHARS = 80
 
 
 @attrs.frozen(kw_only=True)
-class Parameter:
+class WorkflowParameter:
     """A parameter of a workflow; ``shown`` is its annotation as text."""
 
     name: str
@@ -25,7 +25,7 @@ class Parameter:
     required: bool
 
 
-def problem_with(parameters: Sequence[Parameter], given: Mapping[str, Any]) -> str | None:
+def problem_with(parameters: Sequence[WorkflowParameter], given: Mapping[str, Any]) -> str | None:
     """Return why the arguments do not fit, in one sentence; None if they do."""
     known = [each.name for each in parameters]
     for name in given:
@@ -98,5 +98,5 @@ def _hint(name: str, known: Sequence[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(known)}"
 
 
-def _of(parameter: Parameter) -> str:
+def _of(parameter: WorkflowParameter) -> str:
     return f": {name_of(parameter.type)}" if parameter.type != "any" else ""

@@ -34,7 +34,7 @@ from aegis.protocol.workflows import (
 )
 from aegis.shown_text import escape_line
 from aegis.workflows.cookie import cookie_of_workflow
-from aegis.workflows.plugins.arguments import Parameter, problem_with
+from aegis.workflows.plugins.arguments import WorkflowParameter, problem_with
 from aegis.workflows.plugins.found import PluginFile, find_plugins
 from aegis.workflows.process import end_when_over, launch_of
 
@@ -61,7 +61,7 @@ class Definition:
     file: str
     line: int
     doc: str
-    parameters: Sequence[Parameter]
+    parameters: Sequence[WorkflowParameter]
 
     def info(self) -> WorkflowDefinition:
         """Return it as clients see it."""
@@ -244,8 +244,8 @@ def _take(file: PluginFile, described: Frame, workflows: dict[str, Definition]) 
     return problems
 
 
-def _parameter(described: Mapping[str, Any]) -> Parameter:
-    return Parameter(
+def _parameter(described: Mapping[str, Any]) -> WorkflowParameter:
+    return WorkflowParameter(
         name=str(described["name"]),
         type=described["type"],
         shown=str(described["shown"]),

@@ -12,7 +12,7 @@ import trio.testing
 from actors import Actor, ChildSpec, Request, SupervisorSpec, System, open_system
 from actors.errors import LinkLost, Refusal
 from actors.nodes.links.vocabulary import Vocabulary
-from actors.nodes.peer import Peer
+from actors.nodes.peer import PeerProcess
 from actors.nodes.workers.hosted_system import begin_peer_above
 
 
@@ -144,8 +144,8 @@ class Pair:
 
     above: System
     below: System
-    to_below: Peer
-    to_above: Peer
+    to_below: PeerProcess
+    to_above: PeerProcess
     nursery: trio.Nursery
     wire: MemoryWire | None = None
 
@@ -163,7 +163,7 @@ class Pair:
         self.wire.cut()
         await trio.testing.wait_all_tasks_blocked()
 
-    async def _carry(self, peer: Peer, wire: MemoryWire) -> None:
+    async def _carry(self, peer: PeerProcess, wire: MemoryWire) -> None:
         await peer.carry(wire)
         wire.cut()
         peer.cut()
@@ -175,13 +175,13 @@ async def open_pair(
     below: tuple[ChildSpec, ...] = children("x", "y"),
 ) -> AsyncIterator[Pair]:
     """Two systems that are connected."""
-    peers: list[Peer] = []
+    peers: list[PeerProcess] = []
 
     def prepare_below(system: System) -> None:
         peers.append(begin_peer_above(system, "the parent", VOCABULARY, lambda *_: True))
 
     def prepare_above(system: System) -> None:
-        peer = Peer(
+        peer = PeerProcess(
             system,
             name="worker w",
             root="root/w",

@@ -14,7 +14,7 @@ from actors.errors import HandshakeRefused
 from aegis.errors import StartupError
 from aegis.node_key import open_node_key
 from aegis.settings import JoinSettings, NodesAddress
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -47,7 +47,7 @@ def joined(monkeypatch: pytest.MonkeyPatch) -> list[JoinSettings]:
 @pytest.fixture
 def key(tmp_path: Path) -> Path:
     """A key that was brought here."""
-    state = State(tmp_path)
+    state = StatePaths(tmp_path)
     open_node_key(state)
     return state.node_key
 

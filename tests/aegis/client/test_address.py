@@ -10,7 +10,7 @@ import pytest
 from aegis.client.address import Address, BadAddress, Local, Remote, address_of
 from aegis.client.errors import NoDaemon
 from aegis.state.endpoint import Endpoint, write_endpoint
-from aegis.state.root import State, make_directory
+from aegis.state.root import StatePaths, make_directory
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_a_root_is_looked_up_each_time(tmp_path: Path) -> None:
     local = Local(tmp_path, None)
     with pytest.raises(NoDaemon, match="start one with: aegis-actors up"):
         local.endpoint()
-    make_directory(State(tmp_path))
+    make_directory(StatePaths(tmp_path))
     endpoint = Endpoint(pid=1, url="u", mcp="m", ws="w", socket="s", token="t")
-    write_endpoint(State(tmp_path), endpoint)
+    write_endpoint(StatePaths(tmp_path), endpoint)
     assert local.endpoint() == endpoint
-    State(tmp_path).endpoint.write_text("{")
+    StatePaths(tmp_path).endpoint.write_text("{")
     with pytest.raises(NoDaemon, match="does not hold the address"):
         local.endpoint()

@@ -16,7 +16,7 @@ import pytest
 
 from aegis.client.bridge import CHUNK_BYTES, MAX_WELCOME_BYTES
 from aegis.state.endpoint import Endpoint, write_endpoint
-from aegis.state.root import State, make_directory
+from aegis.state.root import StatePaths, make_directory
 
 pytestmark = pytest.mark.real
 
@@ -70,8 +70,8 @@ class FakeDaemon:
         self._listener.settimeout(GUARD_S)
         self._listener.bind(os.path.relpath(self._path))
         self._listener.listen()
-        make_directory(State(root))
-        write_endpoint(State(root), Endpoint(1, "", "", "", os.path.relpath(self._path), "t"))
+        make_directory(StatePaths(root))
+        write_endpoint(StatePaths(root), Endpoint(1, "", "", "", os.path.relpath(self._path), "t"))
 
     def accept(self) -> tuple[socket.socket, bytes]:
         """The next connection, and its first line."""

@@ -17,7 +17,7 @@ from aegis.client import line
 from aegis.client.line import CommandFailed, ConnectionLost, NoDaemon, connect
 from aegis.errors import Busy
 from aegis.state.endpoint import read_endpoint, write_endpoint
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 
 if TYPE_CHECKING:
     from tests.fakes.line_server import LineServer
@@ -170,7 +170,7 @@ def test_a_daemon_that_died_is_told_from_one_that_never_ran(server: LineServer) 
 
 
 def test_a_socket_that_nobody_listens_on_is_a_dead_daemon(server: LineServer) -> None:
-    endpoint = read_endpoint(State(server.root))
+    endpoint = read_endpoint(StatePaths(server.root))
     assert endpoint is not None
     server.stop()
     server.path.parent.mkdir()
@@ -183,9 +183,9 @@ def test_a_socket_that_nobody_listens_on_is_a_dead_daemon(server: LineServer) ->
 
 
 def test_a_socket_path_that_the_kernel_refuses_is_told(server: LineServer) -> None:
-    endpoint = read_endpoint(State(server.root))
+    endpoint = read_endpoint(StatePaths(server.root))
     assert endpoint is not None
-    write_endpoint(State(server.root), endpoint._replace(socket="/" + "x" * 200))
+    write_endpoint(StatePaths(server.root), endpoint._replace(socket="/" + "x" * 200))
     with pytest.raises(ConnectionLost, match="cannot be reached: AF_UNIX path too long"):
         connect(server.root)
 
@@ -199,9 +199,9 @@ def crowded(server: LineServer) -> Iterator[socket.socket]:
         crowd.callback(path.unlink)
         listener.bind(str(path))
         listener.listen(1)
-        endpoint = read_endpoint(State(server.root))
+        endpoint = read_endpoint(StatePaths(server.root))
         assert endpoint is not None
-        write_endpoint(State(server.root), endpoint._replace(socket=str(path)))
+        write_endpoint(StatePaths(server.root), endpoint._replace(socket=str(path)))
         with contextlib.suppress(BlockingIOError):
             while True:
                 waiting = crowd.enter_context(socket.socket(socket.AF_UNIX))
@@ -228,7 +228,7 @@ def test_a_daemon_that_takes_nobody_is_told_in_time(
 
 
 def test_an_endpoint_file_that_is_none_is_told(server: LineServer) -> None:
-    State(server.root).endpoint.write_text("{")
+    StatePaths(server.root).endpoint.write_text("{")
     with pytest.raises(NoDaemon, match="does not hold the address of a daemon"):
         connect(server.root)
 

@@ -21,7 +21,7 @@ from aegis.configuration.sections import (
 )
 from aegis.configuration.setting import keys_of
 from aegis.configuration.terminals import DEFAULT_RAW_LOG_BYTES, TerminalsSection
-from aegis.configuration.values import Number, Program, WholeNumber
+from aegis.configuration.values import DecimalNumber, ProgramName, WholeNumber
 from aegis.journal.raw_log import BUFFER_BYTES, LIMIT_BYTES
 from aegis.protocol.command import Command
 from aegis.protocol.derived.defaults import settings_of
@@ -125,10 +125,10 @@ def test_a_command_takes_its_default_from_a_key_with_the_same_one_and_the_same_b
     key = KEYS[setting]
     assert (type(field.default), field.default) == (type(key.default), key.default)
     limits = field.metadata["schema"]
-    if isinstance(key.kind, WholeNumber | Number):
+    if isinstance(key.kind, WholeNumber | DecimalNumber):
         assert (limits["minimum"], limits["maximum"]) == (key.kind.low, key.kind.high)
     else:
-        assert isinstance(key.kind, Program)
+        assert isinstance(key.kind, ProgramName)
         assert field.validator is not None
         field.validator(None, field, "x" * key.kind.max_chars)
         with pytest.raises(ValueError, match=f"{key.kind.max_chars} characters"):

@@ -11,7 +11,7 @@ from aegis.agents.drivers.providers import BUILT_IN, BY_NAME
 from aegis.doctor import agents
 from aegis.doctor.agents import examine_agents
 from aegis.doctor.finding import Finding, Level
-from aegis.state.root import CONFIG_NAME, State
+from aegis.state.root import CONFIG_NAME, StatePaths
 
 pytestmark = pytest.mark.real
 
@@ -38,7 +38,7 @@ def install(programs: Path, name: str, *lines: str) -> str:
 
 
 def found(root: Path) -> dict[str, Finding]:
-    return {each.subject: each for each in examine_agents(State(root))}
+    return {each.subject: each for each in examine_agents(StatePaths(root))}
 
 
 def test_without_any_program_each_is_listed_with_the_line_that_installs_it(
@@ -161,7 +161,7 @@ def test_a_check_that_is_broken_off_leaves_no_process(programs: Path, tmp_path: 
     pids = tmp_path / "pids"
     for name in ("claude", "gemini"):
         install(programs, name, f"echo 9.9; echo $$ >> {pids}; exec /bin/sleep 100 > /dev/null")
-    checking = iter(examine_agents(State(tmp_path)))
+    checking = iter(examine_agents(StatePaths(tmp_path)))
     assert next(checking).subject == "agent claude"
     checking.close()  # type: ignore[attr-defined]
     _wait_for_end(pids)
@@ -187,7 +187,7 @@ def test_the_command_of_a_profile_is_looked_for_and_not_run(programs: Path, tmp_
     )
     texts = [
         (each.sentence, each.remedy)
-        for each in examine_agents(State(tmp_path))
+        for each in examine_agents(StatePaths(tmp_path))
         if each.subject == "profile kimi"
     ]
     assert texts[0][0].startswith("profile 'kimi' has a budget, but kimi reports no cost")

@@ -10,17 +10,17 @@ from aegis.doctor.archive import examine_archive
 from aegis.doctor.finding import Level
 from aegis.journal.archive import Archive
 from aegis.journal.disk import OsDisk
-from aegis.state.root import CONFIG_NAME, State
+from aegis.state.root import CONFIG_NAME, StatePaths
 
 
-def archived(state: State, chars: int) -> None:
+def archived(state: StatePaths, chars: int) -> None:
     text = "".join(chr(Random(1).randrange(33, 120)) for _ in range(10)) * chars
     found = Archive(state.archive, "tasks", OsDisk(), 1 << 30)
     found.add([{"id": "a", "set": {"text": text[:chars]}}], {})
 
 
 def test_the_size_of_the_archive_is_a_finding(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = StatePaths(tmp_path)
     state.directory.mkdir(parents=True)
     assert [each.sentence for each in examine_archive(state)] == ["empty"]
     archived(state, 100)
@@ -32,7 +32,7 @@ def test_the_size_of_the_archive_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_a_full_archive_and_a_damaged_file_are_warnings(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = StatePaths(tmp_path)
     state.directory.mkdir(parents=True)
     archived(state, 100)
     (tmp_path / CONFIG_NAME).write_text("keep: {archive_bytes: 65536}\n")

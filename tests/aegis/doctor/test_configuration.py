@@ -8,7 +8,7 @@ import pytest
 
 from aegis.doctor.configuration import REMEDY, examine_configuration
 from aegis.doctor.finding import ok, problem
-from aegis.state.root import CONFIG_NAME, State
+from aegis.state.root import CONFIG_NAME, StatePaths
 
 
 @pytest.mark.parametrize(
@@ -27,13 +27,13 @@ def test_a_good_configuration_is_told_by_what_it_sets(
 ) -> None:
     if text is not None:
         (tmp_path / CONFIG_NAME).write_text(text)
-    assert list(examine_configuration(State(tmp_path))) == [ok("configuration", sentence)]
+    assert list(examine_configuration(StatePaths(tmp_path))) == [ok("configuration", sentence)]
 
 
 def test_each_problem_is_a_finding(tmp_path: Path) -> None:
     path = tmp_path / CONFIG_NAME
     path.write_text("terminals:\n  rows: x\nweb: {}\n")
-    assert list(examine_configuration(State(tmp_path))) == [
+    assert list(examine_configuration(StatePaths(tmp_path))) == [
         problem(
             "configuration",
             f"{path} line 2: terminals.rows must be a whole number from 1 to 1000, not 'x'",
@@ -52,7 +52,7 @@ def test_each_problem_is_a_finding(tmp_path: Path) -> None:
 def test_a_shell_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
     path = tmp_path / CONFIG_NAME
     path.write_text("terminals: {shell: /no/such/shell}")
-    [found] = examine_configuration(State(tmp_path))
+    [found] = examine_configuration(StatePaths(tmp_path))
     assert found.level.value == "warning"
     assert "'/no/such/shell' is not an executable program" in found.sentence
     assert str(path) in found.remedy

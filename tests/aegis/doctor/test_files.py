@@ -21,12 +21,12 @@ from aegis.doctor.files import (
 from aegis.doctor.finding import Level
 from aegis.journal.ledger import encode_line
 from aegis.servers.access.auth import open_keys
-from aegis.state.root import State, make_directory
+from aegis.state.root import StatePaths, make_directory
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
-    made = State(tmp_path)
+def state(tmp_path: Path) -> StatePaths:
+    made = StatePaths(tmp_path)
     make_directory(made)
     (made.terminals / "build").mkdir(parents=True, mode=0o700)
     made.terminals.chmod(0o700)
@@ -43,14 +43,14 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
 
 
-def test_a_private_state_is_well(state: State) -> None:
+def test_a_private_state_is_well(state: StatePaths) -> None:
     write(state.lock)
     write(state.terminals / "build" / "typed.0", mode=0o644)  # a shell made it
     (state.directory / "link").symlink_to("/etc/passwd")
     assert [each.level for each in examine_modes(state)] == [Level.OK]
 
 
-def test_what_others_may_use_is_named_and_mended(state: State) -> None:
+def test_what_others_may_use_is_named_and_mended(state: StatePaths) -> None:
     ledger = write(state.terminals / "build" / "ledger.jsonl", mode=0o604)
     keys = write(state.keys, mode=0o640)
     state.terminals.chmod(0o755)
@@ -63,14 +63,14 @@ def test_what_others_may_use_is_named_and_mended(state: State) -> None:
     assert [each.level for each in examine_modes(state)] == [Level.OK]
 
 
-def test_of_many_files_the_first_are_named(state: State) -> None:
+def test_of_many_files_the_first_are_named(state: StatePaths) -> None:
     for number in range(9):
         write(state.terminals / "build" / f"f{number}", mode=0o666)
     [found] = examine_modes(state)
     assert found.sentence.endswith(" and 4 more")
 
 
-def test_leftovers_are_put_aside_and_not_deleted(state: State) -> None:
+def test_leftovers_are_put_aside_and_not_deleted(state: StatePaths) -> None:
     write(state.directory / "keys.json.new", "half")
     write(state.endpoint, "{}")
     purged = state.terminals / ".purged-1"
@@ -88,12 +88,12 @@ def test_leftovers_are_put_aside_and_not_deleted(state: State) -> None:
     assert [each.level for each in examine_leftovers(state, is_in_use=False)] == [Level.OK]
 
 
-def test_what_is_put_aside_never_takes_the_place_of_another(state: State) -> None:
+def test_what_is_put_aside_never_takes_the_place_of_another(state: StatePaths) -> None:
     kept = [put_aside(state, write(state.directory / "a", str(number))) for number in range(3)]
     assert [each.read_text() for each in kept] == ["0", "1", "2"]
 
 
-def test_keys_that_cannot_be_read_are_a_problem_until_they_are_put_aside(state: State) -> None:
+def test_keys_that_cannot_be_read_are_a_problem_until_they_are_put_aside(state: StatePaths) -> None:
     assert [each.level for each in examine_keys(state)] == [Level.OK]
     open_keys(state.directory).session_secret("pm")
     [found] = examine_keys(state)
@@ -118,13 +118,15 @@ def test_keys_that_cannot_be_read_are_a_problem_until_they_are_put_aside(state: 
         ("ü", Level.PROBLEM),
     ],
 )
-def test_a_state_of_a_newer_version_is_a_problem(state: State, text: str, level: Level) -> None:
+def test_a_state_of_a_newer_version_is_a_problem(
+    state: StatePaths, text: str, level: Level
+) -> None:
     write(state.directory / "version", text)
     [found] = examine_version(state)
     assert found.level is level
 
 
-def test_an_examination_changes_nothing(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_examination_changes_nothing(state: StatePaths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aegis.doctor.examination.examine_shells", list)
     write(state.directory / "x.new")
     ledger = state.terminals / "build" / "ledger.jsonl"
@@ -142,7 +144,7 @@ def test_an_examination_changes_nothing(state: State, monkeypatch: pytest.Monkey
     assert levels["daemon"] is Level.OK
 
 
-def test_a_repair_is_refused_while_a_daemon_holds_the_root(state: State) -> None:
+def test_a_repair_is_refused_while_a_daemon_holds_the_root(state: StatePaths) -> None:
     left = write(state.directory / "x.new", mode=0o644)
     with hold_root(state):
         [refused] = repair(state)
@@ -157,14 +159,14 @@ def test_a_root_without_a_state_is_examined_and_not_made_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("aegis.doctor.examination.examine_shells", list)
-    state = State(tmp_path)
+    state = StatePaths(tmp_path)
     assert list(repair(state)) == []
     assert {each.level for each in examine(state)} == {Level.OK}
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_the_system_refuses_is_a_problem_of_that_check_alone(
-    state: State, monkeypatch: pytest.MonkeyPatch
+    state: StatePaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("aegis.doctor.examination.examine_shells", list)
     (state.terminals / "build" / "ledger.jsonl").mkdir(mode=0o700)
@@ -174,5 +176,5 @@ def test_what_the_system_refuses_is_a_problem_of_that_check_alone(
     assert found["daemon"].level is Level.OK
 
 
-def _all(state: State) -> list[Path]:
+def _all(state: StatePaths) -> list[Path]:
     return sorted(state.root.rglob("*"))

@@ -12,7 +12,7 @@ from aegis.doctor.ledger_rules import judge_ledger
 from aegis.doctor.ledgers import examine_ledgers, repair_ledgers, survey_of
 from aegis.journal.ledger import encode_line, seal_line
 from aegis.state.registration import claim_state
-from aegis.state.root import State, make_directory
+from aegis.state.root import StatePaths, make_directory
 
 
 def line(seq: int, **fields: object) -> bytes:
@@ -43,13 +43,13 @@ DAMAGED = line(99).replace(b"echo", b"ECHO")
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
-    made = State(tmp_path)
+def state(tmp_path: Path) -> StatePaths:
+    made = StatePaths(tmp_path)
     make_directory(made)
     return made
 
 
-def terminal(state: State, content: bytes, name: str = "build") -> Path:
+def terminal(state: StatePaths, content: bytes, name: str = "build") -> Path:
     directory = state.terminals / name
     directory.mkdir(parents=True)
     path = directory / "ledger.jsonl"
@@ -57,7 +57,7 @@ def terminal(state: State, content: bytes, name: str = "build") -> Path:
     return path
 
 
-def test_a_line_that_no_daemon_of_this_state_wrote_is_told(state: State) -> None:
+def test_a_line_that_no_daemon_of_this_state_wrote_is_told(state: StatePaths) -> None:
     seals = claim_state(state)
     ours = terminal(state, b"")
     ours.write_bytes(seal_line(line(0), seals.of(str(ours))) + line(1))
@@ -65,16 +65,16 @@ def test_a_line_that_no_daemon_of_this_state_wrote_is_told(state: State) -> None
     assert "1 lines have a bad checksum" in found["terminal build"].sentence
 
 
-def examined(state: State, *, is_in_use: bool = False) -> list[Finding]:
+def examined(state: StatePaths, *, is_in_use: bool = False) -> list[Finding]:
     return list(examine_ledgers(state, is_in_use=is_in_use))
 
 
-def test_a_state_without_ledgers_has_nothing_to_tell(state: State) -> None:
+def test_a_state_without_ledgers_has_nothing_to_tell(state: StatePaths) -> None:
     [found] = examined(state)
     assert (found.level, found.sentence) == (Level.OK, "0 read, 0 intact lines")
 
 
-def test_good_ledgers_are_counted(state: State) -> None:
+def test_good_ledgers_are_counted(state: StatePaths) -> None:
     terminal(state, line(0) + line(1))
     terminal(state, b"", "empty")
     state.inboxes.mkdir()
@@ -99,7 +99,7 @@ def test_good_ledgers_are_counted(state: State) -> None:
     ],
 )
 def test_what_is_wrong_is_told_with_its_terminal(
-    state: State, content: bytes, level: Level, words: str
+    state: StatePaths, content: bytes, level: Level, words: str
 ) -> None:
     path = terminal(state, content)
     found = examined(state)
@@ -110,19 +110,19 @@ def test_what_is_wrong_is_told_with_its_terminal(
     assert worst.remedy
 
 
-def test_damaged_lines_excuse_as_many_numbers(state: State) -> None:
+def test_damaged_lines_excuse_as_many_numbers(state: StatePaths) -> None:
     terminal(state, line(0) + DAMAGED + DAMAGED + line(3))
     assert {each.level for each in examined(state)} == {Level.OK, Level.WARNING}
 
 
-def test_a_tail_is_no_fault_while_a_daemon_may_be_writing(state: State) -> None:
+def test_a_tail_is_no_fault_while_a_daemon_may_be_writing(state: StatePaths) -> None:
     terminal(state, line(0) + b"half")
     assert [each.level for each in examined(state, is_in_use=True)] == [Level.OK]
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 50, 1 << 20])
 def test_a_ledger_reads_the_same_in_chunks_of_any_size(
-    state: State, monkeypatch: pytest.MonkeyPatch, chunk: int
+    state: StatePaths, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     content = line(0) + DAMAGED + line(2) + line(5) + b"half"
     path = terminal(state, content)
@@ -133,7 +133,7 @@ def test_a_ledger_reads_the_same_in_chunks_of_any_size(
 
 
 def test_what_is_longer_than_any_line_is_not_held(
-    state: State, monkeypatch: pytest.MonkeyPatch
+    state: StatePaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "CHUNK_BYTES", len(line(0)) // 2)
     monkeypatch.setattr(module, "MAX_LINE_BYTES", 2 * len(line(0)))
@@ -142,14 +142,14 @@ def test_what_is_longer_than_any_line_is_not_held(
     assert (survey.lines, survey.damaged_count, survey.torn, survey.faults) == (2, 1, 0, [])
 
 
-def test_of_many_faults_the_first_are_named_and_all_counted(state: State) -> None:
+def test_of_many_faults_the_first_are_named_and_all_counted(state: StatePaths) -> None:
     terminal(state, b"".join(line(2 * number) for number in range(100)))
     [problem] = [each for each in examined(state) if each.level is Level.PROBLEM]
     assert problem.sentence.startswith("its numbers have 99 faults: 1 missing, 3 missing, ")
     assert problem.sentence.count("missing") == 5
 
 
-def test_a_repair_keeps_the_torn_tail_aside_and_leaves_the_rest(state: State) -> None:
+def test_a_repair_keeps_the_torn_tail_aside_and_leaves_the_rest(state: StatePaths) -> None:
     good = line(0) + DAMAGED + line(2)
     path = terminal(state, good + b"half a line")
     whole = terminal(state, line(0), "whole")
@@ -163,19 +163,21 @@ def test_a_repair_keeps_the_torn_tail_aside_and_leaves_the_rest(state: State) ->
     assert list(repair_ledgers(state)) == []
 
 
-def test_a_ledger_that_cannot_be_read_does_not_keep_the_others_from_repair(state: State) -> None:
+def test_a_ledger_that_cannot_be_read_does_not_keep_the_others_from_repair(
+    state: StatePaths,
+) -> None:
     (state.terminals / "a" / "ledger.jsonl").mkdir(parents=True)
     terminal(state, line(0) + b"half", "b")
     assert [each.subject for each in repair_ledgers(state)] == ["terminal b"]
 
 
-def test_the_rules_say_nothing_of_a_good_ledger_but_its_size(state: State) -> None:
+def test_the_rules_say_nothing_of_a_good_ledger_but_its_size(state: StatePaths) -> None:
     survey = survey_of(terminal(state, line(0)))
     [found] = judge_ledger("terminal build", survey, is_in_use=False)
     assert (found.level, found.sentence) == (Level.OK, "1 lines are intact")
 
 
-def test_lines_that_check_and_are_no_records_are_counted_and_named(state: State) -> None:
+def test_lines_that_check_and_are_no_records_are_counted_and_named(state: StatePaths) -> None:
     later = line(1, color="red")
     terminal(state, line(0) + later + line(2, cwd="/d\udcff") + line(3, exit="no"))
     found = examined(state)[0]
@@ -189,7 +191,7 @@ def test_lines_that_check_and_are_no_records_are_counted_and_named(state: State)
 
 
 def test_lines_of_the_chat_and_of_canvases_are_numbered_from_one_and_a_head_goes_on(
-    state: State,
+    state: StatePaths,
 ) -> None:
     state.telegram.parent.mkdir(parents=True, exist_ok=True)
     state.telegram.write_bytes(line(1) + line(2))

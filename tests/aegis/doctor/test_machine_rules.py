@@ -18,7 +18,7 @@ from aegis.doctor.machine_rules import (
     judge_space,
     judge_watches,
 )
-from aegis.state.root import State, make_directory
+from aegis.state.root import StatePaths, make_directory
 
 MIB = 1 << 20
 NOW = EARLIEST_S + 1000
@@ -68,7 +68,7 @@ def test_only_a_problem_is_one() -> None:
 
 
 def test_this_machine_can_run_what_is_tested_on_it(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = StatePaths(tmp_path)
     make_directory(state)
     state.lock.touch()
     found = {each.subject: each for each in examine_machine(state)}

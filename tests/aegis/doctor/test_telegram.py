@@ -10,7 +10,7 @@ import pytest
 from aegis.doctor.finding import Level
 from aegis.doctor.telegram import examine_telegram
 from aegis.journal.ledger import encode_line
-from aegis.state.root import CONFIG_NAME, State, make_directory
+from aegis.state.root import CONFIG_NAME, StatePaths, make_directory
 
 PROBLEM = {"problem": "the bot does not work: do this"}
 MOVED = {"moved": {"-5": -7}}
@@ -28,7 +28,7 @@ TODAY: list[list[dict[str, Any]]] = [
 
 
 def finding(root: Path, lines: list[dict[str, Any]]) -> tuple[Level, str, str]:
-    state = State(root)
+    state = StatePaths(root)
     make_directory(state)
     (root / CONFIG_NAME).write_text("telegram: {chat_id: -5, user_ids: [1]}\n")
     state.telegram.parent.mkdir(parents=True, exist_ok=True)

@@ -25,8 +25,8 @@ Is = Callable[[ev.Event], bool]
 
 @attrs.frozen
 class Model:
-    """The rules for these times; only for histories that begin with ``Started`` and have no keys,
-    since the effect of a key depends on the verdict before it."""
+    """The rules for these times; only for histories that begin with ``ProcessStarted`` and have no
+    keys, since the effect of a key depends on the verdict before it."""
 
     idle_s: float
     settle_s: float

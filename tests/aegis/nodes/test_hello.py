@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from actors.errors import CodecError
-from aegis.nodes.hello import Hello, decode_hello, encode_hello, refusal_reason
+from aegis.nodes.hello import HostIdentity, decode_hello, encode_hello, refusal_reason
 from aegis.nodes.node_link import LAST_RETRY_S, retry_delay
 
-ALICE = Hello(version="1.2.3", identity="a" * 32)
+ALICE = HostIdentity(version="1.2.3", identity="a" * 32)
 
 
 def test_what_a_host_says_of_itself_travels_as_it_is() -> None:
@@ -49,7 +49,7 @@ def test_a_host_joins_with_the_same_version_and_under_a_name_that_is_its_own(
 
 
 def test_a_version_of_any_length_is_told_in_few_words() -> None:
-    long = Hello(version="9" * 60_000, identity="x")
+    long = HostIdentity(version="9" * 60_000, identity="x")
     assert len(refusal_reason("gpu1", long, version="1", known=None) or "") < 300
 
 

@@ -16,8 +16,8 @@ import pytest
 from aegis.daemon_process import hold_root
 from aegis.errors import StartupError
 from aegis.state.registration import MAX_MOVED, claim_state
-from aegis.state.registry import NAME, Registry, RegistryError, find_entry
-from aegis.state.root import State, UntrustedState, make_directory
+from aegis.state.registry import NAME, RegistryError, StateRegistry, find_entry
+from aegis.state.root import StatePaths, UntrustedState, make_directory
 from aegis.state.root import open_seals as open_seals_of
 from aegis.state.sealing import (
     Seal,
@@ -30,7 +30,7 @@ from aegis.state.sealing import (
 from aegis.state.state_files import UnsafeFile
 
 
-def open_seals(state: State) -> Seals:
+def open_seals(state: StatePaths) -> Seals:
     return open_seals_of(str(state.root))
 
 
@@ -47,8 +47,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def state(tmp_path: Path, home: Path) -> State:
-    return State(tmp_path)
+def state(tmp_path: Path, home: Path) -> StatePaths:
+    return StatePaths(tmp_path)
 
 
 WRITES = ("open", "mkdir", "fsync", "replace", "unlink")
@@ -77,21 +77,21 @@ def killed_at(number: int, monkeypatch: pytest.MonkeyPatch, act: Callable[[], ob
     return False
 
 
-def hold(state: State) -> None:
+def hold(state: StatePaths) -> None:
     with hold_root(state):
         pass
 
 
 @pytest.mark.parametrize("act", [claim_state, hold])
 def test_a_state_is_claimed_again_after_a_kill_at_any_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[State], object]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[StatePaths], object]
 ) -> None:
     number, was_killed = 0, True
     while was_killed:
         root = tmp_path / str(number)
         root.mkdir()
         monkeypatch.setenv("XDG_STATE_HOME", str(root / "home"))
-        state = State(root)
+        state = StatePaths(root)
         was_killed = killed_at(number, monkeypatch, lambda state=state: act(state))  # type: ignore[misc]
         with hold_root(state) as held:
             assert open_seals(state) == held.seals
@@ -101,7 +101,7 @@ def test_a_state_is_claimed_again_after_a_kill_at_any_call(
 
 @pytest.mark.parametrize("number", range(40))
 def test_a_state_that_is_taken_over_is_so_after_a_kill_and_the_same_word_again(
-    state: State, monkeypatch: pytest.MonkeyPatch, number: int
+    state: StatePaths, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     make_directory(state)
     (state.directory / "workspace.json").write_text('{"version": 1, "terminals": ["build"]}')
@@ -117,7 +117,7 @@ def test_a_state_that_is_taken_over_is_so_after_a_kill_and_the_same_word_again(
     hold(state)
 
 
-def test_a_key_is_for_its_user_alone(state: State, home: Path) -> None:
+def test_a_key_is_for_its_user_alone(state: StatePaths, home: Path) -> None:
     claim_state(state)
     assert stat.S_IMODE((home / "key").stat().st_mode) == 0o600
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
@@ -131,14 +131,16 @@ def test_an_entry_has_its_root_as_text_that_is_the_same_in_every_locale(
 ) -> None:
     root = os.fsdecode(os.fsencode(tmp_path) + b"/" + name)
     Path(root).mkdir()
-    seals = claim_state(State(Path(root)))
-    registry = Registry.of_user()
+    seals = claim_state(StatePaths(Path(root)))
+    registry = StateRegistry.of_user()
     assert find_entry(registry, root, seals.directory)[1].root == root
     [file] = (home / "states").iterdir()
     assert json.loads(file.read_bytes())["root"] == text.format(tmp_path)
 
 
-def test_an_entry_whose_root_is_no_path_is_that_of_another_state(state: State, home: Path) -> None:
+def test_an_entry_whose_root_is_no_path_is_that_of_another_state(
+    state: StatePaths, home: Path
+) -> None:
     claim_state(state)
     [file] = (home / "states").iterdir()
     file.write_text(json.dumps({"root": "/a\0b", "inode": 0, "configuration": None}))
@@ -146,7 +148,7 @@ def test_an_entry_whose_root_is_no_path_is_that_of_another_state(state: State, h
         open_seals(state)
 
 
-def test_all_that_claim_at_once_have_one_state(state: State) -> None:
+def test_all_that_claim_at_once_have_one_state(state: StatePaths) -> None:
     found: list[Seals] = []
     threads = [threading.Thread(target=lambda: found.append(claim_state(state))) for _ in range(8)]
     for thread in threads:
@@ -159,7 +161,7 @@ def test_all_that_claim_at_once_have_one_state(state: State) -> None:
 
 @pytest.mark.parametrize("what", ["link", "directory", "open", "rubbish"])
 def test_a_registry_that_is_not_safe_is_refused_in_a_sentence(
-    state: State, home: Path, tmp_path: Path, what: str
+    state: StatePaths, home: Path, tmp_path: Path, what: str
 ) -> None:
     claim_state(state)
     key = home / "key"
@@ -185,10 +187,10 @@ def test_a_registry_that_cannot_be_written_is_told(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     (tmp_path / "root").mkdir()
     with pytest.raises(StartupError, match="XDG_STATE_HOME"):
-        hold(State(tmp_path / "root"))
+        hold(StatePaths(tmp_path / "root"))
 
 
-def test_a_user_without_a_home_is_told(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_is_told(state: StatePaths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     with pytest.raises(RegistryError, match="no home directory: set HOME, or XDG_STATE_HOME"):
@@ -196,7 +198,7 @@ def test_a_user_without_a_home_is_told(state: State, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
-def test_root_makes_no_registry_in_the_home_of_another_user(state: State, home: Path) -> None:
+def test_root_makes_no_registry_in_the_home_of_another_user(state: StatePaths, home: Path) -> None:
     home.parent.mkdir()
     os.chown(home.parent, 12_345, 12_345)
     with pytest.raises(RegistryError, match="belongs to user 12345, and this is root"):
@@ -204,7 +206,9 @@ def test_root_makes_no_registry_in_the_home_of_another_user(state: State, home: 
     assert not home.exists()
 
 
-def test_a_state_that_was_deleted_and_made_anew_leaves_one_entry(state: State, home: Path) -> None:
+def test_a_state_that_was_deleted_and_made_anew_leaves_one_entry(
+    state: StatePaths, home: Path
+) -> None:
     for _ in range(3):
         claim_state(state)
         (state.directory / "state.id").unlink()
@@ -212,13 +216,13 @@ def test_a_state_that_was_deleted_and_made_anew_leaves_one_entry(state: State, h
 
 
 def test_a_copy_at_another_path_is_refused_while_the_original_is_there(
-    state: State, tmp_path: Path
+    state: StatePaths, tmp_path: Path
 ) -> None:
     claim_state(state)
     copy = tmp_path / "copy"
     shutil.copytree(tmp_path / ".aegis", copy / ".aegis")
     with pytest.raises(UntrustedState, match="it is a copy of the state of"):
-        open_seals(State(copy))
+        open_seals(StatePaths(copy))
 
 
 def test_states_that_were_moved_away_before_a_new_one_was_made_are_known_up_to_a_limit(
@@ -227,13 +231,13 @@ def test_states_that_were_moved_away_before_a_new_one_was_made_are_known_up_to_a
     root = tmp_path / "root"
     for number in range(MAX_MOVED + 3):
         root.mkdir()
-        claim_state(State(root))
+        claim_state(StatePaths(root))
         root.rename(tmp_path / f"moved{number}")
     assert len(list((home / "states").iterdir())) == MAX_MOVED + 1
-    open_seals(State(tmp_path / f"moved{MAX_MOVED + 1}"))
+    open_seals(StatePaths(tmp_path / f"moved{MAX_MOVED + 1}"))
 
 
-def test_a_key_that_was_lost_is_told(state: State, home: Path) -> None:
+def test_a_key_that_was_lost_is_told(state: StatePaths, home: Path) -> None:
     claim_state(state)
     (home / "key").unlink()
     with pytest.raises(RegistryError, match="has lost its key"):
@@ -245,19 +249,19 @@ def test_a_key_that_was_lost_is_told(state: State, home: Path) -> None:
     hold(state)
 
 
-def test_a_state_is_known_by_any_path_to_it(state: State, tmp_path: Path) -> None:
+def test_a_state_is_known_by_any_path_to_it(state: StatePaths, tmp_path: Path) -> None:
     claim_state(state)
     other = tmp_path / "other"
     other.mkdir()
     (other / ".aegis").mkdir()
-    registry = Registry.of_user()
+    registry = StateRegistry.of_user()
     assert find_entry(registry, "/elsewhere", str(state.directory))[1].root == str(tmp_path)
     (other / ".aegis" / "state").symlink_to(state.directory)
     with pytest.raises(UnsafeFile, match="symbolic link"):
-        open_seals(State(other))
+        open_seals(StatePaths(other))
 
 
-def test_an_id_that_is_none_is_foreign(state: State) -> None:
+def test_an_id_that_is_none_is_foreign(state: StatePaths) -> None:
     claim_state(state)
     (state.directory / "state.id").write_text("../../x\n")
     with pytest.raises(UntrustedState):

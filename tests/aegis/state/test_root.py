@@ -19,7 +19,7 @@ from aegis.state.endpoint import (
     write_endpoint,
 )
 from aegis.state.registration import claim_state
-from aegis.state.root import State, find_root, make_directory
+from aegis.state.root import StatePaths, find_root, make_directory
 from aegis.state.sealing import sealed_document
 
 ENDPOINT = Endpoint(
@@ -33,14 +33,14 @@ ENDPOINT = Endpoint(
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
-    made = State(tmp_path)
+def state(tmp_path: Path) -> StatePaths:
+    made = StatePaths(tmp_path)
     make_directory(made)
     return made
 
 
 def test_the_state_lies_below_the_root() -> None:
-    state = State(Path("/r"))
+    state = StatePaths(Path("/r"))
     assert state.directory == Path("/r/.aegis/state")
     names = {path.name for path in (state.endpoint, state.keys, state.lock)}
     assert names == {"endpoint.json", "keys.json", "lock"}
@@ -56,7 +56,7 @@ def test_the_nearest_directory_with_a_configuration_is_the_root(tmp_path: Path) 
     assert find_root(inner) == tmp_path / "a"
 
 
-def test_a_directory_with_a_running_daemon_is_a_root(state: State) -> None:
+def test_a_directory_with_a_running_daemon_is_a_root(state: StatePaths) -> None:
     inner = state.root / "a"
     inner.mkdir()
     write_endpoint(state, ENDPOINT)
@@ -76,7 +76,7 @@ def test_a_root_is_found_through_links_and_dots(tmp_path: Path) -> None:
     assert find_root(tmp_path / "link" / ".." / "real") == tmp_path
 
 
-def test_the_endpoint_is_read_as_it_was_written(state: State) -> None:
+def test_the_endpoint_is_read_as_it_was_written(state: StatePaths) -> None:
     write_endpoint(state, ENDPOINT)
     assert read_endpoint(state) == ENDPOINT
     document = json.loads(state.endpoint.read_text())
@@ -85,7 +85,7 @@ def test_the_endpoint_is_read_as_it_was_written(state: State) -> None:
     assert set(document) == fields
 
 
-def test_only_the_owner_may_read_the_endpoint(state: State) -> None:
+def test_only_the_owner_may_read_the_endpoint(state: StatePaths) -> None:
     previous = os.umask(0)
     try:
         write_endpoint(state, ENDPOINT)
@@ -95,7 +95,7 @@ def test_only_the_owner_may_read_the_endpoint(state: State) -> None:
     assert stat.S_IMODE(state.directory.stat().st_mode) == 0o700
 
 
-def test_a_reader_never_meets_half_an_endpoint(state: State) -> None:
+def test_a_reader_never_meets_half_an_endpoint(state: StatePaths) -> None:
     write_endpoint(state, ENDPOINT)
     done = threading.Event()
 
@@ -114,21 +114,21 @@ def test_a_reader_never_meets_half_an_endpoint(state: State) -> None:
     assert {path.name for path in state.directory.iterdir()} == {"endpoint.json", "state.id"}
 
 
-def test_what_a_crash_left_of_a_write_is_no_hindrance(state: State) -> None:
+def test_what_a_crash_left_of_a_write_is_no_hindrance(state: StatePaths) -> None:
     (state.directory / "endpoint.json.new").write_text("half")
     write_endpoint(state, ENDPOINT)
     assert read_endpoint(state) == ENDPOINT
     assert {path.name for path in state.directory.iterdir()} == {"endpoint.json", "state.id"}
 
 
-def test_removing_an_endpoint_twice_is_fine(state: State) -> None:
+def test_removing_an_endpoint_twice_is_fine(state: StatePaths) -> None:
     write_endpoint(state, ENDPOINT)
     remove_endpoint(state)
     remove_endpoint(state)
     assert read_endpoint(state) is None
 
 
-def test_the_directory_may_be_made_twice(state: State) -> None:
+def test_the_directory_may_be_made_twice(state: StatePaths) -> None:
     make_directory(state)
     assert state.directory.is_dir()
 
@@ -158,7 +158,7 @@ GOOD: dict[str, Any] = {**ENDPOINT._asdict()}
     ],
     ids=range(11),
 )
-def test_a_file_that_is_no_endpoint_is_refused_with_a_remedy(state: State, text: str) -> None:
+def test_a_file_that_is_no_endpoint_is_refused_with_a_remedy(state: StatePaths, text: str) -> None:
     state.endpoint.write_text(text)
     with pytest.raises(BadEndpoint) as caught:
         read_endpoint(state)
@@ -168,19 +168,19 @@ def test_a_file_that_is_no_endpoint_is_refused_with_a_remedy(state: State, text:
     )
 
 
-def test_an_endpoint_of_a_newer_version_is_refused(state: State) -> None:
+def test_an_endpoint_of_a_newer_version_is_refused(state: StatePaths) -> None:
     state.endpoint.write_text(json.dumps({**GOOD, "version": 2}))
     with pytest.raises(BadEndpoint, match="is of version 2, made by a newer aegis-actors"):
         read_endpoint(state)
 
 
-def test_more_than_is_known_may_stand_in_an_endpoint(state: State) -> None:
+def test_more_than_is_known_may_stand_in_an_endpoint(state: StatePaths) -> None:
     seal = claim_state(state).of(str(state.endpoint))
     state.endpoint.write_text(json.dumps(sealed_document({**GOOD, "colour": "red"}, seal)))
     assert read_endpoint(state) == ENDPOINT
 
 
-def test_an_endpoint_that_cannot_be_read_is_told(state: State) -> None:
+def test_an_endpoint_that_cannot_be_read_is_told(state: StatePaths) -> None:
     state.endpoint.mkdir()
     with pytest.raises(BadEndpoint, match="cannot be read: "):
         read_endpoint(state)
@@ -191,7 +191,7 @@ def test_an_endpoint_that_cannot_be_read_is_told(state: State) -> None:
 
 
 def test_the_endpoint_of_somebody_else_is_not_used(
-    state: State, monkeypatch: pytest.MonkeyPatch
+    state: StatePaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_endpoint(state, ENDPOINT)
     owner = state.endpoint.stat().st_uid

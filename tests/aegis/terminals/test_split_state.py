@@ -13,14 +13,14 @@ from aegis.journal.disk import APPEND, OsDisk, make_directory, write_all
 from aegis.journal.ledger import seal_new_line
 from aegis.journal.segments import SegmentReader, close_segment, pack_segments
 from aegis.state.registration import claim_state
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.state.root import make_directory as make_state
 from aegis.state.sealing import Seals
 from aegis.trust import forged_files, take_over
 from tests.aegis.doctor.test_ledgers import line
 
 
-def write(state: State, seals: Seals) -> Path:
+def write(state: StatePaths, seals: Seals) -> Path:
     """Write a ledger with three segments, of which two are compressed."""
     disk, path = OsDisk(seals), state.terminals / "build" / "ledger.jsonl"
     make_directory(disk, path.parent)
@@ -40,14 +40,14 @@ def numbers(path: Path, seals: Seals) -> list[int]:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
-    made = State(tmp_path)
+def state(tmp_path: Path) -> StatePaths:
+    made = StatePaths(tmp_path)
     make_state(made)
     return made
 
 
 def test_all_files_belong_to_their_state_and_are_signed_when_it_is_taken_over(
-    state: State,
+    state: StatePaths,
 ) -> None:
     first, second = (Seals(bytes(32), id_ * 32, str(state.directory)) for id_ in "01")
     path = write(state, first)
@@ -63,7 +63,7 @@ def test_all_files_belong_to_their_state_and_are_signed_when_it_is_taken_over(
     assert numbers(path, second) == [*range(20)]
 
 
-def test_the_check_reads_all_files_of_a_ledger(state: State) -> None:
+def test_the_check_reads_all_files_of_a_ledger(state: StatePaths) -> None:
     path = write(state, claim_state(state))
     [found] = examine_ledgers(state, is_in_use=False)
     assert found.sentence == "1 read, 20 intact lines"

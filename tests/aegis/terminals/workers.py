@@ -18,7 +18,7 @@ import trio.testing
 from actors import Actor, ActorCrashed, ChildSpec, Ref, Request, SupervisorSpec, System, open_system
 from actors.messages import message_classes
 from actors.nodes.links.vocabulary import Vocabulary
-from actors.nodes.peer import Peer
+from actors.nodes.peer import PeerProcess
 from actors.nodes.workers.hosted_system import hosted_system
 from aegis import errors
 from aegis.errors import AegisError
@@ -90,7 +90,7 @@ class WorkerProcesses(OsProcessHost):
 class Worker:
     """One life of a worker."""
 
-    peer: Peer
+    peer: PeerProcess
     host: WorkerProcesses
     wire: MemoryWire
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
@@ -145,7 +145,7 @@ class Daemon:
     async def start_worker(self, name: str) -> None:
         """Return when it has terminals."""
         above, below = wires()
-        peer = Peer(
+        peer = PeerProcess(
             self.system,
             name=f"worker {name}",
             root=f"{WORKERS}/{name}",

@@ -12,8 +12,8 @@ from aegis.tui.model import blocks
 from aegis.tui.model.blocks import (
     MAX_STYLED,
     MAX_STYLED_BYTES,
-    Block,
-    Past,
+    BlockHistory,
+    CommandBlock,
     block_of,
     wrapped,
 )
@@ -21,12 +21,12 @@ from aegis.tui.widgets.styles import Replay
 from tests.aegis.tui.examples import record
 
 
-def lines_of(past: Past) -> list[tuple[str, str]]:
+def lines_of(past: BlockHistory) -> list[tuple[str, str]]:
     return [(past.line(each).part, past.line(each).text) for each in range(len(past))]
 
 
 def test_a_block_has_a_header_its_output_a_chip_and_a_space() -> None:
-    past = Past(40)
+    past = BlockHistory(40)
     past.append([block_of(record(cmd="pytest -q", stdout="..\n2 passed\n"))])
     assert lines_of(past) == [
         ("header", "pytest -q"),
@@ -77,7 +77,7 @@ def test_no_line_is_wider_than_the_view_and_nothing_is_lost(width: int) -> None:
 
 
 def test_older_blocks_come_above_and_doubles_are_left_out() -> None:
-    past = Past(40)
+    past = BlockHistory(40)
     past.append([block_of(record(seq)) for seq in (5, 6)])
     past.append([block_of(record(seq)) for seq in (6, 7)])
     moved = past.prepend([block_of(record(seq)) for seq in (3, 4, 5)])
@@ -89,7 +89,7 @@ def test_older_blocks_come_above_and_doubles_are_left_out() -> None:
 
 
 def test_another_width_lays_everything_out_again() -> None:
-    past = Past(40)
+    past = BlockHistory(40)
     past.append([block_of(record(0, stdout="y" * 60))])
     assert len(past) == 5
     past.resize(10)
@@ -102,7 +102,7 @@ def test_memory_is_bounded_by_dropping_the_oldest_outputs(
 ) -> None:
     monkeypatch.setattr(blocks, "MAX_TEXT_CHARS", 100)
     monkeypatch.setattr(blocks, "MAX_BLOCKS", 5)
-    past = Past(40)
+    past = BlockHistory(40)
     for seq in range(8):
         past.append([block_of(record(seq, stdout="z" * 39))])
     assert [each.seq for each in past.blocks] == [3, 4, 5, 6, 7]
@@ -113,7 +113,7 @@ def test_memory_is_bounded_by_dropping_the_oldest_outputs(
 
 def test_every_line_is_found_again_after_random_changes() -> None:
     chance = random.Random(7)
-    past = Past(30)
+    past = BlockHistory(30)
     for seq in range(200):
         text = "\n".join("w" * chance.randrange(70) for _ in range(chance.randrange(6)))
         past.append([block_of(record(seq, stdout=text))])
@@ -131,11 +131,11 @@ def test_every_line_is_found_again_after_random_changes() -> None:
 
 
 def test_many_blocks_are_appended_quickly_and_take_little() -> None:
-    past = Past(80)
+    past = BlockHistory(80)
     past.append([block_of(record(seq, stdout="one line\n")) for seq in range(10_000)])
     assert len(past) == 40_000
     assert past.line(39_997).block.seq == 9_999
-    assert isinstance(past.blocks[0], Block)
+    assert isinstance(past.blocks[0], CommandBlock)
 
 
 def test_a_block_may_have_styles_if_its_raw_output_is_longer_than_its_text() -> None:
@@ -146,7 +146,7 @@ def test_a_block_may_have_styles_if_its_raw_output_is_longer_than_its_text() -> 
 
 
 def test_styles_are_those_of_the_lines_also_where_they_are_wrapped() -> None:
-    past = Past(4)
+    past = BlockHistory(4)
     block = block_of(record(stdout="abcdefgh\nxy\n", raw_end=99))
     past.append([block])
     past.set_runs(block, {0: [(2, 6, "red")], 1: [(0, 1, "bold")]})
@@ -158,7 +158,7 @@ def test_styles_are_those_of_the_lines_also_where_they_are_wrapped() -> None:
 
 
 def test_styles_of_blocks_shown_long_ago_are_read_again() -> None:
-    past = Past(80)
+    past = BlockHistory(80)
     shown = [block_of(record(seq, stdout="x\n", raw_end=99)) for seq in range(MAX_STYLED + 1)]
     past.append(shown)
     for block in shown:

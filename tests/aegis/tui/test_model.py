@@ -11,10 +11,10 @@ from aegis.protocol.streams import TerminalItem
 from aegis.protocol.terminals import NeedsInput
 from aegis.protocol.workspaces import ShellInfo, WorkspaceInfo
 from aegis.tui.model.rail import rail_rows, standing_of
-from aegis.tui.model.states import Standing, agent_standing
+from aegis.tui.model.states import StatusDot, agent_standing
 from aegis.tui.model.tabs import MAX_TABS, Tabs
 from aegis.tui.model.times import age, clock, duration, elapsed, moment, since
-from aegis.tui.model.world import Change, World
+from aegis.tui.model.world import ChangeKind, World
 from tests.aegis.tui.examples import NOON, NOON_S, agent, blocked, command, request, terminal
 
 
@@ -98,10 +98,10 @@ def test_a_terminal_has_a_dot_and_a_reason(fields: dict[str, Any], dot: str, why
 def test_a_running_command_is_the_reason_since_it_began() -> None:
     world = World()
     world.on_terminal(opened(state="running", running=command().command))
-    assert world.on_command(command(cmd="pytest -q")) is Change.STARTED
+    assert world.on_command(command(cmd="pytest -q")) is ChangeKind.STARTED
     standing = standing_of("term:build", world, NOON_S + 12)
     assert (standing.dot, standing.text) == ("🟢", "pytest -q · 12s")
-    assert world.on_command(command("command_finished")) is Change.FINISHED
+    assert world.on_command(command("command_finished")) is ChangeKind.FINISHED
     assert "build" not in world.running
 
 
@@ -109,8 +109,8 @@ def test_a_command_that_begins_to_need_input_asks_once() -> None:
     world = World()
     world.on_terminal(opened(state="running", running=command().command))
     needing = command("command_changed", needs_input=NeedsInput(kind="secret", program="sudo"))
-    assert world.on_command(needing) is Change.ASKS
-    assert world.on_command(needing) is Change.SHOWN
+    assert world.on_command(needing) is ChangeKind.ASKS
+    assert world.on_command(needing) is ChangeKind.SHOWN
     standing = standing_of("term:build", world, NOON_S + 12)
     assert (standing.dot, standing.why) == ("🟡", "sudo needs a secret")
 
@@ -135,28 +135,28 @@ def test_a_terminal_that_is_idle_or_gone_has_no_command() -> None:
 
 def test_what_opens_and_closes_is_reported_once() -> None:
     world = World()
-    assert world.on_terminal(opened()) is Change.OPENED
-    assert world.on_terminal(opened()) is Change.SHOWN
-    assert world.on_terminal(closed()) is Change.CLOSED
-    assert world.on_terminal(closed()) is Change.NOTHING
-    assert world.on_agent(agent()) is Change.OPENED
-    assert world.on_agent(agent(state="working")) is Change.SHOWN
-    assert world.on_agent(agent(state="blocked", blocked=blocked())) is Change.ASKS
-    assert world.on_agent(agent(state="blocked", blocked=blocked())) is Change.SHOWN
-    assert world.on_agent(agent(state="working")) is Change.SHOWN
-    assert world.on_agent(agent()) is Change.FINISHED
-    assert world.on_agent(agent(state="closed")) is Change.CLOSED
-    assert world.on_agent(agent(state="closed")) is Change.NOTHING
+    assert world.on_terminal(opened()) is ChangeKind.OPENED
+    assert world.on_terminal(opened()) is ChangeKind.SHOWN
+    assert world.on_terminal(closed()) is ChangeKind.CLOSED
+    assert world.on_terminal(closed()) is ChangeKind.NOTHING
+    assert world.on_agent(agent()) is ChangeKind.OPENED
+    assert world.on_agent(agent(state="working")) is ChangeKind.SHOWN
+    assert world.on_agent(agent(state="blocked", blocked=blocked())) is ChangeKind.ASKS
+    assert world.on_agent(agent(state="blocked", blocked=blocked())) is ChangeKind.SHOWN
+    assert world.on_agent(agent(state="working")) is ChangeKind.SHOWN
+    assert world.on_agent(agent()) is ChangeKind.FINISHED
+    assert world.on_agent(agent(state="closed")) is ChangeKind.CLOSED
+    assert world.on_agent(agent(state="closed")) is ChangeKind.NOTHING
 
 
 def test_a_request_is_open_until_it_is_settled_or_no_longer_listed() -> None:
     world = World()
-    assert world.on_request(request("a" * 12)) is Change.ASKS
-    assert world.on_request(request("a" * 12)) is Change.SHOWN
-    assert world.on_request(request("b" * 12, created="2026-05-22T11:00:00Z")) is Change.ASKS
+    assert world.on_request(request("a" * 12)) is ChangeKind.ASKS
+    assert world.on_request(request("a" * 12)) is ChangeKind.SHOWN
+    assert world.on_request(request("b" * 12, created="2026-05-22T11:00:00Z")) is ChangeKind.ASKS
     assert [each.id[0] for each in world.open_requests()] == ["b", "a"]
-    assert world.on_request(request("b" * 12, state="withdrawn")) is Change.SHOWN
-    assert world.on_request(request("b" * 12, state="withdrawn")) is Change.NOTHING
+    assert world.on_request(request("b" * 12, state="withdrawn")) is ChangeKind.SHOWN
+    assert world.on_request(request("b" * 12, state="withdrawn")) is ChangeKind.NOTHING
     world.keep_requests([])
     assert world.open_requests() == []
 
@@ -258,5 +258,5 @@ def test_a_time_that_is_none_or_no_time_is_empty() -> None:
 
 
 def test_a_closed_agent_has_ended_well_and_a_closed_terminal_rests() -> None:
-    assert standing_of("agent:gone", World(), NOON_S) == Standing("✅", "closed", "")
-    assert standing_of("term:gone", World(), NOON_S) == Standing("⚪", "closed", "")
+    assert standing_of("agent:gone", World(), NOON_S) == StatusDot("✅", "closed", "")
+    assert standing_of("term:gone", World(), NOON_S) == StatusDot("⚪", "closed", "")

@@ -10,8 +10,8 @@ from aegis.protocol.requests import Choice
 from aegis.tui.model.requests import (
     GUARD_S,
     MAX_INPUT_LINES,
-    Guard,
-    Reply,
+    AnswerDelay,
+    RequestAnswer,
     fields_of,
     key_hints,
     key_reply,
@@ -36,10 +36,12 @@ def text_of(**fields: Any) -> str:
 
 def test_one_key_answers_a_permission() -> None:
     shown = request()
-    assert key_reply(shown, "y") == Reply("allow", label="allowed once")
-    assert key_reply(shown, "s") == Reply("allow", scope="session", label="allowed for the session")
-    assert key_reply(shown, "n") == Reply("deny", label="denied")
-    assert key_reply(shown, "c") == Reply("cancel", label="denied, turn cancelled")
+    assert key_reply(shown, "y") == RequestAnswer("allow", label="allowed once")
+    assert key_reply(shown, "s") == RequestAnswer(
+        "allow", scope="session", label="allowed for the session"
+    )
+    assert key_reply(shown, "n") == RequestAnswer("deny", label="denied")
+    assert key_reply(shown, "c") == RequestAnswer("cancel", label="denied, turn cancelled")
     assert key_reply(shown, "x") is None
 
 
@@ -51,9 +53,11 @@ def test_a_digit_chooses_between_several_options_of_one_kind() -> None:
         for name, kind in zip(names, kinds, strict=True)
     ]
     shown = request(options=options)
-    assert key_reply(shown, "2") == Reply("allow", option="sandbox", label="allowed once: Sandbox")
+    assert key_reply(shown, "2") == RequestAnswer(
+        "allow", option="sandbox", label="allowed once: Sandbox"
+    )
     assert [key_reply(shown, each) for each in ("y", "0", "3")] == [None, None, None]
-    always = Reply("allow", scope="session", label="allowed for the session: Always")
+    always = RequestAnswer("allow", scope="session", label="allowed for the session: Always")
     assert key_reply(shown, "s") == always
     assert key_hints(shown)[:2] == [("1", "allow once: Here"), ("2", "allow once: Sandbox")]
     assert key_reply(request(options=options, kind="question"), "2") is None
@@ -133,7 +137,7 @@ def test_what_is_typed_gets_the_type_of_its_field(text: str, kind: str, value: o
 
 
 def test_a_key_right_after_a_request_appeared_is_not_its_answer() -> None:
-    guard = Guard()
+    guard = AnswerDelay()
     guard.show("one", 10.0)
     assert guard.left(10.1) > 0
     guard.touch(10.1)  # the key came too early

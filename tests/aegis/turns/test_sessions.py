@@ -17,7 +17,7 @@ from aegis.protocol.agents import AgentProgram, AgentState, ShowAgent, Transcrip
 from aegis.protocol.feeds import FollowSession, SessionNews, SessionPlace
 from aegis.protocol.inboxes import Deliver, FindMessage, Place, Receipt, WithdrawMessage
 from aegis.turns.services import AGAIN_S, Services
-from aegis.turns.sessions import SYNC_S, Sessions
+from aegis.turns.sessions import SYNC_S, AgentSessions
 from aegis.turns.watch import TurnOutcome
 from tests.aegis.turns.test_watch import ended, info, opened
 
@@ -121,7 +121,7 @@ async def running(ann: Ann) -> AsyncIterator[System]:
 async def outcome(ann: Ann, *, since: int = 0) -> TurnOutcome:
     async with running(ann) as system:
         with trio.fail_after(600):
-            return await Sessions(Services(system)).outcome(MESSAGE, since=since)
+            return await AgentSessions(Services(system)).outcome(MESSAGE, since=since)
 
 
 def answers(ann: Ann) -> None:
@@ -165,7 +165,7 @@ async def test_with_a_gap_in_the_transcript_an_end_that_is_being_synced_is_waite
 
     ann, found = Ann(on_message=open_turn, gap=3), list[TurnOutcome]()
     async with running(ann) as system, trio.open_nursery() as nursery:
-        sessions = Sessions(Services(system))
+        sessions = AgentSessions(Services(system))
 
         async def ask() -> None:
             found.append(await sessions.outcome(MESSAGE))
@@ -260,7 +260,7 @@ async def test_news_can_be_waited_for_until_a_moment(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with running(Ann()) as system:
-        sessions = Sessions(Services(system))
+        sessions = AgentSessions(Services(system))
         began = trio.current_time()
         assert await sessions.news("ann", SessionPlace(seq=0), until=began + 5) is None
         assert trio.current_time() == began + 5
@@ -273,8 +273,8 @@ async def test_a_message_is_withdrawn_through_restarts_but_not_from_a_closed_ses
     for crashes in range(4):
         ann = Ann(crashes=crashes)
         async with running(ann) as system:
-            await Sessions(Services(system)).withdraw("ann", MESSAGE.id, "group:g")
+            await AgentSessions(Services(system)).withdraw("ann", MESSAGE.id, "group:g")
             assert ann.withdrawn == [MESSAGE.id]
             ann.state = "closed"
-            await Sessions(Services(system)).withdraw("ann", "another", "group:g")
+            await AgentSessions(Services(system)).withdraw("ann", "another", "group:g")
             assert ann.withdrawn == [MESSAGE.id]

@@ -82,7 +82,7 @@ from aegis.protocol.workflows import (
 )
 from aegis.workflows.calls import about, digest_of, value
 from aegis.workflows.desk import WorkflowDesk, WorkflowSettings
-from aegis.workflows.plugins.arguments import Parameter
+from aegis.workflows.plugins.arguments import WorkflowParameter
 from aegis.workflows.plugins.catalog import Definition, Found
 from aegis.workflows.plugins.found import PluginFile
 from tests.aegis.simulated_daemon import EMPTY, WRITES, Answer, SimulatedDaemon
@@ -424,7 +424,7 @@ class Plugins:
         await trio.lowlevel.checkpoint()
         if self.is_gone:
             return Found({}, [PluginProblem(file="plugin.py", problem="it is gone")], {})
-        parameter = Parameter(name="a", type="whole number", shown="int", required=False)
+        parameter = WorkflowParameter(name="a", type="whole number", shown="int", required=False)
         found = {
             name: Definition(
                 name=name, stem="plugin", file="plugin.py", line=1, doc="", parameters=[parameter]

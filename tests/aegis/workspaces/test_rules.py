@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from aegis.errors import AlreadyExists, NotFound, Unavailable
-from aegis.workspaces.rules import MAX_SHELLS, MAX_WORKSPACES, Workspaces, restored
+from aegis.workspaces.rules import MAX_SHELLS, MAX_WORKSPACES, WorkspacesByName, restored
 
 
-def demo() -> Workspaces:
-    return Workspaces().created("Demo", "/srv/demo")
+def demo() -> WorkspacesByName:
+    return WorkspacesByName().created("Demo", "/srv/demo")
 
 
 def test_a_workspace_is_found_whatever_the_case_of_its_name() -> None:
@@ -25,7 +25,7 @@ def test_an_unknown_workspace_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(NotFound, match="did you mean 'Demo'"):
         demo().find("demmo")
     with pytest.raises(NotFound, match="there are: none; workspace_create"):
-        Workspaces().find("demo")
+        WorkspacesByName().find("demo")
 
 
 def test_shells_without_a_name_are_numbered_and_no_number_comes_twice() -> None:
@@ -60,7 +60,7 @@ def test_there_is_a_limit_of_shells_and_of_workspaces() -> None:
     with pytest.raises(Unavailable, match="shell_close"):
         full.opening("demo", None)
     full.opening("demo", "s0")  # one that is there already is no more than there were
-    many = Workspaces()
+    many = WorkspacesByName()
     for number in range(MAX_WORKSPACES):
         many = many.created(f"w{number}", "/")
     with pytest.raises(Unavailable, match="workspace_delete"):
@@ -71,7 +71,7 @@ def test_what_was_stored_comes_back() -> None:
     workspaces, _ = demo().opening("demo", None)
     workspaces = workspaces.created("other", "/srv/ö")
     assert restored(workspaces.stored()) == (workspaces, 0)
-    assert restored(None) == (Workspaces(), 0)
+    assert restored(None) == (WorkspacesByName(), 0)
 
 
 @pytest.mark.parametrize(
@@ -93,4 +93,4 @@ def test_an_entry_that_makes_no_sense_is_left_out_and_counted(entry: object) -> 
 
 @pytest.mark.parametrize("fields", [{}, {"next": 0, "workspaces": []}, {"next": 1}])
 def test_a_note_that_makes_no_sense_is_empty(fields: dict[str, object]) -> None:
-    assert restored(fields) == (Workspaces(), 1)
+    assert restored(fields) == (WorkspacesByName(), 1)

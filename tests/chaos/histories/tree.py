@@ -17,10 +17,10 @@ from aegis.configuration.sections import Configuration
 from aegis.journal.flusher import Flusher
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.workflows.desk import WorkflowSettings
 
-STATE = State(Path("/proc"))
+STATE = StatePaths(Path("/proc"))
 """The state of a simulated daemon. Its files are on a simulated disk; its terminals begin in the
 root, a directory that exists on each machine and that a simulation cannot write to by mistake."""
 

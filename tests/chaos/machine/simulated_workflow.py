@@ -38,7 +38,7 @@ from aegis.processes.guarded.line_process import LineSettings
 from aegis.processes.process_scan import ProcessScan
 from aegis.workflows.child.engine import Engine
 from aegis.workflows.child.journal import Journal
-from aegis.workflows.plugins.arguments import Parameter
+from aegis.workflows.plugins.arguments import WorkflowParameter
 from aegis.workflows.plugins.catalog import Definition, Found
 from aegis.workflows.results import CallFailed, TaskFailed
 from tests.chaos.checking.workflow_evidence import DECLINED, StepEvent, StepEventKind
@@ -246,7 +246,7 @@ class SimulatedCatalog:
     async def find(self) -> Found:
         """Return the one workflow."""
         await trio.lowlevel.checkpoint()
-        orders = Parameter(name="orders", type={"list": "text"}, shown="", required=True)
+        orders = WorkflowParameter(name="orders", type={"list": "text"}, shown="", required=True)
         definition = Definition(
             name=NAME, stem=STEM, file=f"{STEM}.py", line=1, doc="", parameters=[orders]
         )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from tests.chaos.checking.observations import Message, Record
 from tests.chaos.real.scratch import ScratchDaemon
 from tests.chaos.real.sessions import Session, open_session
@@ -48,7 +48,7 @@ async def _newest(daemon: ScratchDaemon, handle: str) -> tuple[Message, ...]:
     return tuple(answer["messages"])
 
 
-def life_id(state: State, name: str) -> str:
+def life_id(state: StatePaths, name: str) -> str:
     """Return the life id of the terminal in its messages."""
     meta = json.loads((state.terminals / name / "meta.json").read_text())
     return str(meta["life"])

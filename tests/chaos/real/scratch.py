@@ -17,8 +17,8 @@ from typing import Any
 from aegis.client.line import LineClient, connect
 from aegis.faults import VARIABLE
 from aegis.state.endpoint import Endpoint, read_endpoint
-from aegis.state.registry import Registry
-from aegis.state.root import State
+from aegis.state.registry import StateRegistry
+from aegis.state.root import StatePaths
 from tests.chaos.checking.outcome_rules import PROMPT
 from tests.chaos.real.fork_server import STACKS_SIGNAL, ForkedProcess, fork_server
 
@@ -64,7 +64,7 @@ class ScratchDaemon:
             made.mkdir()
         for name in self.startup_files:
             (self.home / name).write_text(startup)
-        self.state = State(self.root)
+        self.state = StatePaths(self.root)
         self.banner = ""
         self.variables: dict[str, str] = {}
         self._log = directory / "log"
@@ -119,7 +119,7 @@ class ScratchDaemon:
             "LANG": "C.UTF-8",
             "SHELL": "/bin/bash",
             # It shares the registry of this process, which is its client.
-            "XDG_STATE_HOME": os.path.dirname(Registry.of_user().directory),
+            "XDG_STATE_HOME": os.path.dirname(StateRegistry.of_user().directory),
             **self.variables,
         }
 

@@ -15,7 +15,7 @@ from shutil import which
 
 import attrs
 
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from tests.chaos.real.deaths import AtCall, Failing
 
 STRACE = ("strace", "-D", "-f", "-b", "execve", "-qqq", "-o", "/dev/null", "-e", "signal=none")
@@ -73,7 +73,7 @@ BY_KIND: Mapping[str, Calls] = {
 
 
 def tracer_of(
-    death: AtCall | Failing, state: State, terminals: Sequence[str], handles: Sequence[str]
+    death: AtCall | Failing, state: StatePaths, terminals: Sequence[str], handles: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the strace command for a daemon with this death or this failing disk."""
     calls = BY_KIND[death.call]

@@ -13,26 +13,26 @@ from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.journal.rotation import next_of, previous_of
 from aegis.protocol.agents import ReadSession
-from aegis.state.root import State
+from aegis.state.root import StatePaths
 from aegis.state.sealing import Seals
 from aegis.trust import forged_files, take_over
 from tests.aegis.agents.sessions.test_rotation import event
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
-    return State(tmp_path)
+def state(tmp_path: Path) -> StatePaths:
+    return StatePaths(tmp_path)
 
 
-def seals(state: State, id_: str) -> Seals:
+def seals(state: StatePaths, id_: str) -> Seals:
     return Seals(bytes(32), id_ * 32, str(state.directory))
 
 
-def path_of(state: State) -> Path:
+def path_of(state: StatePaths) -> Path:
     return Path(str(state.agents)) / "s1" / TRANSCRIPT
 
 
-async def write(state: State, flusher: Flusher) -> None:
+async def write(state: StatePaths, flusher: Flusher) -> None:
     transcript = await Transcript.open(path_of(state), flusher, 4_000)
     async with trio.open_nursery() as nursery:
         transcript.start(nursery.start_soon, lambda number, error: None)
@@ -42,13 +42,13 @@ async def write(state: State, flusher: Flusher) -> None:
     transcript.close()
 
 
-async def numbers(state: State, flusher: Flusher) -> list[int]:
+async def numbers(state: StatePaths, flusher: Flusher) -> list[int]:
     found = await read_closed(path_of(state), flusher, ReadSession(handle="s", since=0))
     return [each.seq for each in found.result]
 
 
 async def test_both_files_belong_to_their_state_and_are_signed_when_it_is_taken_over(
-    state: State,
+    state: StatePaths,
 ) -> None:
     first, second = seals(state, "0"), seals(state, "1")
     path = path_of(state)
@@ -68,12 +68,12 @@ async def test_both_files_belong_to_their_state_and_are_signed_when_it_is_taken_
     transcript.close()
 
 
-async def test_a_planted_next_file_does_not_become_the_transcript(state: State) -> None:
+async def test_a_planted_next_file_does_not_become_the_transcript(state: StatePaths) -> None:
     own = Flusher(OsDisk(seals(state, "0")))
     path = path_of(state)
     await write(state, own)
     kept = await numbers(state, own)
-    foreign = State(state.root / "other")
+    foreign = StatePaths(state.root / "other")
     await write(foreign, Flusher(OsDisk(seals(foreign, "1"))))
     path.rename(previous_of(path))  # as after a kill inside a rotation
     next_of(path).write_bytes(path_of(foreign).read_bytes())

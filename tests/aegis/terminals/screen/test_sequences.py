@@ -10,8 +10,8 @@ from aegis.terminals.screen.sequences import (
     MAX_SEQUENCE_CHARS,
     MAX_STRING_CHARS,
     MAX_TITLE_CHARS,
+    GridOutput,
     Part,
-    Passage,
     PrivateModes,
     Reset,
     SequenceSplitter,
@@ -31,8 +31,8 @@ def joined(parts: list[Part]) -> list[Part]:
     result: list[Part] = []
     for part in parts:
         last = result[-1] if result else None
-        if isinstance(part, Passage) and isinstance(last, Passage):
-            result[-1] = Passage(last.text + part.text)
+        if isinstance(part, GridOutput) and isinstance(last, GridOutput):
+            result[-1] = GridOutput(last.text + part.text)
         else:
             result.append(part)
     return result
@@ -42,14 +42,14 @@ def bytewise(data: bytes) -> list[bytes]:
     return [data[at : at + 1] for at in range(len(data))]
 
 
-A: list[Part] = [Passage("A")]
+A: list[Part] = [GridOutput("A")]
 
 CASES: dict[str, tuple[str | bytes, list[Part]]] = {
     "nothing": ("", []),
-    "text and controls": ("hi\tthere\r\n", [Passage("hi\tthere\r\n")]),
-    "a control in one that is broken off": ("\x1b[3\n\x1b[mA", [Passage("\nA")]),
-    "a known sequence": ("\x1b[3;4HA", [Passage("\x1b[3;4HA")]),
-    "several": ("a\x1b[Kb\x1b[2J\x1b7\x1b8\x1bM", [Passage("a\x1b[Kb\x1b[2J\x1b7\x1b8\x1bM")]),
+    "text and controls": ("hi\tthere\r\n", [GridOutput("hi\tthere\r\n")]),
+    "a control in one that is broken off": ("\x1b[3\n\x1b[mA", [GridOutput("\nA")]),
+    "a known sequence": ("\x1b[3;4HA", [GridOutput("\x1b[3;4HA")]),
+    "several": ("a\x1b[Kb\x1b[2J\x1b7\x1b8\x1bM", [GridOutput("a\x1b[Kb\x1b[2J\x1b7\x1b8\x1bM")]),
     "colours": ("\x1b[1;31mA\x1b[0m\x1b[m", A),
     "colours with colons": ("\x1b[38:2::10:20:30mA\x1b[4:3m", A),
     "xtmodkeys": ("\x1b[>4;2mA", A),
@@ -72,7 +72,7 @@ CASES: dict[str, tuple[str | bytes, list[Part]]] = {
     "controls in a title": ("\x1b]0;a\nb\tc\x07", [Title("abc")]),
     "an icon's name is no title": ("\x1b]1;icon\x07A", A),
     "an empty title": ("\x1b]2;\x07", [Title("")]),
-    "a string cut off by ESC": ("\x1b]0;abc\x1b[5CA", [Passage("\x1b[5CA")]),
+    "a string cut off by ESC": ("\x1b]0;abc\x1b[5CA", [GridOutput("\x1b[5CA")]),
     "a string cut off by CAN": ("\x1b]0;abc\x18A", A),
     "a string cut off by another": ("\x1b]0;abc\x1b]2;t\x07", [Title("t")]),
     "title stack": (
@@ -85,24 +85,24 @@ CASES: dict[str, tuple[str | bytes, list[Part]]] = {
         [PrivateModes((1049,), on=True), PrivateModes((25, 7), on=False)],
     ),
     "resets": ("\x1b[!p\x1bc", [SoftReset(), Reset()]),
-    "repetition": ("A\x1b[3b", [Passage("AAAA")]),
-    "repetition over a colour": ("A\x1b[1m\x1b[2b", [Passage("AAA")]),
-    "repetition of a wide one": ("日\x1b[b", [Passage("日日")]),
-    "repetition of nothing": ("\x1b[3b\x1b[H\x1b[3b\n\x1b[2bA", [Passage("\x1b[H\nA")]),
-    "a control inside a sequence": ("\x1b[3\nCA", [Passage("\n\x1b[3CA")]),
-    "CAN and SUB inside a sequence": ("\x1b[3\x18A\x1b[3\x1aB", [Passage("\x18A\x1aB")]),
-    "ESC inside a sequence": ("\x1b[3\x1b[4CA", [Passage("\x1b[4CA")]),
-    "ESC ESC": ("\x1b\x1b[4CA", [Passage("\x1b[4CA")]),
-    "ESC before a control": ("\x1b\nA", [Passage("\nA")]),
-    "huge numbers": ("\x1b[99999999999999999999999;5H", [Passage("\x1b[9999;5H")]),
-    "leading zeros": ("\x1b[000003C", [Passage("\x1b[3C")]),
-    "line graphics": ("\x1b(0lqk`~\x1b(Blq", [Passage("┌─┐◆·lq")]),
-    "line graphics by shifting": ("\x1b)0q\x0eq\x1b[Kq\x0fq", [Passage("q─\x1b[K─q")]),
-    "DECSTR ends line graphics": ("\x1b(0\x1b[!pq", [SoftReset(), Passage("q")]),
-    "alignment": ("\x1b#8A", [Passage("\x1b[r\x1b#8\x1b[HA")]),
-    "DEL, NUL and C1 are dropped": ("\x00A\x7f\x9b3C\x85\x84".encode(), [Passage("A3C")]),
-    "raw C1 bytes are rubbish": (b"A\x9b\xffB", [Passage("A\ufffd\ufffdB")]),
-    "a character cut short": (b"\xe6\x97A", [Passage("\ufffdA")]),
+    "repetition": ("A\x1b[3b", [GridOutput("AAAA")]),
+    "repetition over a colour": ("A\x1b[1m\x1b[2b", [GridOutput("AAA")]),
+    "repetition of a wide one": ("日\x1b[b", [GridOutput("日日")]),
+    "repetition of nothing": ("\x1b[3b\x1b[H\x1b[3b\n\x1b[2bA", [GridOutput("\x1b[H\nA")]),
+    "a control inside a sequence": ("\x1b[3\nCA", [GridOutput("\n\x1b[3CA")]),
+    "CAN and SUB inside a sequence": ("\x1b[3\x18A\x1b[3\x1aB", [GridOutput("\x18A\x1aB")]),
+    "ESC inside a sequence": ("\x1b[3\x1b[4CA", [GridOutput("\x1b[4CA")]),
+    "ESC ESC": ("\x1b\x1b[4CA", [GridOutput("\x1b[4CA")]),
+    "ESC before a control": ("\x1b\nA", [GridOutput("\nA")]),
+    "huge numbers": ("\x1b[99999999999999999999999;5H", [GridOutput("\x1b[9999;5H")]),
+    "leading zeros": ("\x1b[000003C", [GridOutput("\x1b[3C")]),
+    "line graphics": ("\x1b(0lqk`~\x1b(Blq", [GridOutput("┌─┐◆·lq")]),
+    "line graphics by shifting": ("\x1b)0q\x0eq\x1b[Kq\x0fq", [GridOutput("q─\x1b[K─q")]),
+    "DECSTR ends line graphics": ("\x1b(0\x1b[!pq", [SoftReset(), GridOutput("q")]),
+    "alignment": ("\x1b#8A", [GridOutput("\x1b[r\x1b#8\x1b[HA")]),
+    "DEL, NUL and C1 are dropped": ("\x00A\x7f\x9b3C\x85\x84".encode(), [GridOutput("A3C")]),
+    "raw C1 bytes are rubbish": (b"A\x9b\xffB", [GridOutput("A\ufffd\ufffdB")]),
+    "a character cut short": (b"\xe6\x97A", [GridOutput("\ufffdA")]),
     "unknown finals": ("\x1b[5WA\x1b[5q\x1b[5~", A),
     "an unfinished sequence waits": ("A\x1b[3;", A),
     "an unfinished string waits": ("A\x1b]0;title", A),
@@ -142,10 +142,10 @@ def test_nothing_that_never_ends_is_kept(start: bytes) -> None:
     splitter = SequenceSplitter()
     filling = b"(" if start == b"\x1b(" else b"1"
     for chunk in [start, *[filling * 10_000] * 20]:
-        assert [part for part in splitter.feed(chunk) if not isinstance(part, Passage)] == []
+        assert [part for part in splitter.feed(chunk) if not isinstance(part, GridOutput)] == []
         kept = [value for value in vars(splitter).values() if isinstance(value, str)]
         assert sum(map(len, kept)) <= MAX_STRING_CHARS + MAX_SEQUENCE_CHARS + 10_000
-    assert splitter.feed(b"\x1b\\\x1b[2KA")[-1] == Passage("\x1b[2KA")
+    assert splitter.feed(b"\x1b\\\x1b[2KA")[-1] == GridOutput("\x1b[2KA")
 
 
 def test_an_endless_sequence_is_swallowed_to_its_end() -> None:
@@ -160,4 +160,4 @@ def test_a_title_is_bounded() -> None:
 
 def test_a_repetition_is_bounded() -> None:
     [passage] = split(b"A\x1b[99999999999b")
-    assert passage == Passage("A" * 10_000)
+    assert passage == GridOutput("A" * 10_000)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from aegis.workflows.child.describing import Undescribed, type_of
-from aegis.workflows.plugins.arguments import Parameter, fits, name_of, problem_with
+from aegis.workflows.plugins.arguments import WorkflowParameter, fits, name_of, problem_with
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_an_annotation_that_json_does_not_have_is_refused(hint: Any) -> None:
 
 
 PARAMETERS = [
-    Parameter(name="version", type="text", shown="str", required=True),
-    Parameter(name="count", type="whole number", shown="int", required=False),
+    WorkflowParameter(name="version", type="text", shown="str", required=True),
+    WorkflowParameter(name="count", type="whole number", shown="int", required=False),
 ]
 
 
