@@ -1,4 +1,4 @@
-"""The size of both packages by subject, beside a budget; names of classes in several modules.
+"""The size of both packages by subject, beside a budget; names that several classes have.
 
     just house               the sources
     just house --journeys    also the code that four journeys enter in a daemon
@@ -14,8 +14,8 @@ import ast
 import io
 import textwrap
 import tokenize
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,11 +73,51 @@ ENTITIES = {name: f"{name}/" for name in PRIMITIVES.replace("/", "").split()} | 
 }
 """The paths of each durable entity: its ledger, rules, actors and followers."""
 
-ONCE = (
-    *("Synced", "Refused", "Return", "Fail", "Changed"),
-    *("Fold", "Loaded", "Recovering", "Followers"),
+SHARED_NAMES = (
+    (
+        "Daemon",
+        "aegis/client/nouns/daemon.py aegis/daemon.py",
+        "the daemon as a noun of the client, and the actor that answers its calls",
+    ),
+    (
+        "Gap",
+        "actors/tree.py aegis/client/stream_kinds.py aegis/protocol/streams.py",
+        "the part of a stream that a slow reader missed: of the tree, in the client, on the wire",
+    ),
+    (
+        "GroupReplies",
+        "aegis/protocol/groups.py aegis/workflows/results.py",
+        "the replies of a group: on the wire, and as a workflow gets them",
+    ),
+    (
+        "Inbox",
+        "aegis/inboxes/inbox.py aegis/protocol/resources.py",
+        "the actor, and the document that clients read of it",
+    ),
+    (
+        "Keyring",
+        "aegis/daemon.py aegis/keyring.py",
+        "the class, and its protocol where the import law forbids to import it",
+    ),
+    (
+        "Plan",
+        "actors/faults.py aegis/protocol/agent_events.py",
+        "two meanings, both public: the plan of faults of a test, and an agent's plan on the wire",
+    ),
+    (
+        "Terminal",
+        "aegis/terminals/front/terminal.py aegis/workflows/child/engine.py",
+        "the actor, whose name the tree shows, and the terminal of a workflow",
+    ),
+    (
+        "Transcript",
+        "aegis/agents/sessions/transcript.py aegis/protocol/agents.py",
+        "the owner of the ledger, and the entries of it that clients read",
+    ),
 )
-"""Names of classes that one module at most should have."""
+"""The names that several classes may have: the name, the files of the classes, and the reason."""
+
+BLOCKING, NOUNS = "aegis/client/blocking/", "aegis/client/nouns/"
 
 LAYOUT = {
     *(tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
@@ -165,7 +205,7 @@ def report(texts: Mapping[str, str]) -> str:
         table(("subject", *head), [*by_subject, row("all", sizes, BUDGET)]),
         table(("entity", *head), by_entity),
     )
-    return "\n\n".join((*tables, report_of_names(texts.values())))
+    return "\n\n".join((*tables, report_of_names(texts)))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -177,22 +217,52 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
 
-def report_of_names(texts: Iterable[str]) -> str:
-    """Return the names of classes in several modules, those of ``ONCE`` first."""
-    modules: Counter[str] = Counter()
-    for text in texts:
-        nodes = ast.walk(ast.parse(text))
-        modules.update({node.name for node in nodes if isinstance(node, ast.ClassDef)})
-    repeated = sorted(name for name, count in modules.items() if count > 1)
-    lines = [
-        f"names of classes in several modules: {len(repeated)}",
-        f"in one module at most should be: {', '.join(f'{name} {modules[name]}' for name in ONCE)}"
-        f"; together {sum(modules[name] for name in ONCE)}",
-    ]
-    for count in sorted({modules[name] for name in repeated}, reverse=True):
-        names = [name for name in repeated if modules[name] == count and name not in ONCE]
-        lines += [f"in {count}: {', '.join(names)}"] if names else []
-    return "\n".join(textwrap.fill(line, 100, subsequent_indent="  ") for line in lines)
+def files_of_classes(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the files of the classes with each name.
+
+    A class in a class has the name of both, such as ``Rail.Chosen``. The blocking twin of a noun of
+    the client is left out: it is the same noun.
+    """
+    files: dict[str, list[str]] = {}
+    for file, text in texts.items():
+        for name in names_of_classes(ast.parse(text)):
+            files.setdefault(name, []).append(file)
+    for found in files.values():
+        for file in [each for each in found if each.startswith(BLOCKING)]:
+            if file.replace(BLOCKING, NOUNS) in found:
+                found.remove(file)
+    return files
+
+
+def names_of_classes(node: ast.AST, outer: str = "") -> Iterator[str]:
+    """Yield the names of the classes in a module, or below a node of it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef):
+            yield f"{outer}{child.name}"
+            yield from names_of_classes(child, f"{outer}{child.name}.")
+        elif isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield from names_of_classes(child, outer)
+
+
+def repeated_names(found: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return the names of ``found`` with several files, without those of ``SHARED_NAMES``."""
+    shared = {name: files.split() for name, files, _ in SHARED_NAMES}
+    return {
+        name: found[name]
+        for name in sorted(found)
+        if len(found[name]) > 1 and not set(found[name]) <= set(shared.get(name, ()))
+    }
+
+
+def report_of_names(texts: Mapping[str, str]) -> str:
+    """Return the names that several classes have, those that may with the reason."""
+    repeated = repeated_names(files_of_classes(texts))
+    lines = [f"names that several classes have: {len(repeated)}"]
+    lines += [f"{name}: {' '.join(files)}" for name, files in repeated.items()]
+    lines += [f"names that several classes may have: {len(SHARED_NAMES)}"]
+    lines += [f"{name}: {reason} ({files})" for name, files, reason in SHARED_NAMES]
+    wrap = partial(textwrap.fill, width=100, subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(map(wrap, lines))
 
 
 def main() -> None:
