@@ -9,7 +9,7 @@ from aegis.protocol.terminals import (
     CommandRecord,
     NeedsInput,
 )
-from aegis.terminals.record import InFlight
+from aegis.terminals.record import UnrecordedCommand
 
 
 def header_of_record(name: str, record: CommandRecord) -> CommandHeader:
@@ -31,7 +31,7 @@ def header_of_record(name: str, record: CommandRecord) -> CommandHeader:
 
 def header_of_unrecorded(
     name: str,
-    command: InFlight,
+    command: UnrecordedCommand,
     needs_input: NeedsInput | None,
     may_need_input: NeedsInput | None = None,
 ) -> CommandHeader:

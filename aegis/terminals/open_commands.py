@@ -8,7 +8,7 @@ from typing import Protocol
 import attrs
 
 from actors.messages import Request
-from aegis.terminals.record import InFlight
+from aegis.terminals.record import UnrecordedCommand
 from aegis.terminals.settings import TerminalSettings
 
 
@@ -53,7 +53,7 @@ class CurrentShell(Protocol):
         """The settings with which the terminal was spawned."""
 
 
-def open_commands(shell: CurrentShell, commands: Iterable[InFlight]) -> OpenCommands:
+def open_commands(shell: CurrentShell, commands: Iterable[UnrecordedCommand]) -> OpenCommands:
     """Return the reply of a terminal with this shell."""
     found = [OpenCommand(each.writer, each.started_at) for each in commands]
     return OpenCommands(shell=shell.pid, opener=shell.settings.opener, commands=found)

@@ -37,7 +37,7 @@ class Outcome:
 
 
 @attrs.frozen(kw_only=True)
-class InFlight:
+class UnrecordedCommand:
     """A command that has its ``seq`` and no final record yet.
 
     ``cmd`` is None while the text of a typed command is not known. ``moment_s`` is the monotonic
@@ -89,7 +89,7 @@ class InFlight:
         }
 
 
-def from_note(fields: Mapping[str, object]) -> InFlight | None:
+def from_note(fields: Mapping[str, object]) -> UnrecordedCommand | None:
     """Return the command of a note's entry; None if the entry is invalid."""
     match fields:
         case {
@@ -105,7 +105,7 @@ def from_note(fields: Mapping[str, object]) -> InFlight | None:
             "began_at": int() | None as began_at,
             "outcome": dict() | None as outcome,
         }:
-            return InFlight(
+            return UnrecordedCommand(
                 seq=seq,
                 cmd=cmd,
                 writer=writer,
@@ -130,7 +130,7 @@ def _of_type(kind: type[T], value: object) -> T | None:
     return value if isinstance(value, kind) else None
 
 
-def commands_in(fields: Mapping[str, object]) -> list[InFlight]:
+def commands_in(fields: Mapping[str, object]) -> list[UnrecordedCommand]:
     """Return the commands in a note, without invalid entries."""
     entries = fields.get("commands")
     if not isinstance(entries, list):
@@ -153,7 +153,7 @@ def _outcome_from_note(fields: Mapping[str, object] | None) -> Outcome | None:
 
 
 def outcome_of(
-    command: InFlight,
+    command: UnrecordedCommand,
     *,
     end: End,
     exit_code: int | None,
@@ -185,7 +185,10 @@ def outcome_in(record: CommandRecord) -> Outcome:
 
 
 def unfinished_record(
-    command: InFlight, output: CapturedOutput, raw_end: int, needs: NeedsInput | None = None
+    command: UnrecordedCommand,
+    output: CapturedOutput,
+    raw_end: int,
+    needs: NeedsInput | None = None,
 ) -> CommandRecord:
     """Return the record so far of a running command.
 
@@ -195,7 +198,7 @@ def unfinished_record(
 
 
 def final_record(
-    command: InFlight, output: CapturedOutput, outcome: Outcome, untyped: str | None = None
+    command: UnrecordedCommand, output: CapturedOutput, outcome: Outcome, untyped: str | None = None
 ) -> CommandRecord:
     """Return the final record of a command; ``untyped`` is the reason if its text is not known."""
     return _record(
@@ -211,9 +214,9 @@ def final_record(
     )
 
 
-def begun_by(news: CommandStarted, seq: int) -> InFlight:
+def begun_by(news: CommandStarted, seq: int) -> UnrecordedCommand:
     """Return the command ``seq``, whose start the shell has reported."""
-    return InFlight(
+    return UnrecordedCommand(
         seq=seq,
         cmd=news.cmd,
         writer=news.writer,
@@ -227,7 +230,7 @@ def begun_by(news: CommandStarted, seq: int) -> InFlight:
     )
 
 
-def behind(command: InFlight, cursor: int) -> InFlight:
+def behind(command: UnrecordedCommand, cursor: int) -> UnrecordedCommand:
     """Return a command that did not begin with its output at ``cursor`` or later.
 
     A command that was shown to a caller is returned unchanged.
@@ -254,7 +257,7 @@ def record_in(fields: Mapping[str, Any]) -> CommandRecord:
     return structure(CommandRecord, given)
 
 
-def lost_record(command: InFlight, finished_at: str, moment_s: float) -> CommandRecord:
+def lost_record(command: UnrecordedCommand, finished_at: str, moment_s: float) -> CommandRecord:
     """Return the final record of a submission that was shown as running and never began."""
     outcome = outcome_of(
         command,
@@ -268,7 +271,7 @@ def lost_record(command: InFlight, finished_at: str, moment_s: float) -> Command
 
 
 def _record(
-    command: InFlight,
+    command: UnrecordedCommand,
     output: CapturedOutput,
     *,
     raw_end: int,

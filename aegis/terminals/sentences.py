@@ -8,7 +8,7 @@ from aegis.errors import AegisError, Busy, IncompleteInput, NotFound, StorageErr
 from aegis.names import nearest, shorten
 from aegis.processes.line_discipline import MAX_LINE_BYTES
 from aegis.protocol.terminals import NeedsInput, Typing
-from aegis.terminals.record import InFlight
+from aegis.terminals.record import UnrecordedCommand
 
 SPAWN_ANEW = "close it and spawn it anew"
 """The remedy for a terminal that has failed."""
@@ -19,7 +19,7 @@ _WAITS = {"input": "input", "secret": "a secret"}
 def not_typed(
     terminal: str,
     timeout_s: float,
-    running: InFlight | None,
+    running: UnrecordedCommand | None,
     typing: Typing | None,
     typing_s: float = 0.0,
     needs: NeedsInput | None = None,
@@ -73,7 +73,7 @@ def line_too_long(terminal: str, length: int) -> str:
     )
 
 
-def occupied_by(running: InFlight | None, typing: Typing | None) -> str | None:
+def occupied_by(running: UnrecordedCommand | None, typing: Typing | None) -> str | None:
     """Describe the writer that occupies the terminal; None if it is free."""
     if running is not None:
         return f"waiting: {running.writer} runs {shown(running.cmd)}{_number(running)}"
@@ -82,7 +82,7 @@ def occupied_by(running: InFlight | None, typing: Typing | None) -> str | None:
     return f"waiting: {typing.writer} is typing a line, since {typing.since}"
 
 
-def _number(command: InFlight) -> str:
+def _number(command: UnrecordedCommand) -> str:
     """Describe the number of a command, if no other command can get the same number."""
     is_certain = command.began_at is not None or command.timed_out
     return f" (seq {command.seq})" if is_certain else ""

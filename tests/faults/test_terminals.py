@@ -14,9 +14,9 @@ from aegis.journal.note import Note
 from aegis.terminals.directory import directory
 from aegis.terminals.directory.workspace import OpenNames
 from aegis.terminals.front import recovery
-from aegis.terminals.front.flight import Flight
+from aegis.terminals.front.current_command import CurrentCommand
 from aegis.terminals.meta import save_settings
-from aegis.terminals.record import InFlight
+from aegis.terminals.record import UnrecordedCommand
 from tests.chaos.exhaustive import Effort, Exploration
 from tests.chaos.machine.simulated_host import SimulatedHost
 from tests.chaos.strikes import Kind, Strike
@@ -81,16 +81,16 @@ def forget_what_was_in_flight(patch: Patch) -> None:
 
 
 def forget_a_run_behind_a_typed_line(patch: Patch) -> None:
-    real = Flight._write
+    real = CurrentCommand._write
 
-    def write(self: Flight, command: InFlight | None) -> None:
+    def write(self: CurrentCommand, command: UnrecordedCommand | None) -> None:
         displaced, self._displaced = self._displaced, None
         try:
             real(self, command)
         finally:
             self._displaced = displaced
 
-    patch.setattr(Flight, "_write", write)
+    patch.setattr(CurrentCommand, "_write", write)
 
 
 def end_nothing_of_earlier_daemons(patch: Patch) -> None:

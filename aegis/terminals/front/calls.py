@@ -9,7 +9,7 @@ import attrs
 from actors import Reply, Timer
 from aegis.errors import AegisError, Busy
 from aegis.protocol.terminals import CommandRecord, NeedsInput, Until
-from aegis.terminals.record import InFlight
+from aegis.terminals.record import UnrecordedCommand
 
 MAX_WAITING = 256
 """The most calls that may wait for one terminal at a time."""
@@ -105,7 +105,7 @@ class Displaced:
     the submission has timed out: then its caller was shown it.
     """
 
-    command: InFlight
+    command: UnrecordedCommand
     call: Call | None
 
     @property
@@ -118,14 +118,14 @@ class Displaced:
         """Whether its caller knows its ``seq``."""
         return self.command.timed_out
 
-    def numbered(self, seq: int, cwd: str | None, cursor: int) -> InFlight:
+    def numbered(self, seq: int, cwd: str | None, cursor: int) -> UnrecordedCommand:
         """Return the submission as the command ``seq``, as if it began now."""
         if self.is_shown:
             return self.command
         return attrs.evolve(self.command, seq=seq, cwd=cwd, raw_start=cursor)
 
 
-def last_begun(commands: Iterable[InFlight]) -> InFlight | None:
+def last_begun(commands: Iterable[UnrecordedCommand]) -> UnrecordedCommand | None:
     """Return the command that began last; if none has begun, the one with the highest number."""
     return max(
         commands,
@@ -134,6 +134,6 @@ def last_begun(commands: Iterable[InFlight]) -> InFlight | None:
     )
 
 
-def is_submission(command: InFlight, number: int | None) -> bool:
+def is_submission(command: UnrecordedCommand, number: int | None) -> bool:
     """Whether the command is the submission ``number``, which has not begun."""
     return command.began_at is None and command.call == number

@@ -15,10 +15,10 @@ from aegis.protocol.streams import (
 )
 from aegis.protocol.terminals import CommandHeader, CommandRecord, TerminalInfo
 from aegis.publishing import events_service, publish_terminal
-from aegis.terminals.front.flight import Flight
-from aegis.terminals.front.standing import TerminalState
+from aegis.terminals.front.current_command import CurrentCommand
+from aegis.terminals.front.terminal_state import TerminalState
 from aegis.terminals.header import header_of_record, header_of_unrecorded
-from aegis.terminals.record import InFlight
+from aegis.terminals.record import UnrecordedCommand
 from aegis.terminals.wakes.wakes import Wakes
 
 
@@ -28,14 +28,14 @@ class TerminalEvents:
     def __init__(
         self,
         system: System,
-        standing: TerminalState,
-        flight: Flight,
+        state: TerminalState,
+        current: CurrentCommand,
         wakes: Wakes,
         info: Callable[[], TerminalInfo],
     ) -> None:
         self._system = system
-        self._standing = standing
-        self._flight = flight
+        self._state = state
+        self._command = current
         self._wakes = wakes
         self._info = info
         self._seen: object = None
@@ -49,7 +49,7 @@ class TerminalEvents:
 
     def ended(self) -> None:
         """Publish that the terminal was closed, unless the next daemon restores it."""
-        if self._standing.ending == "closed" and not self._is_closed:
+        if self._state.ending == "closed" and not self._is_closed:
             self._is_closed = True
             publish_terminal(self._system, "terminal_closed", self._info())
 
@@ -58,33 +58,33 @@ class TerminalEvents:
         hub = events_service(self._system)
         if hub is None:
             return
-        standing = self._standing
+        state = self._state
         seen = (
-            standing.state,
-            self._flight.is_free,
-            standing.pid,
-            standing.cwd,
-            standing.reported,
-            standing.settings,
-            standing.integration,
-            standing.shells,
-            standing.typing,
-            standing.needs_input,
-            standing.may_need_input,
+            state.state,
+            self._command.is_free,
+            state.pid,
+            state.cwd,
+            state.reported,
+            state.settings,
+            state.integration,
+            state.shells,
+            state.typing,
+            state.needs_input,
+            state.may_need_input,
             self._wakes.subscribers,
         )
         if seen != self._seen:
             self._seen = seen
             info = self._info()
-            if info != self._published and standing.state != "closed":
+            if info != self._published and state.state != "closed":
                 self._published = info
                 hub.tell(TerminalItem(event="terminal_changed", terminal=info))
 
-    def started(self, command: InFlight | None) -> None:
+    def started(self, command: UnrecordedCommand | None) -> None:
         """Publish that a command started."""
         self._publish("command_started", command)
 
-    def changed(self, command: InFlight | None) -> None:
+    def changed(self, command: UnrecordedCommand | None) -> None:
         """Publish that the current command waits for other input than before."""
         self._publish("command_changed", command)
 
@@ -92,29 +92,31 @@ class TerminalEvents:
         """Publish that a command finished: its record is in the ledger."""
         hub = events_service(self._system)
         if hub is not None:
-            header = header_of_record(self._standing.settings.name, record)
+            header = header_of_record(self._state.settings.name, record)
             hub.tell(CommandItem(event="command_finished", command=header))
             self._seen = None  # the description has a new newest exit
 
     def running(self) -> CommandHeader | None:
         """Return the header of the command that runs."""
-        command = self._flight.command
+        command = self._command.command
         return None if command is None or command.began_at is None else self._header(command)
 
     def newest_unrecorded(self) -> CommandHeader | None:
         """Return the header of the newest command without a record."""
-        newest = self._flight.unrecorded()[-1:]
+        newest = self._command.unrecorded()[-1:]
         return self._header(newest[0]) if newest else None
 
     def _publish(
-        self, event: Literal["command_started", "command_changed"], command: InFlight | None
+        self,
+        event: Literal["command_started", "command_changed"],
+        command: UnrecordedCommand | None,
     ) -> None:
         hub = events_service(self._system)
         if hub is not None and command is not None:
             hub.tell(CommandItem(event=event, command=self._header(command)))
 
-    def _header(self, command: InFlight) -> CommandHeader:
-        standing = self._standing
+    def _header(self, command: UnrecordedCommand) -> CommandHeader:
+        state = self._state
         return header_of_unrecorded(
-            standing.settings.name, command, standing.needs_input, standing.may_need_input
+            state.settings.name, command, state.needs_input, state.may_need_input
         )

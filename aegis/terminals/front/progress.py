@@ -11,8 +11,8 @@ import attrs
 from actors import AskError, Ref, Reply
 from aegis.errors import Busy
 from aegis.protocol.output import FollowCommand, Progress
-from aegis.terminals.front.flight import Flight
-from aegis.terminals.front.standing import TerminalState
+from aegis.terminals.front.current_command import CurrentCommand
+from aegis.terminals.front.terminal_state import TerminalState
 from aegis.terminals.messages import FetchLine
 from aegis.terminals.record import writer_tag
 from aegis.terminals.sentences import occupied_by
@@ -30,9 +30,11 @@ class _ProgressReader:
 class ProgressRequests:
     """The requests for progress on one terminal that are not answered yet."""
 
-    def __init__(self, flight: Flight, standing: TerminalState, shell: Ref[FetchLine]) -> None:
-        self._flight = flight
-        self._standing = standing
+    def __init__(
+        self, current: CurrentCommand, state: TerminalState, shell: Ref[FetchLine]
+    ) -> None:
+        self._command = current
+        self._state = state
         self._shell = shell
         self._followers: list[_ProgressReader] = []
 
@@ -57,7 +59,7 @@ class ProgressRequests:
         if self._runs_for(follower.request):
             self._pass_on(follower)
             return True
-        line = occupied_by(self._flight.command, self._standing.typing)
+        line = occupied_by(self._command.command, self._state.typing)
         seen = follower.request.seen
         if line is None or (seen is not None and seen.line == line):
             return False
@@ -65,7 +67,7 @@ class ProgressRequests:
         return True
 
     def _runs_for(self, request: FollowCommand) -> bool:
-        command = self._flight.command
+        command = self._command.command
         if command is None or request.cmd is None:
             return command is not None
         return command.cmd == request.cmd and command.writer == writer_tag(request.writer)

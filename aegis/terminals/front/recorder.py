@@ -22,7 +22,7 @@ from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import faults
 from aegis.terminals.front.calls import Call
 from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended, ReportSynced
-from aegis.terminals.record import InFlight, lost_record
+from aegis.terminals.record import UnrecordedCommand, lost_record
 from aegis.terminals.retry import ask_across_restarts
 
 log = structlog.get_logger()
@@ -87,7 +87,7 @@ class Recorder:
         elif len(self._records) <= MAX_UNSAVED:
             self.send_again()  # the writer accepts it only after the refused ones
 
-    def append_lost(self, command: InFlight) -> None:
+    def append_lost(self, command: UnrecordedCommand) -> None:
         """Record a submission whose number was shown and that will not begin."""
         self.append(lost_record(command, utc_now(), trio.current_time()))
 

@@ -20,11 +20,11 @@ from aegis.limits import in_thread
 from aegis.processes.capture import CapturedOutput, OutputCapture
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.terminals import CommandRecord
-from aegis.terminals.front.flight import Flight
+from aegis.terminals.front.current_command import CurrentCommand
 from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.quarantine import open_note
-from aegis.terminals.record import InFlight, behind, final_record, outcome_of, record_line
+from aegis.terminals.record import UnrecordedCommand, behind, final_record, outcome_of, record_line
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.wakes.wakes import Wakes
 
@@ -35,7 +35,7 @@ PIECE_BYTES = 64 * 1024
 
 
 async def recovered_records(
-    disk: Disk, directory: Path, commands: Sequence[InFlight], raw_end: int | None
+    disk: Disk, directory: Path, commands: Sequence[UnrecordedCommand], raw_end: int | None
 ) -> list[CommandRecord]:
     """Return the final records of commands, oldest first, that had none when the shell was lost.
 
@@ -55,7 +55,9 @@ async def recovered_records(
     return records
 
 
-def _begun_after(command: InFlight, commands: Iterable[InFlight]) -> Iterator[int]:
+def _begun_after(
+    command: UnrecordedCommand, commands: Iterable[UnrecordedCommand]
+) -> Iterator[int]:
     """Yield the cursors at which the commands after ``command`` began."""
     for other in commands:
         if other.began_at is None or command.began_at is None:
@@ -70,7 +72,7 @@ def _begun_after(command: InFlight, commands: Iterable[InFlight]) -> Iterator[in
 
 
 async def _recovered_record(
-    disk: Disk, directory: Path, command: InFlight, raw_end: int | None
+    disk: Disk, directory: Path, command: UnrecordedCommand, raw_end: int | None
 ) -> CommandRecord:
     known, output, end = command.outcome, NO_OUTPUT, command.raw_start
     if command.began_at is not None:
@@ -126,7 +128,7 @@ async def finalise(files: TerminalFiles, flusher: Flusher) -> CommandRecord | No
     note = await flusher.call(partial(open_note, files.note, flusher))
     try:
         last, given = History(files.ledger, disk=disk).last()
-        lost = [command for command, _ in Flight.open(note, last, given).lost_with(())]
+        lost = [command for command, _ in CurrentCommand.open(note, last, given).lost_with(())]
         if lost:
             records = await recovered_records(disk, files.directory, lost, None)
             await _append(files, flusher, records)

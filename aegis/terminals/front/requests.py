@@ -15,11 +15,11 @@ from aegis.protocol.feeds import TypeBytes
 from aegis.protocol.output import OutputChunk, ReadOutput
 from aegis.protocol.terminals import CommandRecord, SendKeys
 from aegis.terminals.command_key import CommandKey
-from aegis.terminals.front.flight import Flight
+from aegis.terminals.front.current_command import CurrentCommand
 from aegis.terminals.history import History
 from aegis.terminals.messages import FetchOutput, SendSignal, TypeKeys
 from aegis.terminals.output.reading import check_cursor_of
-from aegis.terminals.record import InFlight, writer_tag
+from aegis.terminals.record import UnrecordedCommand, writer_tag
 from aegis.terminals.shell.signalling import not_running
 
 InputRequest = SendKeys | TypeBytes | SignalTerminal
@@ -34,14 +34,14 @@ class CommandRequests:
     def __init__(
         self,
         name: str,
-        flight: Flight,
+        current: CurrentCommand,
         history: History,
         shell: Ref[FetchOutput],
         *,
         start_soon: Callable[..., object],
     ) -> None:
         self._name = name
-        self._flight = flight
+        self._command = current
         self._history = history
         self._shell = shell
         self._start_soon = start_soon
@@ -57,7 +57,7 @@ class CommandRequests:
 
     def fetch_newest(self, request: ReadOutput, last: CommandRecord | None) -> FetchOutput:
         """Translate a request that names no command; ``last`` is the newest record."""
-        newest = [*self._flight.unrecorded()[-1:], last]
+        newest = [*self._command.unrecorded()[-1:], last]
         return fetch(request, 0 if newest[0] is None else newest[0].raw_start)
 
     def read(self, request: ReadOutput, reply: Reply[OutputChunk]) -> None:
@@ -83,8 +83,8 @@ class CommandRequests:
         except (AegisError, AskError) as error:
             reply.fail(error)
 
-    def _unrecorded(self, seq: int) -> InFlight | None:
-        known = {command.seq: command for command in self._flight.unrecorded()}
+    def _unrecorded(self, seq: int) -> UnrecordedCommand | None:
+        known = {command.seq: command for command in self._command.unrecorded()}
         return known.get(seq)
 
 

@@ -22,7 +22,7 @@ from aegis.journal.flusher import Flusher
 from aegis.protocol.control import ResizeTerminal
 from aegis.protocol.feeds import ClaimSize, OwnedSize, ReleaseSize
 from aegis.protocol.terminals import Done, TerminalInfo
-from aegis.terminals.front.standing import TerminalState
+from aegis.terminals.front.terminal_state import TerminalState
 from aegis.terminals.messages import SetSize
 from aegis.terminals.meta import save_settings, saved_settings
 from aegis.terminals.record import writer_tag
@@ -37,7 +37,7 @@ class Resizing:
 
     def __init__(
         self,
-        standing: TerminalState,
+        state: TerminalState,
         shell: Ref[SetSize],
         files: TerminalFiles,
         flusher: Flusher,
@@ -45,7 +45,7 @@ class Resizing:
         on_change: Callable[[], None],
     ) -> None:
         self._on_change = on_change
-        self._standing = standing
+        self._state = state
         self._shell = shell
         self._files = files
         self._flusher = flusher
@@ -55,12 +55,12 @@ class Resizing:
 
     async def read_size(self) -> None:
         """Read the size that an earlier incarnation of the front has set."""
-        read = partial(saved_settings, self._flusher.disk, self._files, self._standing.settings)
-        self._standing.settings = await self._flusher.call(read)
+        read = partial(saved_settings, self._flusher.disk, self._files, self._state.settings)
+        self._state.settings = await self._flusher.call(read)
 
     def taken_over(self) -> None:
         """Send size and owner to a shell's actor that has just introduced itself."""
-        settings = self._standing.settings
+        settings = self._state.settings
         self._shell.tell(SetSize(rows=settings.rows, cols=settings.cols, owner=self._owner))
 
     async def resize(
@@ -78,7 +78,7 @@ class Resizing:
             except AegisError as error:
                 reply.fail(error)
                 return
-            settings = self._standing.settings
+            settings = self._state.settings
             self._shell.tell(SetSize(rows=settings.rows, cols=settings.cols, owner=self._owner))
             reply.send(self._info() if isinstance(request, ResizeTerminal) else Done())
             self._on_change()
@@ -99,15 +99,15 @@ class Resizing:
         return self._owner is not None and self._owner.token == token
 
     async def _save(self, rows: int, cols: int) -> None:
-        if (rows, cols) == (self._standing.settings.rows, self._standing.settings.cols):
+        if (rows, cols) == (self._state.settings.rows, self._state.settings.cols):
             return
-        settings = attrs.evolve(self._standing.settings, rows=rows, cols=cols)
+        settings = attrs.evolve(self._state.settings, rows=rows, cols=cols)
         try:
             save = partial(save_settings, self._flusher.disk, self._files, settings)
             await self._flusher.call(save)
         except OSError as error:
             raise storage_error("write", self._files.meta, error) from error
-        self._standing.settings = settings
+        self._state.settings = settings
 
 
 def check_not_owned(terminal: str, owner: OwnedSize | None) -> None:

@@ -18,8 +18,8 @@ from aegis.protocol import terminals as api
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.front.calls import Call, CallQueue
-from aegis.terminals.front.flight import Flight
-from aegis.terminals.front.standing import TerminalState
+from aegis.terminals.front.current_command import CurrentCommand
+from aegis.terminals.front.terminal_state import TerminalState
 from aegis.terminals.record import unfinished_record, writer_tag
 from aegis.terminals.sentences import (
     incomplete,
@@ -39,16 +39,16 @@ class Runs:
     def __init__(
         self,
         name: str,
-        flight: Flight,
-        standing: TerminalState,
+        current: CurrentCommand,
+        state: TerminalState,
         shell: Ref[msg.Submit | msg.ReportOutput],
         *,
         after: Callable[[float, object], Timer],
         start_soon: Callable[..., object],
     ) -> None:
         self._name = name
-        self._flight = flight
-        self._standing = standing
+        self._command = current
+        self._state = state
         self._shell = shell
         self._after = after
         self._start_soon = start_soon
@@ -69,8 +69,8 @@ class Runs:
             timer=self._after(request.timeout, msg.RunDeadline(call=number)),
             until=request.until,
         )
-        running, needs = self._flight.command, self._standing.needs_input
-        if running is not None and needs is not None and not self._standing.was_answered:
+        running, needs = self._command.command, self._state.needs_input
+        if running is not None and needs is not None and not self._state.was_answered:
             call.settle(not_typed(self._name, 0, running, None, needs=needs))
             return
         try:
@@ -81,17 +81,17 @@ class Runs:
 
     def advance(self) -> None:
         """Type the next command, if the shell is at its prompt and no line is being typed."""
-        standing = self._standing
-        while standing.state == "idle" and standing.typing is None and self._flight.is_free:
+        state = self._state
+        while state.state == "idle" and state.typing is None and self._command.is_free:
             call = self._queue.take()
             if call is None:
                 return
             try:
-                self._flight.submit(call, trio.current_time())
+                self._command.submit(call, trio.current_time())
             except StorageError as error:
                 call.settle(error)
                 continue
-            standing.state = "running"
+            state.state = "running"
             faults.TYPE_BEFORE.hit()
             self._shell.tell(msg.Submit(call=call.number, cmd=call.cmd, writer=call.writer))
 
@@ -101,9 +101,9 @@ class Runs:
 
     def refused(self, news: msg.SubmissionRefused) -> None:
         """Queue the command again, which the shell refused, unless its time is up."""
-        call = self._flight.take_back(news.call)
+        call = self._command.take_back(news.call)
         if news.at_prompt:
-            self._standing.state = "idle"
+            self._state.state = "idle"
         if call is not None and call.is_late:
             self._refuse(call, self._why_not_typed(call))
         elif call is not None:
@@ -111,11 +111,11 @@ class Runs:
 
     def failed(self, news: msg.SubmissionFailed) -> bool:
         """Handle a text that did not run; return whether a caller was shown its number."""
-        if self._flight.has_shown(news.call):
+        if self._command.has_shown(news.call):
             return True
-        call = self._flight.take_back(news.call)
+        call = self._command.take_back(news.call)
         if news.why == "unwritten":
-            self._standing.state = "idle"
+            self._state.state = "idle"
         if call is None:
             return False
         if news.why == "unwritten":
@@ -128,13 +128,13 @@ class Runs:
 
     def shell_ended(self, shell: str) -> None:
         """Refuse a submission that the shell had not read before it ended."""
-        call = self._flight.take_unread(shell)
+        call = self._command.take_unread(shell)
         if call is not None:
             self._refuse(call, unread(self._name, call.cmd))
 
     def deadline(self, number: int) -> None:
         """Handle a call whose time is up."""
-        call, submitted = self._queue.remove(number), self._flight.submitted
+        call, submitted = self._queue.remove(number), self._command.submitted
         if call is not None:
             self._refuse(call, self._why_not_typed(call))
         elif submitted is not None and submitted.number == number:
@@ -144,7 +144,7 @@ class Runs:
     def began(self) -> None:
         """Request the output so far for a caller that waits only for the start of its command."""
         # A command that has ended meanwhile gets its final record: the shell sends the end first.
-        call = self._flight.call
+        call = self._command.call
         if call is not None and call.until == "started" and not call.is_late:
             self._shell.tell(msg.ReportOutput(call=call.number))
 
@@ -153,9 +153,9 @@ class Runs:
 
         The caller of one that only may wait (``may``) is not answered early.
         """
-        self._standing.needs_input, self._standing.may_need_input = needs, may
-        self._standing.was_answered = False
-        call = self._flight.call
+        self._state.needs_input, self._state.may_need_input = needs, may
+        self._state.was_answered = False
+        call = self._command.call
         if call is not None and not call.is_late:
             if needs is not None and call.needs_input is None:
                 self._shell.tell(msg.ReportOutput(call=call.number))
@@ -163,19 +163,19 @@ class Runs:
 
     def output_so_far(self, news: msg.OutputSoFar) -> None:
         """Answer a call before the end of its command, with the output so far."""
-        call = self._flight.submitted
+        call = self._command.submitted
         if call is None or call.number != news.call:
             return
         output = news.output
         try:
-            if call is not self._flight.call:
+            if call is not self._command.call:
                 # "Busy" would make the caller try again, and the command run twice: it is typed,
                 # behind a line that was typed ahead. The output so far is of that line.
-                command, output = self._flight.leave_displaced(news.raw_end), msg.NO_OUTPUT
+                command, output = self._command.leave_displaced(news.raw_end), msg.NO_OUTPUT
             elif call.is_late:
-                command = self._flight.mark_timed_out()
+                command = self._command.mark_timed_out()
             elif call.needs_input is not None or call.until == "started":
-                command = self._flight.leave_running()
+                command = self._command.leave_running()
             else:
                 return  # it no longer waits for input
         except StorageError as error:
@@ -189,35 +189,35 @@ class Runs:
         """Answer with ``error``: the command did not run."""
         # If the synced note may still contain the command, the new note is synced first. Otherwise
         # the next incarnation could find the command there and record it as killed.
-        if self._flight.owes_sync:
+        if self._command.owes_sync:
             self._start_soon(self._refuse_synced, call, error)
         else:
             call.settle(error)
 
     async def _refuse_synced(self, call: Call, error: AegisError) -> None:
         try:
-            await self._flight.sync()
+            await self._command.sync()
         except StorageError as refusal:
             call.settle(refusal)
         else:
             call.settle(error)
 
     def _why_not_typed(self, call: Call) -> AegisError:
-        standing = self._standing
+        state = self._state
         return not_typed(
             self._name,
             call.timeout_s,
-            self._flight.command,
-            standing.typing,
-            trio.current_time() - standing.typing_began,
-            standing.needs_input,
-            standing.may_need_input,
+            self._command.command,
+            state.typing,
+            trio.current_time() - state.typing_began,
+            state.needs_input,
+            state.may_need_input,
         )
 
     async def _answer_synced(self, call: Call, record: api.CommandRecord) -> None:
         """Answer with ``record`` once its note is synced."""
         try:
-            await self._flight.sync()
+            await self._command.sync()
         except StorageError as error:
             call.settle(error)
         else:

@@ -34,15 +34,15 @@ from aegis.protocol.resources import Ledger
 from aegis.publishing import publish_change
 from aegis.terminals import messages as msg
 from aegis.terminals.front.calls import Call, last_begun
+from aegis.terminals.front.current_command import CurrentCommand
 from aegis.terminals.front.events import TerminalEvents
-from aegis.terminals.front.flight import Flight
 from aegis.terminals.front.progress import ProgressRequests
 from aegis.terminals.front.recorder import Recorder, newest_synced
 from aegis.terminals.front.recovery import recovered_records
 from aegis.terminals.front.requests import CommandRequests
 from aegis.terminals.front.resizing import Resizing
 from aegis.terminals.front.runs import Runs
-from aegis.terminals.front.standing import PromptWaiters, TerminalState
+from aegis.terminals.front.terminal_state import PromptWaiters, TerminalState
 from aegis.terminals.front.waits import Waits
 from aegis.terminals.front.writer import LedgerWriter
 from aegis.terminals.front_port import Front, FrontMessage
@@ -50,7 +50,13 @@ from aegis.terminals.history import History
 from aegis.terminals.hooks.submission import check_command
 from aegis.terminals.open_commands import ReadOpenCommands, open_commands
 from aegis.terminals.quarantine import open_note
-from aegis.terminals.record import InFlight, behind, final_record, outcome_of, shell_exit_code
+from aegis.terminals.record import (
+    UnrecordedCommand,
+    behind,
+    final_record,
+    outcome_of,
+    shell_exit_code,
+)
 from aegis.terminals.sentences import incomplete
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.messages import ForShell
@@ -82,7 +88,7 @@ class Terminal(Front):
         self._files = files
         self._history = History(files.ledger, disk=flusher.disk)
         self._wakes = Wakes(settings, files, self._history, flusher, inboxes)
-        self._standing = TerminalState(settings, host, cwd=settings.cwd, node=node)
+        self._state = TerminalState(settings, host, cwd=settings.cwd, node=node)
         self._prompt_waiters = PromptWaiters()
         self._ending_waiters: list[Reply[msg.EndedTerminal]] = []
         self._leftover: tuple[str, ...] = ()
@@ -104,29 +110,29 @@ class Terminal(Front):
         note = open_note(self._files.note, self._flusher)
         given = await self._wakes.open(given)
         cwd, root = self._settings.cwd, self._settings.root
-        self._flight = Flight.open(note, self._last_record, given, cwd, root)
-        for lacking in self._flight.unrecorded()[:1]:
+        self._command = CurrentCommand.open(note, self._last_record, given, cwd, root)
+        for lacking in self._command.unrecorded()[:1]:
             self._wakes.expect(lacking.seq)
-        shown, early = self._flight.is_shown, self._flight.holds_back
+        shown, early = self._command.is_shown, self._command.holds_back
         name, soon, after = self._settings.name, self.context.start_soon, self.context.after
         retry_soon = partial(after, RETRY_APPEND_S, msg.RetryAppends())
         self._recorder = Recorder(self._writer, retry_soon, shown, early)
         self._runs = Runs(
-            name, self._flight, self._standing, self._shell, after=after, start_soon=soon
+            name, self._command, self._state, self._shell, after=after, start_soon=soon
         )
         self._waits = Waits(
-            name, self._flight, self._standing, self._history, self._shell, start_soon=soon
+            name, self._command, self._state, self._history, self._shell, start_soon=soon
         )
         self._requests = CommandRequests(
-            name, self._flight, self._history, self._shell, start_soon=soon
+            name, self._command, self._history, self._shell, start_soon=soon
         )
-        self._progress = ProgressRequests(self._flight, self._standing, self._shell)
-        system, standing = self.context.system, self._standing
-        self._events = TerminalEvents(system, standing, self._flight, self._wakes, self._info)
+        self._progress = ProgressRequests(self._command, self._state, self._shell)
+        system, state = self.context.system, self._state
+        self._events = TerminalEvents(system, state, self._command, self._wakes, self._info)
         self._history.running = self._events.newest_unrecorded
         changed = self._events.check_changed
         self._resizing = Resizing(
-            standing, self._shell, self._files, self._flusher, self._info, changed
+            state, self._shell, self._files, self._flusher, self._info, changed
         )
         await self._resizing.read_size()
         self._shell.tell(msg.Introduce())
@@ -137,8 +143,8 @@ class Terminal(Front):
 
     async def teardown(self) -> None:
         """Close the notes."""
-        if hasattr(self, "_flight"):
-            self._flight.close()
+        if hasattr(self, "_command"):
+            self._command.close()
         await self._wakes.close()
 
     async def receive(self, message: FrontMessage) -> None:  # noqa: C901 - one line per message
@@ -151,7 +157,7 @@ class Terminal(Front):
                 self._need_shell()
             case api.SendKeys() | TypeBytes() | control.SignalTerminal():
                 self._check_serving()
-                self._standing.was_answered = True
+                self._state.was_answered = True
                 self._need_shell()
                 self.pass_on(message, self._shell, self._requests.shell_input(message))
             case _ if isinstance(message, ForShell):
@@ -177,7 +183,7 @@ class Terminal(Front):
             case msg.Describe():
                 self.reply(message, self._info())
             case ReadOpenCommands():
-                self.reply(message, open_commands(self._standing, self._flight.unrecorded()))
+                self.reply(message, open_commands(self._state, self._command.unrecorded()))
             case msg.AwaitPrompt():
                 self._await_prompt(message)
             case msg.EndTerminal():
@@ -207,19 +213,19 @@ class Terminal(Front):
     def _shell_news(self, message: Any) -> None:
         match message:
             case msg.DirectoryChanged():
-                self._standing.moved(message)
+                self._state.moved(message)
                 if message.is_prompt:
-                    self._flight.moved(message.cwd)
+                    self._command.moved(message.cwd)
             case msg.TypingChanged(typing=typing):
-                self._standing.types(typing)
+                self._state.types(typing)
             case msg.NeedsInputChanged(needs_input=needs, may_need_input=may):
                 self._runs.needs_input(needs, may)
                 self._waits.needs_input(needs, may)
-                self._events.changed(self._flight.command)
+                self._events.changed(self._command.command)
             case msg.IntegrationChanged(integration=integration):
-                self._standing.integration = integration
+                self._state.integration = integration
                 if message.is_replaced:
-                    self._flight.shell_replaced()
+                    self._command.shell_replaced()
             case msg.OutputSoFar():
                 self._runs.output_so_far(message)
             case msg.ShellFailed(why=why):
@@ -231,14 +237,14 @@ class Terminal(Front):
 
     def _check_serving(self) -> None:
         name = self._settings.name
-        if self._standing.ending is not None:
+        if self._state.ending is not None:
             raise Unavailable(f"terminal {name!r} is being closed")
-        if self._standing.state == "failed":
-            raise Unavailable(f"terminal {name!r} has failed: {self._standing.failure}")
+        if self._state.state == "failed":
+            raise Unavailable(f"terminal {name!r} has failed: {self._state.failure}")
         self._recorder.check(name)
 
     def _need_shell(self) -> None:
-        if self._standing.pid is None and self._shell_life:
+        if self._state.pid is None and self._shell_life:
             self._shell.tell(msg.StartNow())
 
     # News of the shell.
@@ -250,23 +256,23 @@ class Terminal(Front):
         is_first = self._shell_life == 0
         self._shell_life = news.life
         self._resizing.taken_over()
-        lost = self._flight.lost_with(news.shells)
+        lost = self._command.lost_with(news.shells)
         commands, end = [command for command, _ in lost], news.first_cursor
         disk = self._flusher.disk
         records = await recovered_records(disk, self._files.directory, commands, end)
         for record, (_, call) in zip(records, lost, strict=True):
-            self._flight.recovered(record)
+            self._command.recovered(record)
             self._recorder.append(record, call)
         if is_first:
-            self._flight.resume()
+            self._command.resume()
             self._hear_again(news)
         self._answer_early()
-        self._standing.introduced(news)
+        self._state.introduced(news)
         self._waits.needs_input(news.needs_input)
-        self._flight.shell, self._flight.cursor = news.shell, news.cursor
-        if self._standing.ending is not None and news.ending is None:
-            self._shell.tell(msg.EndShell(end=self._standing.ending))
-        elif self._standing.state != "starting":
+        self._command.shell, self._command.cursor = news.shell, news.cursor
+        if self._state.ending is not None and news.ending is None:
+            self._shell.tell(msg.EndShell(end=self._state.ending))
+        elif self._state.state != "starting":
             self._prompt_waiters.answer_all(self._info)
         self._runs.advance()
 
@@ -276,31 +282,31 @@ class Terminal(Front):
         for each in news.notifications:
             if not isinstance(each, msg.CommandStarted) or each.raw_start > known:
                 self._shell_news(each)
-        for command in self._flight.settle_found(news.submitted):
+        for command in self._command.settle_found(news.submitted):
             if command.began_at is None:
                 self._recorder.append_lost(command)
             else:
                 log.error("no end was reported", terminal=self._settings.name, seq=command.seq)
 
     def _shell_started(self, news: msg.ShellStarted) -> None:
-        self._standing.started(news)
-        self._flight.shell, self._flight.cursor = news.shell, news.first_cursor
+        self._state.started(news)
+        self._command.shell, self._command.cursor = news.shell, news.first_cursor
 
     def _prompted(self, news: msg.Prompted) -> None:
-        self._standing.prompted(news)
-        self._flight.moved(news.cwd)
+        self._state.prompted(news)
+        self._command.moved(news.cwd)
         self._prompt_waiters.answer_all(self._info)
 
     def _command_started(self, news: msg.CommandStarted) -> None:
-        self._standing.state = "running"
-        self._flight.begin(news)
+        self._state.state = "running"
+        self._command.begin(news)
         self._runs.began()
-        if self._flight.command is not None:
-            self._waits.began(self._flight.command.seq)
-        self._events.started(self._flight.command)
+        if self._command.command is not None:
+            self._waits.began(self._command.command.seq)
+        self._events.started(self._command.command)
 
     def _command_ended(self, news: msg.CommandEnded) -> None:
-        ended = self._flight.end(news.raw_start, news.typed)
+        ended = self._command.end(news.raw_start, news.typed)
         if ended is None:
             return
         command, call = ended
@@ -310,31 +316,31 @@ class Terminal(Front):
         self._finish(command, call, news, end=news.end, exit_code=news.exit)
 
     def _nothing_ran(self, news: msg.NothingRan) -> None:
-        ended = self._flight.end_submitted(news.call)
+        ended = self._command.end_submitted(news.call)
         if ended is not None:
             self._finish(*ended, news, end="exited", exit_code=news.exit)
 
     def _shell_ended(self, news: msg.ShellEnded) -> None:
         is_recorded = self._is_recorded(news)
-        self._standing.ended(news)
+        self._state.ended(news)
         end: api.End = news.end or "shell_exit"
         code = None if news.exit is None or end != "shell_exit" else shell_exit_code(news.exit)
         if news.loss is not None and news.loss.replaced is not None:
             code = None  # that of the program that was ended
         self._runs.shell_ended(news.shell)
-        ended = self._flight.end_all(news.shell)
+        ended = self._command.end_all(news.shell)
         if news.loss is not None:
-            self._standing.notice = _shell_lost(news)
+            self._state.notice = _shell_lost(news)
         if not (ended or is_recorded or news.loss is None):
-            lost = self._flight.end_idle(news, _shell_lost(news))
+            lost = self._command.end_idle(news, _shell_lost(news))
             if news.loss.replaced is None:
-                self._standing.notice = f"the shell is new since seq {lost.seq}: {lost.notice}"
+                self._state.notice = f"the shell is new since seq {lost.seq}: {lost.notice}"
             ended = [(lost, None)]
         for command, call in ended:
             if command is last_begun(each for each, _ in ended):
                 self._finish(command, call, news, end=end, exit_code=code)
             else:
-                command = behind(command, self._flight.cursor)
+                command = behind(command, self._command.cursor)
                 self._finish(command, call, news.without_output(), end=end, exit_code=None)
         if news.end is not None:
             self._leftover = news.leftover
@@ -350,21 +356,21 @@ class Terminal(Front):
         return last.raw_end >= news.raw_end
 
     def _shell_failed(self, why: str) -> None:
-        self._standing.state, self._standing.failure = "failed", why
+        self._state.state, self._state.failure = "failed", why
         self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} has failed: {why}"))
         self._waits.failed(why)
         self._prompt_waiters.answer_all(self._info)
 
     def _finish(
         self,
-        command: InFlight,
+        command: UnrecordedCommand,
         call: Call | None,
         news: msg.CommandEnded | msg.NothingRan | msg.ShellEnded,
         *,
         end: api.End,
         exit_code: int | None,
     ) -> None:
-        self._flight.cursor = news.raw_end
+        self._command.cursor = news.raw_end
         outcome = outcome_of(
             command,
             end=end,
@@ -373,7 +379,7 @@ class Terminal(Front):
             moment_s=news.moment_s,
             raw_end=news.raw_end,
         )
-        self._flight.finished(command.seq, outcome)
+        self._command.finished(command.seq, outcome)
         untyped = news.untyped if isinstance(news, msg.CommandEnded) else None
         output = news.output
         if command.notice is not None and isinstance(news, msg.ShellEnded) and news.loss:
@@ -383,7 +389,7 @@ class Terminal(Front):
 
     def _submission_failed(self, news: msg.SubmissionFailed) -> None:
         """Handle a submission that did not run; record it if its number was shown."""
-        ended = self._flight.end_submitted(news.call) if self._runs.failed(news) else None
+        ended = self._command.end_submitted(news.call) if self._runs.failed(news) else None
         if ended is not None:
             self._recorder.append_lost(ended[0])
 
@@ -403,7 +409,7 @@ class Terminal(Front):
         record = self._recorder.confirmed(news)
         if record is not None:
             self._last_record = record
-            self._flight.recorded(record.seq)
+            self._command.recorded(record.seq)
             if record.raw_end is not None:
                 self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
             self._history.newest = news.seq
@@ -442,12 +448,12 @@ class Terminal(Front):
         if down.path == self._writer.path:
             self._recorder.send_again()
         elif down.crashed:
-            self._standing.state = "starting"
+            self._state.state = "starting"
 
     # The life of the terminal.
 
     def _await_prompt(self, request: msg.AwaitPrompt) -> None:
-        if self._standing.state != "starting":
+        if self._state.state != "starting":
             self.reply(request, self._info())
             return
         number = self._next_number()
@@ -461,26 +467,26 @@ class Terminal(Front):
 
     def _end(self, request: msg.EndTerminal) -> None:
         self._ending_waiters.append(self.defer(request))
-        if self._standing.ending is None:
-            self._standing.ending = request.end
+        if self._state.ending is None:
+            self._state.ending = request.end
             self._shell.tell(msg.EndShell(end=request.end))
         self._check_ended()
 
     def _check_ended(self) -> None:
         """Answer the end request once the shell has ended and the ledger has every record."""
-        if self._standing.state == "closed" and self._recorder.is_settled:
+        if self._state.state == "closed" and self._recorder.is_settled:
             self.context.start_soon(self._say_ended)
 
     async def _say_ended(self) -> None:
         self._events.ended()
         await self._waits.end()
-        await self._wakes.settle(daemon_stops=self._standing.ending != "closed")
+        await self._wakes.settle(daemon_stops=self._state.ending != "closed")
         while self._ending_waiters:
             self._ending_waiters.pop().send(msg.EndedTerminal(leftover=self._leftover))
 
     def _info(self) -> api.TerminalInfo:
-        is_free, running = self._flight.is_free, self._events.running()
-        return self._standing.info(
+        is_free, running = self._command.is_free, self._events.running()
+        return self._state.info(
             self._last_record, self._wakes.subscribers, running, is_free=is_free
         )
 

@@ -33,8 +33,8 @@ from actors import ActorCrashed, ActorStopped, Ref, Reply, Request
 from aegis.errors import AegisError, Busy, NotFound, Unavailable
 from aegis.protocol.output import OutputChunk, WaitOutcome, WaitReason, WaitTerminal
 from aegis.protocol.terminals import CommandRecord, NeedsInput
-from aegis.terminals.front.flight import Flight
-from aegis.terminals.front.standing import TerminalState
+from aegis.terminals.front.current_command import CurrentCommand
+from aegis.terminals.front.terminal_state import TerminalState
 from aegis.terminals.history import History
 from aegis.terminals.messages import FetchOutput, FetchPrinted
 from aegis.terminals.output.notifier import Notifier
@@ -83,16 +83,16 @@ class Waits:
     def __init__(
         self,
         name: str,
-        flight: Flight,
-        standing: TerminalState,
+        current: CurrentCommand,
+        state: TerminalState,
         history: History,
         shell: Ref[Any],
         *,
         start_soon: Callable[..., object],
     ) -> None:
         self._name = name
-        self._flight = flight
-        self._standing = standing
+        self._command = current
+        self._state = state
         self._history = history
         self._shell = shell
         self._start_soon = start_soon
@@ -120,7 +120,7 @@ class Waits:
         ``may``: it may wait, which ends no call.
         """
         self._needs_input = needs
-        command = self._flight.command
+        command = self._command.command
         if needs is not None and command is not None:
             for wait in self._waits:
                 if wait.seq == command.seq:
@@ -150,7 +150,7 @@ class Waits:
 
     def failed(self, why: str) -> None:
         """Fail the calls, as no shell runs, except those for commands without a record yet."""
-        pending = {command.seq for command in self._flight.unrecorded()}
+        pending = {command.seq for command in self._command.unrecorded()}
         for wait in self._waits:
             if wait.seq not in pending:
                 wait.decide(Unavailable(f"terminal {self._name!r} has failed: {why}"))
@@ -172,7 +172,7 @@ class Waits:
 
     def _begin(self, wait: _Wait, last: CommandRecord | None) -> None:
         """Find the call's command, or decide the call at once."""
-        pending = {command.seq: command for command in self._flight.unrecorded()}
+        pending = {command.seq: command for command in self._command.unrecorded()}
         if wait.seq is None and pending:
             wait.seq = max(pending)
         if wait.seq is None:
@@ -190,17 +190,17 @@ class Waits:
 
     def _is_stuck(self, seq: int) -> bool:
         """Whether this command runs and waits for input."""
-        command = self._flight.command
+        command = self._command.command
         return self._needs_input is not None and command is not None and command.seq == seq
 
     def _begin_without_command(self, wait: _Wait, last: CommandRecord | None) -> None:
         if not wait.has_condition:
             wait.record = last
             wait.decide("ended")
-        elif self._standing.ending is not None:
+        elif self._state.ending is not None:
             wait.decide("closed")
-        elif self._standing.state == "failed":
-            raise Unavailable(f"terminal {self._name!r} has failed: {self._standing.failure}")
+        elif self._state.state == "failed":
+            raise Unavailable(f"terminal {self._name!r} has failed: {self._state.failure}")
 
     async def _answer(self, wait: _Wait) -> None:
         try:
@@ -241,7 +241,7 @@ class Waits:
     def _wait_on(self, wait: _Wait) -> None:
         """Continue a wait: the command got its input while its output was fetched."""
         wait.decided, wait.looking = None, trio.CancelScope()
-        if wait.seq not in {command.seq for command in self._flight.unrecorded()}:
+        if wait.seq not in {command.seq for command in self._command.unrecorded()}:
             wait.decide("ended")
 
     async def _look(self, wait: _Wait) -> WaitReason:
@@ -318,11 +318,11 @@ class Waits:
 
     async def _record_so_far(self) -> CommandRecord | None:
         """Return the record so far of a command that waits for input; its note is synced first."""
-        command, needs = self._flight.command, self._needs_input
+        command, needs = self._command.command, self._needs_input
         printed = await self._ask(FetchPrinted())
-        if command is None or self._flight.command is not command:
+        if command is None or self._command.command is not command:
             return None
-        await self._flight.sync()
+        await self._command.sync()
         record = unfinished_record(command, printed.output, printed.raw_end)
         return attrs.evolve(record, timed_out=command.timed_out, needs_input=needs)
 

@@ -12,14 +12,14 @@ from aegis.processes.os_processes import OsProcessHost
 from aegis.protocol.output import FollowCommand, Progress
 from aegis.protocol.terminals import Typing
 from aegis.terminals.front.progress import MAX_FOLLOWERS, ProgressRequests
-from aegis.terminals.front.standing import TerminalState
+from aegis.terminals.front.terminal_state import TerminalState
 from aegis.terminals.messages import FetchLine
-from aegis.terminals.record import InFlight
+from aegis.terminals.record import UnrecordedCommand
 from aegis.terminals.settings import TerminalSettings
 
 
-def running(cmd: str | None, writer: str, began_at: int | None = 10) -> InFlight:
-    return InFlight(
+def running(cmd: str | None, writer: str, began_at: int | None = 10) -> UnrecordedCommand:
+    return UnrecordedCommand(
         seq=4,
         cmd=cmd,
         writer=writer,
@@ -32,15 +32,15 @@ def running(cmd: str | None, writer: str, began_at: int | None = 10) -> InFlight
 
 
 class Board:
-    """A terminal's flight, and a shell that notes what it is asked."""
+    """A terminal's current, and a shell that notes what it is asked."""
 
     def __init__(self) -> None:
-        self.command: InFlight | None = None
+        self.command: UnrecordedCommand | None = None
         settings = TerminalSettings.__new__(TerminalSettings)
-        self.standing = TerminalState(settings, OsProcessHost())
+        self.state = TerminalState(settings, OsProcessHost())
         self.asked: list[FetchLine] = []
         self.is_gone = False
-        self.following = ProgressRequests(self, self.standing, self)  # type: ignore[arg-type]
+        self.following = ProgressRequests(self, self.state, self)  # type: ignore[arg-type]
 
     def forward(self, request: FetchLine, reply: Reply[Any]) -> None:
         if self.is_gone:
@@ -83,7 +83,7 @@ async def test_who_types_is_told_of_too() -> None:
     board = Board()
     waiting = board.follow("true")
     assert not waiting.is_settled
-    board.standing.typing = Typing(writer="human", since="2026-05-22T14:03:25.000Z")
+    board.state.typing = Typing(writer="human", since="2026-05-22T14:03:25.000Z")
     board.following.changed()
     assert (await waiting.wait()).line == (
         "waiting: human is typing a line, since 2026-05-22T14:03:25.000Z"

@@ -15,15 +15,15 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import CommandRecord, ReadRecords
 from aegis.terminals.front.recovery import finalise
 from aegis.terminals.history import History
-from aegis.terminals.record import InFlight, Outcome
+from aegis.terminals.record import Outcome, UnrecordedCommand
 from aegis.terminals.settings import TerminalFiles
 from tests.fakes.faulty_disk import FaultyDisk
 
 OUTPUT = b"one\r\ntwo\r\n"
 
 
-def command(seq: int, start: int) -> InFlight:
-    return InFlight(
+def command(seq: int, start: int) -> UnrecordedCommand:
+    return UnrecordedCommand(
         seq=seq,
         cmd=f"command {seq}",
         writer="human",
@@ -40,7 +40,7 @@ def files(tmp_path: Path) -> TerminalFiles:
     return make_files(tmp_path)
 
 
-def make_files(directory: Path, *noted: InFlight) -> TerminalFiles:
+def make_files(directory: Path, *noted: UnrecordedCommand) -> TerminalFiles:
     """A terminal whose note tells of ``noted``, else two commands that each printed a line."""
     made = TerminalFiles(directory / "build")
     note = Note.open(made.note, Flusher())

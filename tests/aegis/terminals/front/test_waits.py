@@ -22,8 +22,8 @@ from aegis.processes.os_processes import OsProcessHost
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.output import OutputChunk, WaitOutcome, WaitTerminal
 from aegis.protocol.terminals import CommandRecord, NeedsInput
-from aegis.terminals.front.flight import Flight
-from aegis.terminals.front.standing import TerminalState
+from aegis.terminals.front.current_command import CurrentCommand
+from aegis.terminals.front.terminal_state import TerminalState
 from aegis.terminals.front.waits import MAX_WAITS, Waits
 from aegis.terminals.history import History
 from aegis.terminals.messages import CommandStarted, FetchOutput, FetchPrinted, PrintedSoFar
@@ -74,8 +74,8 @@ class Bench:
     """A terminal's front, as far as waits know it."""
 
     shell: FakeShell
-    flight: Flight
-    standing: TerminalState
+    current: CurrentCommand
+    state: TerminalState
     waits: Waits
     ledger: Path
     last: CommandRecord | None = None
@@ -87,7 +87,7 @@ class Bench:
 
     def begin(self) -> None:
         """A command begins to run."""
-        self.flight.begin(
+        self.current.begin(
             CommandStarted(
                 shell="sh",
                 call=None,
@@ -99,13 +99,13 @@ class Bench:
                 raw_start=self.shell.log.position,
             )
         )
-        assert self.flight.command is not None
-        self.waits.began(self.flight.command.seq)
+        assert self.current.command is not None
+        self.waits.began(self.current.command.seq)
 
     def end(self, *, is_recorded: bool = True) -> None:
         """It ends, and its record is in the ledger, or will be."""
-        assert self.flight.command is not None
-        ended = self.flight.end(self.flight.command.raw_start, None)
+        assert self.current.command is not None
+        ended = self.current.end(self.current.command.raw_start, None)
         assert ended is not None
         outcome = outcome_of(
             ended[0],
@@ -115,7 +115,7 @@ class Bench:
             moment_s=1.0,
             raw_end=self.shell.log.position,
         )
-        self.flight.finished(ended[0].seq, outcome)
+        self.current.finished(ended[0].seq, outcome)
         self.last = final_record(ended[0], PRINTED, outcome)
         if is_recorded:
             self.record()
@@ -124,14 +124,14 @@ class Bench:
         """The record of what ended is in the ledger."""
         assert self.last is not None
         self.ledger.write_bytes(encode_line(to_plain(self.last)))
-        self.flight.recorded(self.last.seq)
+        self.current.recorded(self.last.seq)
         self.waits.recorded(self.last)
 
 
 @pytest.fixture
 def bench(tmp_path: Path, nursery: trio.Nursery) -> Iterator[Bench]:
     shell = FakeShell(tmp_path, nursery)
-    flight = Flight.open(Note.open(tmp_path / "note", Flusher()), None, 4)
+    current = CurrentCommand.open(Note.open(tmp_path / "note", Flusher()), None, 4)
     settings = TerminalSettings(
         name="build",
         life="l",
@@ -143,19 +143,19 @@ def bench(tmp_path: Path, nursery: trio.Nursery) -> Iterator[Bench]:
         started_at="2026-05-22T14:00:00.000Z",
         root="/",
     )
-    standing = TerminalState(settings, OsProcessHost(), state="idle")
+    state = TerminalState(settings, OsProcessHost(), state="idle")
     waits = Waits(
         "build",
-        flight,
-        standing,
+        current,
+        state,
         History(tmp_path / "ledger.jsonl"),
         shell,  # type: ignore[arg-type]
         start_soon=nursery.start_soon,
     )
-    yield Bench(shell, flight, standing, waits, tmp_path / "ledger.jsonl")
+    yield Bench(shell, current, state, waits, tmp_path / "ledger.jsonl")
     shell.readers.close()
     shell.log.close()
-    flight.close()
+    current.close()
 
 
 async def test_a_command_that_comes_to_wait_for_input_ends_every_wait_for_it(bench: Bench) -> None:
@@ -253,7 +253,7 @@ async def test_a_terminal_that_fails_says_so_to_who_waits_for_output(bench: Benc
     bench.waits.failed("it has no shell")
     with pytest.raises(Unavailable, match="'build' has failed: it has no shell"):
         await wait.wait()
-    bench.standing.state, bench.standing.failure = "failed", "it has no shell"
+    bench.state.state, bench.state.failure = "failed", "it has no shell"
     with pytest.raises(Unavailable, match="'build' has failed: it has no shell"):
         await bench.wait(idle_s=1).wait()
     assert (await bench.wait().wait()).reason == "ended"

@@ -9,7 +9,7 @@ import pytest
 from actors import Reply
 from actors.timers import Timers
 from aegis.protocol.terminals import TerminalInfo
-from aegis.terminals.front.standing import PromptWaiters
+from aegis.terminals.front.terminal_state import PromptWaiters
 
 
 def unread() -> TerminalInfo:

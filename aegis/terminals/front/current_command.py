@@ -33,8 +33,8 @@ from aegis.terminals.front.calls import Call, Displaced, is_submission
 from aegis.terminals.messages import CommandStarted, ShellEnded
 from aegis.terminals.record import (
     SHELL_WRITER,
-    InFlight,
     Outcome,
+    UnrecordedCommand,
     begun_by,
     commands_in,
     given_before,
@@ -44,7 +44,7 @@ from aegis.terminals.record import (
 log = structlog.get_logger()
 
 
-class Flight:
+class CurrentCommand:
     """The current command, if any.
 
     ``shell`` names the shell that gets it. ``cursor`` is the end of the output as that shell began
@@ -57,13 +57,13 @@ class Flight:
     def __init__(self, note: Note, next_seq: int, cwd: str | None, root: str = "") -> None:
         self._note = note
         self._next_seq = next_seq
-        self._found: dict[int, InFlight] = {}
-        self._ended: dict[int, InFlight] = {}
+        self._found: dict[int, UnrecordedCommand] = {}
+        self._ended: dict[int, UnrecordedCommand] = {}
         self._shown: set[int] = set()
         self._displaced: Displaced | None = None
         self._owes_sync = False
         self._owes_write = False
-        self.command: InFlight | None = None
+        self.command: UnrecordedCommand | None = None
         self.call: Call | None = None
         self.shell = ""
         self.cursor = 0
@@ -81,7 +81,7 @@ class Flight:
         given: int,
         cwd: str | None = None,
         root: str = "",
-    ) -> Flight:
+    ) -> CurrentCommand:
         """Restore the state from the note; ``last`` is the newest record.
 
         ``cwd`` is the directory where the shell starts, for the note of an older version: its path
@@ -104,13 +104,13 @@ class Flight:
             name = note.path.parent.name
             log.warning("ledger lost records", terminal=name, ends=given, given=before)
         highest = max(highest, before)
-        flight = cls(note, highest + 1, cwd, root)
+        current = cls(note, highest + 1, cwd, root)
         lacking = sorted((each for each in noted if each.seq > last_seq), key=lambda each: each.seq)
-        flight._found = {each.seq: each for each in lacking}
-        flight._shown = set(flight._found)
-        flight._last_ended = last_seq
-        flight._known_shell = _known_shell(fields, noted, last_seq)
-        return flight
+        current._found = {each.seq: each for each in lacking}
+        current._shown = set(current._found)
+        current._last_ended = last_seq
+        current._known_shell = _known_shell(fields, noted, last_seq)
+        return current
 
     @property
     def is_free(self) -> bool:
@@ -122,7 +122,7 @@ class Flight:
         """The call whose command is with the shell, perhaps behind a line that was typed ahead."""
         return self.call or (None if self._displaced is None else self._displaced.call)
 
-    def unrecorded(self) -> list[InFlight]:
+    def unrecorded(self) -> list[UnrecordedCommand]:
         """The commands that have a number and no record in the ledger, oldest first.
 
         A displaced submission is among them only if its number was shown.
@@ -191,7 +191,9 @@ class Flight:
             self.command = attrs.evolve(begun_by(news, seq), new_shell_since=since)
         self._note_down()
 
-    def end(self, raw_start: int, typed: str | None) -> tuple[InFlight, Call | None] | None:
+    def end(
+        self, raw_start: int, typed: str | None
+    ) -> tuple[UnrecordedCommand, Call | None] | None:
         """Note the end of the command that began at ``raw_start``; None if it is known already.
 
         ``typed`` is the text of a command that was not submitted. The note contains the command
@@ -202,7 +204,7 @@ class Flight:
             return self._end_current(typed)
         return self._end_found(lambda each: each.began_at == raw_start, typed)
 
-    def end_submitted(self, number: int) -> tuple[InFlight, Call | None] | None:
+    def end_submitted(self, number: int) -> tuple[UnrecordedCommand, Call | None] | None:
         """Note that the submission ``number`` began no command; None if it is known already."""
         self._readmit(number)
         command, displaced = self.command, self._displaced
@@ -226,7 +228,7 @@ class Flight:
             return None
         return self.take_back(unread.number)
 
-    def end_all(self, shell: str) -> list[tuple[InFlight, Call | None]]:
+    def end_all(self, shell: str) -> list[tuple[UnrecordedCommand, Call | None]]:
         """Note the end of the shell; return its commands, in the order of numbers."""
         ended = []
         while (found := self._end_found(lambda each: each.shell == shell)) is not None:
@@ -237,10 +239,10 @@ class Flight:
             ended.append(self._end_displaced(self._displaced))
         return sorted(ended, key=lambda each: each[0].seq)
 
-    def end_idle(self, news: ShellEnded, notice: str) -> InFlight:
+    def end_idle(self, news: ShellEnded, notice: str) -> UnrecordedCommand:
         """Note the end of a shell between two commands, as one that is over; ``notice`` is why."""
         assert news.loss is not None
-        ended = InFlight(
+        ended = UnrecordedCommand(
             seq=self._claim(),
             cmd=None,
             writer=SHELL_WRITER,
@@ -256,7 +258,7 @@ class Flight:
             self._known_shell = news.shell  # else it has shown no prompt, so nothing is gone
         return ended
 
-    def lost_with(self, shells: Collection[str]) -> list[tuple[InFlight, Call | None]]:
+    def lost_with(self, shells: Collection[str]) -> list[tuple[UnrecordedCommand, Call | None]]:
         """Return the commands of other shells than ``shells``, oldest first: they are lost."""
         gone = {each.shell for each in self._found.values()}
         gone |= {self.command.shell} if self.command is not None else set()
@@ -282,12 +284,12 @@ class Flight:
         else:
             self.command = self._found.pop(max(self._found))
 
-    def _resume_displaced(self, submission: InFlight) -> None:
+    def _resume_displaced(self, submission: UnrecordedCommand) -> None:
         self._displaced = Displaced(submission, None)
         if not submission.timed_out and submission.seq == self._next_seq - 1:
             self._next_seq = submission.seq  # provisional: the next typed line takes it
 
-    def settle_found(self, submitted: int | None) -> list[InFlight]:
+    def settle_found(self, submitted: int | None) -> list[UnrecordedCommand]:
         """Settle the noted commands once the shell has reported all; it still has ``submitted``.
 
         A submission that is unknown to the shell never reached it. Return it if its number was
@@ -304,13 +306,13 @@ class Flight:
         ended = self.end_submitted(waiting.call)
         return found if ended is None else [ended[0], *found]
 
-    def mark_timed_out(self) -> InFlight:
+    def mark_timed_out(self) -> UnrecordedCommand:
         """Remove the caller, whose time is up, from the command. Raises ``StorageError``."""
         assert self.command is not None
         self.command = attrs.evolve(self.command, timed_out=True)
         return self.leave_running()
 
-    def leave_running(self) -> InFlight:
+    def leave_running(self) -> UnrecordedCommand:
         """Remove the caller, who is answered now, from the command. Raises ``StorageError``.
 
         The note is written: it must contain all that the caller is shown.
@@ -321,7 +323,7 @@ class Flight:
         self._write(self.command)
         return self.command
 
-    def leave_displaced(self, cursor: int) -> InFlight:
+    def leave_displaced(self, cursor: int) -> UnrecordedCommand:
         """Remove the caller, whose time is up, from the displaced submission; fix its number.
 
         The output so far, up to ``cursor``, belongs to the lines that were typed ahead of it.
@@ -416,18 +418,18 @@ class Flight:
         if not began:
             self._note_down()
 
-    def _numbered(self, displaced: Displaced) -> InFlight:
+    def _numbered(self, displaced: Displaced) -> UnrecordedCommand:
         cwd = None if self._is_removed else self.cwd
         return displaced.numbered(self._next_seq, cwd, self.cursor)
 
-    def _open(self) -> list[InFlight]:
+    def _open(self) -> list[UnrecordedCommand]:
         """Return the commands with a number of their own that have not ended."""
         displaced = self._displaced
         shown = [displaced.command] if displaced is not None and displaced.is_shown else []
         return shown if self.command is None else [*shown, self.command]
 
-    def _submission(self, call: Call, moment_s: float) -> InFlight:
-        return InFlight(
+    def _submission(self, call: Call, moment_s: float) -> UnrecordedCommand:
+        return UnrecordedCommand(
             seq=self._next_seq,
             cmd=call.cmd,
             writer=call.writer,
@@ -463,28 +465,28 @@ class Flight:
                 return True
         return any((each.shell, each.began_at) == told for each in self._ended.values())
 
-    def _end_current(self, typed: str | None) -> tuple[InFlight, Call | None]:
+    def _end_current(self, typed: str | None) -> tuple[UnrecordedCommand, Call | None]:
         assert self.command is not None
         command, call = self.command, self.call
         self.command = self.call = None
         return self._has_ended(command, typed), call
 
-    def _end_displaced(self, displaced: Displaced) -> tuple[InFlight, Call | None]:
+    def _end_displaced(self, displaced: Displaced) -> tuple[UnrecordedCommand, Call | None]:
         command = self._numbered(displaced)
         self._next_seq = max(self._next_seq, command.seq + 1)
         self._displaced = None
         return self._has_ended(command, None), displaced.call
 
     def _end_found(
-        self, fits: Callable[[InFlight], bool], typed: str | None = None
-    ) -> tuple[InFlight, Call | None] | None:
+        self, fits: Callable[[UnrecordedCommand], bool], typed: str | None = None
+    ) -> tuple[UnrecordedCommand, Call | None] | None:
         for command in self._found.values():
             if fits(command):
                 del self._found[command.seq]
                 return self._has_ended(command, typed), None
         return None
 
-    def _has_ended(self, command: InFlight, typed: str | None) -> InFlight:
+    def _has_ended(self, command: UnrecordedCommand, typed: str | None) -> UnrecordedCommand:
         if command.cmd is None:
             command = attrs.evolve(command, cmd=typed)
         self._ended[command.seq] = command
@@ -501,7 +503,7 @@ class Flight:
             name = self._note.path.parent.name
             log.warning("note not written", terminal=name, error=str(error))
 
-    def _write(self, command: InFlight | None) -> None:
+    def _write(self, command: UnrecordedCommand | None) -> None:
         commands = [*self._found.values(), *self._ended.values()]
         if command is not None:
             commands.append(command)
@@ -520,7 +522,7 @@ class Flight:
 
 
 def _known_shell(
-    fields: Mapping[str, object], noted: Iterable[InFlight], last_seq: int
+    fields: Mapping[str, object], noted: Iterable[UnrecordedCommand], last_seq: int
 ) -> str | None:
     """Return the shell of the newest recorded command by a note; empty if it is not named."""
     recorded = [each for each in noted if each.seq <= last_seq]

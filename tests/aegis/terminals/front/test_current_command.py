@@ -18,9 +18,9 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.front.calls import Call
-from aegis.terminals.front.flight import Flight
+from aegis.terminals.front.current_command import CurrentCommand
 from aegis.terminals.messages import CommandStarted
-from aegis.terminals.record import InFlight, outcome_of
+from aegis.terminals.record import UnrecordedCommand, outcome_of
 from aegis.terminals.sentences import not_typed
 from aegis.terminals.shell.notifications import notified_up_to
 from tests.aegis.terminals.samples import RECORD
@@ -28,15 +28,15 @@ from tests.fakes.faulty_disk import FaultyDisk
 
 
 async def test_a_number_is_noted_before_the_text_is_sent(tmp_path: Path) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.submit(call(1, "make"), 0.0)
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         [(lost, caller)] = second.lost_with(["another"])
     assert (lost.seq, lost.cmd, lost.began_at, caller) == (5, "make", None, None)
 
 
 async def test_a_submission_that_did_not_run_gives_its_number_back(tmp_path: Path) -> None:
-    with flight(tmp_path) as one:
+    with current(tmp_path) as one:
         waiting = call(1)
         one.submit(waiting, 0.0)
         assert one.take_back(2) is None
@@ -49,7 +49,7 @@ async def test_a_submission_that_did_not_run_gives_its_number_back(tmp_path: Pat
 async def test_what_was_typed_ahead_takes_the_number_and_the_submission_the_next(
     tmp_path: Path,
 ) -> None:
-    with flight(tmp_path) as one:
+    with current(tmp_path) as one:
         waiting = call(1)
         one.submit(waiting, 0.0)
         one.begin(started(100))
@@ -66,7 +66,7 @@ async def test_what_was_typed_ahead_takes_the_number_and_the_submission_the_next
 
 
 async def test_a_submission_behind_what_was_typed_ends_with_its_shell(tmp_path: Path) -> None:
-    with flight(tmp_path) as one:
+    with current(tmp_path) as one:
         waiting = call(1)
         one.submit(waiting, 0.0)
         one.begin(started(100))
@@ -81,7 +81,7 @@ async def test_a_submission_behind_what_was_typed_ends_with_its_shell(tmp_path: 
 
 
 async def test_an_end_that_was_told_twice_counts_once(tmp_path: Path) -> None:
-    with flight(tmp_path) as one:
+    with current(tmp_path) as one:
         one.begin(started(100))
         assert one.end(99, None) is None
         assert one.end(100, "ls") is not None
@@ -91,10 +91,10 @@ async def test_an_end_that_was_told_twice_counts_once(tmp_path: Path) -> None:
 
 
 async def test_a_new_front_takes_up_the_command_that_runs(tmp_path: Path) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.submit(call(7), 0.0)
         first.begin(started(100, call=7))
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         assert second.lost_with(["sh"]) == []
         second.resume()
         second.begin(attrs.evolve(started(100, call=7), moment_s=3.5))
@@ -109,11 +109,11 @@ async def test_a_new_front_takes_up_the_command_that_runs(tmp_path: Path) -> Non
 async def test_a_new_front_knows_how_long_a_command_took_behind_which_another_was_submitted(
     tmp_path: Path,
 ) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.begin(started(100))
         first.end(100, "ls")
         first.submit(call(7), 0.0)
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         second.resume()
         second.begin(attrs.evolve(started(100), moment_s=3.5))
         ended = second.end(100, "ls")
@@ -122,9 +122,9 @@ async def test_a_new_front_knows_how_long_a_command_took_behind_which_another_wa
 
 
 async def test_a_new_front_hears_of_a_start_that_the_old_one_never_noted(tmp_path: Path) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.submit(call(7), 0.0)
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         second.resume()
         second.begin(started(100, call=7))
         ended = second.end(100, None)
@@ -136,9 +136,9 @@ async def test_a_new_front_hears_of_a_start_that_the_old_one_never_noted(tmp_pat
 async def test_a_new_front_drops_a_submission_that_never_reached_the_shell(
     tmp_path: Path, submitted: int | None
 ) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.submit(call(7), 0.0)
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         second.resume()
         assert second.settle_found(submitted) == []
         assert second.is_free == (submitted is None)
@@ -148,13 +148,13 @@ async def test_a_new_front_drops_a_submission_that_never_reached_the_shell(
 
 
 async def test_commands_whose_records_were_under_way_keep_their_numbers(tmp_path: Path) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         for number, position in ((1, 100), (2, 200)):
             first.submit(call(number), 0.0)
             first.begin(started(position, call=number))
             first.end(position, None)
         first.begin(started(300))
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         second.resume()
         for position, seq in ((100, 5), (200, 6)):
             second.begin(started(position))
@@ -163,17 +163,17 @@ async def test_commands_whose_records_were_under_way_keep_their_numbers(tmp_path
             assert ended[0].seq == seq
         assert second.command is not None
         assert second.command.seq == 7
-    with flight(tmp_path, last_seq=5) as third:
+    with current(tmp_path, last_seq=5) as third:
         assert [each.seq for each, _ in third.lost_with([])] == [6, 7]
 
 
 async def test_what_was_submitted_and_ran_nothing_is_found_by_its_call(tmp_path: Path) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.submit(call(1, "# nothing"), 0.0)
         assert first.end_submitted(2) is None
         assert first.end_submitted(1) is not None
         first.submit(call(2), 0.0)
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         second.resume()
         ended = second.end_submitted(1)
         assert ended is not None
@@ -181,18 +181,18 @@ async def test_what_was_submitted_and_ran_nothing_is_found_by_its_call(tmp_path:
 
 
 async def test_the_directory_of_the_prompt_is_kept(tmp_path: Path) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         assert first.cwd is None
         first.moved("/srv")
         first.moved(None)
         first.begin(started(1))
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         assert second.cwd == "/srv"
         assert [each.seq for each, _ in second.lost_with([])] == [5]
 
 
 async def test_what_was_shown_of_a_submission_stays_true_when_it_begins(tmp_path: Path) -> None:
-    with flight(tmp_path) as one:
+    with current(tmp_path) as one:
         one.cursor = 60
         one.submit(call(1), 0.5)
         shown = one.mark_timed_out()
@@ -205,19 +205,19 @@ async def test_what_was_shown_of_a_submission_stays_true_when_it_begins(tmp_path
 async def test_a_command_whose_caller_was_answered_early_goes_on_as_not_timed_out(
     tmp_path: Path,
 ) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         waiting = call(1)
         first.submit(waiting, 0.5)
         first.begin(started(100, call=1))
         left = first.leave_running()
         assert (left.timed_out, first.call, first.is_free) == (False, None, False)
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         [(found, _)] = second.lost_with([])
     assert (found.seq, found.began_at, found.timed_out) == (5, 100, False)
 
 
 async def test_an_end_that_is_noted_is_known_without_its_record(tmp_path: Path) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.begin(started(100))
         ended = first.end(100, "make")
         assert ended is not None
@@ -230,20 +230,20 @@ async def test_an_end_that_is_noted_is_known_without_its_record(tmp_path: Path) 
             raw_end=130,
         )
         first.finished(5, outcome)
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         [(found, _)] = second.lost_with([])
     assert (found.cmd, found.outcome) == ("make", outcome)
     assert outcome.duration_s == 0.5
 
 
 @contextmanager
-def flight(
+def current(
     directory: Path, last_seq: int = 4, given: int = 0, disk: FaultyDisk | None = None
-) -> Iterator[Flight]:
+) -> Iterator[CurrentCommand]:
     """A life of a front whose shell is called ``sh``."""
     last = attrs.evolve(RECORD, seq=last_seq)
     note = Note.open(directory / "in_flight.json", Flusher(disk))
-    opened = Flight.open(note, last, max(last_seq, given))
+    opened = CurrentCommand.open(note, last, max(last_seq, given))
     opened.shell = "sh"
     try:
         yield opened
@@ -270,7 +270,7 @@ def started(position: int, call: int | None = None) -> CommandStarted:
     )
 
 
-def begin_first(first: Flight) -> None:
+def begin_first(first: CurrentCommand) -> None:
     """The next command runs, from cursor 100 on."""
     first.submit(call(1), 1.0)
     first.begin(started(100, call=1))
@@ -279,9 +279,9 @@ def begin_first(first: Flight) -> None:
 async def test_a_command_whose_line_may_be_damaged_is_found_and_its_number_given_to_no_other(
     tmp_path: Path,
 ) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         begin_first(first)
-    with flight(tmp_path, given=6) as second:
+    with current(tmp_path, given=6) as second:
         assert [each.seq for each in second.unrecorded()] == [5]
         assert second.is_shown(5)
         second.lost_with([])
@@ -292,9 +292,9 @@ async def test_a_command_whose_line_may_be_damaged_is_found_and_its_number_given
 
 async def test_a_command_may_begin_where_one_of_a_shell_that_is_gone_began(tmp_path: Path) -> None:
     """A kill takes raw bytes that were not written yet, so cursors come again."""
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         begin_first(first)
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         second.shell = "next"
         second.lost_with(["next"])
         second.submit(call(2), 2.0)
@@ -307,7 +307,7 @@ async def test_a_command_may_begin_where_one_of_a_shell_that_is_gone_began(tmp_p
 async def test_what_was_synced_to_be_shown_is_known_as_shown_until_it_is_recorded(
     tmp_path: Path,
 ) -> None:
-    with flight(tmp_path) as only:
+    with current(tmp_path) as only:
         begin_first(only)
         assert not only.is_shown(5)
         await only.sync()
@@ -320,19 +320,19 @@ async def test_what_was_synced_to_be_shown_is_known_as_shown_until_it_is_recorde
 async def test_what_the_note_owes_is_written_before_it_is_synced(tmp_path: Path) -> None:
     """The disk refused the note of a start; a number that is shown must be in it all the same."""
     disk = FaultyDisk()
-    with flight(tmp_path, disk=disk) as first:
+    with current(tmp_path, disk=disk) as first:
         first.submit(call(1), 0.0)
         disk.fail("pwrite", errno.EIO)
         first.begin(started(100, call=1))
         await first.sync()
         assert first.is_shown(5)
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         assert [each.began_at for each in second.unrecorded()] == [100]
 
 
 async def test_a_sync_that_failed_is_still_owed(tmp_path: Path) -> None:
     disk = FaultyDisk()
-    with flight(tmp_path, disk=disk) as first:
+    with current(tmp_path, disk=disk) as first:
         first.submit(call(1), 0.0)
         first.take_back(1)
         disk.fail("fdatasync", errno.EIO)
@@ -341,7 +341,7 @@ async def test_a_sync_that_failed_is_still_owed(tmp_path: Path) -> None:
         owed = first.owes_sync
         await first.sync()
         assert (owed, first.owes_sync) == (True, False)
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         assert second.unrecorded() == []
 
 
@@ -360,10 +360,10 @@ def test_a_record_that_was_found_is_not_taken_for_one_that_this_life_told_of(
 
 
 async def test_trap_37_a_submission_behind_a_typed_line_is_in_the_note(tmp_path: Path) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.submit(call(1, "make"), 0.0)
         first.begin(started(100))
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         lost = [each for each, _ in second.lost_with([])]
         assert [(each.seq, each.cmd, each.began_at) for each in lost] == [
             (5, None, 100),
@@ -377,13 +377,13 @@ async def test_trap_37_a_submission_behind_a_typed_line_is_in_the_note(tmp_path:
 async def test_trap_37_a_submission_is_in_the_note_behind_any_number_of_typed_lines(
     tmp_path: Path,
 ) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.submit(call(1, "make"), 0.0)
         for position in (100, 200, 300):
             first.begin(started(position))
             first.end(position, f"typed at {position}")
             first.finished(first.unrecorded()[-1].seq, OUTCOME)
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         lost = [each for each, _ in second.lost_with([])]
     assert [(each.seq, each.cmd) for each in lost] == [
         (5, "typed at 100"),
@@ -396,23 +396,23 @@ async def test_trap_37_a_submission_is_in_the_note_behind_any_number_of_typed_li
 async def test_a_submission_behind_a_typed_line_that_did_not_run_leaves_the_note(
     tmp_path: Path,
 ) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         waiting = call(1)
         first.submit(waiting, 0.0)
         first.begin(started(100))
         assert first.take_back(1) is waiting
         assert first.owes_sync  # before the caller is told that it did not run
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         assert [each.seq for each, _ in second.lost_with([])] == [5]
 
 
 async def test_a_new_front_takes_up_a_typed_line_and_the_submission_behind_it(
     tmp_path: Path,
 ) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.submit(call(7), 0.0)
         first.begin(started(100))
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         assert second.lost_with(["sh"]) == []
         second.resume()
         second.begin(started(100))
@@ -423,7 +423,7 @@ async def test_a_new_front_takes_up_a_typed_line_and_the_submission_behind_it(
         assert not second.is_free
         second.begin(started(150))
         second.end(150, "pwd")
-    with flight(tmp_path) as third:
+    with current(tmp_path) as third:
         third.resume()
         for position in (100, 150):
             third.begin(started(position))
@@ -438,10 +438,10 @@ async def test_a_new_front_takes_up_a_typed_line_and_the_submission_behind_it(
 async def test_a_new_front_drops_a_submission_behind_a_typed_line_that_the_shell_does_not_have(
     tmp_path: Path, submitted: int | None
 ) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.submit(call(7), 0.0)
         first.begin(started(100))
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         second.resume()
         assert second.settle_found(submitted) == []
         second.end(100, "ls")
@@ -451,7 +451,7 @@ async def test_a_new_front_drops_a_submission_behind_a_typed_line_that_the_shell
 async def test_trap_37_a_number_that_was_shown_is_not_given_to_a_line_typed_ahead(
     tmp_path: Path,
 ) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.submit(call(1, "make"), 0.0)
         shown = first.mark_timed_out()
         first.begin(started(100))
@@ -460,7 +460,7 @@ async def test_trap_37_a_number_that_was_shown_is_not_given_to_a_line_typed_ahea
         assert [each.seq for each in first.unrecorded()] == [5, 6]
         first.end(100, "vim")
         assert first.holds_back(6)
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         second.resume()
         second.begin(started(100))
         second.end(100, "vim")
@@ -475,11 +475,11 @@ async def test_trap_37_a_number_that_was_shown_is_not_given_to_a_line_typed_ahea
 async def test_a_submission_whose_number_was_shown_is_lost_if_the_shell_does_not_have_it(
     tmp_path: Path,
 ) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         first.submit(call(1, "make"), 0.0)
         first.mark_timed_out()
         first.begin(started(100))
-    with flight(tmp_path) as second:
+    with current(tmp_path) as second:
         second.resume()
         assert [each.seq for each in second.settle_found(None)] == [5]
         assert [each.seq for each in second.unrecorded()] == [5, 6]
@@ -489,7 +489,7 @@ async def test_a_submission_whose_number_was_shown_is_lost_if_the_shell_does_not
 async def test_a_shell_that_ends_takes_the_typed_line_and_the_submission_in_their_order(
     tmp_path: Path,
 ) -> None:
-    with flight(tmp_path) as one:
+    with current(tmp_path) as one:
         one.submit(call(1), 0.0)
         one.mark_timed_out()
         one.begin(started(100))
@@ -499,7 +499,7 @@ async def test_a_shell_that_ends_takes_the_typed_line_and_the_submission_in_thei
 
 
 OUTCOME = outcome_of(
-    InFlight(
+    UnrecordedCommand(
         seq=5,
         cmd=None,
         writer="human",
@@ -519,7 +519,7 @@ OUTCOME = outcome_of(
 async def test_who_is_refused_is_shown_no_number_that_another_command_may_get(
     tmp_path: Path,
 ) -> None:
-    with flight(tmp_path) as one:
+    with current(tmp_path) as one:
         one.submit(call(1, "make"), 0.0)
         assert "seq" not in str(not_typed("build", 1.0, one.command, None))
         one.begin(started(100, call=1))
@@ -527,14 +527,14 @@ async def test_who_is_refused_is_shown_no_number_that_another_command_may_get(
 
 
 async def test_no_number_is_given_again_though_the_ledger_has_lost_its_end(tmp_path: Path) -> None:
-    with flight(tmp_path) as first:
+    with current(tmp_path) as first:
         for number in (1, 2, 3):
             first.submit(call(number), 1.0)
             first.begin(started(100 * number, call=number))
             first.end(100 * number, None)
             first.recorded(4 + number)
         first.moved("/tmp")
-    with capture_logs() as logs, flight(tmp_path, last_seq=5) as second:
+    with capture_logs() as logs, current(tmp_path, last_seq=5) as second:
         assert second.unrecorded() == []
         second.submit(call(4), 2.0)
         assert second.command is not None
