@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from aegis.tui.model.states import GOOD, RESTS, StatusDot, agent_standing, terminal_standing
+from aegis.tui.model.states import GOOD, RESTS, StatusDot, agent_status, terminal_status
 from aegis.tui.model.world import World
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class RailRow:
 
     title: str
     key: str = ""
-    standing: StatusDot | None = None
+    status: StatusDot | None = None
     depth: int = 0
 
 
@@ -100,26 +100,26 @@ def _terminals(world: World, now: float, shown: set[str]) -> Iterator[RailRow]:
 def _agent_row(info: AgentInfo, world: World, now: float, shown: set[str], depth: int) -> RailRow:
     key = agent_key(info)
     shown.add(key)
-    return RailRow(info.handle, key, agent_standing(info, now), depth)
+    return RailRow(info.handle, key, agent_status(info, now), depth)
 
 
 def _terminal_row(name: str, world: World, now: float, shown: set[str]) -> RailRow:
     shown.add(f"term:{name}")
-    return RailRow(name, f"term:{name}", standing_of(f"term:{name}", world, now))
+    return RailRow(name, f"term:{name}", status_of(f"term:{name}", world, now))
 
 
-def standing_of(key: str, world: World, now: float) -> StatusDot:
-    """Return the standing of a tab's subject."""
+def status_of(key: str, world: World, now: float) -> StatusDot:
+    """Return the status of a tab's subject."""
     kind, _, name = key.partition(":")
     if kind == "agent" and (info := world.agents.get(name)) is not None:
-        return agent_standing(info, now)
+        return agent_status(info, now)
     if kind == "term":
         agent = world.agent_of_terminal(name)
         if agent is not None:
-            return agent_standing(agent, now)
+            return agent_status(agent, now)
         terminal = world.terminals.get(name)
         if terminal is not None:
-            return terminal_standing(terminal, world.running.get(name), now)
+            return terminal_status(terminal, world.running.get(name), now)
     if kind == "agent":
         return StatusDot(GOOD, "closed", "")
     return StatusDot(RESTS, "closed" if kind == "term" else "", "")

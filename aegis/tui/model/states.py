@@ -41,7 +41,7 @@ def tool_name(name: str) -> str:
     return escape_line(name.removeprefix(OWN_PREFIX))
 
 
-def agent_standing(info: AgentInfo, now: float) -> StatusDot:
+def agent_status(info: AgentInfo, now: float) -> StatusDot:
     """Return the dot of an agent; it has had it since its state changed."""
     at = info.blocked.since if info.blocked is not None else info.since
     return StatusDot(_agent_dot(info), _agent_why(info), since(at, now))
@@ -94,7 +94,7 @@ def _program_why(info: AgentInfo) -> str:
     return escape_line(info.program.title) or info.state.replace("_", " ")
 
 
-def terminal_standing(info: TerminalInfo, command: CommandHeader | None, now: float) -> StatusDot:
+def terminal_status(info: TerminalInfo, command: CommandHeader | None, now: float) -> StatusDot:
     """Return the dot of a terminal, from the command that runs or the last one."""
     match info.state:
         case "unreachable":
@@ -102,7 +102,7 @@ def terminal_standing(info: TerminalInfo, command: CommandHeader | None, now: fl
         case "failed":
             return StatusDot(BAD, "failed", "")
         case "running":
-            return _command_standing(command, now)
+            return _command_status(command, now)
         case "starting":
             return StatusDot(WORKS, "starting", "")
     if info.last_cmd_at is None:
@@ -113,7 +113,7 @@ def terminal_standing(info: TerminalInfo, command: CommandHeader | None, now: fl
     return StatusDot(GOOD if info.last_exit == 0 else BAD, f"exit {info.last_exit}", ago)
 
 
-def _command_standing(command: CommandHeader | None, now: float) -> StatusDot:
+def _command_status(command: CommandHeader | None, now: float) -> StatusDot:
     if command is None:
         return StatusDot(WORKS, "running", "")
     passed = since(command.started_at, now)

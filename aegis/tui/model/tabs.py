@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from aegis.tui.model.rail import standing_of
+from aegis.tui.model.rail import status_of
 from aegis.tui.model.world import World
 
 MAX_TABS = 40
@@ -74,7 +74,7 @@ class Tabs:
             TabLabel(
                 key=key,
                 title=_title(key, world),
-                dot="" if key.startswith("view:") else standing_of(key, world, now).dot,
+                dot="" if key.startswith("view:") else status_of(key, world, now).dot,
                 has_news=key in self._news,
             )
             for key in self.keys

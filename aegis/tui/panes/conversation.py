@@ -15,8 +15,8 @@ from aegis.client.errors import ClientError
 from aegis.protocol.agents import is_at_rest
 from aegis.shown_text import escape_line
 from aegis.tui.model.conversation import Conversation, Part
-from aegis.tui.model.rail import standing_of
-from aegis.tui.model.states import agent_standing
+from aegis.tui.model.rail import status_of
+from aegis.tui.model.states import agent_status
 from aegis.tui.model.times import elapsed
 from aegis.tui.panes.followed import FollowedPane
 from aegis.tui.panes.pane import Desk
@@ -153,13 +153,13 @@ class ConversationPane(FollowedPane):
             return
         info = self.desk.world.agents.get(self.id_)
         if info is None:
-            dot = standing_of(self.key, self.desk.world, self.desk.now()).dot
+            dot = status_of(self.key, self.desk.world, self.desk.now()).dot
             self.strip.show(((f" {dot} {escape_line(self._handle)} is closed", "dim"),))
             self.view.set_footer()
             return
-        standing = agent_standing(info, self.desk.now())
-        left = [(f" {standing.dot} ", ""), (escape_line(info.handle), "bold")]
-        left += [(f" · {standing.text}", "")]
+        status = agent_status(info, self.desk.now())
+        left = [(f" {status.dot} ", ""), (escape_line(info.handle), "bold")]
+        left += [(f" · {status.text}", "")]
         usage = info.usage
         right = [escape_line(info.model or info.profile)]
         if usage is not None:
@@ -197,7 +197,7 @@ class ConversationPane(FollowedPane):
         if info is None:
             return
         if info.state == "blocked":
-            why = agent_standing(info, self.desk.now()).text
+            why = agent_status(info, self.desk.now()).text
             self.view.set_footer(
                 ("  🟡 ", ""), (f"waits for you: {why}", "yellow"), ("  F2 answers", "dim")
             )

@@ -14,7 +14,7 @@ from aegis.protocol.group_streams import GroupsItem
 from aegis.protocol.groups import BroadcastInfo, GroupInfo, GroupMember
 from aegis.shown_text import escape_line
 from aegis.tui.model.rail import agent_key
-from aegis.tui.model.states import GOOD, RESTS, agent_standing
+from aegis.tui.model.states import GOOD, RESTS, agent_status
 from aegis.tui.model.times import counted
 from aegis.tui.model.world import World
 from aegis.tui.panes.pane import Desk
@@ -83,7 +83,7 @@ class GroupsPane(SubjectsPane):
         self.set_status(f"{counted(len(groups), 'group')} · {counted(members, 'member')}")
 
     def _member_passage(self, group: GroupInfo, member: GroupMember) -> Passage:
-        dot, text = _standing(self.desk.world, member, self.desk.now())
+        dot, text = _status(self.desk.world, member, self.desk.now())
         heading = [(f"{dot} ", ""), (f"{escape_line(member.handle):<16}", "bold")]
         status = None if group.broadcast is None else group.broadcast.replies.get(member.handle)
         if status is not None:
@@ -114,12 +114,12 @@ class GroupsPane(SubjectsPane):
         self.act(f"{name} with {len(group.members)} sessions", dissolve, confirms="dissolve")
 
 
-def _standing(world: World, member: GroupMember, now: float) -> tuple[str, str]:
+def _status(world: World, member: GroupMember, now: float) -> tuple[str, str]:
     agent = world.agent(member.handle)
     if agent is None:
         return (RESTS, escape_line(member.needs)) if member.needs else (GOOD, "closed")
-    standing = agent_standing(agent, now)
-    return standing.dot, standing.text
+    status = agent_status(agent, now)
+    return status.dot, status.text
 
 
 def _group_passage(group: GroupInfo) -> Passage:

@@ -28,7 +28,7 @@ from aegis.protocol.streams import CommandItem
 from aegis.protocol.terminals import NeedsInput, State, Typing
 from aegis.shown_text import escape_line
 from aegis.tui.model.blocks import CommandBlock, block_of
-from aegis.tui.model.rail import standing_of
+from aegis.tui.model.rail import status_of
 from aegis.tui.model.times import moment
 from aegis.tui.panes.followed import FollowedPane
 from aegis.tui.panes.pane import Desk
@@ -555,14 +555,14 @@ class TerminalPane(FollowedPane):
         if info is None:
             self.strip.show(((f" {self.terminal} was closed", "dim"),))
             return
-        standing = standing_of(self.key, self.desk.world, self.desk.now())
+        status = status_of(self.key, self.desk.world, self.desk.now())
         queued = self._queue_parts()
         if queued:
             is_held = any(each.is_held for each in self._queued)
             hint = "Up takes back · Enter runs " if is_held else "Up takes back "
             self.strip.show(queued, ((hint, "dim"),))
             return
-        left = [(f" {standing.dot} ", ""), (escape_line(_short_path(info.cwd)), "bold")]
+        left = [(f" {status.dot} ", ""), (escape_line(_short_path(info.cwd)), "bold")]
         left += [(f" · {info.pid or '-'} · {escape_line(info.shell.rpartition('/')[2])}", "")]
         if info.last_exit is not None:
             left += [

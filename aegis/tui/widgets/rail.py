@@ -75,21 +75,21 @@ class Rail(LineView, can_focus=True):
     def draw(self, number: int) -> Strip:
         row, part = self._lines[number]
         width = self.scrollable_content_region.width
-        if not row.key or row.standing is None:
+        if not row.key or row.status is None:
             return strip_of((f" {row.title}", "bold dim"), width=width)
         indent = " " * (1 + 2 * row.depth)
         is_marked = self.has_focus and row.key == self._selected
         mark = "reverse" if is_marked else ""
         if part == 1:
-            room = width - len(indent) - 4 - len(row.standing.age)
-            why = _shortened(row.standing.why, room)
-            gap = " " * max(1, width - len(indent) - 4 - cell_len(why) - len(row.standing.age))
-            return strip_of((f"{indent}   {why}{gap}{row.standing.age} ", "dim"), width=width)
+            room = width - len(indent) - 4 - len(row.status.age)
+            why = _shortened(row.status.why, room)
+            gap = " " * max(1, width - len(indent) - 4 - cell_len(why) - len(row.status.age))
+            return strip_of((f"{indent}   {why}{gap}{row.status.age} ", "dim"), width=width)
         name = _shortened(row.title, width - len(indent) - 4)
         style = "bold cyan" if row.key == self._active else "bold"
         return strip_of(
             (indent, ""),
-            (row.standing.dot, ""),
+            (row.status.dot, ""),
             (" ", ""),
             (name, f"{style} {mark}".strip()),
             width=width,

@@ -10,8 +10,8 @@ from aegis.protocol.agents import AgentNeed, AgentProgram
 from aegis.protocol.streams import TerminalItem
 from aegis.protocol.terminals import NeedsInput
 from aegis.protocol.workspaces import ShellInfo, WorkspaceInfo
-from aegis.tui.model.rail import rail_rows, standing_of
-from aegis.tui.model.states import StatusDot, agent_standing
+from aegis.tui.model.rail import rail_rows, status_of
+from aegis.tui.model.states import StatusDot, agent_status
 from aegis.tui.model.tabs import MAX_TABS, Tabs
 from aegis.tui.model.times import age, clock, duration, elapsed, moment, since
 from aegis.tui.model.world import ChangeKind, World
@@ -71,8 +71,8 @@ def program(**fields: Any) -> AgentProgram:
 def test_an_agent_has_a_dot_a_reason_and_an_age(
     state: str, fields: dict[str, Any], dot: str, why: str
 ) -> None:
-    standing = agent_standing(agent(state=state, **fields), NOON_S + 75)
-    assert (standing.dot, standing.why, standing.age) == (dot, why, "1m")
+    status = agent_status(agent(state=state, **fields), NOON_S + 75)
+    assert (status.dot, status.why, status.age) == (dot, why, "1m")
 
 
 @pytest.mark.parametrize(
@@ -91,16 +91,16 @@ def test_an_agent_has_a_dot_a_reason_and_an_age(
 def test_a_terminal_has_a_dot_and_a_reason(fields: dict[str, Any], dot: str, why: str) -> None:
     world = World()
     world.on_terminal(opened(**fields))
-    standing = standing_of("term:build", world, NOON_S)
-    assert (standing.dot, standing.why) == (dot, why)
+    status = status_of("term:build", world, NOON_S)
+    assert (status.dot, status.why) == (dot, why)
 
 
 def test_a_running_command_is_the_reason_since_it_began() -> None:
     world = World()
     world.on_terminal(opened(state="running", running=command().command))
     assert world.on_command(command(cmd="pytest -q")) is ChangeKind.STARTED
-    standing = standing_of("term:build", world, NOON_S + 12)
-    assert (standing.dot, standing.text) == ("🟢", "pytest -q · 12s")
+    status = status_of("term:build", world, NOON_S + 12)
+    assert (status.dot, status.text) == ("🟢", "pytest -q · 12s")
     assert world.on_command(command("command_finished")) is ChangeKind.FINISHED
     assert "build" not in world.running
 
@@ -111,8 +111,8 @@ def test_a_command_that_begins_to_need_input_asks_once() -> None:
     needing = command("command_changed", needs_input=NeedsInput(kind="secret", program="sudo"))
     assert world.on_command(needing) is ChangeKind.ASKS
     assert world.on_command(needing) is ChangeKind.SHOWN
-    standing = standing_of("term:build", world, NOON_S + 12)
-    assert (standing.dot, standing.why) == ("🟡", "sudo needs a secret")
+    status = status_of("term:build", world, NOON_S + 12)
+    assert (status.dot, status.why) == ("🟡", "sudo needs a secret")
 
 
 def test_the_end_of_an_earlier_command_does_not_end_the_one_that_runs() -> None:
@@ -199,7 +199,7 @@ def test_a_terminal_agent_is_shown_once_and_opens_its_terminal() -> None:
     world.on_terminal(opened("ann"))
     rows = rail_rows(world, NOON_S)
     assert [(each.title, each.key) for each in rows] == [("AGENTS", ""), ("ann", "term:ann")]
-    assert standing_of("term:ann", world, NOON_S).why == "running"
+    assert status_of("term:ann", world, NOON_S).why == "running"
 
 
 def test_a_tab_has_a_star_until_it_is_shown() -> None:
@@ -258,5 +258,5 @@ def test_a_time_that_is_none_or_no_time_is_empty() -> None:
 
 
 def test_a_closed_agent_has_ended_well_and_a_closed_terminal_rests() -> None:
-    assert standing_of("agent:gone", World(), NOON_S) == StatusDot("✅", "closed", "")
-    assert standing_of("term:gone", World(), NOON_S) == StatusDot("⚪", "closed", "")
+    assert status_of("agent:gone", World(), NOON_S) == StatusDot("✅", "closed", "")
+    assert status_of("term:gone", World(), NOON_S) == StatusDot("⚪", "closed", "")

@@ -232,8 +232,8 @@ _BROKEN = (
         "            except StorageError as error:\n"
         "                call.settle(error)\n"
         "                continue\n"
-        "            standing",
-        "            except StorageError:\n                pass\n            standing",
+        "            state",
+        "            except StorageError:\n                pass\n            state",
     ),
     Promise(
         "a number is shown at a timeout before its note is synced",
