@@ -63,7 +63,7 @@ class CellSystem(PlaceSystem, Protocol):
         """The readers of the tree's changes."""
         ...
 
-    def forget(self, cell: Cell) -> None:
+    def remove(self, cell: Cell) -> None:
         """Free the path and the names of a place that is final."""
 
 
@@ -76,7 +76,7 @@ class RunningSupervisor(Protocol):
     def stop_child(self, name: str, reply: Reply[None]) -> None:
         """Stop a child for good, and reply when it has ended."""
 
-    def forget_when_down(self, cell: Cell) -> None:
+    def remove_when_down(self, cell: Cell) -> None:
         """Start no further incarnation of ``cell``, a child."""
 
 
@@ -169,7 +169,7 @@ class Cell:
             ActorStopped(f"{self.path} has stopped; it takes no messages", path=self.path)
         )
         self._fail_waiting(ended)
-        self.system.forget(self)
+        self.system.remove(self)
         if self.parent is not None and self.parent.children.get(self.spec.name) is self:
             del self.parent.children[self.spec.name]
         self._stop_watching()
@@ -180,7 +180,7 @@ class Cell:
         self.request_stop()
         supervisor = None if self.parent is None else self.parent.supervisor
         if supervisor is not None:
-            supervisor.forget_when_down(self)
+            supervisor.remove_when_down(self)
 
     def node(self) -> Node:
         """Return this place and everything below it as it is now, in the order of starting."""

@@ -62,7 +62,7 @@ async def open_system(
 
     with watched_steps(on_slow_step, system.path_of, debug=debug):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_ring, system.deadlines, alarm)
+            nursery.start_soon(_run_deadlines, system.deadlines, alarm)
             nursery.start_soon(live, nursery.cancel_scope, name=spec.name)
             await up.wait()
             try:
@@ -93,6 +93,6 @@ async def _run_root(system: System, on_started: Callable[[], None]) -> None:
         raise ended.error
 
 
-async def _ring(deadlines: Deadlines, alarm: trio.CancelScope) -> None:
+async def _run_deadlines(deadlines: Deadlines, alarm: trio.CancelScope) -> None:
     with alarm:
         await deadlines.run()

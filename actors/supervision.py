@@ -61,7 +61,7 @@ class EndIncarnation:
 
 
 @attrs.frozen
-class Forget:
+class RemoveChild:
     """Remove the child: it is stopped for good."""
 
     name: str
@@ -88,7 +88,7 @@ class EndSupervisor:
     ended: Exit
 
 
-Action = StartChild | StopChild | EndIncarnation | Forget | BackoffPause | Up | EndSupervisor
+Action = StartChild | StopChild | EndIncarnation | RemoveChild | BackoffPause | Up | EndSupervisor
 
 
 class ChildStatus(enum.Enum):
@@ -187,7 +187,7 @@ class Supervision:
         if self._ending is not None:
             self._actions.append(EndIncarnation(name, ended))
         elif child.is_removed:
-            self._forget(child, Exit(ExitKind.STOPPED))
+            self._remove(child, Exit(ExitKind.STOPPED))
         elif self._group is not None and name in self._group.names:
             self._end_member(child, ended)
         elif child.was_up or (self._is_up and not self._spec.dynamic):
@@ -222,7 +222,7 @@ class Supervision:
             child.is_removed = True
             self._stop(child)
         else:
-            self._forget(child, Exit(ExitKind.STOPPED))
+            self._remove(child, Exit(ExitKind.STOPPED))
         return self._advance()
 
     def stop(self) -> list[Action]:
@@ -264,16 +264,16 @@ class Supervision:
             child.status = ChildStatus.STOPPING
             self._actions.append(StopChild(child.spec.name))
 
-    def _forget(self, child: _Child, ended: Exit) -> None:
+    def _remove(self, child: _Child, ended: Exit) -> None:
         child.status = ChildStatus.GONE
         child.is_removed = False
         if self._spec.dynamic:
             del self._children[child.spec.name]
-        self._actions.append(Forget(child.spec.name, ended))
+        self._actions.append(RemoveChild(child.spec.name, ended))
 
     def _fail_first_start(self, child: _Child, ended: Exit) -> None:
         if self._spec.dynamic:
-            self._forget(child, ended)
+            self._remove(child, ended)
         else:
             self._actions.append(EndIncarnation(child.spec.name, ended))
             error = start_failed(f"{self._path}/{child.spec.name}", ended)
@@ -284,7 +284,7 @@ class Supervision:
         decision, self._budget = decide(child.spec, ended, self._budget, now, chance)
         match decision:
             case ForgetChild():
-                self._forget(child, ended)
+                self._remove(child, ended)
                 self._shut_down_after(child, ended)
             case RestartChild(delay_s):
                 self._actions.append(EndIncarnation(name, ended))
@@ -338,7 +338,7 @@ class Supervision:
     def _end_member(self, child: _Child, ended: Exit) -> None:
         # It was about to be stopped: a crash before that makes no difference.
         if child.spec.restart is Restart.TEMPORARY:
-            self._forget(child, ended)
+            self._remove(child, ended)
         else:
             self._actions.append(EndIncarnation(child.spec.name, ended))
 

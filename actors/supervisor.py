@@ -27,7 +27,7 @@ from actors.supervision import (
     BackoffPause,
     EndIncarnation,
     EndSupervisor,
-    Forget,
+    RemoveChild,
     StartChild,
     StopChild,
     Supervision,
@@ -122,7 +122,7 @@ class Supervisor:
         """Stop a child for good, and reply when it has ended."""
         self._post(_StopChild(name, reply))
 
-    def forget_when_down(self, cell: Cell) -> None:
+    def remove_when_down(self, cell: Cell) -> None:
         """Start no further incarnation of ``cell``, a child."""
         self._post(_StopCell(cell))
 
@@ -258,8 +258,8 @@ class Supervisor:
                     faults.STOP_AFTER.hit()
                 case EndIncarnation(name, ended):
                     self._end_incarnation(self._cell.children[name], ended)
-                case Forget(name, ended):
-                    self._forget(self._cell.children[name], ended)
+                case RemoveChild(name, ended):
+                    self._remove(self._cell.children[name], ended)
                 case BackoffPause(ticket, delay_s):
                     self._nursery.start_soon(self._pause, ticket, delay_s)
                 case Up():
@@ -307,7 +307,7 @@ class Supervisor:
         else:
             cell.notify_watchers(ended, final=False)
 
-    def _forget(self, cell: Cell, ended: Exit) -> None:
+    def _remove(self, cell: Cell, ended: Exit) -> None:
         name = cell.spec.name
         cell.end_incarnation(ended)
         cell.make_final(ended)

@@ -147,7 +147,7 @@ class System:
         cell.publish()
         return cell
 
-    def forget(self, cell: Cell) -> None:
+    def remove(self, cell: Cell) -> None:
         """Free the path and the names of a place that is stopped for good."""
         if self._cells.get(cell.path) is cell:
             del self._cells[cell.path]

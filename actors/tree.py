@@ -119,7 +119,7 @@ class TreeWatch:
     def close(self) -> None:
         """Stop watching; views that are already queued can still be read."""
         self._is_open = False
-        self._views.forget(self)
+        self._views.remove(self)
         self._wakeup.set()
 
     def add(self, change: Change) -> None:
@@ -152,7 +152,7 @@ class Views:
         self._watches.append(watch)
         return watch
 
-    def forget(self, watch: TreeWatch) -> None:
+    def remove(self, watch: TreeWatch) -> None:
         """Remove a reader."""
         if watch in self._watches:
             self._watches.remove(watch)

@@ -439,7 +439,7 @@ async def _serve(
         async with open_system(
             tree, observer=log_life_event, on_slow_step=log_slow_step, debug=settings.debug
         ) as system:
-            _announce(settings, state, keyring, nodes)
+            _publish_address(settings, state, keyring, nodes)
             try:
                 await wait_for_stop(held, stop, keyring.keep_endpoint)
             finally:
@@ -450,7 +450,7 @@ async def _serve(
     log.info("stopped")
 
 
-def _announce(
+def _publish_address(
     settings: DaemonSettings, state: StatePaths, keyring: Keyring, nodes: Nodes | None
 ) -> None:
     """Write the endpoint file for programs, and print the address for people.

@@ -165,7 +165,7 @@ def _removed_if_refused(state: StatePaths, is_new: bool) -> Iterator[None]:
                 for name in names:
                     (state.directory / name).unlink()
                 if state_id is not None:
-                    WritableRegistry.of_user().forget(state_id)
+                    WritableRegistry.of_user().remove(state_id)
         raise
 
 

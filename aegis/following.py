@@ -46,8 +46,8 @@ class Followers(Generic[N]):
         self._count += 1
         self._changes[name] = self._count
 
-    def forget(self, name: str) -> None:
-        """Forget a thing that is gone."""
+    def remove(self, name: str) -> None:
+        """Remove a thing that is gone."""
         self._changes.pop(name, None)
 
     def begin_anew(self) -> None:

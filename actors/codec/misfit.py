@@ -121,10 +121,10 @@ def sentence_of(error: Exception) -> str:
             place += step
         else:
             break
-    return _told(place.removeprefix("."), error)
+    return _sentence(place.removeprefix("."), error)
 
 
-def _told(place: str, error: Exception) -> str:
+def _sentence(place: str, error: Exception) -> str:
     if len(place) > _SHOWN_PLACE_CHARS:
         place = f"…{place[-_SHOWN_PLACE_CHARS:]}"
     if isinstance(error, Misfit):

@@ -175,7 +175,7 @@ class PeerProcess:
         owed, self._owed = self._owed, {}
         for each in owed.values():
             each.abandon()
-        self._watcher.forget_all()
+        self._watcher.remove_all()
         self._names.cut()
 
     def _failure(self, error: type[AskError], path: str) -> AskError:
@@ -331,7 +331,7 @@ class PeerProcess:
             case p.Monitored(path):
                 self._watch(path)
             case p.Unmonitored(path):
-                self._watcher.forget(path)
+                self._watcher.remove(path)
             case p.Fell(down):
                 self._receive_down(down)
             case p.Stopped(path):

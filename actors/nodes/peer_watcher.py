@@ -28,13 +28,13 @@ class PeerWatcher:
         place.add_watcher(self)
         self.watched[place.path] = place
 
-    def forget(self, path: str) -> None:
+    def remove(self, path: str) -> None:
         """Stop monitoring the place at ``path``."""
         place = self.watched.pop(path, None)
         if place is not None:
             place.remove_watcher(self.path)
 
-    def forget_all(self) -> None:
+    def remove_all(self) -> None:
         """Stop monitoring all places: the connection has ended."""
         for path in list(self.watched):
-            self.forget(path)
+            self.remove(path)

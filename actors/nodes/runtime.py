@@ -13,8 +13,8 @@ import trio
 
 from actors.nodes.compat.network import LOOPBACK, Network
 from actors.nodes.compat.root import (
-    forget,
-    forget_strangers,
+    drop_departed,
+    drop_worker,
     listens_at,
     open_root,
     remembered,
@@ -62,11 +62,11 @@ class NodeRuntime:
         """Remove a worker that has ended, and tractor's records of it."""
         self._workers.discard(worker)
         if worker.uid is not None:
-            forget(self._actor, worker.uid, self._living())
+            drop_worker(self._actor, worker.uid, self._living())
 
-    def forget_departed(self) -> None:
+    def drop_departed(self) -> None:
         """Remove tractor's records of nodes that have left."""
-        forget_strangers(self._actor, self._living())
+        drop_departed(self._actor, self._living())
 
     def remembered(self) -> dict[str, int]:
         """Return the number of records of workers and nodes, by kind."""
@@ -117,4 +117,4 @@ class _Departures:
     def note(self) -> None:
         """Remove the records of nodes that have left."""
         if self.runtime is not None:
-            self.runtime.forget_departed()
+            self.runtime.drop_departed()

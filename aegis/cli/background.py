@@ -97,7 +97,7 @@ def ensure_daemon(root: Path, own_options: set[str]) -> Started | None:
                     FAILED,
                 )
         process.returncode = 0  # it is left running: no warning about it
-        return Started(pid, _announced(output), log)
+        return Started(pid, _printed(output), log)
 
 
 def serving_pid(root: Path) -> int | None:
@@ -111,7 +111,7 @@ def serving_pid(root: Path) -> int | None:
     return pid
 
 
-def _announced(output: IO[bytes]) -> str:
+def _printed(output: IO[bytes]) -> str:
     """Return what the daemon printed for people: it follows the file with its address."""
     deadline = time.monotonic() + LIMIT_S
     while True:

@@ -181,7 +181,7 @@ class FrameLink:
 
     def close(self, number: int) -> None:
         """Close a stream; its receiver gets nothing more."""
-        if self._forget(number) is not None:
+        if self._remove_stream(number) is not None:
             self._post(_Outgoing(close_frame(number)))
 
     def claim_size(self, number: int, cols: int, rows: int, *, take: bool) -> None:
@@ -251,7 +251,7 @@ class FrameLink:
             case Gap(id=int(number)) if number in self._streams:
                 self._streams[number].on_gap(frame, cost)
             case Ended(id=int(number)) if number in self._streams:
-                receiver = self._forget(number)
+                receiver = self._remove_stream(number)
                 assert receiver is not None
                 receiver.on_ended(frame)
             case FailureFrame(None):
@@ -295,7 +295,7 @@ class FrameLink:
             case None:
                 raise AnswerLost(self._over or "", was_sent=call.is_sent)
 
-    def _forget(self, number: int) -> Receiver | None:
+    def _remove_stream(self, number: int) -> Receiver | None:
         receiver = self._streams.pop(number, None)
         self._channels = {
             channel: each for channel, each in self._channels.items() if each is not receiver

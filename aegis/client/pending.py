@@ -66,7 +66,7 @@ class Pending:
                 if len(self._ids) > MAX_PENDING:
                     del self._ids[next(iter(self._ids))]
             elif message["method"] == "notifications/cancelled":
-                self._forget(_params(message).get("requestId"))
+                self._remove(_params(message).get("requestId"))
 
     def end_of_input(self) -> bytes:
         """Return the line end that the client's last line lacks, if any, after recording it."""
@@ -90,9 +90,9 @@ class Pending:
         for line in self._answers.feed(data):
             message = _message(line)
             if "method" not in message:
-                self._forget(message.get("id"))
+                self._remove(message.get("id"))
 
-    def _forget(self, request: object) -> None:
+    def _remove(self, request: object) -> None:
         found = _id_in(request)
         if found is not None:
             self._ids.pop(found, None)

@@ -99,12 +99,12 @@ def repair_files(state: StatePaths) -> Iterator[Finding]:
     if any(each.remedy for each in examine_keys(state)):
         taken.append(state.keys)
     for path in taken:
-        kept = put_aside(state, path)
+        kept = quarantine(state, path)
         shown = path.relative_to(state.directory)
         yield ok("aside", f"{shown} was moved to {kept.relative_to(state.directory)}")
 
 
-def put_aside(state: StatePaths, path: Path) -> Path:
+def quarantine(state: StatePaths, path: Path) -> Path:
     """Move ``path`` to a new name in the directory ``ASIDE``; return the new path."""
     aside = state.directory / ASIDE
     aside.mkdir(mode=0o700, exist_ok=True)

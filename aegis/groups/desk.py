@@ -736,7 +736,7 @@ class GroupDesk(Actor[DeskMessage]):
             if len(self._gone) > MAX_GONE:
                 oldest = next(iter(self._gone))
                 del self._gone[oldest]
-                self._followers.forget(oldest)
+                self._followers.remove(oldest)
             self._archive_group(group)
             self._followers.changed(group.id)
             return

@@ -116,13 +116,13 @@ class HostLink(Actor[DescribeHost]):
     async def _carry(self, link: Link) -> str:
         why = ""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._tell_when_ready)
+            nursery.start_soon(self._report_when_ready)
             nursery.start_soon(self._end_when_joined_anew, nursery.cancel_scope)
             why = await run_link(self._peer, link)
             nursery.cancel_scope.cancel()
         return why or "it joined anew"
 
-    async def _tell_when_ready(self) -> None:
+    async def _report_when_ready(self) -> None:
         await self._peer.ready.wait()
         self._is_up, self._since = True, utc_now()
         log.info("node joined", node=self._name, address=self._address)

@@ -153,14 +153,14 @@ async def _serve(
         observer=log_life_event,
         on_slow_step=log_slow_step,
     ) as system:
-        _announce(settings)
+        _print_ready(settings)
         await wait_for_stop(held, stop)
         freeze_imports()
         await end_terminals(system)
     log.info("stopped")
 
 
-def _announce(settings: JoinSettings) -> None:
+def _print_ready(settings: JoinSettings) -> None:
     address = settings.address
     text = READY.format(
         root=text_of_path(settings.root), name=settings.name, host=address.host, port=address.port

@@ -465,7 +465,7 @@ class QueueDesk(Actor[DeskMessage]):
                 self._index(queue, task)
         finally:
             for each in archived:
-                self._forget_end(each)
+                self._remove_end(each)
 
     async def _of_key(self, queue: Queue, sender: str, request: Enqueue | Delegate) -> str | None:
         """Return the task that the sender has enqueued with this key before."""
@@ -853,10 +853,10 @@ class QueueDesk(Actor[DeskMessage]):
             self._archived_ends[task_id] = task.phase
         for each in task.after:
             self._dependants.get(each, {}).pop(task_id, None)
-            self._forget_end(each)
+            self._remove_end(each)
         queue.leave_table(task)
 
-    def _forget_end(self, task_id: str) -> None:
+    def _remove_end(self, task_id: str) -> None:
         """Forget the end of an archived task that no task of a table waits for."""
         if not self._dependants.get(task_id):
             self._dependants.pop(task_id, None)

@@ -227,7 +227,7 @@ class TaskWorker:
             if trio.current_time() >= limit_ends:
                 limit_ends = math.inf
                 limited(None)
-                await self._go_on()
+                await self._continue_turn()
             verdict = await self._verdict(watch)
             if isinstance(verdict, IsLimited) and limited_turn < verdict.turn:
                 limited_turn = verdict.turn
@@ -277,7 +277,7 @@ class TaskWorker:
             each.state == "running" and self.handle in each.subscribers for each in listed.result
         )
 
-    async def _go_on(self) -> None:
+    async def _continue_turn(self) -> None:
         info = await self.sessions.show(self.handle)
         await self.sessions.deliver(self._message(f"task:{self.task.id}/go-on/{info.turn}", GO_ON))
 

@@ -260,7 +260,7 @@ class RequestDesk(Actor[DeskMessage]):
         row = self._table.rows[request_id]
         if self._keys.get((row.holder, row.key)) == request_id:
             del self._keys[row.holder, row.key]
-        self._streams.forget(request_id)
+        self._streams.remove(request_id)
 
     def _look(self) -> None:
         """Look at what is durable now, and what the disk has refused."""

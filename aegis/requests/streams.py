@@ -114,7 +114,7 @@ class RequestStreams:
         self._changes.pop(request_id, None)  # they are in the order of their numbers
         self._changes[request_id] = self._count
 
-    def forget(self, request_id: str) -> None:
+    def remove(self, request_id: str) -> None:
         """Forget a request that is not shown any more."""
         self._forgotten = max(self._forgotten, self._changes.pop(request_id, 0))
 

@@ -247,4 +247,4 @@ def limits_of_system() -> Limits:
     """Return the limits of connections: over each transport an eighth of the open files at most."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     connections = max(1, min(MAX_CONNECTIONS, files // 8))
-    return Limits(connections=connections, strangers=max(1, connections // 4))
+    return Limits(connections=connections, unauthenticated=max(1, connections // 4))

@@ -67,12 +67,12 @@ class WritableRegistry(StateRegistry):
         with self.locked(), self._explained():
             write_safely(f"{self.states}/{state_id}.json", content, durable=True)
 
-    def forget(self, state_id: str) -> None:
+    def remove(self, state_id: str) -> None:
         """Remove the entry of a state that is deleted. Raises nothing."""
         with contextlib.suppress(OSError, RegistryError), self.locked():
             os.unlink(f"{self.states}/{state_id}.json")  # noqa: PTH108
 
-    def forget_others(self, state_id: str, root: str, inode: int) -> None:
+    def remove_others(self, state_id: str, root: str, inode: int) -> None:
         """Remove the entries of earlier states of ``root`` that are gone. Raises nothing."""
         # A state in another directory may have been moved away with its root, before a new project
         # was started here: the newest of these entries are kept.
@@ -149,7 +149,7 @@ def register_state(
     inode = os.stat(directory).st_ino  # noqa: PTH116
     registry.enter(state_id, RegisteredState(str(state.root), inode, configuration))
     write_safely(f"{directory}/{ID_FILE}", f"{state_id}\n".encode(), durable=True)
-    registry.forget_others(state_id, str(state.root), inode)
+    registry.remove_others(state_id, str(state.root), inode)
     return Seals(key, state_id, directory)
 
 

@@ -183,9 +183,9 @@ class Reporting:
     def _follow(self, session: str) -> None:
         if session not in self._followed and len(self._followed) < MAX_FOLLOWED:
             self._followed.add(session)
-            self._start_soon(self._tell, session)
+            self._start_soon(self._send_texts, session)
 
-    async def _tell(self, session: str) -> None:
+    async def _send_texts(self, session: str) -> None:
         """Send the texts of a session's turns, until it is closed."""
         try:
             with contextlib.suppress(NotFound):

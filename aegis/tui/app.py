@@ -184,7 +184,7 @@ class AegisApp(TabbedApp):
         elif isinstance(self.screen, Dialog) and self.screen.shows_requests:
             from aegis.tui.dialogs.requests import settled_note
 
-            self.tell(settled_note(request))
+            self.show_remark(settled_note(request))
 
     def on_connection(self, is_connected: bool) -> None:
         """Take the loss of the connection, or a new one."""
@@ -285,7 +285,7 @@ class AegisApp(TabbedApp):
 
     def _copy(self, text: str, what: str) -> None:
         self.copy_to_clipboard(text)
-        self.tell(f"copied {what}")
+        self.show_remark(f"copied {what}")
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer every action, every agent and terminal, and the themes."""

@@ -91,13 +91,13 @@ class TabbedApp(PatientApp):
         """Show a failure as one sentence."""
         self.notify(sentence, severity="error", timeout=8, markup=False)
 
-    def rang(self, key: str) -> None:
+    def ring_bell(self, key: str) -> None:
         """Ring the bell for a program, and mark its tab unless it is shown."""
         self.bell()
         self.tabs.has_news(key)
         self.draw_soon()
 
-    def tell(self, sentence: str) -> None:
+    def show_remark(self, sentence: str) -> None:
         """Show a remark for a moment."""
         self.notify(sentence, timeout=3, markup=False)
 

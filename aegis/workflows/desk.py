@@ -812,7 +812,7 @@ class WorkflowDesk(Actor[DeskMessage]):
 
     def _left(self, id_: str) -> None:
         """Remove the journal and the log of a run whose drop is durable."""
-        self._followers.forget(id_)
+        self._followers.remove(id_)
         remove = partial(_remove_run, self._flusher.disk, self._directory / id_)
         self.context.start_soon(self._flusher.call, remove)
 

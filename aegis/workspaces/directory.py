@@ -181,11 +181,11 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
         try:
             info = await self._terminals().ask(spawn, timeout=SPAWN_S)
         except AegisError:
-            await self._forget_unless_open(shell)
+            await self._remove_unless_open(shell)
             raise
         return _shell_info(workspace.name, shell, info)
 
-    async def _forget_unless_open(self, shell: str) -> None:
+    async def _remove_unless_open(self, shell: str) -> None:
         """It could not be spawned: unless it was open before, it is no shell."""
         if name_key(shell) not in await self._open_terminals():
             await self._store.change(lambda now: (now.closed(shell), None))

@@ -25,7 +25,7 @@ from actors.supervision import (
     ChildStatus,
     EndIncarnation,
     EndSupervisor,
-    Forget,
+    RemoveChild,
     StartChild,
     StopChild,
     Supervision,
@@ -115,7 +115,7 @@ def test_a_child_whose_stop_hangs_can_be_stopped_for_good() -> None:
     machine = up(Strategy.REST_FOR_ONE)
     assert crash(machine, "b") == [EndIncarnation("b", CRASH), StopChild("c")]
     assert machine.remove("c") == []
-    assert stopped(machine, "c") == [Forget("c", STOPPED), StartChild("b")]
+    assert stopped(machine, "c") == [RemoveChild("c", STOPPED), StartChild("b")]
     assert machine.started("b") == []
     assert machine.status("c") is ChildStatus.GONE
 
@@ -124,7 +124,7 @@ def test_a_child_that_waits_for_its_group_can_be_stopped_for_good() -> None:
     machine = up(Strategy.ONE_FOR_ALL)
     crash(machine, "a")
     stopped(machine, "c")
-    assert machine.remove("c") == [Forget("c", STOPPED)]
+    assert machine.remove("c") == [RemoveChild("c", STOPPED)]
     assert stopped(machine, "b") == [EndIncarnation("b", STOPPED), StartChild("a")]
     assert machine.started("a") == [StartChild("b")]
     assert machine.started("b") == []
@@ -184,7 +184,7 @@ def test_one_for_one_children_restart_apart_from_each_other() -> None:
     assert crash(machine, "a") == [EndIncarnation("a", CRASH), BackoffPause(1, 1.0)]
     assert crash(machine, "b") == [EndIncarnation("b", CRASH), BackoffPause(2, 1.0)]
     assert machine.pause_over(2) == [StartChild("b")]
-    assert machine.remove("a") == [Forget("a", STOPPED)]
+    assert machine.remove("a") == [RemoveChild("a", STOPPED)]
     assert machine.pause_over(1) == []
 
 
@@ -237,11 +237,11 @@ def test_a_significant_child_that_waits_for_its_restart_is_one_that_is_left() ->
     machine.started("b")
     finished = EXITS["finish"]
     assert crash(machine, "a") == [EndIncarnation("a", CRASH), BackoffPause(1, 1.0)]
-    assert machine.ended("b", finished, 0.0, 0.0) == [Forget("b", finished)]
+    assert machine.ended("b", finished, 0.0, 0.0) == [RemoveChild("b", finished)]
     assert machine.pause_over(1) == [StartChild("a")]
     machine.started("a")
     assert machine.ended("a", finished, 0.0, 0.0) == [
-        Forget("a", finished),
+        RemoveChild("a", finished),
         EndSupervisor(finished),
     ]
 
@@ -249,7 +249,7 @@ def test_a_significant_child_that_waits_for_its_restart_is_one_that_is_left() ->
 def test_a_child_stopped_before_its_first_start_fails_later_like_a_restart() -> None:
     machine = Supervision("s", spec_of([PERMANENT] * 2, Strategy.ONE_FOR_ALL))
     machine.begin()
-    assert machine.remove("b") == [Forget("b", STOPPED)]
+    assert machine.remove("b") == [RemoveChild("b", STOPPED)]
     assert machine.started("a") == [Up()]
     assert crash(machine, "a") == [EndIncarnation("a", CRASH), StartChild("a")]
     assert machine.started("a") == [StartChild("b")]

@@ -130,7 +130,7 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
         servers=app.server_children(root, keyring, stop, Configuration(), programs.rights),
     )
     async with open_system(tree, observer=events.append) as system:
-        app._announce(settings, state, keyring, None)
+        app._publish_address(settings, state, keyring, None)
         inside = DaemonInside(root, home, state, system, address, events)
         yield inside
         with inside.on_stop():

@@ -66,22 +66,22 @@ def close_connections(actor: Any) -> None:
             channel.msgstream.stream.socket.close()
 
 
-def forget(actor: Any, uid: tuple[str, str], others: frozenset[tuple[str, str]]) -> None:
-    """Drop what tractor remembers of a worker that is gone: it keeps all that for ever.
+def drop_worker(actor: Any, uid: tuple[str, str], others: frozenset[tuple[str, str]]) -> None:
+    """Drop tractor's records of a worker that is gone: tractor keeps them for ever.
 
-    ``others`` are the workers and nodes that are not. Of everybody else nothing stays in the
-    registry: what a worker said just before it died may be read only after it was forgotten.
+    ``others`` are the workers and nodes that are not gone. Nothing of other processes stays in the
+    registry: a message that a worker sent just before it died may be read after this call.
     """
     for memory in ("_actoruid2nursery", "_peer_connected", "_peers"):
         getattr(actor, memory, {}).pop(uid, None)
     for key in [key for key in actor._contexts if key[0] == uid]:
         del actor._contexts[key]
     getattr(actor, "_waiters", {}).pop(uid[0], None)
-    forget_strangers(actor, others)
+    drop_departed(actor, others)
 
 
-def forget_strangers(actor: Any, others: frozenset[tuple[str, str]]) -> None:
-    """Drop what is remembered of who is none of ``others`` and not connected: it came and went."""
+def drop_departed(actor: Any, others: frozenset[tuple[str, str]]) -> None:
+    """Drop the records of processes that are neither connected nor among ``others``."""
     connected = {uid for uid, channels in actor._peers.items() if channels}
     kept = {actor.uid, *others, *connected}
     names = {name for name, _ in kept}

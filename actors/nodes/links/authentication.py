@@ -2,7 +2,7 @@
 
 Any process that reaches the port can connect. Until a connection has proved the key it costs a
 socket, a task and less than 200 bytes; it has ``HANDSHAKE_S`` seconds, and beyond
-``MOST_STRANGERS`` of them the oldest is dropped. Each refusal is one log line, which contains no
+``MOST_UNPROVED`` of them the oldest is dropped. Each refusal is one log line, which contains no
 received data.
 """
 
@@ -23,7 +23,7 @@ from actors.nodes.links.key import NodeKey
 HANDSHAKE_S = 5.0
 """The time limit of a handshake, in seconds."""
 
-MOST_STRANGERS = 64
+MOST_UNPROVED = 64
 """The number of connections in the handshake at once, per port."""
 
 Handler = Callable[[trio.SocketStream], Awaitable[object]]
@@ -35,17 +35,17 @@ class Doorkeeper:
     """The admission control of one port: a connection must prove the key."""
 
     def __init__(
-        self, key: NodeKey, *, within_s: float = HANDSHAKE_S, most: int = MOST_STRANGERS
+        self, key: NodeKey, *, within_s: float = HANDSHAKE_S, most: int = MOST_UNPROVED
     ) -> None:
         self._key = key
         self._within_s = within_s
         self._most = most
-        self._strangers: dict[trio.CancelScope, None] = {}
+        self._unproved: dict[trio.CancelScope, None] = {}
 
     @property
-    def strangers(self) -> int:
+    def unproved(self) -> int:
         """The number of connections that have not proved the key yet."""
-        return len(self._strangers)
+        return len(self._unproved)
 
     async def admit(self, stream: trio.SocketStream, handler: Handler) -> None:
         """Pass ``stream`` to ``handler`` if it proves the key, and close it afterwards.
@@ -69,11 +69,11 @@ class Doorkeeper:
     async def _prove_in_time(self, stream: trio.SocketStream) -> None:
         with trio.move_on_after(self._within_s) as scope:
             self._make_room()
-            self._strangers[scope] = None
+            self._unproved[scope] = None
             try:
                 await _listen(stream, self._key)
             finally:
-                self._strangers.pop(scope, None)
+                self._unproved.pop(scope, None)
         if scope.cancelled_caught:
             in_time = trio.current_time() < scope.deadline
             raise HandshakeRefused(
@@ -83,9 +83,9 @@ class Doorkeeper:
             )
 
     def _make_room(self) -> None:
-        while len(self._strangers) >= self._most:
-            oldest = next(iter(self._strangers))
-            del self._strangers[oldest]
+        while len(self._unproved) >= self._most:
+            oldest = next(iter(self._unproved))
+            del self._unproved[oldest]
             oldest.cancel()
 
 

@@ -63,7 +63,7 @@ class ReceiveWindow:
 
     def acknowledge(self) -> AckFrame:
         """Return the acknowledgement of all messages taken since the last one."""
-        told, self._unsent = self._unsent, AckFrame()
-        self.messages -= told.messages
-        self.size -= told.size
-        return told
+        ack, self._unsent = self._unsent, AckFrame()
+        self.messages -= ack.messages
+        self.size -= ack.size
+        return ack

@@ -24,11 +24,10 @@ READ_CHUNK_BYTES = 65_536
 class ClientStream(trio.abc.HalfCloseableStream):
     """A connected socket. Bytes that were read ahead are received again; sends have a deadline.
 
-    ``is_stranger``: the client has not authenticated. ``allowance`` is how many more bytes it may
-    send then; None: no limit. ``identities`` are the identities whose keys it sent; ``is_voided``:
-    one of these keys was voided. ``process`` is the identity of the client's process, None
-    over TCP. ``ending`` is set when the server must finish the requests in progress and accept no
-    new ones.
+    ``is_unauthenticated``: the client has not shown a key, and may send ``allowance`` more bytes;
+    None: no limit. ``identities`` are the identities whose keys it sent; ``is_voided``: one of
+    these keys was voided. ``process`` is the identity of the client's process, None over TCP.
+    ``ending`` is set when the server must finish the requests in progress and accept no new ones.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
         self.socket = inner.socket
         self.allowance: int | None = None
         self.is_local = inner.socket.family == socket.AF_UNIX
-        self.is_stranger = True
+        self.is_unauthenticated = True
         self.is_voided = False
         self._is_ended = self._is_sending = False
         self.identities: set[Identity] = set()
@@ -54,7 +53,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
 
     def trust(self, identity: Identity | None) -> None:
         """Note that the client authenticated, by a key of ``identity``; None: by its connection."""
-        self.is_stranger = False
+        self.is_unauthenticated = False
         self.allowance = None
         if identity is not None:
             self.identities.add(identity)

@@ -41,7 +41,7 @@ from aegis.servers.requests import error_frame
 
 HEAD_LIMIT_S = 10.0
 DEFAULT_GRACE_S = 0.5
-HTTP_STRANGER_BYTES = 5 * 1024 * 1024
+HTTP_UNAUTHENTICATED_BYTES = 5 * 1024 * 1024
 """Bytes that an HTTP connection may send before it authenticates: the largest body, and a head."""
 
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n"
@@ -220,8 +220,8 @@ class _Gateway:
         elif data.startswith(_HTTP2_PREFACE):
             await stream.send_all(_NO_HTTP2)
         elif _may_be_http(data):
-            if stream.is_stranger:
-                stream.allowance = HTTP_STRANGER_BYTES
+            if stream.is_unauthenticated:
+                stream.allowance = HTTP_UNAUTHENTICATED_BYTES
             await serve_http(stream, self._routes.http, self._http_context)
         else:
             await stream.send_all(_NOT_HTTP)

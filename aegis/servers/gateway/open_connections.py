@@ -1,7 +1,7 @@
 """The open connections: admission control, and the end of connections whose key was voided.
 
 At the limit the oldest connection that has not authenticated is closed in favour of a new one, so
-strangers on the port cannot lock out clients with a key. The Unix socket has a limit of its own: a
+clients without a key cannot lock out clients with one. The Unix socket has a limit of its own: a
 peer there is authenticated by its uid with its first byte.
 """
 
@@ -32,12 +32,12 @@ log = structlog.get_logger("aegis.servers.gateway")
 class Limits:
     """The limits of all connections.
 
-    ``connections`` over TCP, and as many over the Unix socket. At most ``strangers`` of those over
-    TCP may be unauthenticated. ``unsent`` is the limit of unread bytes of all clients together.
+    ``connections`` over TCP, and as many over the Unix socket. At most ``unauthenticated`` clients
+    over TCP have not shown a key. ``unsent`` is the limit of unread bytes of all clients together.
     """
 
     connections: int = MAX_CONNECTIONS
-    strangers: int = MAX_CONNECTIONS // 4
+    unauthenticated: int = MAX_CONNECTIONS // 4
     unsent: int = MAX_UNSENT_BYTES
 
 
@@ -49,8 +49,8 @@ class OpenConnections:
         self._here: dict[ClientStream, None] = {}  # the longest here first
         self._voided: set[Identity] = set()
         self._cut: list[ClientStream] = []
-        self._told = trio.Event()
-        self._complained_at = -math.inf
+        self._revoked = trio.Event()
+        self._logged_at = -math.inf
         self.unsent = UnsentBytes(self._limits.unsent)
 
     @property
@@ -64,14 +64,14 @@ class OpenConnections:
         Return False if all others are authenticated: then ``stream`` is not added.
         """
         beside = [each for each in self._here if each.is_local == stream.is_local]
-        strangers = [each for each in beside if each.is_stranger]
-        crowded = not stream.is_local and len(strangers) >= self._limits.strangers
-        if crowded or len(beside) >= self._limits.connections:
-            self._log_refusal(len(beside), len(strangers))
-            if not strangers:
+        unauthenticated = [each for each in beside if each.is_unauthenticated]
+        is_full = not stream.is_local and len(unauthenticated) >= self._limits.unauthenticated
+        if is_full or len(beside) >= self._limits.connections:
+            self._log_refusal(len(beside), len(unauthenticated))
+            if not unauthenticated:
                 return False
-            strangers[0].abort()
-            self.leave(strangers[0])
+            unauthenticated[0].abort()
+            self.leave(unauthenticated[0])
         self._here[stream] = None
         return True
 
@@ -101,7 +101,7 @@ class OpenConnections:
             each.ending.set()
         self._cut += found
         self._voided.update(voided)
-        self._told.set()
+        self._revoked.set()
         return len(found)
 
     async def close_revoked(
@@ -109,8 +109,8 @@ class OpenConnections:
     ) -> None:
         """Close revoked connections and end their sessions after ``CUT_GRACE_S``. Run forever."""
         while True:
-            await self._told.wait()
-            self._told = trio.Event()
+            await self._revoked.wait()
+            self._revoked = trio.Event()
             await trio.sleep(CUT_GRACE_S)
             cut, self._cut = self._cut, []
             voided, self._voided = frozenset(self._voided), set()
@@ -118,8 +118,8 @@ class OpenConnections:
                 each.abort()
             await end_sessions(voided)
 
-    def _log_refusal(self, connections: int, strangers: int) -> None:
+    def _log_refusal(self, connections: int, unauthenticated: int) -> None:
         now = trio.current_time()
-        if now >= self._complained_at + LOG_INTERVAL_S:
-            self._complained_at = now
-            log.warning("refusing connections", open=connections, strangers=strangers)
+        if now >= self._logged_at + LOG_INTERVAL_S:
+            self._logged_at = now
+            log.warning("refusing connections", open=connections, strangers=unauthenticated)

@@ -168,15 +168,15 @@ class McpResources:
         if number not in self._sessions:
             self._sessions[number] = session = _Session()
             connection.exit_stack.callback(self._end_session, number)
-            self._nursery.start_soon(self._tell_for_ever, number, session, connection)
+            self._nursery.start_soon(self._send_updates, number, session, connection)
         return self._sessions[number]
 
     def _end_session(self, number: str) -> None:
         session = self._sessions.pop(number)
-        self._watches.forget(session.watch)
+        self._watches.remove_all(session.watch)
         session.scope.cancel()
 
-    async def _tell_for_ever(self, number: str, session: _Session, connection: Connection) -> None:
+    async def _send_updates(self, number: str, session: _Session, connection: Connection) -> None:
         with session.scope:
             while True:
                 await session.watch.wait()
@@ -258,7 +258,7 @@ class McpResources:
                     await _notify(ctx, uri)
         finally:
             self._streams -= 1
-            self._watches.forget(watch)
+            self._watches.remove_all(watch)
 
 
 async def _acknowledge(ctx: Context, uris: list[str]) -> None:

@@ -88,7 +88,7 @@ class Subscribers:
         if key not in watch.keys:
             self._drop(watch, key)
 
-    def forget(self, watch: ResourceSubscriptions) -> None:
+    def remove_all(self, watch: ResourceSubscriptions) -> None:
         """Remove all subscriptions of ``watch``."""
         for key in watch.keys:
             self._drop(watch, key)

@@ -63,7 +63,7 @@ class InputSender(Generic[T]):
         """Await the answers and report refusals; of several at once, the newest."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._await_answers)
-            nursery.start_soon(self._tell_refusals)
+            nursery.start_soon(self._send_refusals)
 
     async def _await_answers(self) -> None:
         while True:
@@ -76,7 +76,7 @@ class InputSender(Generic[T]):
             self._news = trio.Event()
             await self._news.wait()
 
-    async def _tell_refusals(self) -> None:
+    async def _send_refusals(self) -> None:
         while True:
             await self._refusal.wait()
             await self._outlet.room()

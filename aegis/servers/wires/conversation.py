@@ -126,8 +126,8 @@ class _Conversation:
         self._client: _Client | None = None
         self._strikes = 0
         self._reading = trio.CancelScope()
-        stranger_s = HELLO_LIMIT_S if identity is None else math.inf
-        self._hello_by = trio.current_time() + stranger_s
+        limit_s = HELLO_LIMIT_S if identity is None else math.inf
+        self._hello_by = trio.current_time() + limit_s
 
     async def run(self, stopping: trio.Event) -> EndReason:
         end = EndReason.STOPPING

@@ -36,7 +36,7 @@ WEBSOCKET_PATH = "/ws"
 RECEIVE_BUFFER_BYTES = 65_536
 HANDSHAKE_LIMIT_S = 10.0
 CLOSE_LIMIT_S = 1.0
-STRANGER_BYTES = 65_536
+UNAUTHENTICATED_BYTES = 65_536
 """The number of bytes, head included, that a client may send before it has sent a key."""
 
 GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
@@ -81,7 +81,7 @@ async def serve_websocket(
     elif stream.process is not None:
         admitted = stream.process
     else:
-        stream.allowance = STRANGER_BYTES
+        stream.allowance = UNAUTHENTICATED_BYTES
     async with trio.open_nursery() as nursery:
         connection = await _handshake(nursery, stream)
         if connection is not None:

@@ -355,7 +355,7 @@ class OpenTerminals:
         """Fail the open terminal whose subtree at ``path`` has spent its restarts, if any."""
         for key, settings in list(self.open.items()):
             if path == self.subtrees.path(settings.name):
-                self.subtrees.forget(settings.name)
+                self.subtrees.remove(settings.name)
                 self.fail_open(key, f"its actors crashed too often ({reason})")
 
     def fail_open(self, key: str, why: str) -> None:

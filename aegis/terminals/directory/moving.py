@@ -87,7 +87,7 @@ class Mover:
                 log.warning(
                     "terminal lost its worker", terminal=name, node=move.node, reason=reason
                 )
-                subtrees.forget(name)
+                subtrees.remove(name)
                 self._terminals.start_soon(self._move, key, move)
                 return settings
         return None

@@ -199,7 +199,7 @@ class PlacedSubtrees:
             else:
                 await self._stop_at(node, name)
         finally:
-            self.forget(name)
+            self.remove(name)
 
     async def _stop_at(self, node: str, name: str) -> None:
         host = self._host(node)
@@ -212,7 +212,7 @@ class PlacedSubtrees:
         except AskError as error:
             log.warning("terminal not stopped", terminal=name, node=node, error=str(error))
 
-    def forget(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Drop the node of a terminal whose subtree is gone."""
         self._nodes.pop(name_key(name), None)
 

@@ -458,12 +458,12 @@ class CurrentCommand:
             self.command = attrs.evolve(command, moment_s=news.moment_s)
             return True
         # A kill takes raw bytes: where one of an earlier shell began, another one may begin again.
-        told = (news.shell, news.raw_start)
+        start = (news.shell, news.raw_start)
         for each in self._found.values():
-            if (each.shell, each.began_at) == told:
+            if (each.shell, each.began_at) == start:
                 self._found[each.seq] = attrs.evolve(each, moment_s=news.moment_s)
                 return True
-        return any((each.shell, each.began_at) == told for each in self._ended.values())
+        return any((each.shell, each.began_at) == start for each in self._ended.values())
 
     def _end_current(self, typed: str | None) -> tuple[UnrecordedCommand, Call | None]:
         assert self.command is not None

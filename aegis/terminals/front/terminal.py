@@ -265,7 +265,7 @@ class Terminal(Front):
             self._recorder.append(record, call)
         if is_first:
             self._command.resume()
-            self._hear_again(news)
+            self._replay_notifications(news)
         self._answer_early()
         self._state.introduced(news)
         self._waits.needs_input(news.needs_input)
@@ -276,7 +276,7 @@ class Terminal(Front):
             self._prompt_waiters.answer_all(self._info)
         self._runs.advance()
 
-    def _hear_again(self, news: msg.Introduction) -> None:
+    def _replay_notifications(self, news: msg.Introduction) -> None:
         """Handle notifications that an earlier incarnation may not have received or finished."""
         known = notified_up_to(self._last_record)
         for each in news.notifications:

@@ -51,9 +51,9 @@ class Rearming:
         self._directory = directory
         self._error_tty = tracker.adapter.error_tty
         self._image: ProgramImage | None = None
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         """Reset the attempts."""
         self._tried: ProgramImage | None = None
         self._tries = 0
@@ -62,7 +62,7 @@ class Rearming:
     def answered(self) -> None:
         """Note the first prompt of the hook: the current program has it."""
         self._image = self._host.program_image(self._process.pid)
-        self._forget()
+        self._reset()
 
     def look(self, front: Foreground | None) -> bool:
         """Check the foreground, and act if marks are lost; return whether an action began."""

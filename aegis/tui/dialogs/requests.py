@@ -258,7 +258,7 @@ class RequestsDialog(Dialog[None]):
                 values=reply.values or None,
             )
             if fate.outcome == "applied":
-                self._desk.tell(f"{request.handle}: {reply.label}")
+                self._desk.show_remark(f"{request.handle}: {reply.label}")
             else:
                 self._desk.report(fate.text)
 

@@ -124,7 +124,7 @@ class ConversationPane(FollowedPane):
                 self.bar.keep(text)
                 raise
             if receipt.status == "queued":
-                self.desk.tell(f"queued: {handle} takes it after its turn")
+                self.desk.show_remark(f"queued: {handle} takes it after its turn")
 
         self.view.follows = True
         self.desk.link.call(send, what=f"{handle}: ")
@@ -142,7 +142,7 @@ class ConversationPane(FollowedPane):
         async def interrupt(client: Client) -> None:
             await client.agents.interrupt(handle)
 
-        self.desk.tell(f"interrupting {handle}")
+        self.desk.show_remark(f"interrupting {handle}")
         self.desk.link.call(interrupt, what=f"{handle}: ")
         return True
 

@@ -24,14 +24,14 @@ class Desk(Protocol):
     def report(self, sentence: str) -> None:
         """Show a failure as one sentence."""
 
-    def tell(self, sentence: str) -> None:
+    def show_remark(self, sentence: str) -> None:
         """Show a remark for a moment."""
 
     def open_tab(self, key: str, *, shows: bool = True) -> None:
         """Open the tab with this key."""
 
-    def rang(self, key: str) -> None:
-        """Take that a program rang its bell."""
+    def ring_bell(self, key: str) -> None:
+        """Ring the bell for a program."""
 
     def now(self) -> float:
         """Return the time in seconds since 1970."""

@@ -98,7 +98,7 @@ class QueuesPane(SubjectsPane):
     def action_cancel(self) -> None:
         task = self._selected_task()
         if task is None:
-            self.desk.tell("select a task: it is cancelled")
+            self.desk.show_remark("select a task: it is cancelled")
             return
         number = task.task_id
 
@@ -110,14 +110,16 @@ class QueuesPane(SubjectsPane):
     def action_retry(self) -> None:
         task = self._selected_task()
         if task is None:
-            self.desk.tell("select a task that failed or was cancelled: it is enqueued again")
+            self.desk.show_remark(
+                "select a task that failed or was cancelled: it is enqueued again"
+            )
             return
         number = task.task_id
 
         async def retry(client: Client) -> None:
             lost = (await client.queues.retry(number)).failed_with
             if lost:
-                self.desk.tell(f"failed with it, and not retried: {', '.join(lost)}")
+                self.desk.show_remark(f"failed with it, and not retried: {', '.join(lost)}")
 
         self.act(f"task {number[-6:]}", retry)
 

@@ -60,7 +60,7 @@ class SubjectsPane(ListPane):
         what, subject, at = self._armed
         if confirms and ((what, subject) != (confirms, name) or now - at > CONFIRM_S):
             self._armed = confirms, name, now
-            self.desk.tell(f"press it again to {confirms} {name}")
+            self.desk.show_remark(f"press it again to {confirms} {name}")
             return
         self._armed = "", "", 0.0
         self.desk.link.call(work, what=f"{name}: ")

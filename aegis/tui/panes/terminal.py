@@ -221,7 +221,7 @@ class TerminalPane(FollowedPane):
                 self.changed()
             case BellItem(bells=bells) if bells > self._bells:
                 self._bells = bells
-                self.desk.rang(self.key)
+                self.desk.ring_bell(self.key)
             case Refused(code="busy", message=message) if message.startswith("the size of"):
                 return  # another window has it: this one shows its size
             case Refused():
@@ -238,7 +238,7 @@ class TerminalPane(FollowedPane):
                 if self.desk.link.is_connected:
                     await output.type(keys)
                 else:  # a fresh shell would get them
-                    self.desk.tell(NOT_CONNECTED)
+                    self.desk.show_remark(NOT_CONNECTED)
         except ClientError:
             return  # the task that shows output gets the same error
         finally:
@@ -247,7 +247,7 @@ class TerminalPane(FollowedPane):
     def _type_early(self, sender: trio.MemorySendChannel[bytes]) -> None:
         early, self._early = self._early or [], None
         if early and time.monotonic() - self._followed_at > EARLY_S:
-            self.desk.tell(NOT_CONNECTED)
+            self.desk.show_remark(NOT_CONNECTED)
             return
         for keys in early:
             sender.send_nowait(keys)
@@ -355,14 +355,14 @@ class TerminalPane(FollowedPane):
         self._answer = ""
         if self._keys is None:
             if self._early is None or len(self._early) >= MAX_KEY_READS:
-                self.desk.tell(NOT_CONNECTED)
+                self.desk.show_remark(NOT_CONNECTED)
             else:
                 self._early.append(keys)
             return
         try:
             self._keys.send_nowait(keys)
         except trio.WouldBlock:
-            self.desk.tell("not typed: too many keys wait for the daemon")
+            self.desk.show_remark("not typed: too many keys wait for the daemon")
 
     def type_raw(self, keys: bytes) -> None:
         self.view.type_raw(keys)

@@ -84,7 +84,7 @@ class WorkflowsPane(SubjectsPane):
     def _selected_run(self) -> WorkflowInfo | None:
         found = self._runs.get(self.selected)
         if found is None:
-            self.desk.tell("select a run")
+            self.desk.show_remark("select a run")
         return found
 
     def action_cancel(self) -> None:

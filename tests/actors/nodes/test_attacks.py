@@ -14,7 +14,7 @@ import trio
 
 from actors.nodes import NodeRuntime, open_runtime
 from actors.nodes.compat.message_frames import MESSAGE_LIMIT
-from actors.nodes.links.authentication import MOST_STRANGERS, Doorkeeper, prove
+from actors.nodes.links.authentication import MOST_UNPROVED, Doorkeeper, prove
 from actors.nodes.links.handshake import OPENING_BYTES, PROOF_BYTES, Connector
 from actors.nodes.links.key import NodeKey, new_key
 from tests.actors.nodes.machine import (
@@ -202,7 +202,7 @@ async def test_who_connects_to_a_port_without_the_key_is_told_why() -> None:
 async def test_many_slow_connections_make_room_for_each_other_and_for_who_has_the_key(
     lines: Lines,
 ) -> None:
-    many = 4 * MOST_STRANGERS
+    many = 4 * MOST_UNPROVED
     with nothing_left():
         async with open_runtime() as runtime:
             before = descriptors()
@@ -210,9 +210,9 @@ async def test_many_slow_connections_make_room_for_each_other_and_for_who_has_th
             for stream in slow:
                 with suppress(trio.BrokenResourceError):
                     await stream.send_all(b"A")
-            await until(lambda: len(lines) >= many - MOST_STRANGERS)
+            await until(lambda: len(lines) >= many - MOST_UNPROVED)
             # Ours, and of theirs not more than may be at it.
-            assert descriptors() - before <= many + MOST_STRANGERS
+            assert descriptors() - before <= many + MOST_UNPROVED
             await still_serves(runtime)
             assert any("dropped for newer" in line for line in lines)
             for stream in slow:
@@ -289,7 +289,7 @@ async def test_a_handshake_has_its_time(autojump_clock: trio.testing.MockClock) 
     began = trio.current_time()
     await door.admit(as_socket(ours), never)
     assert trio.current_time() - began == pytest.approx(5.0)
-    assert door.strangers == 0
+    assert door.unproved == 0
     with pytest.raises(trio.BrokenResourceError):
         await theirs.send_all(b"x")
 

@@ -24,7 +24,7 @@ from actors.nodes.compat.message_frames import framed
 from actors.nodes.compat.reception import take_join
 from actors.nodes.joining.joins import MOST_WAITING
 from actors.nodes.joining.request import SAID_LIMIT
-from actors.nodes.links.authentication import MOST_STRANGERS, prove
+from actors.nodes.links.authentication import MOST_UNPROVED, prove
 from actors.nodes.links.handshake import OPENING_BYTES, PROOF_BYTES, Connector
 from actors.nodes.links.key import new_key, write_key
 from actors.nodes.links.window import MOST_MESSAGES
@@ -192,7 +192,7 @@ async def test_a_recorded_handshake_of_a_node_is_refused(key: NodeKey, key_file:
 
 async def test_slow_handshakes_keep_no_node_from_joining(key: NodeKey, key_file: Path) -> None:
     async with besieged(key, key_file) as root:
-        slow = [await connect(root.runtime) for _ in range(2 * MOST_STRANGERS)]
+        slow = [await connect(root.runtime) for _ in range(2 * MOST_UNPROVED)]
         for stream in slow:
             with suppress(trio.BrokenResourceError):
                 await stream.send_all(b"A")

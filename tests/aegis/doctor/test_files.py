@@ -14,7 +14,7 @@ from aegis.doctor.files import (
     examine_leftovers,
     examine_modes,
     examine_version,
-    put_aside,
+    quarantine,
     repair_files,
     repair_modes,
 )
@@ -89,7 +89,7 @@ def test_leftovers_are_put_aside_and_not_deleted(state: StatePaths) -> None:
 
 
 def test_what_is_put_aside_never_takes_the_place_of_another(state: StatePaths) -> None:
-    kept = [put_aside(state, write(state.directory / "a", str(number))) for number in range(3)]
+    kept = [quarantine(state, write(state.directory / "a", str(number))) for number in range(3)]
     assert [each.read_text() for each in kept] == ["0", "1", "2"]
 
 

@@ -92,9 +92,9 @@ class StillApp(AegisApp):
     moved_s = 0.0
     remark = ""
 
-    def tell(self, sentence: str) -> None:
+    def show_remark(self, sentence: str) -> None:
         self.remark = sentence  # a test shows none
-        super().tell(sentence)
+        super().show_remark(sentence)
 
     def now(self) -> float:
         return NOON_S + 65 + self.moved_s

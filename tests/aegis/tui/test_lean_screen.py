@@ -44,7 +44,7 @@ def test_each_region_is_drawn_as_by_textual(
         await stage.press("alt+2")
         await stage.shows("── live ──", "1 failed")
         if has_toast:
-            stage.app.tell("a remark above the others")
+            stage.app.show_remark("a remark above the others")
             await stage.shows("a remark above the others")
         await stage.pilot.pause()
         compositor = stage.app.base._compositor

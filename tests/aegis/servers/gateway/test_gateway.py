@@ -169,7 +169,7 @@ async def test_a_bug_in_a_server_costs_one_connection(
 async def test_beyond_the_limit_the_stranger_that_is_here_the_longest_makes_room(
     start: Start, response: Response
 ) -> None:
-    open_connections = OpenConnections(Limits(connections=10, strangers=3))
+    open_connections = OpenConnections(Limits(connections=10, unauthenticated=3))
     async with start(open_connections=open_connections) as daemon:
         held = [await daemon.connect() for _ in range(3)]
         for stream in held:
@@ -190,7 +190,7 @@ async def test_who_has_shown_a_key_is_not_dropped_for_strangers(
     start: Start, response: Response
 ) -> None:
     async with start(
-        open_connections=OpenConnections(Limits(connections=4, strangers=2))
+        open_connections=OpenConnections(Limits(connections=4, unauthenticated=2))
     ) as daemon:
         known = await daemon.connect()
         await known.send_all(daemon.modern_call("aegis_term_list", {}))
@@ -206,7 +206,7 @@ async def test_where_all_are_known_the_newest_is_refused_but_for_the_unix_socket
     start: Start, response: Response
 ) -> None:
     async with start(
-        open_connections=OpenConnections(Limits(connections=2, strangers=2))
+        open_connections=OpenConnections(Limits(connections=2, unauthenticated=2))
     ) as daemon:
         known = [await daemon.connect() for _ in range(2)]
         for stream in known:

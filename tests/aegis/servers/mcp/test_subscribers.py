@@ -80,10 +80,10 @@ def test_what_was_never_watched_can_be_left_and_what_is_no_address_cannot() -> N
 def test_who_is_gone_leaves_nothing_behind() -> None:
     watches = Subscribers()
     one, other = watching(watches, BUILD.uri, WEB.uri), watching(watches, BUILD.uri)
-    watches.forget(one)
+    watches.remove_all(one)
     watches.changed(BUILD.key)
     assert (len(watches), other.take()) == (1, [BUILD.uri])
-    watches.forget(other)
+    watches.remove_all(other)
     assert len(watches) == 0
 
 

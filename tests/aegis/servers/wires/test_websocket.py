@@ -18,7 +18,7 @@ from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.requests import MAX_FRAME_BYTES
 from aegis.servers.wires import conversation, websocket
 from aegis.servers.wires.conversation import MAX_STRIKES
-from aegis.servers.wires.websocket import STRANGER_BYTES
+from aegis.servers.wires.websocket import UNAUTHENTICATED_BYTES
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
@@ -148,7 +148,7 @@ async def test_a_stranger_that_says_nothing_is_sent_away(
 async def test_a_stranger_may_not_send_much(daemon: Any, connect: Open) -> None:
     async with connect(authorization="") as client:
         with suppress(ConnectionClosed):
-            await client.connection.send_message("x" * STRANGER_BYTES)
+            await client.connection.send_message("x" * UNAUTHENTICATED_BYTES)
         with pytest.raises(ConnectionClosed):
             await client.receive()
     assert daemon.port.here == []
@@ -157,7 +157,7 @@ async def test_a_stranger_may_not_send_much(daemon: Any, connect: Open) -> None:
 async def test_the_limit_for_strangers_ends_with_the_hello(daemon: Any, connect: Open) -> None:
     async with connect(authorization="") as client:
         await client.ask(type="hello", version=1, token=daemon.keys.operator_token)
-        text = "x" * (2 * STRANGER_BYTES)
+        text = "x" * (2 * UNAUTHENTICATED_BYTES)
         answer = await client.request("term_run", name="t", cmd=text)
         assert answer["result"]["stdout"] == text
 
