@@ -101,10 +101,10 @@ def _shown_int(value: int) -> str:
 
 
 def _printable(text: str) -> str:
-    cut = text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
-    if cut.isprintable():
-        return cut
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    short = text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+    if short.isprintable():
+        return short
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
 
 
 def sentence_of(error: Exception) -> str:

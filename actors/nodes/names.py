@@ -60,7 +60,7 @@ class NameExchange:
         for group, name, ref in self._system.registry.entries():
             self.registered(group, name, ref)
 
-    def cut(self) -> None:
+    def connection_lost(self) -> None:
         """Note the end of the connection: all names are sent again over the next one."""
         self._known_to_peer.clear()
 

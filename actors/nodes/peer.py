@@ -85,7 +85,7 @@ class PeerProcess:
         self.system = system
         self.name = name
         self.ready = trio.Event()
-        """Set when the other side has sent all its names; a new event after each ``cut``."""
+        """Set when the other side has sent all its names; another event on the next connection."""
         self.mirror = Mirror(root, system.views.publish)
         self._root = root
         self._words = vocabulary
@@ -124,7 +124,7 @@ class PeerProcess:
         self._monitored.clear()
         self.mirror.clear()
 
-    def cut(self) -> None:
+    def connection_lost(self) -> None:
         """Note that the connection was lost, and that another one may follow."""
         self.ready = trio.Event()
         self._disconnect(Unreachable)
@@ -133,8 +133,8 @@ class PeerProcess:
     async def carry(self, wire: MessageChannel, *, is_ready: bool = True) -> str:
         """Exchange packets over ``wire`` until the connection ends, and return the reason.
 
-        Call ``end`` or ``cut`` afterwards. If this system is not fully up yet, pass a false
-        ``is_ready``, and call ``say_ready`` when it is.
+        Call ``end`` or ``connection_lost`` afterwards. If this system is not fully up yet, pass a
+        false ``is_ready``, and call ``say_ready`` when it is.
         """
         why = ""
         self._outbox.clear()
@@ -176,7 +176,7 @@ class PeerProcess:
         for each in owed.values():
             each.abandon()
         self._watcher.remove_all()
-        self._names.cut()
+        self._names.connection_lost()
 
     def _failure(self, error: type[AskError], path: str) -> AskError:
         if self._end is not None:

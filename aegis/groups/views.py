@@ -187,12 +187,12 @@ def fitted(texts: Mapping[str, str], limit: int) -> dict[str, str]:
     for number, name in enumerate(sorted(sizes, key=lambda each: sizes[each])):
         share = left // (len(sizes) - number)
         if sizes[name] > share:
-            fits[name] = _cut(texts[name], share)
+            fits[name] = _truncated(texts[name], share)
         left -= min(sizes[name], share)
     return fits
 
 
-def _cut(text: str, limit: int) -> str:
+def _truncated(text: str, limit: int) -> str:
     """Return the longest beginning of a text that takes at most ``limit`` bytes of JSON."""
     least, most = 0, min(len(text), limit)
     while least < most:

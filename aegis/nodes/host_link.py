@@ -108,7 +108,7 @@ class HostLink(Actor[DescribeHost]):
         self._address = joined.address
         joined.accept()
         why = await self._carry(joined.link)
-        self._peer.cut()
+        self._peer.connection_lost()
         if self._is_up:
             self._is_up, self._since = False, utc_now()
             self._directory.tell(NodeUnreachable(name=self._name, why=why))

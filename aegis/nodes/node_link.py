@@ -45,7 +45,7 @@ class NodeLink(Actor[None]):
 
     async def teardown(self) -> None:
         """Fail the requests that wait for the daemon."""
-        self._peer.cut()
+        self._peer.connection_lost()
 
     async def _stay_joined(self) -> None:
         while True:
@@ -71,7 +71,7 @@ class NodeLink(Actor[None]):
         try:
             return await run_link(self._peer, link)
         finally:
-            self._peer.cut()
+            self._peer.connection_lost()
 
     def _warn_once(self, why: str) -> None:
         # One line for each reason: there is a try every few seconds.

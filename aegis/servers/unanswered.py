@@ -46,7 +46,7 @@ def unanswered(
             lost = subject if entry.owner is Owner.TERMINAL else "the shell"
             return Unavailable(_lost(lost, entry))
         case Unreachable():
-            happened = _cut_off(error.path, subject, arguments)
+            happened = _unreachable(error.path, subject, arguments)
         case AskDeadline():
             happened = f"{subject} did not answer in time: the daemon is overloaded"
         case _:
@@ -67,7 +67,7 @@ def _lost(subject: str, entry: Entry) -> str:
     )
 
 
-def _cut_off(path: str, subject: str, arguments: Mapping[str, object]) -> str:
+def _unreachable(path: str, subject: str, arguments: Mapping[str, object]) -> str:
     node = node_of(path)
     if node is not None and "name" in arguments:
         return unreachable(shorten(str(arguments["name"])), node)

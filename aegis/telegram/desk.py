@@ -276,7 +276,7 @@ class Work:
     async def _parts(self, text: TextMessage) -> list[TextMessage]:
         """Return a text with the parts that follow it, if an app has cut it."""
         parts = [text]
-        while parts[-1].is_cut:
+        while parts[-1].is_partial:
             with trio.move_on_after(JOIN_S):
                 while (following := self._following(parts[-1])) is None:
                     self._accepted = trio.Event()

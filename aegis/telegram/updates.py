@@ -60,7 +60,7 @@ class TextMessage:
     unfit: str = ""
 
     @property
-    def is_cut(self) -> bool:
+    def is_partial(self) -> bool:
         """Whether the app may have cut a longer text here."""
         return len(self.text.encode("utf-16-le", "surrogatepass")) // 2 >= CUT_UNITS
 

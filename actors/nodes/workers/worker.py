@@ -144,7 +144,7 @@ class Worker:
                 self._watch_process,
                 self._limit_start,
                 self._limit_ending,
-                self._cut_when_cancelled,
+                self._abort_when_cancelled,
             ):
                 nursery.start_soon(task)
             await self._note_trouble()
@@ -200,9 +200,9 @@ class Worker:
             self._seen.lost = str(error)
             process.kill()
             await process.wait()
-        self._cut()
+        self._abort()
 
-    def _cut(self) -> None:
+    def _abort(self) -> None:
         """End the process, the connection and what waits for either.
 
         The connection is closed on this side, too: through one that seems open tractor would say
@@ -213,13 +213,13 @@ class Worker:
             self._subactor.disconnect()
         self._scope.cancel()
 
-    async def _cut_when_cancelled(self) -> None:
+    async def _abort_when_cancelled(self) -> None:
         """Kill the process and drop the connection when the caller of ``run`` is cancelled."""
         try:
             await trio.sleep_forever()
         finally:
             self._seen.stop_asked |= not self._is_over
-            self._cut()
+            self._abort()
 
     async def _watch_process(self) -> None:
         """Close everything after the end of the process, even if its connection stays open."""
@@ -229,7 +229,7 @@ class Worker:
         await process.wait()
         if self._link is not None:
             await trio.sleep(AFTERMATH_S)
-        self._cut()
+        self._abort()
 
     async def _limit_start(self) -> None:
         with trio.move_on_after(self.spec.start_within_s):

@@ -89,7 +89,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, is_plain: bo
     for at, row in enumerate(shown):
         line = ""
         for name, value, width in zip(head, row, widths, strict=True):
-            text = _cut(value, width)
+            text = _truncated(value, width)
             blanks = " " * (width - columns(text) + 2)
             if has_colours:
                 states = _COLOURS if name in _STATES else {}
@@ -153,7 +153,7 @@ def _window_columns() -> int | None:
         return None
 
 
-def _cut(text: str, width: int) -> str:
+def _truncated(text: str, width: int) -> str:
     """Cut ``text`` to ``width`` columns; of a path the end is kept."""
     if columns(text) <= width:
         return text

@@ -108,7 +108,8 @@ def _event_text(event: Mapping[str, Any]) -> str:
         case "tool_use":
             return f"⚙ {_call(event)}"
         case "tool_result":
-            return f"↳ {'failed: ' if event.get('is_error') else ''}{_cut(event.get('text', ''))}"
+            failed = "failed: " if event.get("is_error") else ""
+            return f"↳ {failed}{_truncated(event.get('text', ''))}"
         case "terminal_started":
             return _line(f"$ {event.get('command')}")
         case "terminal_output" | "terminal_ended":
@@ -133,7 +134,7 @@ def _call(event: Mapping[str, Any]) -> str:
     return _line(f"{shown} {json.dumps(given, ensure_ascii=False)}" if given else shown)
 
 
-def _cut(text: str) -> str:
+def _truncated(text: str) -> str:
     lines = text.rstrip("\n").split("\n")
     more = len(lines) - RESULT_LINES
     shown = [_line(each) for each in lines[:RESULT_LINES]]

@@ -31,7 +31,7 @@ class UnsentBytes:
     def __init__(self, most: int = MAX_UNSENT_BYTES) -> None:
         self._most = most
         self._owed: dict[SlowClient, int] = {}
-        self._cut_off: set[SlowClient] = set()
+        self._aborted: set[SlowClient] = set()
         self.total = 0
 
     @contextmanager
@@ -43,7 +43,7 @@ class UnsentBytes:
         self._change(debtor, size)
         try:
             if self.total > self._most:
-                self._cut_off_the_worst()
+                self._abort_the_worst()
             yield
         finally:
             self._change(debtor, -size)
@@ -55,13 +55,13 @@ class UnsentBytes:
             self._owed[debtor] = owed
         else:
             self._owed.pop(debtor, None)
-            self._cut_off.discard(debtor)
+            self._aborted.discard(debtor)
 
-    def _cut_off_the_worst(self) -> None:
+    def _abort_the_worst(self) -> None:
         # Its bytes stay counted until its tasks end, so no second client is aborted for them.
         worst = max(self._owed, key=lambda each: self._owed[each])
-        if worst in self._cut_off:
+        if worst in self._aborted:
             return
-        self._cut_off.add(worst)
+        self._aborted.add(worst)
         log.warning("cut off a client that does not read", unsent=self._owed[worst], all=self.total)
         worst.abort()

@@ -48,7 +48,7 @@ class OpenConnections:
         self._limits = limits or Limits()
         self._here: dict[ClientStream, None] = {}  # the longest here first
         self._voided: set[Identity] = set()
-        self._cut: list[ClientStream] = []
+        self._revoked_streams: list[ClientStream] = []
         self._revoked = trio.Event()
         self._logged_at = -math.inf
         self.unsent = UnsentBytes(self._limits.unsent)
@@ -99,7 +99,7 @@ class OpenConnections:
         for each in found:
             each.is_voided = True
             each.ending.set()
-        self._cut += found
+        self._revoked_streams += found
         self._voided.update(voided)
         self._revoked.set()
         return len(found)
@@ -112,9 +112,9 @@ class OpenConnections:
             await self._revoked.wait()
             self._revoked = trio.Event()
             await trio.sleep(CUT_GRACE_S)
-            cut, self._cut = self._cut, []
+            streams, self._revoked_streams = self._revoked_streams, []
             voided, self._voided = frozenset(self._voided), set()
-            for each in cut:
+            for each in streams:
                 each.abort()
             await end_sessions(voided)
 

@@ -123,14 +123,14 @@ def shortened(each: Sized, limit: int) -> BroadcastOutcome:
     if each.size <= limit or outcome.record is None:
         return outcome
     room = limit
-    short = attrs.evolve(outcome, record=_cut(outcome.record, room))
+    short = attrs.evolve(outcome, record=_truncated(outcome.record, room))
     while _size(short) > limit and room > MIN_LIMIT:
         room = max(MIN_LIMIT, room * 3 // 4)
-        short = attrs.evolve(outcome, record=_cut(outcome.record, room))
+        short = attrs.evolve(outcome, record=_truncated(outcome.record, room))
     return short
 
 
-def _cut(record: CommandRecord, room: int) -> CommandRecord:
+def _truncated(record: CommandRecord, room: int) -> CommandRecord:
     out = CapturedOutput(record.stdout, record.output_bytes, record.truncated)
     err = CapturedOutput(record.stderr, len(record.stderr.encode()), truncated=False)
     # A limit that the text does not reach changes nothing, so each may have the whole room.

@@ -81,7 +81,7 @@ def take_plain(
             stop = min(found.end(), limit)
             is_last = stop < found.end() or (stop == len(data) and not whole)
             taken = _take_text(data[position:stop], is_last=is_last, max_chars=room - chars)
-        elif not whole and _is_cut_off(data, found):
+        elif not whole and _is_incomplete(data, found):
             break
         else:
             taken = PlainText("" if found.lastgroup == "dropped" else "\n", len(found.group()))
@@ -113,7 +113,7 @@ def take_raw(data: bytes, limit: int, *, whole: bool = False) -> PlainText:
     return PlainText(text, size)
 
 
-def _is_cut_off(data: bytes, found: re.Match[bytes]) -> bool:
+def _is_incomplete(data: bytes, found: re.Match[bytes]) -> bool:
     """Return whether further bytes could change this token."""
     ends_early = found.end() < len(data)
     if ends_early and len(found.group()) > _SHORTEST_SAFE:

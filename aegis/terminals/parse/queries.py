@@ -88,11 +88,11 @@ class SequenceScanner:
         for match in _WHOLE.finditer(data):
             done = match.end()
             found.append(_sequence(match, start + done))
-        self._incomplete = _cut_off(data, max(done, len(data) - _LONGEST))
+        self._incomplete = _unfinished(data, max(done, len(data) - _LONGEST))
         return found
 
 
-def _cut_off(data: bytes, start: int) -> bytes:
+def _unfinished(data: bytes, start: int) -> bytes:
     """Return an incomplete sequence at the end of ``data``, not before ``start``; or nothing."""
     # A sequence holds no ESC but that of its end. So it begins with the last ESC, or with the one
     # before it, if the last ESC is the last byte.

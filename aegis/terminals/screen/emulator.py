@@ -16,7 +16,7 @@ from typing import Protocol
 import attrs
 
 from aegis.terminals.screen import sequences as sq
-from aegis.terminals.screen.widths import cut_to_width
+from aegis.terminals.screen.widths import truncate_to_width
 
 MAX_TITLES = 10
 """Limit of the stack of titles."""
@@ -233,7 +233,7 @@ class ScreenEmulator:
         new = self._new_grid(self._rows, self._cols)
         new.write("\x1b[?7l")
         for index, line in enumerate(lines[above : above + self._rows]):
-            new.write(f"\x1b[{index + 1}H{cut_to_width(line.rstrip(' '), self._cols)}")
+            new.write(f"\x1b[{index + 1}H{truncate_to_width(line.rstrip(' '), self._cols)}")
         if saved is not None:
             new.write(f"\x1b[?7h\x1b[{max(saved[0] - above, 0) + 1};{saved[1] + 1}H\x1b7")
         new.write(f"\x1b[?7{_letter(self._wraps)}\x1b[{row - above + 1};{col + 1}H")

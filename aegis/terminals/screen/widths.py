@@ -24,7 +24,7 @@ def width_of(char: str) -> int:
     return max(wcwidth(char), 0)
 
 
-def cut_to_width(line: str, cols: int) -> str:
+def truncate_to_width(line: str, cols: int) -> str:
     """Truncate ``line`` to ``cols`` columns; a wide character across the edge is dropped."""
     if len(line) <= cols and line.isascii():
         return line

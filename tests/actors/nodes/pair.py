@@ -166,7 +166,7 @@ class Pair:
     async def _carry(self, peer: PeerProcess, wire: MemoryWire) -> None:
         await peer.carry(wire)
         wire.cut()
-        peer.cut()
+        peer.connection_lost()
 
 
 @asynccontextmanager

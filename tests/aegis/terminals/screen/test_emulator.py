@@ -4,7 +4,7 @@ import pytest
 
 from aegis.terminals.screen.avt_grid import MAX_STAND_INS
 from aegis.terminals.screen.emulator import MAX_TITLES, ScreenEmulator, Screenshot
-from aegis.terminals.screen.widths import MAX_MARKS, clusters_of, cut_to_width
+from aegis.terminals.screen.widths import MAX_MARKS, clusters_of, truncate_to_width
 from tests.aegis.terminals.screen.conftest import GRIDS, NewEmulator
 
 X = "x" * 20
@@ -479,7 +479,7 @@ def test_saved_cursors_do_not_pile_up(new_emulator: NewEmulator) -> None:
     ],
 )
 def test_a_line_is_cut_by_columns(line: str, cols: int, cut: str) -> None:
-    assert cut_to_width(line, cols) == cut
+    assert truncate_to_width(line, cols) == cut
 
 
 def test_marks_belong_to_the_character_before() -> None:
