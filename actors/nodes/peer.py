@@ -134,14 +134,14 @@ class PeerProcess:
         """Exchange packets over ``wire`` until the connection ends, and return the reason.
 
         Call ``end`` or ``connection_lost`` afterwards. If this system is not fully up yet, pass a
-        false ``is_ready``, and call ``say_ready`` when it is.
+        false ``is_ready``, and call ``send_ready`` when it is.
         """
         why = ""
         self._outbox.clear()
         self._is_up = True
-        self._say_all()
+        self._send_all()
         if is_ready:
-            self.say_ready()
+            self.send_ready()
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, wire)
@@ -156,12 +156,12 @@ class PeerProcess:
             self._is_up = not self._outlives_connection
         return why
 
-    def _say_all(self) -> None:
+    def _send_all(self) -> None:
         self._names.send_all()
         for path in self._monitored:
             self._post(p.Monitored(path))
 
-    def say_ready(self) -> None:
+    def send_ready(self) -> None:
         """Send that this system is up and that all its names have been sent."""
         self._post(p.NamesSent())
 
@@ -335,7 +335,7 @@ class PeerProcess:
             case p.Fell(down):
                 self._receive_down(down)
             case p.Stopped(path):
-                self._stop_here(path)
+                self._stop_local(path)
             case p.ActorGone(path):
                 self._names.drop(path)
             case p.Registered(group, name, path):
@@ -353,7 +353,7 @@ class PeerProcess:
                 self._names.drop_unconfirmed()
                 self.ready.set()
 
-    def _here(self, path: str) -> RefTarget:
+    def _local(self, path: str) -> RefTarget:
         """Return the place at ``path``, perhaps in a third process. Raises ``ActorStopped``."""
         place = self.system.place(path)
         if isinstance(place, Cell):
@@ -362,7 +362,7 @@ class PeerProcess:
 
     def _receive_message(self, path: str, body: p.Body) -> None:
         try:
-            Ref(self._here(path)).tell(self._words.message_of(body))
+            Ref(self._local(path)).tell(self._words.message_of(body))
         except (CodecError, MisuseError) as error:
             log.warning("a message of %s to %s is dropped: %s", self.name, path, error)
             self.system.dead_letters += 1
@@ -373,7 +373,7 @@ class PeerProcess:
         reply = self._owed[asked.number] = OwedReply(self, asked.number)
         try:
             message = self._words.message_of(asked.body)
-            place = self._here(asked.path)
+            place = self._local(asked.path)
             if place.is_final:
                 raise ActorStopped(f"{place.path} has stopped; it cannot answer", path=place.path)
             self._requests.put(place, Envelope(message, reply, reply.chain(asked.askers)))
@@ -392,13 +392,13 @@ class PeerProcess:
 
     def _watch(self, path: str) -> None:
         try:
-            self._watcher.watch(self._here(path))
+            self._watcher.watch(self._local(path))
         except ActorStopped as error:
             self._post(p.Fell(Down(path, 0, str(error), crashed=False, final=True)))
 
-    def _stop_here(self, path: str) -> None:
+    def _stop_local(self, path: str) -> None:
         try:
-            self._here(path).stop_for_good()
+            self._local(path).stop_for_good()
         except ActorStopped:
             return
 

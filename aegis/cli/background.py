@@ -115,20 +115,20 @@ def _printed(output: IO[bytes]) -> str:
     """Return what the daemon printed for people: it follows the file with its address."""
     deadline = time.monotonic() + LIMIT_S
     while True:
-        said = _said(output)
+        said = _output_of(output)
         if "stop it with" in said or time.monotonic() > deadline:
             return "\n".join(line for line in said.splitlines() if not line.startswith("{"))
         time.sleep(POLL_S)
 
 
-def _said(output: IO[bytes]) -> str:
+def _output_of(output: IO[bytes]) -> str:
     # Not read(): the daemon has the same offset, and would write over its own text.
     return os.pread(output.fileno(), SAID_BYTES, 0).decode(errors="replace")
 
 
 def _reason(output: IO[bytes], log: Path, code: int) -> str:
     """Return the sentence for a daemon that ended with ``code``."""
-    lines = _said(output).strip().splitlines()
+    lines = _output_of(output).strip().splitlines()
     where = ""
     if not lines and log.is_file():  # it ended later, and not by a refusal
         with log.open("rb") as file:

@@ -71,7 +71,13 @@ from aegis.workflows.carrier import CarriedCall, Carrier, MessageRights, Refuse,
 from aegis.workflows.cookie import WorkflowCookies, cookie_of_workflow
 from aegis.workflows.plugins.catalog import Catalog
 from aegis.workflows.plugins.found import PluginFile, digest_of_all
-from aegis.workflows.process import ProcessOver, PutFrames, Said, WorkflowProcess, launch_of
+from aegis.workflows.process import (
+    ProcessFrames,
+    ProcessOver,
+    PutFrames,
+    WorkflowProcess,
+    launch_of,
+)
 from aegis.workflows.runs import EngineCall, Moment, Seen, StoredRun
 from aegis.workflows.upgrade import LEDGER, META, run_before_tables, upgrade_journal
 
@@ -200,7 +206,7 @@ DeskMessage = (
     | FollowWorkflows
     | ApplyAnswer
     | ListEnded
-    | Said
+    | ProcessFrames
     | ProcessOver
     | Down
 )
@@ -354,10 +360,10 @@ class WorkflowDesk(Actor[DeskMessage]):
     async def receive(self, message: DeskMessage) -> None:
         """Handle a message of a client, a process, the desk of requests or the runtime."""
         match message:
-            case Said(id=id_, run=number, frames=said):
+            case ProcessFrames(id=id_, run=number, frames=said):
                 self.reply(message, None)
                 for frame in said:
-                    self._said(id_, number, frame)
+                    self._take_frame(id_, number, frame)
             case ProcessOver(id=id_, run=number, reason=reason):
                 self.reply(message, None)
                 self._process_over(id_, number, _ProcessEnd(reason))
@@ -921,7 +927,7 @@ class WorkflowDesk(Actor[DeskMessage]):
         if live.process is not None:
             live.process.tell(PutFrames(frames=[frame]))
 
-    def _said(self, id_: str, number: int, frame: Mapping[str, Any]) -> None:
+    def _take_frame(self, id_: str, number: int, frame: Mapping[str, Any]) -> None:
         """Handle a frame of a process; drop those of an earlier one."""
         live = self._live.get(id_)
         if live is None or live.number != number:

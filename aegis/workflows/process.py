@@ -44,7 +44,7 @@ def launch_of(root: str, cookie: str, withheld: Collection[str] = ()) -> Launch:
 
 
 @attrs.frozen(kw_only=True)
-class Said(Request[None]):
+class ProcessFrames(Request[None]):
     """Frames of the process of a run. Answered when the desk has taken them."""
 
     id: str
@@ -147,6 +147,6 @@ class WorkflowProcess(Actor[PutFrames]):
     async def _pass_on(self, process: LineProcess) -> None:
         while (frames := await process.read_whole()) is not None:
             if frames:
-                said = Said(id=self._id, run=self._run, frames=frames)
+                said = ProcessFrames(id=self._id, run=self._run, frames=frames)
                 # The desk may be slow; the pipe fills meanwhile, and the process waits.
                 await self._desk.ask(said, timeout=math.inf)

@@ -217,7 +217,7 @@ class Joins:
             if joined in self._waiting:
                 self._waiting.remove(joined)
         if verdict is not None and verdict.is_accepted:
-            await caller.begin(verdict.as_said())
+            await caller.begin(verdict.packed())
             await joined.converse()
         elif verdict is not None:
             await self._send_away(caller, verdict)
@@ -233,7 +233,7 @@ class Joins:
         self._talking += 1
         try:
             with trio.move_on_after(HANG_UP_S):
-                await caller.begin(verdict.as_said())
+                await caller.begin(verdict.packed())
                 await caller.hang_up(HANG_UP_S)
         finally:
             self._talking -= 1

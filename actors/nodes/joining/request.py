@@ -42,7 +42,7 @@ class JoinAnswer:
     is_accepted: bool
     said: bytes
 
-    def as_said(self) -> tuple[bool, bytes]:
+    def packed(self) -> tuple[bool, bytes]:
         """Return it as it crosses."""
         return self.is_accepted, self.said
 

@@ -146,7 +146,7 @@ class Link:
             self._pulse.seen(trio.current_time())
             match frame:
                 case MessageFrame(data):
-                    self._incoming.came(len(data))
+                    self._incoming.received(len(data))
                     self._inbox.append(data)
                 case AckFrame():
                     self._in_flight.taken(frame)

@@ -49,7 +49,7 @@ class ReceiveWindow:
     size: int = 0
     _unsent: AckFrame = attrs.field(factory=AckFrame)
 
-    def came(self, size: int) -> None:
+    def received(self, size: int) -> None:
         """Note a message. Raises ``LinkLost`` if it exceeds the window."""
         self.messages += 1
         self.size += size

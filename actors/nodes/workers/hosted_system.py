@@ -42,7 +42,7 @@ async def hosted_system(
 
     async with trio.open_nursery() as nursery:
         async with open_system(spec, above=above, prepare=prepare, **options) as system:
-            peers[0].say_ready()
+            peers[0].send_ready()
             yield system
         nursery.cancel_scope.cancel()
 

@@ -73,7 +73,7 @@ class PlacedSubtrees:
     def path(self, name: str) -> str:
         """Return the path of the subtree of the terminal ``name``, as it was spawned."""
         node = self.node_of(name)
-        return self.local.path(name) if self._is_here(node) else f"{_below(node)}/{name}"
+        return self.local.path(name) if self._is_local(node) else f"{_below(node)}/{name}"
 
     def root(self, name: str) -> Ref[Any]:
         """Return the address of the subtree's supervisor, for monitoring."""
@@ -113,9 +113,9 @@ class PlacedSubtrees:
         return [
             CandidateNode(
                 name=node,
-                is_up=self._is_here(node) or self._host(node) is not None,
+                is_up=self._is_local(node) or self._host(node) is not None,
                 terminals=number,
-                by_name=self._is_here(node) and bool(self.workers),
+                by_name=self._is_local(node) and bool(self.workers),
             )
             for node, number in counts.items()
         ]
@@ -125,7 +125,7 @@ class PlacedSubtrees:
         if wanted is not None or self.workers:
             choose_place(self._places(), wanted)
 
-    def _is_here(self, node: str) -> bool:
+    def _is_local(self, node: str) -> bool:
         return node == self.local.node
 
     def _host(self, node: str) -> Ref[Any] | None:
@@ -158,7 +158,7 @@ class PlacedSubtrees:
         key = name_key(settings.name)
         node = self._nodes[key] = choose_place(self._places(), wanted)
         try:
-            if self._is_here(node):
+            if self._is_local(node):
                 return await self.local.start(settings, files)
             return await self._start_at(node, settings, files)
         except Exception:
@@ -194,7 +194,7 @@ class PlacedSubtrees:
         """Stop the subtree, if it exists, and wait until it is gone."""
         node = self.node_of(name)
         try:
-            if self._is_here(node):
+            if self._is_local(node):
                 await self.local.stop(name)
             else:
                 await self._stop_at(node, name)

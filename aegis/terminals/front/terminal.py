@@ -475,9 +475,9 @@ class Terminal(Front):
     def _check_ended(self) -> None:
         """Answer the end request once the shell has ended and the ledger has every record."""
         if self._state.state == "closed" and self._recorder.is_settled:
-            self.context.start_soon(self._say_ended)
+            self.context.start_soon(self._reply_ended)
 
-    async def _say_ended(self) -> None:
+    async def _reply_ended(self) -> None:
         self._events.ended()
         await self._waits.end()
         await self._wakes.settle(daemon_stops=self._state.ending != "closed")

@@ -275,7 +275,7 @@ class Boundaries:
         if mark.kind == "D":
             return self._line_ends(mark)
         if mark.kind == "B":
-            return self._prompt_stands(mark)
+            return self._prompt_drawn(mark)
         if mark.kind == "P":
             return self._other_prompt(mark)
         return []
@@ -306,7 +306,7 @@ class Boundaries:
         if self._open is not None:
             self._number = mark.number
             self._commands += 1
-            return self._output_goes_on()
+            return self._output_continues()
         self._advance(mark.number)
         self._open, self._output_ended, self._commands = mark.number, False, 1
         self._open_is_ours = self._submission and (mark.submitted or not self._keys.has_enter())
@@ -331,7 +331,7 @@ class Boundaries:
         self._output_ended = True
         return [OutputEnded()]
 
-    def _output_goes_on(self) -> list[BoundaryEvent]:
+    def _output_continues(self) -> list[BoundaryEvent]:
         ended, self._output_ended = self._output_ended, False
         return [OutputResumed()] if ended else []
 
@@ -383,7 +383,7 @@ class Boundaries:
         self.skipped += number - self._number - 1 if self._number else 0
         self._number = number
 
-    def _prompt_stands(self, mark: Mark) -> list[BoundaryEvent]:
+    def _prompt_drawn(self, mark: Mark) -> list[BoundaryEvent]:
         if self._open is not None:
             return self._end_lost(mark)
         if self.phase in (ShellPhase.STARTING, ShellPhase.RETURNING):

@@ -355,7 +355,7 @@ class Tracker:
                 case bd.AcceptedLine() | bd.OutputEnded() | bd.OutputResumed():
                     self._output_turns(event, self._at(mark_begins))
                 case bd.SecondaryPrompt():
-                    self._line_goes_on(event)
+                    self._line_continues(event)
                 case bd.PromptShown():
                     self._prompted()
                 case bd.LineReport():
@@ -413,7 +413,7 @@ class Tracker:
         assert self._sent is not None
         self._notify(nothing_ran(self._sent, nothing, output, raw_end=raw_end))
 
-    def _line_goes_on(self, secondary: bd.SecondaryPrompt) -> None:
+    def _line_continues(self, secondary: bd.SecondaryPrompt) -> None:
         if self._has_echo:
             return
         self.printed.suspend(self._visible.position)  # a line before may be an open command

@@ -113,9 +113,9 @@ class WakeDelivery:
                 await self._wait_for_work()
                 error = self._failure or await self._send_some()
                 if error is None:
-                    self._went_well()
+                    self._on_success()
                 else:
-                    self._went_wrong(error)
+                    self._on_failure(error)
                     await trio.sleep(retry_delay(self._failures))
 
     async def _wait_for_work(self) -> None:
@@ -194,7 +194,7 @@ class WakeDelivery:
             wake, is_wanted = self._page[0]
             self._defer(wake, inbox, is_wanted=is_wanted)
             self._page.popleft()
-        self._went_through(self._reached)
+        self._mark_sent(self._reached)
 
     def _defer(self, wake: Wake, inbox: Inbox, *, is_wanted: bool) -> None:
         if is_wanted:
@@ -202,14 +202,14 @@ class WakeDelivery:
             if self._watching is None:
                 self._watching = trio.CancelScope()
                 self._start_soon(self._watch, self._watching)
-        self._went_through(wake.seq)
+        self._mark_sent(wake.seq)
 
     @property
     def _before(self) -> int | None:
         """The newest wake that was sent and is not confirmed."""
         return None if self._deferred is None else self._deferred[0]
 
-    def _went_through(self, seq: int) -> None:
+    def _mark_sent(self, seq: int) -> None:
         self._sent = max(self._sent, seq)
         if self._deferred is None:
             self._confirm(seq)
@@ -291,13 +291,13 @@ class WakeDelivery:
             self.confirmed = seq
             self._on_change()
 
-    def _went_well(self) -> None:
+    def _on_success(self) -> None:
         if self.in_trouble:
             self._log.info("wakes go on")
             self.in_trouble, self._failures = False, 0
             self._on_change()
 
-    def _went_wrong(self, error: str) -> None:
+    def _on_failure(self, error: str) -> None:
         """Start again from the ledger: nothing is kept in memory for an inbox that fails."""
         self._failures += 1
         self._failure = self._deferred = None

@@ -79,7 +79,7 @@ def test_a_request_that_leaves_something_out_is_refused(missing: str) -> None:
     "verdict", [JoinAnswer(True, b""), JoinAnswer(True, b"\x00"), refusal("No.")]
 )
 def test_an_answer_comes_back_as_it_was_given(verdict: JoinAnswer) -> None:
-    assert verdict_of(list(verdict.as_said())) == verdict
+    assert verdict_of(list(verdict.packed())) == verdict
 
 
 def test_a_refusal_is_bounded() -> None:

@@ -101,16 +101,16 @@ def test_more_taken_than_was_sent_breaks_the_rules() -> None:
 def test_more_sent_than_there_was_room_for_breaks_the_rules(count: int, size: int) -> None:
     window = ReceiveWindow()
     for _ in range(count - 1):
-        window.came(size)
+        window.received(size)
     with pytest.raises(LinkLost):
-        window.came(size)
+        window.received(size)
 
 
 def test_what_was_taken_is_told_by_half_windows() -> None:
     window = ReceiveWindow()
     told = []
     for _ in range(MOST_MESSAGES):
-        window.came(3)
+        window.received(3)
         if window.took(3):
             told.append(window.acknowledge())
     assert told == [AckFrame(MOST_MESSAGES // 2, 3 * MOST_MESSAGES // 2)] * 2
@@ -127,7 +127,7 @@ def test_two_windows_agree_and_never_stop_each_other_for_ever(sizes: list[int], 
         if can_send and (not inbox or random.random() < 0.5):
             size = waiting.pop(0)
             sender.sent(size)
-            receiver.came(size)
+            receiver.received(size)
             inbox.append(size)
         elif receiver.took(inbox.pop(0)):
             sender.taken(receiver.acknowledge())
