@@ -27,28 +27,28 @@ from collections.abc import Iterator
 import attrs
 
 from aegis.lifecycle.keys import KeyInput
-from aegis.lifecycle.states import Need, Source
+from aegis.lifecycle.states import Evidence, Need
 
 BY_STRENGTH = (
-    Source.REPORT,
-    Source.HOOK,
-    Source.TITLE,
-    Source.NOTICE,
-    Source.PROGRESS,
-    Source.TTY,
+    Evidence.REPORT,
+    Evidence.HOOK,
+    Evidence.TITLE,
+    Evidence.NOTICE,
+    Evidence.PROGRESS,
+    Evidence.TTY,
 )
 
 SETTLE_S = 1.0
 """Seconds for which output counts as echo after a key, as repaint after a resize, and as part of
 the prompt after a notification; less if the idle time is short."""
 
-_LASTING = frozenset({Source.REPORT, Source.TITLE})
+_LASTING = frozenset({Evidence.REPORT, Evidence.TITLE})
 """Sources whose claim is true until the program changes it."""
 
-_LAPSING = frozenset({Source.HOOK, Source.TITLE, Source.PROGRESS})
+_LAPSING = frozenset({Evidence.HOOK, Evidence.TITLE, Evidence.PROGRESS})
 """Sources whose claim of work is in force only while bytes flow."""
 
-_VAGUE = frozenset({Source.TITLE, Source.NOTICE, Source.TTY})
+_VAGUE = frozenset({Evidence.TITLE, Evidence.NOTICE, Evidence.TTY})
 """Sources that do not say for sure what kind of input is needed."""
 
 
@@ -59,7 +59,7 @@ class Statement:
     ``answered_at`` is the moment of the last key that may have answered it.
     """
 
-    source: Source
+    source: Evidence
     at: float
     need: Need | None
     answered_at: float | None = None
@@ -74,7 +74,7 @@ class Claims:
     def __init__(self, idle_s: float) -> None:
         self._idle_s = idle_s
         self.settle_s = min(SETTLE_S, idle_s / 2)
-        self._claims: dict[Source, Statement] = {}
+        self._claims: dict[Evidence, Statement] = {}
         self.painted_at = 0.0
 
     def clear(self, now: float) -> None:
@@ -82,7 +82,7 @@ class Claims:
         self._claims.clear()
         self.painted_at = now
 
-    def put(self, source: Source, need: Need | None, now: float) -> None:
+    def put(self, source: Evidence, need: Need | None, now: float) -> None:
         """Replace the claim of ``source``."""
         old = self._claims.get(source)
         answered_at = None if old is None or old.need != need else old.answered_at
@@ -90,20 +90,20 @@ class Claims:
         if answered_at is None or now >= answered_at + self.settle_s:
             self._claims[source] = Statement(source=source, at=now, need=need)
 
-    def drop(self, *sources: Source) -> None:
+    def drop(self, *sources: Evidence) -> None:
         """Drop the claims of these sources."""
         for source in sources:
             self._claims.pop(source, None)
 
-    def of(self, source: Source) -> Statement | None:
+    def of(self, source: Evidence) -> Statement | None:
         """Return the claim of ``source``, in force or not."""
         return self._claims.get(source)
 
     def answer(self, keys: KeyInput, now: float) -> bool:
         """End or suspend the needs that ``keys`` answer; return whether the prompt is answered."""
-        hook = self._claims.get(Source.HOOK)
+        hook = self._claims.get(Evidence.HOOK)
         if keys.interrupts and hook is not None and hook.need is None:
-            self.drop(Source.HOOK)
+            self.drop(Evidence.HOOK)
         decided = self.deciding(now)
         prompt = None if decided is None or decided.need is None else decided
         for claim in list(self._claims.values()):
@@ -121,9 +121,9 @@ class Claims:
 
     def text_changed(self, now: float, *, is_certain: bool) -> None:
         """End the claims that new text refutes. ``is_certain``: it is more than a blink."""
-        self.drop(Source.TTY)
+        self.drop(Evidence.TTY)
         for claim in list(self._claims.values()):
-            is_past = claim.source is Source.NOTICE and now >= claim.at + self.settle_s
+            is_past = claim.source is Evidence.NOTICE and now >= claim.at + self.settle_s
             if is_certain and (is_past or claim.answered_at is not None):
                 self.drop(claim.source)
 
@@ -169,7 +169,7 @@ class Claims:
 
 
 def _answers(keys: KeyInput, claim: Statement) -> bool:
-    takes_line = claim.source is Source.TTY or (claim.need is not None and claim.need.takes_line)
+    takes_line = claim.source is Evidence.TTY or (claim.need is not None and claim.need.takes_line)
     return keys.ends_line if takes_line else keys.is_answer
 
 

@@ -29,7 +29,7 @@ from aegis.lifecycle.keys import KeyInput
 from aegis.lifecycle.notices import Notice, ProgressNotice
 from aegis.lifecycle.reports import Records, Report
 from aegis.lifecycle.screen_text import Change
-from aegis.lifecycle.states import Need, Source, State, Verdict
+from aegis.lifecycle.states import Evidence, Need, State, Verdict
 from aegis.lifecycle.titles import TitleChanged
 from aegis.lifecycle.tty_facts import TtyFact
 
@@ -50,7 +50,7 @@ class LifeCycle:
     def __init__(self, *, idle_s: float = IDLE_S, stale_s: float = STALE_S) -> None:
         self._idle_s, self._stale_s = idle_s, stale_s
         self.records = Records()
-        self.verdict = Verdict(state=State.EXITED, since=0.0, source=Source.EXIT)
+        self.verdict = Verdict(state=State.EXITED, since=0.0, source=Evidence.EXIT)
         self._claims = Claims(idle_s)
         self._wake_at = math.inf
         self._begin(0.0)
@@ -62,7 +62,7 @@ class LifeCycle:
         self._title = ""
         self._percent: int | None = None
         self._started_at = now
-        self._activity: tuple[float, Source] | None = None
+        self._activity: tuple[float, Evidence] | None = None
         self._settled_at = now
         self._small_at = -math.inf
         self._turns_since = self._turned_at = -math.inf
@@ -76,7 +76,7 @@ class LifeCycle:
             self._wake_at = math.inf
         if isinstance(event, ev.ProcessStarted):
             self._begin(now)
-            verdict = Verdict(state=State.STARTING, since=now, source=Source.START)
+            verdict = Verdict(state=State.STARTING, since=now, source=Evidence.START)
         elif self.verdict.state is State.EXITED:
             return []
         else:
@@ -118,7 +118,7 @@ class LifeCycle:
                 self._take_title(event, now)
             case Notice(text=text):
                 if text or now >= self._settled_at:  # else it is the bell that answers a key
-                    self._claims.put(Source.NOTICE, Need(kind="input", text=text), now)
+                    self._claims.put(Evidence.NOTICE, Need(kind="input", text=text), now)
             case ProgressNotice():
                 self._take_progress(event, now)
             case ev.PromptBegun():
@@ -134,17 +134,17 @@ class LifeCycle:
         self._claims.painted_at = now
         if change == "unknown":
             self._claims.text_changed(now, is_certain=False)
-            self._activity = (now, Source.OUTPUT)
+            self._activity = (now, Evidence.OUTPUT)
         elif change == "text" or (change == "small" and self._is_repeated(now)):
             self._claims.text_changed(now, is_certain=True)
-            self._activity = (now, Source.SCREEN)
+            self._activity = (now, Evidence.SCREEN)
             if change == "text":
                 self._small_at = -math.inf
         elif change == "turn" and self._turns_steadily(now):
             # It answers no prompt: agents turn a glyph beside one, too.
-            self._activity = (now, Source.SCREEN)
+            self._activity = (now, Evidence.SCREEN)
         elif self._activity is None:
-            self._activity = (now, Source.OUTPUT)
+            self._activity = (now, Evidence.OUTPUT)
 
     def _is_repeated(self, now: float) -> bool:
         """Return whether a small change follows another one, so that it may be a counter's."""
@@ -164,15 +164,15 @@ class LifeCycle:
     def _take_keys(self, keys: KeyInput, now: float) -> None:
         self._settle(now)
         if self._claims.answer(keys, now) and self.verdict.state is not State.STARTING:
-            self._activity = (now, Source.KEYS)
+            self._activity = (now, Evidence.KEYS)
 
     def _take_fact(self, fact: TtyFact, now: float) -> None:
         if fact.need is not None or fact.is_busy:
-            self._claims.put(Source.TTY, fact.need, now)
-        elif self._claims.of(Source.TTY) is not None:
+            self._claims.put(Evidence.TTY, fact.need, now)
+        elif self._claims.of(Evidence.TTY) is not None:
             # It has got what it read, or has just stopped to compute.
-            self._claims.drop(Source.TTY)
-            self._activity = (now, Source.TTY)
+            self._claims.drop(Evidence.TTY)
+            self._activity = (now, Evidence.TTY)
 
     def _settle(self, now: float) -> None:
         self._settled_at = now + self._claims.settle_s
@@ -180,44 +180,44 @@ class LifeCycle:
     def _take_report(self, report: Report, now: float) -> None:
         self.records.apply(report)
         if self.records.root is None:
-            self._claims.drop(Source.REPORT)
+            self._claims.drop(Evidence.REPORT)
         elif not report.id:  # a child never changes the state of its parent
-            self._claims.put(Source.REPORT, _need_of(report), now)
+            self._claims.put(Evidence.REPORT, _need_of(report), now)
 
     def _take_hook(self, hook: Hook, now: float) -> None:
         if not self._hooks.accepts(hook) or hook.kind == "other":
             return
-        claim = self._claims.of(Source.HOOK)
+        claim = self._claims.of(Evidence.HOOK)
         if hook.kind == "ends":
-            self._claims.drop(Source.HOOK)
+            self._claims.drop(Evidence.HOOK)
         elif claim is None or claim.need is None or not _leaves_open(hook, claim.need):
-            self._claims.put(Source.HOOK, hook.need, now)
+            self._claims.put(Evidence.HOOK, hook.need, now)
 
     def _take_title(self, title: TitleChanged, now: float) -> None:
         self._title = title.text
         match title.kind:
             case None:
-                self._claims.drop(Source.TITLE)
+                self._claims.drop(Evidence.TITLE)
             case "working":
-                self._claims.put(Source.TITLE, None, now)
+                self._claims.put(Evidence.TITLE, None, now)
             case "ready":
-                self._claims.put(Source.TITLE, Need(kind="ready"), now)
+                self._claims.put(Evidence.TITLE, Need(kind="ready"), now)
             case "blocked":
-                self._claims.put(Source.TITLE, Need(kind="input", text=title.text), now)
+                self._claims.put(Evidence.TITLE, Need(kind="input", text=title.text), now)
 
     def _take_progress(self, progress: ProgressNotice, now: float) -> None:
         self._percent = progress.percent
         if progress.in_progress:
-            self._claims.drop(Source.NOTICE)
-            self._claims.put(Source.PROGRESS, None, now)
+            self._claims.drop(Evidence.NOTICE)
+            self._claims.put(Evidence.PROGRESS, None, now)
         else:
-            self._claims.drop(Source.PROGRESS)
+            self._claims.drop(Evidence.PROGRESS)
 
     def _drop_program(self) -> None:
         """Drop what the program in front has claimed, except the records that remain."""
         if self.records.root is None:
-            self._claims.drop(Source.REPORT)
-        self._claims.drop(Source.HOOK, Source.TITLE, Source.NOTICE, Source.PROGRESS)
+            self._claims.drop(Evidence.REPORT)
+        self._claims.drop(Evidence.HOOK, Evidence.TITLE, Evidence.NOTICE, Evidence.PROGRESS)
         self._percent = None
 
     # Verdict.
@@ -230,12 +230,12 @@ class LifeCycle:
             state = State.RUNNING if claim.need is None else State.NEEDS_INPUT
             return self._verdict(state, claim.source, claim.need, now)
         if self._activity is None and now < self._started_at + self._idle_s:
-            return self._verdict(State.STARTING, Source.START, None, now)
+            return self._verdict(State.STARTING, Evidence.START, None, now)
         if self._activity is not None and now < self._activity[0] + self._idle_s:
             return self._verdict(State.RUNNING, self._activity[1], None, now)
-        return self._verdict(State.NEEDS_INPUT, Source.SILENCE, _UNKNOWN_NEED, now)
+        return self._verdict(State.NEEDS_INPUT, Evidence.SILENCE, _UNKNOWN_NEED, now)
 
-    def _verdict(self, state: State, source: Source, need: Need | None, now: float) -> Verdict:
+    def _verdict(self, state: State, source: Evidence, need: Need | None, now: float) -> Verdict:
         if need is not None:
             if self.verdict.state not in _WAITING or _asks_anew(self.verdict.need, need):
                 self._waits_since = now
@@ -257,7 +257,7 @@ class LifeCycle:
         return Verdict(
             state=State.EXITED,
             since=now,
-            source=Source.EXIT,
+            source=Evidence.EXIT,
             exit_code=ended.exit_code,
             outcome="completed" if ended.exit_code == 0 else "errored",
             app=self.verdict.app,

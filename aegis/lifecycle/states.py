@@ -27,7 +27,7 @@ class State(enum.Enum):
     EXITED = "exited"
 
 
-class Source(enum.Enum):
+class Evidence(enum.Enum):
     """The evidence behind a verdict."""
 
     START = "start"
@@ -85,7 +85,7 @@ class Verdict:
 
     state: State
     since: float
-    source: Source
+    source: Evidence
     need: Need | None = None
     exit_code: int | None = None
     outcome: Outcome | None = None

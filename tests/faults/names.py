@@ -22,7 +22,7 @@ from aegis.terminals.faults import TERMINALS
 from aegis.terminals.history import History
 from aegis.terminals.settings import TerminalSettings
 from aegis.terminals.wakes.subscriptions import restored
-from aegis.terminals.wakes.wakes import Wakes
+from aegis.terminals.wakes.wakes import WakeSubscribers
 from aegis.workspaces.rules import WorkspacesByName
 from aegis.workspaces.store import WorkspaceStore
 from tests.chaos.exhaustive import Evidence, World
@@ -73,7 +73,7 @@ class SubscribedFront(Actor[Subscribe | Unsubscribe]):
         flusher = self._world.flusher
         history = History(FILES.ledger, disk=flusher.disk)
         inboxes = self.context.system.ref("root/router")
-        self._wakes = Wakes(SETTINGS, FILES, history, flusher, inboxes)
+        self._wakes = WakeSubscribers(SETTINGS, FILES, history, flusher, inboxes)
         await self._wakes.open(-1)
         self._wakes.start(self.context.start_soon)
 
@@ -91,7 +91,9 @@ class SubscribedFront(Actor[Subscribe | Unsubscribe]):
 async def _open_wakes(flusher: SimulatedFlusher) -> None:
     """Open the wakes as a front does when it starts; no subscriber gets one yet."""
     inboxes: Any = None
-    wakes = Wakes(SETTINGS, FILES, History(FILES.ledger, disk=flusher.disk), flusher, inboxes)
+    wakes = WakeSubscribers(
+        SETTINGS, FILES, History(FILES.ledger, disk=flusher.disk), flusher, inboxes
+    )
     await wakes.open(-1)
     await wakes.close()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.lifecycle.states import Need, Source
+from aegis.lifecycle.states import Evidence, Need
 
 _LEADS = {
     "permission": "asks for a permission",
@@ -14,15 +14,15 @@ _LEADS = {
 }
 
 
-def need_text(need: Need, source: Source) -> str:
+def need_text(need: Need, source: Evidence) -> str:
     """Return the need as one line: what the agent does, and its own text."""
-    if source is Source.SILENCE:
+    if source is Evidence.SILENCE:
         return "is silent, and may wait for input"
     lead = _LEADS[need.kind]
     return f"{lead}: {need.text}" if need.text else lead
 
 
-def wake_body(need: Need, source: Source, terminal: str) -> str:
+def wake_body(need: Need, source: Evidence, terminal: str) -> str:
     """Return the body of the message: the need, the tool's input, and the remedy."""
     lines = [need_text(need, source)]
     if need.tool_input:

@@ -19,7 +19,7 @@ from aegis.terminals.front.current_command import CurrentCommand
 from aegis.terminals.front.terminal_state import TerminalState
 from aegis.terminals.header import header_of_record, header_of_unrecorded
 from aegis.terminals.record import UnrecordedCommand
-from aegis.terminals.wakes.wakes import Wakes
+from aegis.terminals.wakes.wakes import WakeSubscribers
 
 
 class TerminalEvents:
@@ -30,7 +30,7 @@ class TerminalEvents:
         system: System,
         state: TerminalState,
         current: CurrentCommand,
-        wakes: Wakes,
+        wakes: WakeSubscribers,
         info: Callable[[], TerminalInfo],
     ) -> None:
         self._system = system

@@ -26,7 +26,7 @@ from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.quarantine import open_note
 from aegis.terminals.record import UnrecordedCommand, behind, final_record, outcome_of, record_line
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.wakes.wakes import Wakes
+from aegis.terminals.wakes.wakes import WakeSubscribers
 
 PIECE_BYTES = 64 * 1024
 
@@ -148,7 +148,7 @@ async def wake_subscribers(
     ``StorageError``.
     """
     history = History(files.ledger, disk=flusher.disk)
-    wakes = Wakes(settings, files, history, flusher, inboxes)
+    wakes = WakeSubscribers(settings, files, history, flusher, inboxes)
     try:
         _, given = history.last()
         await wakes.open(given)

@@ -62,7 +62,7 @@ from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.messages import ForShell
 from aegis.terminals.shell.notifications import notified_up_to
 from aegis.terminals.shell.shell import Shell
-from aegis.terminals.wakes.wakes import Wakes
+from aegis.terminals.wakes.wakes import WakeSubscribers
 
 log = structlog.get_logger()
 
@@ -87,7 +87,7 @@ class Terminal(Front):
         self._flusher = flusher
         self._files = files
         self._history = History(files.ledger, disk=flusher.disk)
-        self._wakes = Wakes(settings, files, self._history, flusher, inboxes)
+        self._wakes = WakeSubscribers(settings, files, self._history, flusher, inboxes)
         self._state = TerminalState(settings, host, cwd=settings.cwd, node=node)
         self._prompt_waiters = PromptWaiters()
         self._ending_waiters: list[Reply[msg.EndedTerminal]] = []

@@ -25,7 +25,7 @@ from aegis.errors import AegisError
 from aegis.protocol.inboxes import Deliver, Receipt, SyncInbox
 from aegis.terminals.output.notifier import Notifier
 from aegis.terminals.output.patterns import search
-from aegis.terminals.wakes.notification import Wake
+from aegis.terminals.wakes.notification import RecordNotification
 from aegis.terminals.wakes.subscriptions import Filter
 from aegis.terminals.wakes.wake_feed import WakeBatch, WakeFeed
 
@@ -67,7 +67,7 @@ class WakeDelivery:
         feed: WakeFeed,
         filters_of: Callable[[int], Sequence[Filter]],
         find_inbox: Callable[[], Inbox | None],
-        send: Callable[[Wake, str, int | None, Inbox | None], Reply[Receipt]],
+        send: Callable[[RecordNotification, str, int | None, Inbox | None], Reply[Receipt]],
         share: Callable[[], int],
         on_change: Callable[[], None],
         start_soon: Callable[..., object],
@@ -87,7 +87,7 @@ class WakeDelivery:
         self._work = Notifier()
         self._is_idle = False
         self._failures = 0
-        self._page = deque[tuple[Wake, bool]]()  # with whether it is to be sent
+        self._page = deque[tuple[RecordNotification, bool]]()  # with whether it is to be sent
         self._reached = confirmed  # once the page is sent
         self._lags = False
         self._sent = confirmed  # everything up to it is confirmed, deferred, or filtered out
@@ -148,7 +148,7 @@ class WakeDelivery:
 
     # Deferred.
 
-    def finished(self, wake: Wake | None) -> None:
+    def finished(self, wake: RecordNotification | None) -> None:
         """Take the wake of a record that is in the ledger; None: read it from there."""
         if wake is None or not self._is_deferred_at_once(wake):
             self._work.notify()
@@ -160,7 +160,7 @@ class WakeDelivery:
             with contextlib.suppress(AskError):  # the wakes are confirmed later without this
                 inbox.tell(SyncInbox())
 
-    def _is_deferred_at_once(self, wake: Wake) -> bool:
+    def _is_deferred_at_once(self, wake: RecordNotification) -> bool:
         """Send the wake here if possible, and return whether it was."""
         # Waking the task costs more than all the rest.
         is_next = self._sent == wake.seq - 1 and self._is_idle
@@ -176,7 +176,7 @@ class WakeDelivery:
             self._fail(str(error))
         return True
 
-    def _passes_without_search(self, wake: Wake) -> bool | None:
+    def _passes_without_search(self, wake: RecordNotification) -> bool | None:
         """Return whether the wake is to be sent; None if a pattern must be searched for first."""
         if not wake.is_for(self.handle):
             return False
@@ -196,7 +196,7 @@ class WakeDelivery:
             self._page.popleft()
         self._mark_sent(self._reached)
 
-    def _defer(self, wake: Wake, inbox: Inbox, *, is_wanted: bool) -> None:
+    def _defer(self, wake: RecordNotification, inbox: Inbox, *, is_wanted: bool) -> None:
         if is_wanted:
             self._deferred = (wake.seq, self._send(wake, self.handle, self._before, inbox))
             if self._watching is None:
@@ -248,7 +248,7 @@ class WakeDelivery:
         self._page.extend(chosen)
         self._reached, self._lags = page.reached, page.has_older
 
-    async def _is_wanted(self, wake: Wake) -> bool:
+    async def _is_wanted(self, wake: RecordNotification) -> bool:
         is_wanted = self._passes_without_search(wake)
         if is_wanted is not None:
             return is_wanted
@@ -257,7 +257,7 @@ class WakeDelivery:
                 return True
         return False
 
-    async def _send_synced(self, wakes: list[tuple[Wake, bool]]) -> None:
+    async def _send_synced(self, wakes: list[tuple[RecordNotification, bool]]) -> None:
         """Send all at once, so that they share a sync, and confirm them in order."""
         sent, failure = self._send_all(wakes)
         for wake, reply in sent:
@@ -271,10 +271,10 @@ class WakeDelivery:
             self._confirm(self._reached)
 
     def _send_all(
-        self, wakes: list[tuple[Wake, bool]]
-    ) -> tuple[list[tuple[Wake, Reply[Receipt] | None]], AskError | None]:
+        self, wakes: list[tuple[RecordNotification, bool]]
+    ) -> tuple[list[tuple[RecordNotification, Reply[Receipt] | None]], AskError | None]:
         """Return the wakes taken, each with its reply (None: filtered out), and any error."""
-        sent: list[tuple[Wake, Reply[Receipt] | None]] = []
+        sent: list[tuple[RecordNotification, Reply[Receipt] | None]] = []
         before = self._before
         try:
             for wake, is_wanted in wakes:
@@ -310,7 +310,7 @@ class WakeDelivery:
             self._on_change()
 
 
-async def _passes(wake: Wake, wanted: Filter) -> bool:
+async def _passes(wake: RecordNotification, wanted: Filter) -> bool:
     if wanted.only_failures and not wake.failed:
         return False
     if wanted.pattern is None:

@@ -28,7 +28,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069
 
 
 @attrs.frozen(kw_only=True)
-class Wake:
+class RecordNotification:
     """The notification of the record ``seq`` by ``writer``, for all other subscribers.
 
     ``cmd`` and ``failed`` are for filters. ``cmd`` is None if it is unknown, or too long to be
@@ -47,9 +47,9 @@ class Wake:
         return name_key(handle) != name_key(self.writer)
 
 
-def wake_of(record: CommandRecord) -> Wake:
+def wake_of(record: CommandRecord) -> RecordNotification:
     """Return the wake of a finished command."""
-    return Wake(
+    return RecordNotification(
         seq=record.seq,
         writer=handle_of(record.writer),
         body=wake_body(record),
@@ -59,10 +59,10 @@ def wake_of(record: CommandRecord) -> Wake:
     )
 
 
-def wake_of_deleted(first: int, last: int, timestamp: str) -> Wake:
+def wake_of_deleted(first: int, last: int, timestamp: str) -> RecordNotification:
     """Return the wake for records that were deleted before a subscriber was notified of them."""
     what = f"record {last} was" if first == last else f"records {first} to {last} were"
-    return Wake(
+    return RecordNotification(
         seq=last,
         writer="",
         body=f"{what} deleted before this message: old records had no more space (archive_bytes)",
@@ -73,7 +73,7 @@ def wake_of_deleted(first: int, last: int, timestamp: str) -> Wake:
 
 
 def deliver_message(
-    wake: Wake,
+    wake: RecordNotification,
     terminal: str,
     life: str,
     handle: str,

@@ -9,7 +9,7 @@ import attrs
 
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.history import History
-from aegis.terminals.wakes.notification import Wake, wake_of, wake_of_deleted
+from aegis.terminals.wakes.notification import RecordNotification, wake_of, wake_of_deleted
 
 MAX_RECENT = 64
 """Limit of wakes in memory: at most three thousand characters each, and their commands."""
@@ -28,7 +28,7 @@ class WakeBatch:
     ``has_older``: it is from the ledger, as is the next one.
     """
 
-    wakes: tuple[Wake, ...]
+    wakes: tuple[RecordNotification, ...]
     reached: int
     has_older: bool = False
 
@@ -38,7 +38,7 @@ class WakeFeed:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._recent: list[Wake] = []
+        self._recent: list[RecordNotification] = []
         self._chars = 0
         self._floor = -1  # every later record is among the recent
         self.last = -1
@@ -47,7 +47,7 @@ class WakeFeed:
         """Start a life: all records up to ``last_seq`` are in the ledger."""
         self.last = self._floor = last_seq
 
-    def add(self, record: CommandRecord, *, is_wanted: bool) -> Wake | None:
+    def add(self, record: CommandRecord, *, is_wanted: bool) -> RecordNotification | None:
         """Take a record that is synced in the ledger; ``is_wanted``: there are subscribers.
 
         Return its wake if it follows the record before it and is wanted.
@@ -62,7 +62,7 @@ class WakeFeed:
         self.last = max(self.last, record.seq)
         return wake
 
-    def _keep(self, wake: Wake) -> None:
+    def _keep(self, wake: RecordNotification) -> None:
         self._recent.append(wake)
         self._chars += len(wake.cmd or "")
         while len(self._recent) > MAX_RECENT or self._chars > MAX_RECENT_CHARS:

@@ -1,4 +1,4 @@
-"""``Wakes``: the subscribers of one terminal, stored on disk, and the progress of each.
+"""``WakeSubscribers``: the subscribers of one terminal, stored on disk, and the progress of each.
 
 A subscription is answered after its sync. Progress is written without a sync: if it is lost, some
 wakes are sent again, and the inbox drops them by their ids. It is written once the inbox has synced
@@ -27,7 +27,7 @@ from aegis.terminals.output.patterns import Pattern
 from aegis.terminals.quarantine import open_note
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.wakes.delivery import Inbox, WakeDelivery
-from aegis.terminals.wakes.notification import Wake, deliver_message
+from aegis.terminals.wakes.notification import RecordNotification, deliver_message
 from aegis.terminals.wakes.subscriptions import Filter, Subscription, Subscriptions, restored
 from aegis.terminals.wakes.wake_feed import WakeFeed
 
@@ -62,7 +62,7 @@ def no_inbox(_: str) -> None:
     """Return None: no inbox is in this process."""
 
 
-class Wakes:
+class WakeSubscribers:
     """The subscribers of a terminal: notified of each finished command."""
 
     def __init__(
@@ -310,7 +310,7 @@ class Wakes:
         return None if self._is_settling else self._find_running(key)
 
     def _send(
-        self, wake: Wake, handle: str, after: int | None, inbox: Inbox | None
+        self, wake: RecordNotification, handle: str, after: int | None, inbox: Inbox | None
     ) -> Reply[Receipt]:
         """Send to ``inbox``, which may defer the sync, or by the router to the handle's inbox."""
         message = deliver_message(

@@ -14,12 +14,12 @@ from aegis.lifecycle import events as ev
 from aegis.lifecycle.hooks import Hook
 from aegis.lifecycle.notices import Notice, ProgressNotice
 from aegis.lifecycle.reports import Report
-from aegis.lifecycle.states import Source, State
+from aegis.lifecycle.states import Evidence, State
 from aegis.lifecycle.titles import TitleChanged
 from aegis.lifecycle.tty_facts import TtyFact
 
 History = Sequence[tuple[float, ev.Event]]
-Shown = tuple[State, Source]
+Shown = tuple[State, Evidence]
 Is = Callable[[ev.Event], bool]
 
 
@@ -33,33 +33,33 @@ class Model:
 
     def judge(self, history: History, now: float) -> Shown:
         if _last(history, ev.ProcessExited) and _last(history, ev.Drained):
-            return State.EXITED, Source.EXIT
+            return State.EXITED, Evidence.EXIT
         for source, works in self._claims(history, now):
             return (State.RUNNING if works else State.NEEDS_INPUT), source
         activity = self._activity(history)
         if activity is None and now < history[0][0] + self.idle_s:
-            return State.STARTING, Source.START
+            return State.STARTING, Evidence.START
         if activity is not None and now < activity[0] + self.idle_s:
             return State.RUNNING, activity[1]
-        return State.NEEDS_INPUT, Source.SILENCE
+        return State.NEEDS_INPUT, Evidence.SILENCE
 
-    def _claims(self, history: History, now: float) -> list[tuple[Source, bool]]:
+    def _claims(self, history: History, now: float) -> list[tuple[Evidence, bool]]:
         """Return the claims in force, the strongest first, and whether each is of work."""
         flows = now < max([history[0][0], *self._painted(history)]) + self.idle_s
         found = []
         for source, statement in (
-            (Source.REPORT, self._report(history)),
-            (Source.HOOK, self._hook(history)),
-            (Source.TITLE, self._title(history)),
-            (Source.NOTICE, self._notice(history)),
-            (Source.PROGRESS, self._progress(history)),
-            (Source.TTY, self._tty(history)),
+            (Evidence.REPORT, self._report(history)),
+            (Evidence.HOOK, self._hook(history)),
+            (Evidence.TITLE, self._title(history)),
+            (Evidence.NOTICE, self._notice(history)),
+            (Evidence.PROGRESS, self._progress(history)),
+            (Evidence.TTY, self._tty(history)),
         ):
             if statement is None:
                 continue
             at, works = statement
             is_fresh = flows or now < at + self.idle_s
-            if not works or source in (Source.REPORT, Source.TTY) or is_fresh:
+            if not works or source in (Evidence.REPORT, Evidence.TTY) or is_fresh:
                 found.append((source, works))
         return found
 
@@ -137,23 +137,23 @@ class Model:
         says_nothing = fact.need is None and not fact.is_busy
         return None if says_nothing or later else (at, fact.need is None)
 
-    def _activity(self, history: History) -> tuple[float, Source] | None:
-        found: list[tuple[int, float, Source]] = []
+    def _activity(self, history: History) -> tuple[float, Evidence] | None:
+        found: list[tuple[int, float, Evidence]] = []
         for index, (at, event) in enumerate(history):
             is_fact = isinstance(event, TtyFact) and event == TtyFact(None)
             if is_fact and self._tty(history[:index]):
-                found.append((index, at, Source.TTY))
+                found.append((index, at, Evidence.TTY))
         for index, at in self._counted(history, "text"):
-            found.append((index, at, Source.SCREEN))
+            found.append((index, at, Evidence.SCREEN))
         for index, at in self._counted(history, "unknown"):
-            found.append((index, at, Source.OUTPUT))
+            found.append((index, at, Evidence.OUTPUT))
         first = self._counted(history, "text", "unknown", "none")[:1]
         if first and not any(index < first[0][0] for index, _, _ in found):
-            found.append((*first[0], Source.OUTPUT))
+            found.append((*first[0], Evidence.OUTPUT))
         if not found:
             return None
         # The first output can be in the list twice: then its text counts.
-        _, at, source = max(found, key=lambda each: (each[0], each[2] is not Source.OUTPUT))
+        _, at, source = max(found, key=lambda each: (each[0], each[2] is not Evidence.OUTPUT))
         return at, source
 
     def _painted(self, history: History) -> list[float]:

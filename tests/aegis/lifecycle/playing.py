@@ -10,7 +10,7 @@ from aegis.lifecycle.keys import KeyInput, KeyReader
 from aegis.lifecycle.machine import LifeCycle
 from aegis.lifecycle.notices import Notice, read_notice
 from aegis.lifecycle.reports import Report, read_report
-from aegis.lifecycle.states import Need, Source, State, Verdict
+from aegis.lifecycle.states import Evidence, Need, State, Verdict
 from aegis.lifecycle.titles import TitleChanged, read_title
 from aegis.lifecycle.tty_facts import TtyFact
 
@@ -21,7 +21,7 @@ BLINK = ev.Output("none")
 BYTES = ev.Output()
 BELL = Notice()
 
-Shown = tuple[State, Source]
+Shown = tuple[State, Evidence]
 
 
 def keys(data: bytes) -> KeyInput:

@@ -16,7 +16,7 @@ from aegis.lifecycle.keys import KeyInput
 from aegis.lifecycle.machine import LifeCycle
 from aegis.lifecycle.notices import Notice, ProgressNotice
 from aegis.lifecycle.reports import Report
-from aegis.lifecycle.states import Source, State, Verdict
+from aegis.lifecycle.states import Evidence, State, Verdict
 from tests.aegis.lifecycle.model import Model
 from tests.aegis.lifecycle.playing import (
     BELL,
@@ -112,7 +112,7 @@ def test_a_verdict_is_consistent_and_exited_is_final(history: list[Step]) -> Non
         if before.state is State.EXITED and not isinstance(event, ev.ProcessStarted):
             assert verdict is before
         if isinstance(event, ev.ProcessStarted):
-            assert verdict == Verdict(state=State.STARTING, since=moment, source=Source.START)
+            assert verdict == Verdict(state=State.STARTING, since=moment, source=Evidence.START)
     waits_since: float | None = None
     previous = State.EXITED
     for verdict in played.verdicts:
@@ -128,12 +128,17 @@ def test_a_verdict_is_consistent_and_exited_is_final(history: list[Step]) -> Non
 
 def check(verdict: Verdict) -> None:
     assert (verdict.need is not None) == (verdict.state in WAITING)
-    assert (verdict.source is Source.EXIT) == (verdict.state is State.EXITED)
-    assert (verdict.source is Source.START) == (verdict.state is State.STARTING)
+    assert (verdict.source is Evidence.EXIT) == (verdict.state is State.EXITED)
+    assert (verdict.source is Evidence.START) == (verdict.state is State.STARTING)
     if verdict.state in WAITING:
-        assert verdict.source not in (Source.KEYS, Source.OUTPUT, Source.SCREEN, Source.PROGRESS)
+        assert verdict.source not in (
+            Evidence.KEYS,
+            Evidence.OUTPUT,
+            Evidence.SCREEN,
+            Evidence.PROGRESS,
+        )
     if verdict.state is State.RUNNING:
-        assert verdict.source not in (Source.SILENCE, Source.NOTICE)
+        assert verdict.source not in (Evidence.SILENCE, Evidence.NOTICE)
     assert (verdict.outcome is not None) == (verdict.state is State.EXITED)
 
 
@@ -154,7 +159,7 @@ def test_nothing_weaker_overrides_a_report_until_a_key(history: list[Step]) -> N
             is_sure = event.state == "working" or moment >= key_at + 1.0
             root = event if event.state != "clear" and is_sure else None
         if root is not None:
-            assert verdict.source is Source.REPORT
+            assert verdict.source is Evidence.REPORT
             states = (State.RUNNING,) if root.state == "working" else WAITING
             assert verdict.state in states
 
@@ -200,7 +205,7 @@ def test_in_silence_every_agent_waits_unless_it_reports_work(history: list[Step]
     assert root is None or root.id == ""
     verdict = played.at(played.now + 2 * IDLE_S)
     if root is not None and root.state == "working":
-        assert (verdict.state, verdict.source) == (State.RUNNING, Source.REPORT)
+        assert (verdict.state, verdict.source) == (State.RUNNING, Evidence.REPORT)
     else:
         assert verdict.state in WAITING
         assert played.at(played.now + STALE_S).state is State.STALE
@@ -230,7 +235,7 @@ def test_a_hostile_program_cannot_make_it_grow() -> None:
 def test_chance_reaches_every_state_and_source() -> None:
     """Without this the tests above could hold because nothing happens."""
     chance = random.Random(3)
-    seen: set[tuple[State, Source]] = set()
+    seen: set[tuple[State, Evidence]] = set()
     for _ in range(60):
         played = player()
         for _ in range(200):
@@ -240,9 +245,16 @@ def test_chance_reaches_every_state_and_source() -> None:
             seen.add((played.verdict.state, played.verdict.source))
             if chance.random() < 0.005:
                 played.give(ev.ProcessExited(0), ev.Drained(), ev.ProcessStarted())
-    works = {Source.REPORT, Source.HOOK, Source.TITLE, Source.PROGRESS}
-    works |= {Source.SCREEN, Source.OUTPUT, Source.KEYS, Source.TTY}
-    needs = {Source.REPORT, Source.HOOK, Source.TITLE, Source.NOTICE, Source.TTY, Source.SILENCE}
+    works = {Evidence.REPORT, Evidence.HOOK, Evidence.TITLE, Evidence.PROGRESS}
+    works |= {Evidence.SCREEN, Evidence.OUTPUT, Evidence.KEYS, Evidence.TTY}
+    needs = {
+        Evidence.REPORT,
+        Evidence.HOOK,
+        Evidence.TITLE,
+        Evidence.NOTICE,
+        Evidence.TTY,
+        Evidence.SILENCE,
+    }
     assert {source for state, source in seen if state is State.RUNNING} == works
     assert {source for state, source in seen if state is State.NEEDS_INPUT} == needs
     assert {source for state, source in seen if state is State.STALE} == needs

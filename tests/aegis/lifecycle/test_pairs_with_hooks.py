@@ -6,7 +6,7 @@ import pytest
 
 from aegis.lifecycle import events as ev
 from aegis.lifecycle.notices import Notice
-from aegis.lifecycle.states import Need, Source, State
+from aegis.lifecycle.states import Evidence, Need, State
 from tests.aegis.lifecycle.playing import (
     BLINK,
     Player,
@@ -36,36 +36,36 @@ def test_escape_at_a_permission_prompt_needs_no_hook() -> None:
     assert player.verdict.need is not None
     assert player.verdict.need.text == "Bash: touch y.txt"
     player.at(4.0, keys(b"\x1b"))
-    assert player.shown == (NEEDS_INPUT, Source.TITLE)
+    assert player.shown == (NEEDS_INPUT, Evidence.TITLE)
     assert player.verdict.need == Need(kind="ready")
 
 
 def test_escape_at_a_permission_prompt_without_a_title_falls_to_silence() -> None:
     player = given(hook("PermissionRequest", BASH))
     player.at(4.0, keys(b"\x1b"))
-    assert player.shown == (RUNNING, Source.KEYS)
+    assert player.shown == (RUNNING, Evidence.KEYS)
     player.at(9.0)
-    assert player.shown == (NEEDS_INPUT, Source.SILENCE)
+    assert player.shown == (NEEDS_INPUT, Evidence.SILENCE)
     assert player.verdict.need == Need(kind="input")  # not the old question
 
 
 @pytest.mark.parametrize("key", [b"\x1b", b"\x03"])
 def test_an_interrupt_ends_the_work_that_hooks_claim(key: bytes) -> None:
     player = given(hook("UserPromptSubmit"), title("✳ Claude Code"))
-    assert player.shown == (RUNNING, Source.HOOK)
+    assert player.shown == (RUNNING, Evidence.HOOK)
     player.at(2.0, keys(b"next order"))  # typed ahead
-    assert player.shown == (RUNNING, Source.HOOK)
+    assert player.shown == (RUNNING, Evidence.HOOK)
     player.at(3.0, keys(key))
-    assert player.shown == (NEEDS_INPUT, Source.TITLE)
+    assert player.shown == (NEEDS_INPUT, Evidence.TITLE)
 
 
 def test_an_approval_runs_on_the_keystroke_before_the_tool_ends() -> None:
     player = given(hook("PermissionRequest", BASH), title("✳ Claude Code"))
     assert player.at(3.0, keys(b"\r")).state is RUNNING
     player.at(3.2, title("⠂ Claude Code"))
-    assert player.shown == (RUNNING, Source.TITLE)
+    assert player.shown == (RUNNING, Evidence.TITLE)
     player.at(9.0, hook("PostToolUse", BASH))
-    assert player.shown == (RUNNING, Source.HOOK)
+    assert player.shown == (RUNNING, Evidence.HOOK)
 
 
 def test_another_tool_that_ends_answers_no_question() -> None:
@@ -99,7 +99,7 @@ def test_hooks_add_the_tool_to_a_report() -> None:
     player = given(hook("SessionStart"), report("state=blocked:kind=permission:msg=UT8="))
     since = player.verdict.since
     verdict = player.at(1.1, hook("PermissionRequest", BASH))
-    assert verdict.source is Source.REPORT
+    assert verdict.source is Evidence.REPORT
     assert verdict.need == Need(
         kind="permission", text="Q?", tool="Bash", tool_input='{"command": "touch y.txt"}'
     )
@@ -110,7 +110,7 @@ def test_hooks_add_the_tool_to_a_report() -> None:
 def test_hooks_add_the_last_text_to_a_report() -> None:
     player = given(hook("Stop", '"last_assistant_message": "all done"'), report("state=done"))
     assert player.verdict.need == Need(kind="ready", text="all done")
-    assert player.verdict.source is Source.REPORT
+    assert player.verdict.source is Evidence.REPORT
 
 
 SESSION: list[tuple[float, ev.Event | None, State, str]] = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aegis.lifecycle.machine import IDLE_S
-from aegis.lifecycle.states import Source, State
+from aegis.lifecycle.states import Evidence, State
 from tests.aegis.lifecycle.misjudgements import misjudged, table
 from tests.aegis.lifecycle.recorded import Played, play
 from tests.agents_real.tui.recording import load, names
@@ -81,15 +81,15 @@ def test_more_evidence_is_better_than_silence(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("claude", Source.REPORT),
-        ("codex", Source.REPORT),
-        ("claude-unanswered", Source.HOOK),
-        ("gemini", Source.TITLE),
-        ("kimi", Source.SILENCE),
-        ("bash", Source.TTY),
+        ("claude", Evidence.REPORT),
+        ("codex", Evidence.REPORT),
+        ("claude-unanswered", Evidence.HOOK),
+        ("gemini", Evidence.TITLE),
+        ("kimi", Evidence.SILENCE),
+        ("bash", Evidence.TTY),
     ],
 )
-def test_the_verdict_names_the_source_that_a_program_has(name: str, source: Source) -> None:
+def test_the_verdict_names_the_source_that_a_program_has(name: str, source: Evidence) -> None:
     waiting = [each for each in judged(name).verdicts if each.state is State.NEEDS_INPUT]
     assert source in {each.source for each in waiting}
 

@@ -6,7 +6,7 @@ import pytest
 
 from aegis.lifecycle import events as ev
 from aegis.lifecycle.machine import LifeCycle
-from aegis.lifecycle.states import Need, Source, State
+from aegis.lifecycle.states import Evidence, Need, State
 from tests.aegis.lifecycle.playing import (
     BLINK,
     BYTES,
@@ -26,7 +26,7 @@ S = State
 
 def test_without_a_process_an_agent_is_exited() -> None:
     cycle = LifeCycle()
-    assert (cycle.verdict.state, cycle.verdict.source) == (S.EXITED, Source.EXIT)
+    assert (cycle.verdict.state, cycle.verdict.source) == (S.EXITED, Evidence.EXIT)
     assert cycle.verdict.outcome is None
     assert cycle.handle(TEXT, 1.0) == []
 
@@ -70,7 +70,7 @@ def test_a_silent_start_needs_input_after_the_idle_time() -> None:
     player = Player()
     assert player.at(4.9).state is S.STARTING
     assert player.at(5.0).state is S.NEEDS_INPUT
-    assert player.verdict.source is Source.SILENCE
+    assert player.verdict.source is Evidence.SILENCE
     assert player.verdict.need == Need(kind="input")
 
 
@@ -97,7 +97,7 @@ def test_it_is_stale_after_the_stale_time_from_the_begin_of_its_need() -> None:
     player.at(1.0, TEXT)  # needs input at 6
     assert player.at(65.9).state is S.NEEDS_INPUT
     assert player.at(66.0).state is S.STALE
-    assert (player.verdict.since, player.verdict.source) == (66.0, Source.SILENCE)
+    assert (player.verdict.since, player.verdict.source) == (66.0, Evidence.SILENCE)
     assert player.at(10_000.0).since == 66.0
 
 
@@ -123,7 +123,7 @@ def test_keys_before_the_first_output_leave_it_starting() -> None:
 def test_a_key_that_answers_makes_it_running_at_once(key: bytes, moment: float) -> None:
     player = Player()
     player.at(moment, keys(key))
-    assert player.shown == (S.RUNNING, Source.KEYS)
+    assert player.shown == (S.RUNNING, Evidence.KEYS)
     assert player.at(moment + 4.9).state is S.RUNNING
     assert player.at(moment + 5.0).state is S.NEEDS_INPUT
 
@@ -157,7 +157,7 @@ def test_a_blink_is_no_output_once_it_runs() -> None:
     player.at(1.0, TEXT)
     for tick in range(2, 20):
         player.at(0.6 * tick, BLINK)
-    assert player.shown == (S.NEEDS_INPUT, Source.SILENCE)
+    assert player.shown == (S.NEEDS_INPUT, Evidence.SILENCE)
 
 
 def test_one_small_change_is_no_output_but_a_counter_is() -> None:
@@ -179,7 +179,7 @@ def test_bytes_of_unknown_effect_are_output() -> None:
     player = Player()
     for moment in (1.0, 5.0, 9.0):
         player.at(moment, BYTES)
-    assert player.shown == (S.RUNNING, Source.OUTPUT)
+    assert player.shown == (S.RUNNING, Evidence.OUTPUT)
     assert player.at(14.0).state is S.NEEDS_INPUT
 
 
@@ -212,7 +212,7 @@ def test_a_process_that_ended_is_exited_when_its_output_is_read(
     assert player.at(2.0, ev.ProcessExited(code)) is earlier
     assert player.at(200.0, TEXT, keys(b"y")) is earlier  # no timer judges a dead process
     verdict = player.at(201.0, ev.Drained())
-    assert (verdict.state, verdict.source, verdict.since) == (S.EXITED, Source.EXIT, 201.0)
+    assert (verdict.state, verdict.source, verdict.since) == (S.EXITED, Evidence.EXIT, 201.0)
     assert (verdict.exit_code, verdict.outcome, verdict.need) == (code, outcome, None)
 
 
@@ -243,14 +243,14 @@ def test_a_restart_drops_all_evidence() -> None:
     player.at(1.5, report("state=working:id=a"), hook("PermissionRequest"), LINE_READ)
     player.at(2.0, keys(b"y"), ev.ProcessExited(0), ev.Drained())
     verdict = player.at(9.0, ev.ProcessStarted())
-    assert (verdict.state, verdict.since, verdict.source) == (S.STARTING, 9.0, Source.START)
+    assert (verdict.state, verdict.since, verdict.source) == (S.STARTING, 9.0, Evidence.START)
     assert (verdict.app, verdict.title, verdict.progress, verdict.need) == ("", "", None, None)
     assert player.cycle.records.children == {}
     assert player.at(13.9).state is S.STARTING
     assert player.at(14.0).state is S.NEEDS_INPUT
-    assert player.verdict.source is Source.SILENCE
+    assert player.verdict.source is Evidence.SILENCE
     # Hooks of the new process have another session.
-    assert player.at(15.0, hook("UserPromptSubmit", session="s2")).source is Source.HOOK
+    assert player.at(15.0, hook("UserPromptSubmit", session="s2")).source is Evidence.HOOK
 
 
 def test_a_restart_without_an_exit_starts_anew_too() -> None:

@@ -23,7 +23,7 @@ from aegis.agents.interactive.standing import (
     WakePeople,
 )
 from aegis.agents.interactive.wording import need_text, wake_body
-from aegis.lifecycle.states import Need, Source, State, Verdict
+from aegis.lifecycle.states import Evidence, Need, State, Verdict
 
 ASKS = Need(kind="permission", text="Bash: make", tool="Bash", tool_input='{"command": "make"}')
 
@@ -49,7 +49,7 @@ def judged(
     *,
     since: float = 2.0,
     raw_start: int = 10,
-    source: Source = Source.REPORT,
+    source: Evidence = Evidence.REPORT,
 ) -> Judged:
     verdict = Verdict(state=state, since=since, source=source, need=need)
     return Judged(raw_start=raw_start, verdict=verdict, since=1000 + since)
@@ -155,7 +155,7 @@ def test_the_end_of_another_process_is_ignored() -> None:
 
 def test_the_exit_in_a_verdict_waits_for_the_record() -> None:
     standing = running()
-    assert standing.handle(judged(State.EXITED, source=Source.EXIT), 3.0) == []
+    assert standing.handle(judged(State.EXITED, source=Evidence.EXIT), 3.0) == []
     assert standing.runs
 
 
@@ -220,7 +220,7 @@ def test_a_program_that_asks_without_end_wakes_at_a_bounded_rate() -> None:
 
 
 def test_the_message_names_the_question_the_tool_and_the_remedy() -> None:
-    assert wake_body(ASKS, Source.HOOK, "pm").split("\n") == [
+    assert wake_body(ASKS, Evidence.HOOK, "pm").split("\n") == [
         "asks for a permission: Bash: make",
         "──",
         'Bash {"command": "make"}',
@@ -231,5 +231,5 @@ def test_the_message_names_the_question_the_tool_and_the_remedy() -> None:
 
 def test_silence_is_called_silence() -> None:
     need = Need(kind="input")
-    assert need_text(need, Source.SILENCE) == "is silent, and may wait for input"
-    assert need_text(need, Source.TTY) == "waits for input"
+    assert need_text(need, Evidence.SILENCE) == "is silent, and may wait for input"
+    assert need_text(need, Evidence.TTY) == "waits for input"

@@ -15,7 +15,7 @@ from aegis.errors import Busy
 from aegis.journal.raw_log import RawLog
 from aegis.lifecycle.feed import FollowProgram, ProgramNews, TakeHook
 from aegis.lifecycle.hooks import read_hook
-from aegis.lifecycle.states import Source, State
+from aegis.lifecycle.states import Evidence, State
 from aegis.processes.capture import CapturedOutput
 from aegis.processes.input_wait import Foreground
 from aegis.terminals import messages as msg
@@ -128,7 +128,7 @@ async def test_a_program_that_prints_runs_and_after_the_idle_time_needs_input(
     began = trio.current_time()
     news = await stage.until(State.NEEDS_INPUT)
     assert news.verdict is not None
-    assert news.verdict.source is Source.SILENCE
+    assert news.verdict.source is Evidence.SILENCE
     assert 4.5 < trio.current_time() - began < 6
 
 
@@ -162,7 +162,7 @@ async def test_a_report_counts_at_once_and_an_answer_ends_it(
     news = await stage.until(State.NEEDS_INPUT)
     assert trio.current_time() == began
     assert news.verdict is not None
-    assert news.verdict.source is Source.REPORT
+    assert news.verdict.source is Evidence.REPORT
     assert news.verdict.need is not None
     assert news.verdict.need.text == "rm -rf"
     stage.watch.typed(b"1")
@@ -214,7 +214,7 @@ async def test_a_second_command_is_judged_anew_with_its_timer(
     news = await stage.until(State.NEEDS_INPUT)
     assert news.raw_start == 99
     assert news.verdict is not None
-    assert news.verdict.source is Source.SILENCE
+    assert news.verdict.source is Evidence.SILENCE
 
 
 async def test_a_command_whose_end_was_lost_ends_with_the_next_one(
@@ -237,7 +237,7 @@ async def test_a_flood_of_titles_costs_one_answer_per_change(
         stage.prints(b"\x1b]0;\xe2\xa0\x8b work\x07")
     news = await stage.news()
     assert news.verdict is not None
-    assert news.verdict.source is Source.TITLE
+    assert news.verdict.source is Evidence.TITLE
     assert news.number < 5
 
 
@@ -262,7 +262,7 @@ async def test_a_check_right_after_a_prompt_is_not_refuted_by_that_prompt(
     )
     asked = await stage.until(State.NEEDS_INPUT)
     assert asked.verdict is not None
-    assert asked.verdict.source is Source.TTY
+    assert asked.verdict.source is Evidence.TTY
     stale = await stage.news()
     assert stale.verdict is not None
     assert stale.verdict.state is State.STALE

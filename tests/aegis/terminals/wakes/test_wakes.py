@@ -40,7 +40,7 @@ from aegis.terminals.output.patterns import Pattern
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.wakes import delivery, wake_feed, wakes
 from aegis.terminals.wakes.subscriptions import MAX_SUBSCRIBERS, restored
-from aegis.terminals.wakes.wakes import Wakes
+from aegis.terminals.wakes.wakes import WakeSubscribers
 from tests.aegis.terminals.samples import RECORD
 from tests.fakes.faulty_disk import FaultyDisk
 
@@ -99,7 +99,7 @@ class SmallFront(Actor[Subscribe | Unsubscribe | Finish | Settle | Who]):
     async def setup(self) -> None:
         history = History(self._files.ledger)
         inboxes = self.context.system.ref("root/router")
-        self._wakes = Wakes(SETTINGS, self._files, history, self._flusher, inboxes)
+        self._wakes = WakeSubscribers(SETTINGS, self._files, history, self._flusher, inboxes)
         _, given = history.last()
         self._next = await self._wakes.open(given) + 1
         self._wakes.start(
