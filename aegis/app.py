@@ -53,7 +53,6 @@ from aegis.agents.directory.directory import AgentDirectory
 from aegis.agents.directory.message_rights import MessageRights
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.session_rights import SessionRights
-from aegis.announcement import announcement
 from aegis.configuration.sections import Configuration, effective_values
 from aegis.coordination import coordination_children, keep_of, workflow_settings
 from aegis.daemon import Daemon
@@ -95,6 +94,7 @@ from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.program import notify_service_manager, program_word, start_again
+from aegis.ready_text import ready_text
 from aegis.requests.desk import RequestDesk
 from aegis.servers.access.admission import is_loopback
 from aegis.servers.access.auth import Keys, open_keys
@@ -463,7 +463,7 @@ def _publish_address(
     except OSError as error:
         raise cannot_start("write", state.endpoint, error) from error
     remember_port(state, address.port)
-    text = announcement(
+    text = ready_text(
         state.root,
         address.url,
         program=program_word(),

@@ -50,7 +50,7 @@ SUBJECTS = {
     "telegram": (2_600, "telegram/"),
     "app, life of the process": (
         1_400,
-        "app.py daemon.py daemon_process.py lifetime.py coordination.py announcement.py"
+        "app.py daemon.py daemon_process.py lifetime.py coordination.py ready_text.py"
         " settings.py program.py entry/ __init__.py errors.py faults.py clock.py names.py"
         " directories.py following.py publishing.py",
     ),

@@ -109,7 +109,7 @@ LAW: list[Rule] = [
     ("aegis.limits", ("aegis.errors",)),
     ("aegis.json_bounds", ()),
     ("aegis.settings", ()),
-    ("aegis.announcement", ("aegis.path_text",)),
+    ("aegis.ready_text", ("aegis.path_text",)),
     ("aegis.clock", ()),
     ("aegis.program", ("aegis.path_text",)),
     ("aegis.errors", ("actors.errors",)),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import trio
 
-from aegis.announcement import BEYOND_LOOPBACK, NODES_BEYOND_LOOPBACK, announcement
+from aegis.ready_text import BEYOND_LOOPBACK, NODES_BEYOND_LOOPBACK, ready_text
 from aegis.settings import DEFAULT_PORT
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal, Pending
@@ -78,7 +78,7 @@ def test_it_says_how_to_connect_and_tells_no_secret(own_daemon: DaemonProcess) -
 
 
 def test_what_it_says_fits_a_narrow_window() -> None:
-    said = announcement(
+    said = ready_text(
         Path("/tmp/shop"),
         "http://127.0.0.1:8420",
         program="aegis-actors",

@@ -32,7 +32,7 @@ NODES_BEYOND_LOOPBACK = """\
                 127.0.0.1 behind ssh, or WireGuard, is safer"""
 
 
-def announcement(
+def ready_text(
     root: Path,
     url: str,
     *,
