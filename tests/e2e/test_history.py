@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -104,3 +107,52 @@ def test_a_request_is_answered_from_the_archive_after_a_kill(queued: Queued) -> 
     assert archived() == [*reversed(ids)]
     found = queued.daemon.cli("history", "--kind", "request", "is it 1").stdout
     assert f"request ann {ids[1]}  answered  ask_human: ann asks: Is it 1?" in found
+
+
+@pytest.mark.long
+def test_a_copy_that_is_trusted_has_the_archive_and_the_old_records(
+    queued: Queued, tmp_path: Path
+) -> None:
+    path = queued.daemon.root / ".aegis.yaml"
+    configuration = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**configuration, "keep": {"newest": 1, "days": 0}}))
+    queued.daemon.stop()
+    queued.start()
+    tasks = [queued.add(f"SAY task {each}", key=f"key {each}") for each in range(3)]
+    for task in tasks:
+        queued.ends(task)
+    until(lambda: len(queued.call("task_list")["result"]) == 1, "the others are archived")
+    terminal = queued.daemon.terminal("one")
+    for number in range(75):
+        terminal.run(f"head -c 100000 /dev/zero | tr '\\0' x; echo {number}")
+    until(lambda: any(terminal.directory.glob("*.jsonl.gz")), "an old segment is compressed")
+    before = everything(queued, tasks)
+    assert len(before[0]) == 75
+    queued.daemon.stop()
+    (tmp_path / "copies").mkdir()
+    copied = DaemonProcess(tmp_path / "copies")
+    shutil.rmtree(copied.root)
+    shutil.copytree(queued.daemon.root, copied.root)
+    copy = Queued(copied)
+    try:
+        assert everything(copy, tasks) == before
+        assert [copy.add(f"SAY task {each}", key=f"key {each}") for each in range(3)] == tasks
+        copy.call("term_run", name="one", cmd="echo last", timeout=60)
+        assert everything(copy, tasks)[0][-1] == "last\n"
+    finally:
+        copied.stop()
+
+
+def everything(queued: Queued, tasks: list[str]) -> tuple[list[str], list[Any], list[Any]]:
+    """The output of all commands of a terminal, the history, and these tasks."""
+    records, more = list[dict[str, Any]](), True
+    while more:
+        since = records[-1]["seq"] if records else -1
+        page = queued.call("term_read", name="one", since_seq=since)
+        records, more = [*records, *page["result"]], page.get("more", False)
+    page = queued.call("history", limit=200)
+    found = page["result"]
+    while page["more"] is not None:
+        page = queued.call("history", limit=200, more=page["more"])
+        found += page["result"]
+    return [each["stdout"] for each in records], found, [queued.task(each) for each in tasks]
