@@ -50,7 +50,7 @@ from actors import (
 from aegis import __version__
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.directory import AgentDirectory
-from aegis.agents.directory.message_rights import MessageRights
+from aegis.agents.directory.message_rights import SendingRights
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.session_rights import SessionRights
 from aegis.configuration.sections import Configuration, effective_values
@@ -199,7 +199,7 @@ def daemon_tree(
     archive_bytes: int = ARCHIVE_BYTES,
     nodes: Nodes | None = None,
     agents: tuple[SupervisorSpec | ChildSpec, ...] = (),
-    sessions: MessageRights | None = None,
+    sessions: SendingRights | None = None,
     withhold: Withhold = withhold_keys,
     servers: tuple[SupervisorSpec | ChildSpec, ...] = (),
     telegram: tuple[ChildSpec, ...] = (),

@@ -25,7 +25,7 @@ MakeNews = Callable[["list[str] | None", StatesPlace], N]
 
 
 @attrs.frozen
-class _Follower(Generic[N]):
+class _StatesFollower(Generic[N]):
     place: StatesPlace
     reply: Reply[N]
 
@@ -39,7 +39,7 @@ class Followers(Generic[N]):
         self._name = uuid.uuid4().hex
         self._changes: dict[str, int] = {}
         self._count = 0
-        self._waiting: list[_Follower[N]] = []
+        self._waiting: list[_StatesFollower[N]] = []
 
     def changed(self, name: str) -> None:
         """Note that a thing has changed."""
@@ -62,7 +62,7 @@ class Followers(Generic[N]):
         if place is None or place.desk != self._name:
             reply.send(self._news(None))
             return
-        follower = _Follower(place, reply)
+        follower = _StatesFollower(place, reply)
         if not self._is_answered(follower):
             self._make_room()
             self._waiting.append(follower)
@@ -72,7 +72,7 @@ class Followers(Generic[N]):
         if self._waiting:
             self._waiting = [each for each in self._waiting if not self._is_answered(each)]
 
-    def _is_answered(self, follower: _Follower[N]) -> bool:
+    def _is_answered(self, follower: _StatesFollower[N]) -> bool:
         if follower.reply.is_settled:
             return True
         since = follower.place.change

@@ -34,7 +34,7 @@ class InterruptTurn(Request[str | None]):
 
 
 @attrs.frozen(kw_only=True)
-class AnswerRequest(Request[str | None]):
+class SendAnswer(Request[str | None]):
     """Answer a request of the agent, by the id of its ``RequestOpened``."""
 
     request: str
@@ -72,7 +72,7 @@ class CloseDriver(Request[None]):
 
 
 DriverOrder = (
-    SendTurn | InterruptTurn | AnswerRequest | SetPermission | SetModel | McpConnected | CloseDriver
+    SendTurn | InterruptTurn | SendAnswer | SetPermission | SetModel | McpConnected | CloseDriver
 )
 """Every order."""
 
@@ -101,7 +101,7 @@ class DriverReady(Request[None]):
 class DriverFailed(Request[None]):
     """The agent cannot be used: ``reason`` is one sentence. ``DriverEnded`` follows.
 
-    ``kind`` and ``logins`` are those of ``harness.Failed``.
+    ``kind`` and ``logins`` are those of ``harness.AgentFailed``.
     """
 
     launch: int

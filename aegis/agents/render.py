@@ -53,7 +53,7 @@ STEPS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
 
 
 @attrs.frozen
-class Segment:
+class StyledSegment:
     """A piece of escaped text, with its style."""
 
     text: str
@@ -79,90 +79,90 @@ def render_event(event: AgentEvent) -> Renderable | None:
     return text
 
 
-def segments_of(event: AgentEvent) -> list[Segment]:
+def segments_of(event: AgentEvent) -> list[StyledSegment]:
     """Return an event as escaped text; none: the event is not shown."""
     write = _WRITERS.get(type(event))
     return [] if write is None else write(event)
 
 
-def _init(event: SystemInit) -> list[Segment]:
+def _init(event: SystemInit) -> list[StyledSegment]:
     facts = [each for each in (event.version, event.model, event.mode) if each]
     broken = [f"{name}: {status}" for name, status in event.mcp_servers.items()]
     lost = [each for each in broken if not each.endswith(": connected")]
-    segments = [Segment(_line(f"started: {', '.join(facts) or 'no details'}"), "dim")]
-    return [*segments, *(Segment(f"\nMCP server {_line(each)}", "yellow") for each in lost)]
+    segments = [StyledSegment(_line(f"started: {', '.join(facts) or 'no details'}"), "dim")]
+    return [*segments, *(StyledSegment(f"\nMCP server {_line(each)}", "yellow") for each in lost)]
 
 
-def _text(event: AssistantText) -> list[Segment]:
+def _text(event: AssistantText) -> list[StyledSegment]:
     if not event.text and not event.aborted:
         return []
-    aborted = [Segment(" [interrupted]", "yellow")] if event.aborted else []
-    return [Segment(_block(event.text)), *aborted]
+    aborted = [StyledSegment(" [interrupted]", "yellow")] if event.aborted else []
+    return [StyledSegment(_block(event.text)), *aborted]
 
 
-def _thinking(event: AssistantThinking) -> list[Segment]:
-    return [Segment(_block(event.text), "italic dim")] if event.text else []
+def _thinking(event: AssistantThinking) -> list[StyledSegment]:
+    return [StyledSegment(_block(event.text), "italic dim")] if event.text else []
 
 
-def _tool_use(event: ToolUse) -> list[Segment]:
+def _tool_use(event: ToolUse) -> list[StyledSegment]:
     name, title = _line(event.name), _line(event.title)
-    segments = [Segment("● ", "cyan"), Segment(title or name or "a tool", "bold")]
+    segments = [StyledSegment("● ", "cyan"), StyledSegment(title or name or "a tool", "bold")]
     if title and name and name != title:
-        segments.append(Segment(f" ({name})", "dim"))
+        segments.append(StyledSegment(f" ({name})", "dim"))
     return [*segments, *_input(event.input)]
 
 
-def _tool_progress(event: ToolProgress) -> list[Segment]:
-    return [Segment(_tail(event.text), "dim")] if event.text else []
+def _tool_progress(event: ToolProgress) -> list[StyledSegment]:
+    return [StyledSegment(_tail(event.text), "dim")] if event.text else []
 
 
-def _tool_result(event: ToolResult) -> list[Segment]:
+def _tool_result(event: ToolResult) -> list[StyledSegment]:
     style: Style = "red" if event.is_error else "dim"
-    return [Segment(_head(event.text) or "(no output)", style)]
+    return [StyledSegment(_head(event.text) or "(no output)", style)]
 
 
-def _terminal_started(event: TerminalStarted) -> list[Segment]:
-    return [Segment(f"$ {_line(event.command)}", "bold")]
+def _terminal_started(event: TerminalStarted) -> list[StyledSegment]:
+    return [StyledSegment(f"$ {_line(event.command)}", "bold")]
 
 
-def _terminal_output(event: TerminalOutput) -> list[Segment]:
-    return [Segment(_tail(event.output), "dim")] if event.output else []
+def _terminal_output(event: TerminalOutput) -> list[StyledSegment]:
+    return [StyledSegment(_tail(event.output), "dim")] if event.output else []
 
 
-def _terminal(event: TerminalEnded) -> list[Segment]:
+def _terminal(event: TerminalEnded) -> list[StyledSegment]:
     is_good = event.exit_code == 0
     ended = "its end was not seen" if event.exit_code is None else f"exit {event.exit_code}"
     code = ended if event.signal is None else _line(event.signal)
-    segments = [Segment(f"$ {_line(event.command)}", "bold")]
+    segments = [StyledSegment(f"$ {_line(event.command)}", "bold")]
     if event.output:
         cut = "…\n" if event.truncated else ""
-        segments.append(Segment(f"\n{cut}{_tail(event.output)}", "dim"))
-    return [*segments, Segment(f"\n[{code}]", "dim" if is_good else "red")]
+        segments.append(StyledSegment(f"\n{cut}{_tail(event.output)}", "dim"))
+    return [*segments, StyledSegment(f"\n[{code}]", "dim" if is_good else "red")]
 
 
-def _plan(event: Plan) -> list[Segment]:
+def _plan(event: Plan) -> list[StyledSegment]:
     lines = [
         f"{STEPS.get(step.status, '☐')} {_line(step.text)}" for step in event.steps[:MAX_STEPS]
     ]
     more = len(event.steps) - MAX_STEPS
     lines += [f"[{more} steps more]"] if more > 0 else []
-    return [Segment("\n".join(lines), "cyan")] if lines else []
+    return [StyledSegment("\n".join(lines), "cyan")] if lines else []
 
 
-def _rate_limit(event: RateLimit) -> list[Segment]:
+def _rate_limit(event: RateLimit) -> list[StyledSegment]:
     if event.status == "allowed":
         return []
     kind = f" ({_line(event.kind)})" if event.kind else ""
     until = "" if event.resets_at is None else f" until {_time(event.resets_at)}"
     if event.status == "rejected":
-        return [Segment(f"usage limit reached{kind}{until}", "red")]
-    return [Segment(f"usage limit is near{kind}{until}", "yellow")]
+        return [StyledSegment(f"usage limit reached{kind}{until}", "red")]
+    return [StyledSegment(f"usage limit is near{kind}{until}", "yellow")]
 
 
-def _retrying(event: Retrying) -> list[Segment]:
+def _retrying(event: Retrying) -> list[StyledSegment]:
     status = "" if event.status is None else f" with {event.status}"
     return [
-        Segment(
+        StyledSegment(
             f"a request to the model failed{status}: attempt {event.attempt} of "
             f"{event.attempts} in {event.delay_s:.0f} s",
             "yellow",
@@ -170,47 +170,53 @@ def _retrying(event: Retrying) -> list[Segment]:
     ]
 
 
-def _result(event: Result) -> list[Segment]:
+def _result(event: Result) -> list[StyledSegment]:
     if event.ok:
         return []
     text = f": {_block(event.text)}" if event.text else ""
-    return [Segment(f"the turn ended with {_line(event.reason) or 'an error'}{text}", "red")]
+    return [StyledSegment(f"the turn ended with {_line(event.reason) or 'an error'}{text}", "red")]
 
 
-def _user_message(event: UserMessage) -> list[Segment]:
+def _user_message(event: UserMessage) -> list[StyledSegment]:
     origin = f" ({_line(event.origin)})" if event.origin not in ("", "turn") else ""
-    return [Segment(f"→{origin} ", "green"), Segment(_block(event.text), "bold")]
+    return [StyledSegment(f"→{origin} ", "green"), StyledSegment(_block(event.text), "bold")]
 
 
-def _tasks(event: TasksChanged) -> list[Segment]:
+def _tasks(event: TasksChanged) -> list[StyledSegment]:
     names = ", ".join(map(_line, event.tasks[:MAX_TASKS]))
     more = len(event.tasks) - MAX_TASKS
     rest = f" and {more} more" if more > 0 else ""
-    return [Segment(f"in the background: {names}{rest}", "dim")] if names else []
+    return [StyledSegment(f"in the background: {names}{rest}", "dim")] if names else []
 
 
-def _request(event: RequestOpened) -> list[Segment]:
+def _request(event: RequestOpened) -> list[StyledSegment]:
     about = _line(event.title) or _line(event.tool) or "no title"
-    reason = [Segment(f"\n{_line(event.reason)}", "dim")] if event.reason else []
-    head = Segment(f"{event.kind} asked: ", "yellow")
-    return [head, Segment(about, "bold"), *reason, *_input(event.input)]
+    reason = [StyledSegment(f"\n{_line(event.reason)}", "dim")] if event.reason else []
+    head = StyledSegment(f"{event.kind} asked: ", "yellow")
+    return [head, StyledSegment(about, "bold"), *reason, *_input(event.input)]
 
 
-def _withdrawn(event: RequestWithdrawn) -> list[Segment]:
+def _withdrawn(event: RequestWithdrawn) -> list[StyledSegment]:
     reason = f": {_line(event.reason)}" if event.reason else ""
-    return [Segment(f"a request was withdrawn{reason}", "dim")]
+    return [StyledSegment(f"a request was withdrawn{reason}", "dim")]
 
 
-def _too_large(event: TooLarge) -> list[Segment]:
+def _too_large(event: TooLarge) -> list[StyledSegment]:
     kind, size = _line(event.kind) or "an item", event.size / 2**20
-    return [Segment(f"{kind} is too large, {size:.1f} MiB: only a part of it is kept", "yellow")]
+    return [
+        StyledSegment(f"{kind} is too large, {size:.1f} MiB: only a part of it is kept", "yellow")
+    ]
 
 
-def _unknown(event: Unknown) -> list[Segment]:
-    return [Segment(f"an event of an unknown type, {_line(event.kind) or 'without a name'}", "dim")]
+def _unknown(event: Unknown) -> list[StyledSegment]:
+    return [
+        StyledSegment(
+            f"an event of an unknown type, {_line(event.kind) or 'without a name'}", "dim"
+        )
+    ]
 
 
-_WRITERS: Mapping[type, Callable[[Any], list[Segment]]] = {
+_WRITERS: Mapping[type, Callable[[Any], list[StyledSegment]]] = {
     SystemInit: _init,
     AssistantText: _text,
     AssistantThinking: _thinking,
@@ -233,7 +239,7 @@ _WRITERS: Mapping[type, Callable[[Any], list[Segment]]] = {
 }
 
 
-def _input(document: Mapping[str, Any]) -> list[Segment]:
+def _input(document: Mapping[str, Any]) -> list[StyledSegment]:
     """Return the raw input of a tool as JSON on one line."""
     if not document:
         return []
@@ -241,7 +247,7 @@ def _input(document: Mapping[str, Any]) -> list[Segment]:
         shown = json.dumps(document, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         shown = "(an input that is no JSON)"
-    return [Segment(f"\n{shorten(escape_line(shown), MAX_INPUT_CHARS)}", "dim")]
+    return [StyledSegment(f"\n{shorten(escape_line(shown), MAX_INPUT_CHARS)}", "dim")]
 
 
 def _line(text: str) -> str:

@@ -14,11 +14,11 @@ from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.drivers.plan import DriverPlan
 from aegis.agents.messages import (
-    AnswerRequest,
     DriverFailed,
     DriverReady,
     InterruptTurn,
     McpConnected,
+    SendAnswer,
 )
 from aegis.agents.profiles.families import start_of
 from aegis.agents.profiles.profile import process_variables, profile_of
@@ -103,7 +103,7 @@ class RealSession:
             )
             for request in self.open() if allow is not None else ():
                 self._answered.add(request.id)
-                await self.it.driver.ask(AnswerRequest(request=request.id, answer=answer))
+                await self.it.driver.ask(SendAnswer(request=request.id, answer=answer))
             if results := self._results(name):
                 return results[0]
 

@@ -13,8 +13,8 @@ import trio
 from actors import InjectedCrash
 from actors.faults import FaultTable
 from aegis.agents.sessions.carried import carried
-from aegis.agents.sessions.past import Past
-from aegis.agents.sessions.transcript import Transcript
+from aegis.agents.sessions.past import SessionPast
+from aegis.agents.sessions.transcript import TranscriptWriter
 from aegis.agents.sessions.transcript_files import entries_since, fold, shown_of_closed
 from aegis.errors import StorageError
 from aegis.journal.faults import JOURNAL
@@ -71,7 +71,9 @@ class Transcripts:
         await over_lives(partial(self._live, world))
 
     async def _live(self, world: World) -> None:
-        transcript = await until_done(lambda: Transcript.open(PATH, world.flusher, LIMIT_BYTES))
+        transcript = await until_done(
+            lambda: TranscriptWriter.open(PATH, world.flusher, LIMIT_BYTES)
+        )
         crash: StorageError | None = None
         try:
             async with trio.open_nursery() as nursery:
@@ -85,7 +87,7 @@ class Transcripts:
         if crash is not None:
             raise crash
 
-    async def _write(self, world: World, past: Past, writer: _Writer) -> None:
+    async def _write(self, world: World, past: SessionPast, writer: _Writer) -> None:
         if past.open_turn is not None:
             await writer.store(ended(past.open_turn.number))
             world.confirm(("ended", past.open_turn.number))
@@ -135,7 +137,7 @@ class Transcripts:
 class _Writer:
     """Writes entries one by one, again until the disk has taken each."""
 
-    def __init__(self, transcript: Transcript) -> None:
+    def __init__(self, transcript: TranscriptWriter) -> None:
         self._transcript = transcript
         self._number = 0
         self._outcome: StorageError | None = None

@@ -12,7 +12,7 @@ import structlog
 import trio
 
 from actors import ActorError, Ref, Registry
-from aegis.agents.directory.programs import Keys, Programs
+from aegis.agents.directory.programs import Programs, SessionUrls
 from aegis.agents.directory.replies import closed_info
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.drivers.cookie import DriverCookies
@@ -63,7 +63,7 @@ async def close_all(sessions: Sequence[tuple[Member, Ref[Any]]]) -> None:
         raise failed[0]
 
 
-async def release(address: str, keys: Keys, registry: Registry) -> None:
+async def release(address: str, keys: SessionUrls, registry: Registry) -> None:
     """Void the URL of a closed session, and let its inbox stop."""
     with contextlib.suppress(AegisError):
         await keys.revoke(address)

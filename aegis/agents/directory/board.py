@@ -30,7 +30,7 @@ Sees = Callable[[str], bool]
 
 
 @attrs.frozen
-class _Follower:
+class _BoardFollower:
     place: AgentsPlace
     sees: Sees
     reply: Reply[AgentsNews]
@@ -45,7 +45,7 @@ class Board:
         self._closed: dict[str, int] = {}
         self._count = 0
         self._dropped_at = 0
-        self._waiting: list[_Follower] = []
+        self._waiting: list[_BoardFollower] = []
 
     def put(self, info: AgentInfo) -> None:
         """Note the state of a session, and answer the streams that wait."""
@@ -86,7 +86,7 @@ class Board:
         if place is None or not is_known or place.change < self._dropped_at:
             reply.send(self._all(sees))
             return
-        follower = _Follower(place, sees, reply)
+        follower = _BoardFollower(place, sees, reply)
         if not self._is_answered(follower):
             self._make_room()
             self._waiting.append(follower)
@@ -101,7 +101,7 @@ class Board:
             is_all=True,
         )
 
-    def _is_answered(self, follower: _Follower) -> bool:
+    def _is_answered(self, follower: _BoardFollower) -> bool:
         """Answer the stream if there are changes; return whether it is answered."""
         if follower.reply.is_settled:
             return True

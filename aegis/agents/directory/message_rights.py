@@ -1,4 +1,4 @@
-"""``MessageRights``: the messages that sessions may send, by their profiles and limits. Pure."""
+"""``SendingRights``: the messages that sessions may send, by their profiles and limits. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aegis.errors import AegisError, Forbidden, NotFound, Unavailable
 from aegis.protocol.naming import name_key
 
 
-class MessageRights:
+class SendingRights:
     """The sessions of a root as senders and receivers; the directory sets ``roster``.
 
     It sets ``has_closed`` too: whether the session with this id has reported its close, of which

@@ -13,7 +13,7 @@ import attrs
 
 from actors import ChildSpec, Ref, Restart
 from aegis.agents.directory.asked import AskedQuestions
-from aegis.agents.directory.message_rights import MessageRights
+from aegis.agents.directory.message_rights import SendingRights
 from aegis.agents.directory.roster import SET, Member
 from aegis.agents.directory.session_names import SessionNames
 from aegis.agents.directory.session_rights import SessionRights
@@ -59,7 +59,7 @@ CLEANUP_S = 2.0
 """Seconds that a driver has to end its processes when the daemon stops."""
 
 
-class Keys(Protocol):
+class SessionUrls(Protocol):
     """The URLs of sessions, which are secrets."""
 
     async def session_url(self, handle: str) -> str:
@@ -86,7 +86,7 @@ class Programs:
     """
 
     configuration: Configuration
-    keys: Keys
+    keys: SessionUrls
     scan: ProcessScan
     root: str
     open_files: int | None = None
@@ -94,9 +94,9 @@ class Programs:
     counters: Counters = attrs.field(
         default=attrs.Factory(lambda self: Counters(self.configuration.limits), takes_self=True)
     )
-    messages: MessageRights = attrs.field(
+    messages: SendingRights = attrs.field(
         default=attrs.Factory(
-            lambda self: MessageRights(self.profile_of, self.profile, self.counters),
+            lambda self: SendingRights(self.profile_of, self.profile, self.counters),
             takes_self=True,
         )
     )

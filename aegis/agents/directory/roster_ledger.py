@@ -24,7 +24,7 @@ from aegis.protocol.naming import name_key
 
 
 @attrs.frozen
-class Taken:
+class HandlesInUse:
     """The handles of sessions, and those with the keys ``inboxes``, without those of ``but``."""
 
     sessions: TakenHandles
@@ -92,9 +92,9 @@ class RosterLedger:
         except StorageError:
             self.roster.apply(line)  # it may be there: no handle is given twice
 
-    def taken(self, inboxes: Path) -> Taken:
+    def taken(self, inboxes: Path) -> HandlesInUse:
         """Return every handle in use: of sessions, and of files in ``inboxes``."""
-        return Taken(self.roster.taken, {name_key(each) for each in self.inboxes(inboxes)})
+        return HandlesInUse(self.roster.taken, {name_key(each) for each in self.inboxes(inboxes)})
 
     def inboxes(self, directory: Path) -> list[str]:
         """Return the handles that have an inbox in ``directory``."""

@@ -12,7 +12,7 @@ from aegis.agents.directory.replies import settings_of
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.interactive.agent import TerminalAgent
 from aegis.agents.sessions.session import AgentSession
-from aegis.agents.sessions.status import Identity
+from aegis.agents.sessions.status import SessionIdentity
 from aegis.journal.flusher import Flusher
 from aegis.protocol.agents import AgentInfo
 
@@ -36,7 +36,7 @@ def session_subtree(
     started again by the next command. The session's actor is at ``above/ID/session``. ``is_new``:
     the session has just been opened. Raises ``NotFound`` if its profile is no longer configured.
     """
-    identity = Identity(
+    identity = SessionIdentity(
         id=member.id,
         address=member.address,
         name_of=programs.names.shown,

@@ -21,30 +21,30 @@ from actors import Actor, Ref, Reply, System
 from aegis.agents import faults
 from aegis.agents.drivers.harness import (
     REPLAY_S,
+    AgentFailed,
+    AgentReady,
     AwaitsMcp,
     AwaitsReplay,
-    Changed,
     Emit,
-    Failed,
     Frame,
+    OrderRefused,
     Output,
-    Ready,
-    Refused,
     Serve,
     Setting,
+    SettingChanged,
     StopServing,
     Write,
 )
 from aegis.agents.drivers.plan import DriverPlan
 from aegis.agents.drivers.reporter import Reporter
 from aegis.agents.messages import (
-    AnswerRequest,
     CloseDriver,
     DriverEnded,
     DriverFailed,
     DriverReady,
     InterruptTurn,
     McpConnected,
+    SendAnswer,
     SendTurn,
     SetModel,
     SetPermission,
@@ -103,7 +103,7 @@ class McpDeadline:
     """The time limit for the agent's connection to our MCP server."""
 
 
-Order = SendTurn | InterruptTurn | AnswerRequest | SetPermission | SetModel | McpConnected
+Order = SendTurn | InterruptTurn | SendAnswer | SetPermission | SetModel | McpConnected
 
 
 class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadline]):
@@ -177,7 +177,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                 f"{self._plan.agent} was not ready within {self._plan.ready_within_s:g} s; its "
                 "process was ended; start it by hand to see what it waits for"
             )
-            self._fail(Failed(reason=reason))
+            self._fail(AgentFailed(reason=reason))
 
     def _note_late_mcp(self) -> None:
         machine = self._harness
@@ -201,9 +201,9 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
         self._changing[setting] = self.defer(order)
         refusal = self._ordered(order)
         if refusal is not None:
-            self._changed(Changed(setting, refusal))
+            self._changed(SettingChanged(setting, refusal))
 
-    def _changed(self, changed: Changed) -> None:
+    def _changed(self, changed: SettingChanged) -> None:
         reply = self._changing.pop(changed.setting, None)
         if reply is not None:
             reply.send(changed.refusal)
@@ -223,7 +223,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                 outputs = self._harness.send(uuid, text)
             case InterruptTurn():
                 outputs = self._harness.interrupt()
-            case AnswerRequest(request=request, answer=answer):
+            case SendAnswer(request=request, answer=answer):
                 outputs = self._harness.answer(request, answer)
             case SetPermission(permission=permission):
                 outputs = self._harness.set_permission(permission)
@@ -282,7 +282,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                 plan.secret_file.write()
             return await start_process(plan.process(), plan.settings(), self._scan, self._is_over)
         except Unavailable as error:
-            self._fail(Failed(reason=str(error)))
+            self._fail(AgentFailed(reason=str(error)))
             return None
 
     async def _use(self, process: LineProcess) -> tuple[str, ...]:
@@ -326,7 +326,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
         if not self._is_ready and not self._has_failed and not self._is_ordered:
             last = process.stderr_tail().rpartition("\n")[2]
             reason = f"{self._end_reason} before it was ready" + (f": {last}" if last else "")
-            self._fail(Failed(reason=reason))
+            self._fail(AgentFailed(reason=reason))
 
     async def _end_at_once(self, process: LineProcess) -> None:
         if not self._is_gone.is_set():
@@ -353,7 +353,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
         )
         self._reporter.add(ended)
         for setting in list(self._changing):
-            self._changed(Changed(setting, f"{self._plan.agent} ended before it answered"))
+            self._changed(SettingChanged(setting, f"{self._plan.agent} ended before it answered"))
         await self._reporter.flushed()
         self.context.finish()
 
@@ -374,17 +374,17 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                     self._write(frame)
                 case Emit(event):
                     self._reporter.add_event(event)
-                case Ready():
+                case AgentReady():
                     self._report_ready(output)
-                case Failed():
+                case AgentFailed():
                     self._fail(output)
                 case Serve():
                     self._serve(output)
                 case StopServing(id=serve):
                     self._stop_serving(serve)
-                case Refused(reason):
+                case OrderRefused(reason):
                     refusal = reason
-                case Changed():
+                case SettingChanged():
                     self._changed(output)
         return refusal
 
@@ -393,7 +393,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
             faults.FRAME_BEFORE.hit(str(frame.get("type", "")))
             self._process.put(frame)
 
-    def _report_ready(self, ready: Ready) -> None:
+    def _report_ready(self, ready: AgentReady) -> None:
         if not self._is_ready and not self._has_failed:
             self._is_ready = True
             self._alarm.cancel()
@@ -408,7 +408,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
             )
             self._reporter.add(report)
 
-    def _fail(self, failed: Failed) -> None:
+    def _fail(self, failed: AgentFailed) -> None:
         """Report that the agent cannot be used, and end its process."""
         if not self._has_failed and not self._is_gone.is_set():
             self._has_failed = True

@@ -78,7 +78,7 @@ class Emit:
 
 
 @attrs.frozen(kw_only=True)
-class Ready:
+class AgentReady:
     """The agent can take its first turn, in ``conversation``.
 
     ``""``: the agent names its conversation later, in a ``SystemInit``.
@@ -102,7 +102,7 @@ class LoginMethod:
 
 
 @attrs.frozen(kw_only=True)
-class Failed:
+class AgentFailed:
     """The agent cannot be used: ``reason`` is one sentence with the remedy.
 
     ``kind`` "conversation": the conversation cannot be resumed, so a new process may begin a fresh
@@ -134,7 +134,7 @@ class StopServing:
 
 
 @attrs.frozen
-class Refused:
+class OrderRefused:
     """The order cannot be carried out; ``reason`` is one sentence."""
 
     reason: str
@@ -145,17 +145,20 @@ Setting = Literal["model", "permission"]
 
 
 @attrs.frozen
-class Changed:
+class SettingChanged:
     """The agent answered the change of a setting; ``refusal`` is one sentence, or None.
 
-    Each change returns one, or ``Refused``. It can come much later, or never if the process ends.
+    Each change returns one, or ``OrderRefused``. It can come much later, or never if the process
+    ends.
     """
 
     setting: Setting
     refusal: str | None = None
 
 
-Output = Write | Emit | Ready | Failed | Serve | StopServing | Refused | Changed
+Output = (
+    Write | Emit | AgentReady | AgentFailed | Serve | StopServing | OrderRefused | SettingChanged
+)
 """One output of a machine; outputs are carried out in order."""
 
 
@@ -163,7 +166,7 @@ class Harness(Protocol):
     """The machine of one protocol for one process. It never raises because of a frame."""
 
     def begin(self) -> list[Output]:
-        """Return the first frames; ``Ready`` or ``Failed`` follows from ``receive``."""
+        """Return the first frames; ``AgentReady`` or ``AgentFailed`` follows from ``receive``."""
         ...
 
     def receive(self, frame: Frame) -> list[Output]:
@@ -186,7 +189,7 @@ class Harness(Protocol):
         ...
 
     def answer(self, request: str, answer: RequestAnswer) -> list[Output]:
-        """Answer an open request. Returns ``Refused`` if it was withdrawn or does not fit."""
+        """Answer an open request. Returns ``OrderRefused`` if it was withdrawn or does not fit."""
         ...
 
     def served(
@@ -199,11 +202,11 @@ class Harness(Protocol):
         ...
 
     def set_permission(self, permission: Permission) -> list[Output]:
-        """Set the permission from now on. ``Changed`` follows, or ``Refused``."""
+        """Set the permission from now on. ``SettingChanged`` follows, or ``OrderRefused``."""
         ...
 
     def set_model(self, model: str) -> list[Output]:
-        """Set the model from the next turn on. ``Changed`` follows, or ``Refused``."""
+        """Set the model from the next turn on. ``SettingChanged`` follows, or ``OrderRefused``."""
         ...
 
     def ended(self) -> list[Output]:
@@ -218,7 +221,7 @@ class AwaitsReplay(Protocol):
     def replay_looked_at(self) -> list[Output] | None:
         """Return the outputs if the agent repeats nothing any more; None if it may still.
 
-        Called each ``REPLAY_S`` seconds from ``Ready`` on.
+        Called each ``REPLAY_S`` seconds from ``AgentReady`` on.
         """
         ...
 

@@ -31,7 +31,7 @@ from aegis.agents.interactive.terminal import FAILURES, ProgramTerminal
 from aegis.agents.interactive.unread import UnreadMessages
 from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
 from aegis.agents.sessions.state_reports import AskedChanged, SessionClosed
-from aegis.agents.sessions.status import Identity, moment_text
+from aegis.agents.sessions.status import SessionIdentity, moment_text
 from aegis.configuration.lifecycle import LifecycleSection
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.lifecycle.states import State
@@ -90,7 +90,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
     def __init__(
         self,
         *,
-        identity: Identity,
+        identity: SessionIdentity,
         cmd: str,
         terminal: str,
         directory: Path,
@@ -112,7 +112,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
     async def setup(self) -> None:
         """Continue with the process of an earlier incarnation, if it still runs."""
         name = f"{self._identity.id}/{self.context.incarnation}/{time.time_ns()}"
-        self._standing = st.Standing(terminal=self._name, life=name, since=time.time())
+        self._standing = st.AgentStanding(terminal=self._name, life=name, since=time.time())
         self._terminal = ProgramTerminal(
             system=self.context.system,
             name=self._name,
@@ -167,7 +167,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
     def _take(self, event: st.Event) -> None:
         for action in self._standing.handle(event, time.time()):
             match action:
-                case st.Report():
+                case st.ReportState():
                     self._on_change(self._info())
                 case st.WakePeople(key=key, body=body):
                     self.context.start_soon(self._wake, key, body)
@@ -285,7 +285,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             seq = self._standing.seq
             if seq is None:
                 return
-            self._take(st.Stopping())
+            self._take(st.AgentStopping())
             try:
                 await self._terminal.signal(signal, seq)
             except FAILURES as error:  # it has just ended, or a job control has put it aside
@@ -307,7 +307,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         if left:
             log.warning("processes of an agent not ended", agent=self._identity.handle, left=left)
         self._is_closed = True
-        self._take(st.Closed())
+        self._take(st.AgentClosed())
 
     def _finish(self) -> None:
         directory = self.context.system.registry.find("service", "agents")
@@ -362,9 +362,9 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
                 failed += 1
                 await trio.sleep(AGAIN_S)
             if record is not None:
-                self._end(st.Ended(seq=seq, exit_code=record.exit, end=record.end))
+                self._end(st.LaunchEnded(seq=seq, exit_code=record.exit, end=record.end))
                 return
-        self._end(st.Ended(seq=seq, exit_code=None, end="lost"))
+        self._end(st.LaunchEnded(seq=seq, exit_code=None, end="lost"))
 
     async def _judge(self, raw_start: int) -> None:
         """Take verdicts until the process has ended. Raises ``FAILURES``, then it may have."""
@@ -375,10 +375,10 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             if verdict is None or news.raw_start != raw_start or verdict.state is State.EXITED:
                 return
             since = time.time() - (trio.current_time() - verdict.since)
-            self._take(st.Judged(raw_start=raw_start, verdict=verdict, since=since))
+            self._take(st.VerdictReported(raw_start=raw_start, verdict=verdict, since=since))
             await trio.sleep(PAUSE_S)
 
-    def _end(self, event: st.Ended) -> None:
+    def _end(self, event: st.LaunchEnded) -> None:
         self._take(event)
         self._ended.set()
 
@@ -399,7 +399,7 @@ _WORD = re.compile(r"\s*(?:[A-Za-z_]\w*=[\w./:,@%+-]*\s+)*([\w./@%+-]+)(?=\s|\Z)
 """The program of a command, if it is a plain word."""
 
 
-def _program(now: st.Standing, cmd: str) -> api.AgentProgram:
+def _program(now: st.AgentStanding, cmd: str) -> api.AgentProgram:
     verdict = now.verdict
     need = None if verdict is None else verdict.need
     return api.AgentProgram(

@@ -1,4 +1,4 @@
-"""``Standing``: the state of a terminal agent, from its launches, verdicts and ends. Pure.
+"""``AgentStanding``: the state of a terminal agent, from its launches, verdicts and ends. Pure.
 
     exited → starting → running ⇄ needs_input → stale          any → exited, closed
 
@@ -55,7 +55,7 @@ class NotLaunched:
 
 
 @attrs.frozen(kw_only=True)
-class Judged:
+class VerdictReported:
     """The verdict about the command at ``raw_start``, which holds since the moment ``since``."""
 
     raw_start: int
@@ -64,7 +64,7 @@ class Judged:
 
 
 @attrs.frozen(kw_only=True)
-class Ended:
+class LaunchEnded:
     """The command ``seq`` has ended, as its record says."""
 
     seq: int
@@ -82,23 +82,32 @@ class Remembered:
 
 
 @attrs.frozen
-class Stopping:
+class AgentStopping:
     """The process is being ended."""
 
 
 @attrs.frozen
-class Closed:
+class AgentClosed:
     """The agent is closed; no launch follows."""
 
 
-Event = Launching | Launched | NotLaunched | Judged | Ended | Remembered | Stopping | Closed
+Event = (
+    Launching
+    | Launched
+    | NotLaunched
+    | VerdictReported
+    | LaunchEnded
+    | Remembered
+    | AgentStopping
+    | AgentClosed
+)
 
 
 # Actions.
 
 
 @attrs.frozen
-class Report:
+class ReportState:
     """The state has changed."""
 
 
@@ -110,11 +119,11 @@ class WakePeople:
     body: str
 
 
-Action = Report | WakePeople
+Action = ReportState | WakePeople
 
 
 @attrs.define(kw_only=True)
-class Standing:
+class AgentStanding:
     """The state of the agent in ``terminal``; ``life`` names this incarnation of its actor.
 
     ``state`` holds since the moment ``since``. ``seq`` and ``raw_start`` are those of the current
@@ -131,7 +140,7 @@ class Standing:
     launches: int = 0
     verdict: Verdict | None = None
     exit_code: int | None = None
-    _early: Judged | None = None
+    _early: VerdictReported | None = None
     _woken_for: float | None = None
     _wakes: int = 0
     _wakes_left: float = float(BURST)
@@ -151,7 +160,7 @@ class Standing:
         """Take ``event``; return the actions."""
         before = self._shown()
         actions = self._take(event, now)
-        return [Report(), *actions] if self._shown() != before else actions
+        return [ReportState(), *actions] if self._shown() != before else actions
 
     def _shown(self) -> tuple[object, ...]:
         return (
@@ -172,16 +181,16 @@ class Standing:
                     return self._judge(early, now)
             case NotLaunched(reason=reason):
                 self._become("exited", now, reason)
-            case Judged():
+            case VerdictReported():
                 return self._judge(event, now)
-            case Ended(seq=seq) if seq == self.seq:
+            case LaunchEnded(seq=seq) if seq == self.seq:
                 self._end(event, now)
             case Remembered() if self.launches == 0 and self.state == "exited":
                 self._become("exited", event.at, _ENDS.get(event.end, ""))
                 self.exit_code = event.exit_code
-            case Stopping() if self.runs:
+            case AgentStopping() if self.runs:
                 self.reason = "it is being stopped"
-            case Closed():
+            case AgentClosed():
                 self._become("closed", now)
                 self.seq = self.raw_start = None
         return []
@@ -190,11 +199,11 @@ class Standing:
         self.state, self.since, self.reason, self.verdict = state, now, reason, None
         self._woken_for = None
 
-    def _end(self, event: Ended, now: float) -> None:
+    def _end(self, event: LaunchEnded, now: float) -> None:
         self._become("exited", now, _ENDS.get(event.end, ""))
         self.exit_code, self.seq, self.raw_start = event.exit_code, None, None
 
-    def _judge(self, event: Judged, now: float) -> list[Action]:
+    def _judge(self, event: VerdictReported, now: float) -> list[Action]:
         if event.raw_start != self.raw_start:
             if self.state == "starting":
                 self._early = event

@@ -10,7 +10,7 @@ import attrs
 
 from actors import ActorError, Ref, System
 from actors.messages import Request
-from aegis.agents.sessions.status import Identity
+from aegis.agents.sessions.status import SessionIdentity
 from aegis.clock import utc_now
 from aegis.errors import AegisError, AlreadyExists, NotFound, Unavailable
 from aegis.lifecycle.feed import FollowProgram, ProgramNews, TakeHook
@@ -69,7 +69,7 @@ class ProgramTerminal:
 
     system: System
     name: str
-    identity: Identity
+    identity: SessionIdentity
     idle_s: float
     stale_s: float
 

@@ -16,14 +16,14 @@ from aegis.agents.profiles.profile import Profile
 
 
 @attrs.frozen(kw_only=True)
-class Start:
+class AgentStart:
     """The start of an agent, and the one of its ``older`` versions (see ``DriverPlan``)."""
 
     argv: tuple[str, ...]
     make_harness: MakeHarness
     added: Mapping[str, str] = attrs.field(factory=dict)
     secret_file: SecretFile | None = None
-    older: Start | None = None
+    older: AgentStart | None = None
     refusal: str = ""
 
     def plan(self, variables: Mapping[str, str], **fields: Any) -> DriverPlan:
@@ -41,7 +41,7 @@ class Start:
 
 def start_of(
     profile: Profile, beginning: Beginning, variables: Mapping[str, str], directory: Path
-) -> Start:
+) -> AgentStart:
     """Return how to start the agent of a profile.
 
     ``variables`` is the environment of the daemon, ``directory`` the session's own.
@@ -54,7 +54,7 @@ def start_of(
 # The machines are imported late: most daemons drive one family, and many none.
 
 
-def _claude(profile: Profile, beginning: Beginning, directory: Path) -> Start:
+def _claude(profile: Profile, beginning: Beginning, directory: Path) -> AgentStart:
     from aegis.agents.drivers.claude.launch import AWAIT, config_text, launch
     from aegis.agents.drivers.claude.machine import Claude
 
@@ -67,11 +67,11 @@ def _claude(profile: Profile, beginning: Beginning, directory: Path) -> Start:
     )
     newer, file = how(), directory / "mcp.json"
     older = how(config_file=str(file))
-    return Start(
+    return AgentStart(
         argv=newer.argv,
         make_harness=Claude,
         added=newer.added,
-        older=Start(
+        older=AgentStart(
             argv=older.argv,
             make_harness=partial(Claude, server_in_file=True),
             added=older.added,
@@ -83,7 +83,7 @@ def _claude(profile: Profile, beginning: Beginning, directory: Path) -> Start:
 
 def _acp(
     profile: Profile, beginning: Beginning, variables: Mapping[str, str], directory: Path
-) -> Start:
+) -> AgentStart:
     from aegis.agents.drivers.acp.machine import Acp
     from aegis.agents.drivers.claude.launch import config_text
     from aegis.agents.profiles.acp_options import acp_options_of
@@ -91,7 +91,7 @@ def _acp(
     file = directory / "mcp.json"
     options = acp_options_of(profile, variables, str(file))
     secret = SecretFile(path=file, text=config_text(beginning), is_kept=True)
-    return Start(
+    return AgentStart(
         argv=profile.command,
         make_harness=partial(Acp, options=options),
         secret_file=secret if options.server_in_file else None,

@@ -41,7 +41,7 @@ _OWN_TOOLS = frozenset(entry.tool for entry in TOOLS)
 
 
 @attrs.frozen
-class Decision:
+class PolicyDecision:
     """The policy's decision on a request, and the reason, in one sentence for the transcript."""
 
     kind: Literal["allow", "deny", "ask"]
@@ -60,15 +60,15 @@ class Decision:
 
 def decide(
     request: RequestOpened, permission: Permission, denied: Collection[str] = ()
-) -> Decision:
+) -> PolicyDecision:
     """Decide on a request; ``denied`` are the names of tools that were refused for the session."""
     tool = f"the tool {shorten(request.tool)!r}"
     if request.kind != "permission":
-        return Decision("ask", f"a {request.kind} is answered by a person")
+        return PolicyDecision("ask", f"a {request.kind} is answered by a person")
     if request.tool and request.tool in denied:
         return _checked(request, "deny", f"{tool} was refused for this session")
     if request.needs_person:
-        return Decision("ask", f"{tool} needs the answer of a person")
+        return PolicyDecision("ask", f"{tool} needs the answer of a person")
     if is_own_tool(request):
         return _own_tool(request, permission)
     sentence = f"its kind is {request.tool_kind!r} and the permission of the profile {permission!r}"
@@ -76,10 +76,10 @@ def decide(
         return _checked(request, "deny", f"{tool} is refused: {sentence}")
     if request.tool_kind in APPROVED[permission]:
         return _checked(request, "allow", f"{tool} is approved: {sentence}")
-    return Decision("ask", f"{tool} is left to a person: {sentence}")
+    return PolicyDecision("ask", f"{tool} is left to a person: {sentence}")
 
 
-def _own_tool(request: RequestOpened, permission: Permission) -> Decision:
+def _own_tool(request: RequestOpened, permission: Permission) -> PolicyDecision:
     """Decide on a call of a tool of ours, by the class of its command."""
     name = request.tool.removeprefix(OWN_PREFIX)
     tool = f"the tool {shorten(name)!r} of this server"
@@ -88,7 +88,7 @@ def _own_tool(request: RequestOpened, permission: Permission) -> Decision:
         case "allow":
             return _checked(request, "allow", f"{tool} is approved: {sentence}")
         case "ask":
-            return Decision("ask", f"{tool} is left to a person: {sentence}")
+            return PolicyDecision("ask", f"{tool} is left to a person: {sentence}")
         case "refuse":
             return _checked(request, "deny", f"{tool} is refused: {sentence}")
 
@@ -104,9 +104,11 @@ def is_own_tool(request: RequestOpened) -> bool:
     return request.tool.startswith(OWN_PREFIX) and name in _OWN_TOOLS
 
 
-def _checked(request: RequestOpened, kind: Literal["allow", "deny"], why: str) -> Decision:
+def _checked(request: RequestOpened, kind: Literal["allow", "deny"], why: str) -> PolicyDecision:
     """Return the decision; a person is asked where the agent does not offer such an answer."""
     wanted: OptionKind = "allow_once" if kind == "allow" else "deny"
     if request.options and all(option.kind != wanted for option in request.options):
-        return Decision("ask", f"{why}, but the agent does not offer that answer for one call")
-    return Decision(kind, why)
+        return PolicyDecision(
+            "ask", f"{why}, but the agent does not offer that answer for one call"
+        )
+    return PolicyDecision(kind, why)

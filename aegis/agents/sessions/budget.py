@@ -1,17 +1,17 @@
-"""``Budget``: the limits on the cost of one session, its own and that of its tree. Pure."""
+"""``SessionBudget``: the limits on the cost of one session, its own and that of its tree. Pure."""
 
 from __future__ import annotations
 
 from aegis.agents.sessions.metrics import Meter, budget_crossed
 from aegis.agents.sessions.settings import Settings
-from aegis.agents.sessions.steps import Notify, Output, Wake
+from aegis.agents.sessions.steps import Notify, Output, SetTimer
 from aegis.protocol.agent_events import AgentEvent
 
 LOOK_AGAIN_S = 300.0
 """Seconds after which a session looks again whether its tree may work."""
 
 
-class Budget:
+class SessionBudget:
     """Holds turns back; ``reason`` says why, and is empty while turns may open."""
 
     def __init__(self, settings: Settings) -> None:
@@ -50,7 +50,7 @@ class Budget:
             self.reason = f"{cost or 0.0:.2f} of {budget:.2f} USD are spent: {REMEDY}"
             return []
         self.reason = self.settings.refuse_work(now) or ""
-        return [Wake(timer="limit", after_s=LOOK_AGAIN_S)] if self.reason else None
+        return [SetTimer(timer="limit", after_s=LOOK_AGAIN_S)] if self.reason else None
 
 
 REMEDY = "close it, or raise its budget with agent set --budget"

@@ -6,13 +6,13 @@ from typing import Any
 
 from actors.codec import structure, unstructure
 from aegis.agents.sessions.metrics import Meter
-from aegis.agents.sessions.past import OpenTurn, Past
+from aegis.agents.sessions.past import OpenTurn, SessionPast
 from aegis.protocol.agent_events import TerminalEnded
 
 _SIMPLE = ("turn", "launches", "conversation", "is_closed", "reopened", "at")
 
 
-def carried(past: Past) -> dict[str, Any]:
+def carried(past: SessionPast) -> dict[str, Any]:
     """Return a fold as an object of JSON values."""
     return {
         **{name: getattr(past, name) for name in _SIMPLE},
@@ -28,16 +28,16 @@ def carried(past: Past) -> dict[str, Any]:
     }
 
 
-def _terminals(past: Past) -> list[dict[str, Any]]:
+def _terminals(past: SessionPast) -> list[dict[str, Any]]:
     return [unstructure(each) for each in past.terminals.values()]
 
 
-def restored(fields: dict[str, Any]) -> Past:
+def restored(fields: dict[str, Any]) -> SessionPast:
     """Return the fold of which ``carried`` made an object.
 
     Raises ``KeyError``, ``TypeError`` or ``ValueError`` for any other object.
     """
-    past = Past(**{name: fields[name] for name in _SIMPLE})
+    past = SessionPast(**{name: fields[name] for name in _SIMPLE})
     if fields["open_turn"] is not None:
         past.open_turn = _turn(fields["open_turn"])
     for each in fields["unreported"]:

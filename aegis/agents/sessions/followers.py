@@ -1,4 +1,4 @@
-"""``Followers``: the streams that follow the transcript of one session.
+"""``TranscriptFollowers``: the streams that follow the transcript of one session.
 
 No stream has a buffer: each request has its place. While there are followers, the newest lines are
 kept in memory for all of them; a follower that is further behind is served from the file.
@@ -17,8 +17,8 @@ import attrs
 import trio
 
 from actors import Reply
-from aegis.agents.sessions.transcript import Transcript
-from aegis.agents.sessions.transcript_files import Shown, next_entries, shown_of_closed
+from aegis.agents.sessions.transcript import TranscriptWriter
+from aegis.agents.sessions.transcript_files import ShownPart, next_entries, shown_of_closed
 from aegis.errors import AegisError, Busy, InvalidRequest
 from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
@@ -53,7 +53,7 @@ class _Line:
         return self.entry
 
 
-class Tail:
+class TranscriptTail:
     """The newest lines of a transcript, at most ``TAIL_BYTES``. Pure."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Tail:
             self._size -= dropped.size
             self._after = dropped.seq
 
-    def news(self, place: SessionPlace, shown: Shown) -> SessionNews | None:
+    def news(self, place: SessionPlace, shown: ShownPart) -> SessionNews | None:
         """Return the entries after ``place``; None if some of them are not kept here."""
         if self._after is None or place.seq < self._after:
             return None
@@ -100,21 +100,21 @@ class Tail:
 
 
 @attrs.frozen
-class _Follower:
+class _TranscriptFollower:
     place: SessionPlace
     reply: Reply[SessionNews]
 
 
-class Followers:
+class TranscriptFollowers:
     """The streams that follow ``transcript``. Reads run in tasks of ``start_soon``."""
 
-    def __init__(self, transcript: Transcript, start_soon: Callable[..., object]) -> None:
+    def __init__(self, transcript: TranscriptWriter, start_soon: Callable[..., object]) -> None:
         self._transcript = transcript
         self._start_soon = start_soon
-        self._tail = Tail()
+        self._tail = TranscriptTail()
         self._file = transcript.file
         self._asked_at = 0.0
-        self._waiting: list[_Follower] = []
+        self._waiting: list[_TranscriptFollower] = []
         transcript.on_line = self._keep
 
     def take(self, request: FollowSession, reply: Reply[SessionNews]) -> None:
@@ -125,7 +125,7 @@ class Followers:
             return
         self._asked_at = trio.current_time()
         self._tail.begin(self._transcript.newest)
-        follower = _Follower(request.place, reply)
+        follower = _TranscriptFollower(request.place, reply)
         if not self._is_served(follower, shown):
             self._make_room()
             self._waiting.append(follower)
@@ -152,7 +152,7 @@ class Followers:
             self._tail.end()
         self._tail.add(seq, stored, size, end)
 
-    def _shown(self) -> Shown:
+    def _shown(self) -> ShownPart:
         self._drop_lost()
         return self._transcript.shown
 
@@ -162,7 +162,7 @@ class Followers:
             self._tail.end()
             self._file = self._transcript.file
 
-    def _is_served(self, follower: _Follower, shown: Shown) -> bool:
+    def _is_served(self, follower: _TranscriptFollower, shown: ShownPart) -> bool:
         """Answer a stream, or begin to read for it, if there are entries."""
         if follower.reply.is_settled:
             return True
@@ -175,7 +175,7 @@ class Followers:
             self._start_soon(self._read, follower)
         return True
 
-    async def _read(self, follower: _Follower) -> None:
+    async def _read(self, follower: _TranscriptFollower) -> None:
         try:
             news = await self._transcript.look(partial(read_news, follower.place))
         except AegisError as error:
@@ -190,7 +190,7 @@ class Followers:
             raise Busy(f"{MAX_FOLLOWERS} streams follow this session already; close one first")
 
 
-def first_news(request: FollowSession, shown: Shown) -> SessionNews:
+def first_news(request: FollowSession, shown: ShownPart) -> SessionNews:
     """Return the place at which a stream begins. Raises ``InvalidRequest``."""
     since = request.since
     if since is not None and since > shown.seq:
@@ -213,14 +213,14 @@ async def follow_closed(path: Path, flusher: Flusher, request: FollowSession) ->
     return SessionNews(entries=[], place=request.place, newest=shown.seq, is_over=True)
 
 
-def read_news(place: SessionPlace, disk: Disk, path: Path, shown: Shown) -> SessionNews:
+def read_news(place: SessionPlace, disk: Disk, path: Path, shown: ShownPart) -> SessionNews:
     """Return the next entries after ``place`` from the files. Raises ``StorageError``."""
     found = next_entries(disk, path, place, shown, BATCH_BYTES)
     return _news(transcript_of(found.records, more=False).result, place, found.place, shown)
 
 
 def _news(
-    entries: list[TranscriptEntry], place: SessionPlace, end: SessionPlace, shown: Shown
+    entries: list[TranscriptEntry], place: SessionPlace, end: SessionPlace, shown: ShownPart
 ) -> SessionNews:
     missed = max(0, end.seq - place.seq - len(entries))
     return SessionNews(entries=entries, place=end, newest=shown.seq, missed=missed)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import attrs
 
-from aegis.agents.sessions.past import Past
-from aegis.agents.sessions.steps import DriverEnded, DriverFailed, StartDriver
+from aegis.agents.messages import DriverEnded, DriverFailed
+from aegis.agents.sessions.past import SessionPast
+from aegis.agents.sessions.steps import StartDriver
 
 RESUMES = 2
 """Tries with the conversation before a fresh one; and all tries of a session without one."""
@@ -23,7 +24,7 @@ class Ladder:
     rung: int = 0
     is_over: bool = False
 
-    def climb(self, past: Past) -> StartDriver:
+    def climb(self, past: SessionPast) -> StartDriver:
         """Return the next try."""
         self.rung += 1
         conversation = past.conversation
@@ -35,7 +36,7 @@ class Ladder:
             return StartDriver(conversation=conversation)
         return StartDriver(conversation=None, texts=tuple(past.texts))
 
-    def is_exhausted(self, past: Past) -> bool:
+    def is_exhausted(self, past: SessionPast) -> bool:
         """Whether no further try is left."""
         return self.is_over or self.rung >= RESUMES + (past.conversation is not None)
 
@@ -53,7 +54,7 @@ class Ladder:
 
 def end_reason(ended: DriverEnded) -> str:
     """Return how a process ended, with the end of its standard error."""
-    code, how = ended.code, ended.reason
+    code, how = ended.exit_code, ended.reason
     if not how and code is not None:
         how = f"the agent ended with exit code {code}"
     how = how or "the agent's process ended"

@@ -1,4 +1,4 @@
-"""``Login``: the request to log in to an agent, while its session has no process. Pure."""
+"""``AgentLogin``: the request to log in to an agent, while its session has no process. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from aegis.agents.messages import DriverFailed
 from aegis.agents.sessions import steps
 from aegis.protocol import agent_events as ev
 
@@ -16,7 +17,7 @@ METHOD = "method"
 """The field of the answer that names a login method."""
 
 
-class Login:
+class AgentLogin:
     """The login that an agent needs: ``order`` runs its command in a shared terminal.
 
     Without a command, the person chooses one of the methods that need no terminal, if the agent
@@ -30,14 +31,14 @@ class Login:
         self.is_open = False
         """Whether the request waits for its answer."""
 
-    def note(self, failed: steps.DriverFailed) -> None:
+    def note(self, failed: DriverFailed) -> None:
         """Note why the agent cannot be used."""
         self._reason = failed.reason if failed.kind == "login" else ""
         self._methods = {each.id: each.name for each in failed.logins if each.arguments is None}
 
-    def follow(self, phase: steps.Phase) -> list[steps.Output]:
+    def follow(self, phase: steps.SessionPhase) -> list[steps.Output]:
         """Return the output for a new phase: the request, or the end of the request."""
-        if phase is not steps.Phase.ERROR:
+        if phase is not steps.SessionPhase.ERROR:
             return self._withdraw()
         if not self._reason:
             return []
@@ -51,7 +52,7 @@ class Login:
             input={"command": command, "terminal": terminal} if command else self._choice(),
             needs_person=True,
         )
-        return [steps.OpenRequest(event=event, turn=None)]
+        return [steps.OpenAtDesk(event=event, turn=None)]
 
     def _choice(self) -> dict[str, Any]:
         """Return the form in which a person names the method; empty if there is none."""
@@ -80,4 +81,4 @@ class Login:
     def _withdraw(self) -> list[steps.Output]:
         was_open, self.is_open = self.is_open, False
         reason = "the session is started again, or was closed"
-        return [steps.WithdrawRequests(requests=(LOGIN,), reason=reason)] if was_open else []
+        return [steps.WithdrawAtDesk(requests=(LOGIN,), reason=reason)] if was_open else []

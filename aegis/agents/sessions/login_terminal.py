@@ -9,7 +9,7 @@ import structlog
 import trio
 
 from actors import ActorError, Ref, System, describe
-from aegis.agents.sessions.mail import Owner
+from aegis.agents.sessions.mail import MailContext
 from aegis.agents.sessions.steps import LogIn
 from aegis.errors import AegisError, AlreadyExists, Unavailable
 from aegis.protocol.command import MAX_TIMEOUT_S
@@ -26,7 +26,7 @@ START_S = 60.0
 """Seconds that the terminal and the start of the command may take."""
 
 
-async def run_login(owner: Owner, order: LogIn, cwd: str, after: object) -> None:
+async def run_login(owner: MailContext, order: LogIn, cwd: str, after: object) -> None:
     """Run the login of a session, if there is a command, and then send ``after``."""
     try:
         if order.command:

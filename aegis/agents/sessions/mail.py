@@ -54,7 +54,7 @@ def _incoming(message: Message) -> Incoming:
     )
 
 
-class Owner(Protocol):
+class MailContext(Protocol):
     """The part of an actor's context that is used here."""
 
     @property
@@ -79,7 +79,9 @@ class Mail:
     the handles that they were shown with, which may be later ones than that of their inbox.
     """
 
-    def __init__(self, owner: Owner, handle: str, address_of: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, owner: MailContext, handle: str, address_of: Callable[[str], str] = str
+    ) -> None:
         self._owner = owner
         self._handle = handle
         self._address_of = address_of

@@ -113,9 +113,9 @@ class OpenRequests:
         self._due = {each: due for each, due in self._due.items() if each in self._open}
         if not self._due:
             return []
-        return [steps.Wake(timer="answer", after_s=max(0.0, min(self._due.values()) - now))]
+        return [steps.SetTimer(timer="answer", after_s=max(0.0, min(self._due.values()) - now))]
 
-    def take(self, step: steps.Answered | steps.NotShown) -> list[steps.Output]:
+    def take(self, step: steps.RequestAnswered | steps.NotShown) -> list[steps.Output]:
         """Return the output for an answer, or for a request that no person will see.
 
         It acts, unless the request was withdrawn meanwhile.
@@ -123,7 +123,7 @@ class OpenRequests:
         event = self._open.pop(step.request, None)
         if event is None:
             return [_withdrawn([step.request], "the agent no longer waits for the answer")]
-        if isinstance(step, steps.Answered):
+        if isinstance(step, steps.RequestAnswered):
             answer = step.answer
             self._note(event, answer)
             reason = ""
@@ -198,5 +198,5 @@ def refusal(request: ev.RequestOpened, why: str) -> ev.RequestAnswer:
             return ev.ElicitationAnswer(action="cancel")
 
 
-def _withdrawn(requests: Iterable[str], reason: str) -> steps.WithdrawRequests:
-    return steps.WithdrawRequests(requests=tuple(requests), reason=reason)
+def _withdrawn(requests: Iterable[str], reason: str) -> steps.WithdrawAtDesk:
+    return steps.WithdrawAtDesk(requests=tuple(requests), reason=reason)

@@ -9,8 +9,8 @@ from aegis.agents import messages as msg
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
 from aegis.agents.sessions.mail import News
-from aegis.agents.sessions.requests_out import NotShown
-from aegis.agents.sessions.state_reports import AskedChanged, LookAgain
+from aegis.agents.sessions.requests_out import DeskRefused
+from aegis.agents.sessions.state_reports import AskedChanged, CheckStall
 from aegis.protocol import agents as api
 from aegis.protocol.feeds import FollowSession
 from aegis.protocol.inboxes import FindMessage, WithdrawMessage
@@ -31,14 +31,6 @@ class TimerDue:
 
     timer: steps.TimerName
     number: int
-
-
-@attrs.frozen(kw_only=True)
-class Refused:
-    """The driver refused to send a turn."""
-
-    uuid: str
-    reason: str
 
 
 @attrs.frozen
@@ -68,9 +60,9 @@ SessionMessage = (
     | steps.Notified
     | Settled
     | TimerDue
-    | LookAgain
+    | CheckStall
     | AskedChanged
     | NoDriver
-    | Refused
-    | NotShown
+    | steps.TurnRefused
+    | DeskRefused
 )

@@ -1,4 +1,4 @@
-"""``Past``: the fold of a session's transcript. Pure.
+"""``SessionPast``: the fold of a session's transcript. Pure.
 
 The entries of a transcript, each with its ``kind`` and the moment ``at``:
 
@@ -69,7 +69,7 @@ class OpenTurn:
 
 
 @attrs.define
-class Past:
+class SessionPast:
     """The fold of a transcript. ``launches`` counts the starts of the agent's process, ``reopened``
     how often the session was opened again after a close.
 

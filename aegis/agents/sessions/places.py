@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors import Reply
-from aegis.agents.sessions.rules import Session
+from aegis.agents.sessions.rules import SessionMachine
 from aegis.protocol.inboxes import FindMessage, Place
 
 MAX_WAITERS = 256
@@ -16,7 +16,9 @@ class Places:
     def __init__(self) -> None:
         self._waiters: list[tuple[str, Reply[Place | None]]] = []
 
-    def take(self, request: FindMessage, reply: Reply[Place | None], session: Session) -> None:
+    def take(
+        self, request: FindMessage, reply: Reply[Place | None], session: SessionMachine
+    ) -> None:
         """Answer now, or once the message has arrived."""
         place = session.place_of(request.message)
         if place is None and len(self._waiters) < MAX_WAITERS:
@@ -24,7 +26,7 @@ class Places:
         else:
             reply.send(place)
 
-    def look(self, session: Session) -> None:
+    def look(self, session: SessionMachine) -> None:
         """Answer the waiters whose message has arrived; forget those that have gone."""
         waiters, self._waiters = self._waiters, []
         for message, reply in waiters:

@@ -17,8 +17,8 @@ from actors import ActorError, Ref, Reply, describe
 from aegis.agents import faults
 from aegis.agents import messages as msg
 from aegis.agents.drivers.harness import OWN_PREFIX
-from aegis.agents.sessions.mail import Owner
-from aegis.agents.sessions.status import Identity
+from aegis.agents.sessions.mail import MailContext
+from aegis.agents.sessions.status import SessionIdentity
 from aegis.agents.sessions.steps import AnswerAgent
 from aegis.clock import utc_now
 from aegis.errors import AegisError
@@ -41,7 +41,7 @@ MAX_OUTCOMES = 256
 
 
 @attrs.frozen(kw_only=True)
-class NotShown:
+class DeskRefused:
     """The desk refused the request with this key: no person will answer it."""
 
     key: str
@@ -54,7 +54,11 @@ class RequestsOut:
     """
 
     def __init__(
-        self, owner: Owner, path: str, identity: Identity, on_change: Callable[[], None]
+        self,
+        owner: MailContext,
+        path: str,
+        identity: SessionIdentity,
+        on_change: Callable[[], None],
     ) -> None:
         self._on_change = on_change
         self._owner = owner
@@ -144,7 +148,7 @@ class RequestsOut:
 
     async def _written(self, driver: Ref[Any], order: AnswerAgent) -> str:
         """Return an empty text once the driver wrote the answer, else the reason why not."""
-        request = msg.AnswerRequest(request=order.request, answer=order.answer)
+        request = msg.SendAnswer(request=order.request, answer=order.answer)
         try:
             refused: str | None = await driver.ask(request, timeout=ANSWER_S)
         except ActorError as error:
@@ -169,7 +173,7 @@ class RequestsOut:
         opened = await self._ask(request)
         if opened is None:
             if self._open.pop(request.key, None) is not None:
-                await self._owner.ref.send(NotShown(key=request.key))
+                await self._owner.ref.send(DeskRefused(key=request.key))
         elif request.key in self._open:
             blocked = self._open[request.key]
             self._open[request.key] = attrs.evolve(blocked, request_id=opened.id)

@@ -23,15 +23,22 @@ from typing import Any
 import attrs
 
 from actors.codec import unstructure
+from aegis.agents.messages import (
+    DriverEnded,
+    DriverFailed,
+    DriverReady,
+    InterruptTurn,
+    SendTurn,
+)
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.activity import Activity
-from aegis.agents.sessions.budget import Budget
+from aegis.agents.sessions.budget import SessionBudget
 from aegis.agents.sessions.entries import Entries
 from aegis.agents.sessions.ladder import Ladder, end_reason
-from aegis.agents.sessions.login import Login
+from aegis.agents.sessions.login import AgentLogin
 from aegis.agents.sessions.metrics import Metrics
 from aegis.agents.sessions.open_requests import OpenRequests
-from aegis.agents.sessions.past import LOSSES, OpenTurn, Past
+from aegis.agents.sessions.past import LOSSES, OpenTurn, SessionPast
 from aegis.agents.sessions.settings import (
     INTERRUPT_S,
     LIMIT_S,
@@ -39,38 +46,38 @@ from aegis.agents.sessions.settings import (
     STORE_AGAIN_S,
     Settings,
 )
-from aegis.agents.sessions.steps import Incoming, Input, Outcome, Output, Phase
-from aegis.agents.sessions.turns import Reports, Turn, ended_entry
-from aegis.agents.sessions.waiting import Waiting
+from aegis.agents.sessions.steps import Incoming, Input, Outcome, Output, SessionPhase
+from aegis.agents.sessions.turns import CurrentTurn, Reports, ended_entry
+from aegis.agents.sessions.waiting import WaitingMessages
 from aegis.protocol import agent_events as ev
 from aegis.protocol.inboxes import Place
 
 
-class Session:
+class SessionMachine:
     """The machine of the session ``settings.session``; ``past`` is the fold of its transcript.
 
     Readable: ``phase`` and its ``reason``, both ``since`` a moment; the ``requests``; the
     ``activity``; the ``metrics``; the ``budget``; ``limited_until``; ``has_process``.
     """
 
-    def __init__(self, settings: Settings, past: Past, *, now: float) -> None:
+    def __init__(self, settings: Settings, past: SessionPast, *, now: float) -> None:
         self._settings = settings
         self._past = past
         past.meter.end_process(past.at)  # no process outlives its daemon
-        self.phase = Phase.CLOSED if past.is_closed else Phase.DORMANT
+        self.phase = SessionPhase.CLOSED if past.is_closed else SessionPhase.DORMANT
         self.since, self.reason = now, ""
         self.requests, self.budget = (
             OpenRequests(settings.policy, settings.note_allowed),
-            Budget(settings),
+            SessionBudget(settings),
         )
         self.activity = Activity(now)
         self.limited_until: float | None = None
-        self._ladder, self.login = Ladder(), Login(settings.login)
+        self._ladder, self.login = Ladder(), AgentLogin(settings.login)
         self._login_method = ""
         self._is_outdated = False  # the process has a limit that was changed
-        self._turn: Turn | None = None
+        self._turn: CurrentTurn | None = None
         self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
-        self._waiting = Waiting()
+        self._waiting = WaitingMessages()
         self._entries = Entries()
         self._reports = Reports(settings.session, settings.name)
         self.has_process = self._is_wanted = self._is_failed = self._is_finished = False
@@ -121,10 +128,10 @@ class Session:
             # A person has ordered it; the daemon may have died since.
             self._past.is_closed, self._past.reopened = False, self._settings.reopened
             self._store("reopened", {"times": self._past.reopened})
-            self._become(Phase.DORMANT)
+            self._become(SessionPhase.DORMANT)
         elif self._settings.forked_from is not None and not self._past.at:
             self._append("forked", session=self._settings.forked_from)
-        if self.phase is Phase.CLOSED:
+        if self.phase is SessionPhase.CLOSED:
             self._advance_end()
         return self._out
 
@@ -134,7 +141,9 @@ class Session:
         self._is_outdated |= is_other and self.has_process
         self._settings = self.budget.settings = settings
         self.requests.policy = settings.policy
-        return self.handle(steps.Changed(), now)
+        self._out, self._now = [], now
+        self._advance()
+        return self._out
 
     def handle(self, step: Input, now: float) -> list[Output]:
         """Take an input at the moment ``now``; return the outputs."""
@@ -146,12 +155,12 @@ class Session:
                 self._stored(number)
             case steps.NotStored(number=number):
                 self._entries.refused(number)
-                self._put(steps.Wake(timer="store", after_s=STORE_AGAIN_S))
+                self._put(steps.SetTimer(timer="store", after_s=STORE_AGAIN_S))
             case steps.FromAgent(event=event):
                 self._from_agent(event)
-            case steps.Answered() | steps.NotShown():
+            case steps.RequestAnswered() | steps.NotShown():
                 self._out += self.requests.take(step)
-            case steps.Due(timer=timer):
+            case steps.TimerFired(timer=timer):
                 self._due(timer)
             case steps.Notified(id=notification):
                 self._note_reported(self._reports.confirm(notification))
@@ -169,17 +178,17 @@ class Session:
         self._out += held or []
         has_work = bool(self._waiting) and held is None
         match self.phase:
-            case Phase.CLOSED:
+            case SessionPhase.CLOSED:
                 self._advance_end()
-            case Phase.DORMANT if has_work or self._turn is not None or self._is_wanted:
+            case SessionPhase.DORMANT if has_work or self._turn is not None or self._is_wanted:
                 self._start()
-            case Phase.IDLE if self._is_outdated and (has_work or not self.activity.tasks):
+            case SessionPhase.IDLE if self._is_outdated and (has_work or not self.activity.tasks):
                 self._is_wanted = True
                 self._stop_process("its budget was changed")
-            case Phase.IDLE if self._turn is not None:
+            case SessionPhase.IDLE if self._turn is not None:
                 if self._turn.is_stored:
                     self._send(self._turn)
-            case Phase.IDLE if has_work and self._ending is None and not is_limited:
+            case SessionPhase.IDLE if has_work and self._ending is None and not is_limited:
                 self._open_turn()
 
     def _advance_end(self) -> None:
@@ -194,7 +203,7 @@ class Session:
         fresh = self._waiting.add(messages, self._past.known)
         if messages and not self._waiting and self._turn is None:
             self._put(steps.Acknowledge(messages[-1].id))  # the daemon ended before it could
-        if fresh and self.phase is Phase.ERROR:
+        if fresh and self.phase is SessionPhase.ERROR:
             self._try_again()
 
     def _open_turn(self) -> None:
@@ -206,16 +215,16 @@ class Session:
         self._past.meter.begin_turn(self._now)
         self._store("turn_opened", self._turn.entry())
 
-    def _send(self, turn: Turn) -> None:
+    def _send(self, turn: CurrentTurn) -> None:
         self._past.add_text("user", turn.text)
         if turn.is_interrupted:
             self._finish("cancelled", "interrupted before it was sent")
             return
         turn.is_sent = True
-        self._become(Phase.WORKING)
-        self._put(steps.SendTurn(uuid=turn.opened.uuid, text=turn.text))
+        self._become(SessionPhase.WORKING)
+        self._put(SendTurn(uuid=turn.opened.uuid, text=turn.text))
         if self._settings.max_runtime_s is not None:
-            self._put(steps.Wake(timer="runtime", after_s=self._settings.max_runtime_s))
+            self._put(steps.SetTimer(timer="runtime", after_s=self._settings.max_runtime_s))
 
     def _finish(self, outcome: Outcome, reason: str, text: str = "") -> None:
         """End the current turn."""
@@ -223,8 +232,8 @@ class Session:
         assert turn is not None
         self.activity.end_turn()
         self._end_turn(turn.opened, outcome, reason, text or turn.final)
-        if self.phase is Phase.WORKING:
-            self._become(Phase.IDLE)
+        if self.phase is SessionPhase.WORKING:
+            self._become(SessionPhase.IDLE)
 
     def _end_turn(self, turn: OpenTurn, outcome: Outcome, reason: str, text: str = "") -> None:
         fields = ended_entry(turn, outcome, reason, text)
@@ -268,7 +277,7 @@ class Session:
         self._append("started", rung=self._ladder.rung, conversation=start.conversation)
         self._put(start)
         self.has_process = True
-        self._become(Phase.STARTING)
+        self._become(SessionPhase.STARTING)
 
     def _end_terminals(self) -> None:
         """Write the ends of the ACP terminals that nobody has seen end.
@@ -281,30 +290,30 @@ class Session:
 
     def _driver(self, step: Input) -> None:
         match step:
-            case steps.DriverReady(conversation=conversation):
+            case DriverReady(conversation=conversation):
                 self._ready(conversation)
-            case steps.DriverFailed():
+            case DriverFailed():
                 self._start_failed(step)
             case steps.TurnRefused(uuid=uuid, reason=reason) if self._is_current([uuid]):
                 self._finish("failed", reason)
-            case steps.DriverEnded(code=code):
+            case DriverEnded(exit_code=code):
                 self._ended(end_reason(step), code)
 
     def _ready(self, conversation: str) -> None:
-        if self.phase is Phase.STARTING:
+        if self.phase is SessionPhase.STARTING:
             self._ladder.restart()
             self._is_wanted = False
             self._keep_conversation(conversation)
-            self._become(Phase.IDLE)
+            self._become(SessionPhase.IDLE)
 
     def _keep_conversation(self, conversation: str) -> None:
         if conversation and conversation != self._past.conversation:
             self._past.conversation = conversation
             self._store("ready", {"conversation": conversation})
 
-    def _start_failed(self, failed: steps.DriverFailed) -> None:
+    def _start_failed(self, failed: DriverFailed) -> None:
         self.login.note(failed)
-        if self.phase is not Phase.STARTING:
+        if self.phase is not SessionPhase.STARTING:
             self._fail(failed.reason)
             return
         self.reason = failed.reason
@@ -313,7 +322,7 @@ class Session:
 
     def _fail(self, reason: str) -> None:
         """End an agent that was ready and cannot be used any more."""
-        if self.phase in (Phase.IDLE, Phase.WORKING):
+        if self.phase in (SessionPhase.IDLE, SessionPhase.WORKING):
             if self._turn is not None and self._turn.is_sent:
                 self._finish("failed", reason)
             self._is_failed = True
@@ -327,26 +336,28 @@ class Session:
         self._append("ended", code=code, reason=reason)
         self._out += self.requests.withdraw_all("the agent's process has ended")
         was, said = self.phase, self.reason
-        if was in (Phase.CLOSED, Phase.ERROR):
+        if was in (SessionPhase.CLOSED, SessionPhase.ERROR):
             return
         failed, self._is_failed = self._is_failed, False
-        if was is not Phase.STARTING:
-            self._become(Phase.ERROR if failed else Phase.DORMANT, said if failed else "")
+        if was is not SessionPhase.STARTING:
+            self._become(
+                SessionPhase.ERROR if failed else SessionPhase.DORMANT, said if failed else ""
+            )
         elif self._ladder.is_exhausted(self._past):
             self._ladder.restart()
             self._is_wanted = False
-            self._become(Phase.ERROR, said or reason)
+            self._become(SessionPhase.ERROR, said or reason)
         else:
-            self._put(steps.Wake(timer="start", after_s=START_AGAIN_S))
+            self._put(steps.SetTimer(timer="start", after_s=START_AGAIN_S))
         if self._turn is not None and self._turn.is_sent:
-            is_ours = was is Phase.STOPPING
+            is_ours = was is SessionPhase.STOPPING
             self._finish("cancelled" if is_ours else "interrupted", said if is_ours else reason)
             self._is_wanted |= not is_ours
 
     def _due(self, timer: steps.TimerName) -> None:
         turn = self._turn
         match timer:
-            case "start" if self.phase is Phase.STARTING and not self.has_process:
+            case "start" if self.phase is SessionPhase.STARTING and not self.has_process:
                 self._start()
             case "store":
                 self._out += self._entries.again(self._now)
@@ -354,7 +365,7 @@ class Session:
                 self.limited_until = None
             case "runtime" if turn is not None and turn.is_sent:
                 self._interrupt("max_runtime_s")
-                self._put(steps.Wake(timer="kill", after_s=INTERRUPT_S))
+                self._put(steps.SetTimer(timer="kill", after_s=INTERRUPT_S))
             case "answer":
                 for request in self.requests.due(self._now):
                     self._append("expired", request=request)
@@ -383,7 +394,7 @@ class Session:
             case ev.RateLimit(status="rejected", resets_at=resets_at):
                 self._limited(resets_at)
             case ev.SystemInit(conversation=conversation):
-                if conversation and self.phase in (Phase.IDLE, Phase.WORKING):
+                if conversation and self.phase in (SessionPhase.IDLE, SessionPhase.WORKING):
                     self._keep_conversation(conversation)
             case _ if self._turn is not None:
                 self._turn.take(event)
@@ -394,7 +405,7 @@ class Session:
         assert self._turn is not None
         is_limited = self.limited_until is not None and self._now < self.limited_until
         outcome: Outcome = "limited" if is_limited else "failed"
-        if result.ok or self._turn.is_interrupted or self.phase is Phase.STOPPING:
+        if result.ok or self._turn.is_interrupted or self.phase is SessionPhase.STOPPING:
             outcome = "completed" if result.ok else "cancelled"
         self._finish(outcome, result.reason, result.text)
 
@@ -404,13 +415,13 @@ class Session:
     def _limited(self, resets_at: float | None) -> None:
         until = self._now + LIMIT_S if resets_at is None else max(resets_at, self._now)
         self.limited_until = until
-        self._put(steps.Wake(timer="limit", after_s=until - self._now))
+        self._put(steps.SetTimer(timer="limit", after_s=until - self._now))
 
     def _request_opened(self, request: ev.RequestOpened) -> None:
         if self.requests.is_open(request.id):
             return
         if (decided := self.requests.decide(request)) is None:
-            self._put(steps.OpenRequest(event=request, turn=self.turn))
+            self._put(steps.OpenAtDesk(event=request, turn=self.turn))
             self._out += self.requests.limit(request, self._settings.answer_within_s, self._now)
             return
         answer, why = decided
@@ -419,27 +430,27 @@ class Session:
 
     def _ordered(self, step: Input) -> None:
         match step:
-            case steps.Interrupt(by=by) | steps.Withdraw(by=by):
+            case steps.EndTurnOrder(by=by) | steps.WithdrawOrder(by=by):
                 if self._waiting.interrupts(step, self._turn, self._past.known):
                     self._interrupt(by)
-            case steps.Close(by=by):
+            case steps.CloseOrder(by=by):
                 self._close(by)
-            case steps.Restart(by=by):
-                self._is_wanted = self.phase is not Phase.CLOSED
+            case steps.RestartOrder(by=by):
+                self._is_wanted = self.phase is not SessionPhase.CLOSED
                 self._ladder.restart()
                 if self.has_process:
                     self._stop_process(f"restarted by {by}")
-                elif self.phase is Phase.ERROR:
+                elif self.phase is SessionPhase.ERROR:
                     self._try_again()
-            case steps.Resume(login=login):
+            case steps.ResumeOrder(login=login):
                 self._login_method = login or self._login_method
-                self._is_wanted = self.phase in (Phase.DORMANT, Phase.ERROR)
-                if self.phase is Phase.ERROR:
+                self._is_wanted = self.phase in (SessionPhase.DORMANT, SessionPhase.ERROR)
+                if self.phase is SessionPhase.ERROR:
                     self._try_again()
 
     def _try_again(self) -> None:
         self._ladder.restart()
-        self._become(Phase.DORMANT)
+        self._become(SessionPhase.DORMANT)
 
     def _interrupt(self, by: str) -> None:
         turn = self._turn
@@ -447,13 +458,13 @@ class Session:
             turn.is_interrupted = True
             self._append("interrupt", turn=turn.opened.number, by=by)
             if turn.is_sent:
-                self._put(steps.InterruptTurn())
+                self._put(InterruptTurn())
 
     def _close(self, by: str) -> None:
-        if self.phase is Phase.CLOSED:
+        if self.phase is SessionPhase.CLOSED:
             return
         self._store("closed", {"by": by})
-        self._become(Phase.CLOSED, f"closed by {by}")
+        self._become(SessionPhase.CLOSED, f"closed by {by}")
         if self._turn is not None and self._turn.is_sent:
             self._finish("cancelled", self.reason)
         self._out += self.requests.withdraw_all("the session was closed")
@@ -461,11 +472,11 @@ class Session:
             self._put(steps.StopDriver())
 
     def _stop_process(self, reason: str) -> None:
-        if self.has_process and self.phase not in (Phase.STOPPING, Phase.CLOSED):
-            self._become(Phase.STOPPING, reason)
+        if self.has_process and self.phase not in (SessionPhase.STOPPING, SessionPhase.CLOSED):
+            self._become(SessionPhase.STOPPING, reason)
             self._put(steps.StopDriver())
 
-    def _become(self, phase: Phase, reason: str = "") -> None:
+    def _become(self, phase: SessionPhase, reason: str = "") -> None:
         if phase is not self.phase:
             self.phase, self.since = phase, self._now
             self._out += self.login.follow(phase)

@@ -21,16 +21,21 @@ from aegis.agents import messages as msg
 from aegis.agents.sessions import own_messages as own
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent, change_agent
-from aegis.agents.sessions.followers import Followers
+from aegis.agents.sessions.followers import TranscriptFollowers
 from aegis.agents.sessions.login_terminal import run_login
 from aegis.agents.sessions.mail import Mail, News
 from aegis.agents.sessions.places import Places
-from aegis.agents.sessions.requests_out import NotShown, RequestsOut, agent_id
-from aegis.agents.sessions.rules import Session
+from aegis.agents.sessions.requests_out import DeskRefused, RequestsOut, agent_id
+from aegis.agents.sessions.rules import SessionMachine
 from aegis.agents.sessions.settings import Settings
-from aegis.agents.sessions.state_reports import AskedChanged, LookAgain, SessionClosed, StateReports
-from aegis.agents.sessions.status import Identity, agent_info
-from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, Transcript
+from aegis.agents.sessions.state_reports import (
+    AskedChanged,
+    CheckStall,
+    SessionClosed,
+    StateReports,
+)
+from aegis.agents.sessions.status import SessionIdentity, agent_info
+from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, TranscriptWriter
 from aegis.agents.sessions.transcript_reading import read_durable
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
@@ -65,7 +70,7 @@ class AgentSession(Actor[own.SessionMessage]):
     def __init__(
         self,
         *,
-        identity: Identity,
+        identity: SessionIdentity,
         directory: Path,
         settings: Settings,
         make_driver: MakeDriver,
@@ -81,7 +86,7 @@ class AgentSession(Actor[own.SessionMessage]):
         self._flusher = flusher
         self._transcript_bytes = transcript_bytes
         self._settings = settings
-        self._transcript: Transcript | None = None
+        self._transcript: TranscriptWriter | None = None
         self._driver: Ref[Any] | None = None
         self._launch = self._unwanted = self._over = 0
         self._connected_launch = 0
@@ -98,11 +103,11 @@ class AgentSession(Actor[own.SessionMessage]):
         Raises ``StorageError``.
         """
         path, limit = self._directory / TRANSCRIPT, self._transcript_bytes
-        self._transcript = transcript = await Transcript.open(path, self._flusher, limit)
-        self._session = Session(self._settings, transcript.past, now=time.time())
+        self._transcript = transcript = await TranscriptWriter.open(path, self._flusher, limit)
+        self._session = SessionMachine(self._settings, transcript.past, now=time.time())
         transcript.start(self.context.start_soon, self._on_outcome)
         self._reports = StateReports(self._identity, self._on_change, self.context.after)
-        self._followers = Followers(transcript, self.context.start_soon)
+        self._followers = TranscriptFollowers(transcript, self.context.start_soon)
         self._requests = RequestsOut(
             self.context, self.context.path, self._identity, self._report_change
         )
@@ -130,7 +135,7 @@ class AgentSession(Actor[own.SessionMessage]):
         # here on would show a turn in the moment in which its end is to be stored.
         if self._transcript.is_awaited:
             return
-        if self._session.phase is not steps.Phase.WORKING:
+        if self._session.phase is not steps.SessionPhase.WORKING:
             self._followers.look()
         if not self._shows_soon:
             self._shows_soon = True
@@ -150,7 +155,7 @@ class AgentSession(Actor[own.SessionMessage]):
             case msg.DriverEvents() | msg.DriverReady() | msg.DriverFailed() | msg.DriverEnded():
                 await self._report(message)
                 self.reply(message, None)
-            case steps.Notified():
+            case steps.Notified() | steps.TurnRefused():
                 await self._handle(message)
             case News():
                 await self._handle(message.arrived)
@@ -161,32 +166,30 @@ class AgentSession(Actor[own.SessionMessage]):
                 await self._handle(stored if is_stored else steps.NotStored(number, error or ""))
             case own.TimerDue(timer=timer, number=number):
                 if self._timers.get(timer, (0, None))[0] == number:
-                    await self._handle(steps.Due(timer))
-            case own.NoDriver() | own.Refused() | NotShown() | Down():
+                    await self._handle(steps.TimerFired(timer))
+            case own.NoDriver() | DeskRefused() | Down():
                 await self._failed(message)
             case ApplyAnswer():
                 await self._apply(message)
             case FindMessage(message=wanted, interrupt_by=by):
                 if by is not None:
-                    await self._handle(steps.Interrupt(by, message=wanted))
+                    await self._handle(steps.EndTurnOrder(by, message=wanted))
                 self._places.take(message, self.defer(message), self._session)
             case WithdrawMessage(message=wanted, by=by):
-                await self._handle(steps.Withdraw(wanted, by))
+                await self._handle(steps.WithdrawOrder(wanted, by))
                 self.reply(message, None)
-            case LookAgain():
+            case CheckStall():
                 self._reports.look_again()
             case AskedChanged():
                 pass  # what has changed is shown after each message
             case _:
                 await self._ordered(message)
 
-    async def _failed(self, message: own.NoDriver | own.Refused | NotShown | Down) -> None:
+    async def _failed(self, message: own.NoDriver | DeskRefused | Down) -> None:
         match message:
             case own.NoDriver(launch=launch, reason=reason):
                 await self._driver_lost(launch, reason)
-            case own.Refused(uuid=uuid, reason=reason):
-                await self._handle(steps.TurnRefused(uuid=uuid, reason=reason))
-            case NotShown(key=key):
+            case DeskRefused(key=key):
                 await self._not_shown(key)
             case Down(crashed=True):  # any other driver has reported its end before
                 await self._driver_lost(self._launch, "the driver of the agent crashed")
@@ -194,14 +197,14 @@ class AgentSession(Actor[own.SessionMessage]):
     async def _ordered(self, message: Any) -> None:
         match message:
             case api.InterruptAgent():
-                await self._handle(steps.Interrupt(_by(message)))
+                await self._handle(steps.EndTurnOrder(_by(message)))
                 self.reply(message, self._info())
             case api.RestartAgent():
-                await self._handle(steps.Restart(_by(message)))
+                await self._handle(steps.RestartOrder(_by(message)))
                 self.reply(message, self._info())
             case api.CloseAgent():
                 self._closers.append(self.defer(message))
-                await self._handle(steps.Close(_by(message)))
+                await self._handle(steps.CloseOrder(_by(message)))
             case api.ShowAgent():
                 self.reply(message, self._info())
             case api.ReadSession():
@@ -209,12 +212,12 @@ class AgentSession(Actor[own.SessionMessage]):
             case FollowSession():
                 self._followers.take(message, self.defer(message))
             case ResumeAgent(login=login):
-                await self._handle(steps.Resume(login))
+                await self._handle(steps.ResumeOrder(login))
             case ChangeSettings():
                 await self._carry_out(self._session.change(message.settings, time.time()))
                 # One that is being ended takes no order; the next has the change from its start.
                 is_used = self._session.has_process and (
-                    self._session.phase is not steps.Phase.STOPPING
+                    self._session.phase is not steps.SessionPhase.STOPPING
                 )
                 driver = self._driver if is_used else None
                 self.context.start_soon(change_agent, message, driver, self.defer(message))
@@ -245,17 +248,17 @@ class AgentSession(Actor[own.SessionMessage]):
                 self._start_driver(output)
             case steps.StopDriver():
                 self._stop_driver()
-            case steps.SendTurn(uuid=uuid, text=text):
+            case msg.SendTurn():
                 faults.SEND_BEFORE.hit(self._identity.handle)
-                self._order(msg.SendTurn(uuid=uuid, text=text))
+                self._order(output)
                 faults.SEND_AFTER.hit(self._identity.handle)
-            case steps.InterruptTurn():
-                self._order(msg.InterruptTurn())
+            case msg.InterruptTurn():
+                self._order(output)
             case steps.AnswerAgent(request=request, answer=answer):
-                self._order(msg.AnswerRequest(request=request, answer=answer))
-            case steps.OpenRequest(event=event, turn=turn):
+                self._order(msg.SendAnswer(request=request, answer=answer))
+            case steps.OpenAtDesk(event=event, turn=turn):
                 self._requests.open(event, turn, self._launch)
-            case steps.WithdrawRequests(requests=requests, reason=reason):
+            case steps.WithdrawAtDesk(requests=requests, reason=reason):
                 self._requests.withdraw(requests, reason, self._launch)
             case steps.LogIn():
                 cwd, again = self._identity.cwd, ResumeAgent(output.method)
@@ -266,7 +269,7 @@ class AgentSession(Actor[own.SessionMessage]):
             case steps.Notify():
                 faults.NOTIFY_BEFORE.hit(self._identity.handle)
                 self._mail.notify(output)
-            case steps.Wake(timer=timer, after_s=after_s):
+            case steps.SetTimer(timer=timer, after_s=after_s):
                 self._wake(timer, after_s)
             case steps.Finished():
                 self._finished()
@@ -365,7 +368,7 @@ class AgentSession(Actor[own.SessionMessage]):
         if refused:
             log.warning("order not carried out", session=self._identity.id, why=refused)
         if refused and isinstance(order, msg.SendTurn):
-            await self.context.ref.send(own.Refused(uuid=order.uuid, reason=refused))
+            await self.context.ref.send(steps.TurnRefused(uuid=order.uuid, reason=refused))
 
     async def _report(self, report: msg.DriverReport) -> None:
         if report.launch != self._launch or report.launch == self._over:
@@ -374,27 +377,25 @@ class AgentSession(Actor[own.SessionMessage]):
             case msg.DriverEvents(events=events):
                 for event in events:
                     await self._handle(steps.FromAgent(event))
-            case msg.DriverReady(conversation=conversation, capabilities=capabilities):
+            case msg.DriverReady():
                 # It can be ready before its supervisor has replied to its start.
                 self._driver = self.context.system.ref(f"{self._processes}/{DRIVER}")
-                await self._handle(
-                    steps.DriverReady(conversation=conversation, capabilities=capabilities)
-                )
-            case msg.DriverFailed(reason=reason, kind=kind, logins=logins):
-                failed = steps.DriverFailed(reason=reason, kind=kind, logins=logins)
-                await self._handle(failed)
-            case msg.DriverEnded(exit_code=code, stderr=stderr, reason=reason):
+                await self._handle(report)
+            case msg.DriverFailed():
+                await self._handle(report)
+            case msg.DriverEnded():
                 self._driver, self._over = None, report.launch
-                await self._handle(steps.DriverEnded(code=code, stderr=stderr, reason=reason))
+                await self._handle(report)
 
     async def _driver_lost(self, launch: int, reason: str) -> None:
         """Take the end of a driver that sent no ``DriverEnded``."""
         if launch != self._launch or launch == self._over or not self._session.has_process:
             return
         self._driver, self._over = None, launch
-        if self._session.phase is steps.Phase.STARTING:
-            await self._handle(steps.DriverFailed(reason=reason))
-        await self._handle(steps.DriverEnded(code=None, stderr=reason))
+        if self._session.phase is steps.SessionPhase.STARTING:
+            await self._handle(msg.DriverFailed(launch=launch, reason=reason))
+        ended = msg.DriverEnded(launch=launch, reason="", exit_code=None, stderr=reason)
+        await self._handle(ended)
 
     # Requests.
 
@@ -414,7 +415,7 @@ class AgentSession(Actor[own.SessionMessage]):
             return
         login, answer = self._session.login, message.answer
         is_done = login.waits_for(request)
-        step = steps.Answered(request=request, answer=answer)
+        step = steps.RequestAnswered(request=request, answer=answer)
         outputs = login.take(answer) if is_done else self._session.handle(step, time.time())
         order = next((each for each in outputs if isinstance(each, steps.AnswerAgent)), None)
         await self._carry_out([each for each in outputs if each is not order])

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import attrs
 
-from aegis.agents.sessions.rules import Session
-from aegis.agents.sessions.status import STALLED_S, Identity, Reported, agent_info, reported
-from aegis.agents.sessions.steps import Phase
+from aegis.agents.sessions.rules import SessionMachine
+from aegis.agents.sessions.status import STALLED_S, Reported, SessionIdentity, agent_info, reported
+from aegis.agents.sessions.steps import SessionPhase
 from aegis.protocol.agents import AgentInfo, Blocked
 
 
 @attrs.frozen
-class LookAgain:
+class CheckStall:
     """A working agent may have stalled: a message of a timer to its session."""
 
 
@@ -37,7 +37,7 @@ class StateReports:
 
     def __init__(
         self,
-        identity: Identity,
+        identity: SessionIdentity,
         report: Callable[[AgentInfo], None],
         after: Callable[[float, object], object],
     ) -> None:
@@ -47,16 +47,16 @@ class StateReports:
         self._reported: Reported | None = None
         self._is_timed = False
 
-    def look(self, session: Session, blocked_by: Blocked | None, now: float) -> None:
+    def look(self, session: SessionMachine, blocked_by: Blocked | None, now: float) -> None:
         """Report the state if it has changed."""
         state = reported(self._identity, session, blocked_by, now)
         if state != self._reported:
             self._reported = state
             self._report(agent_info(self._identity, session, blocked_by, now))
-        if session.phase is Phase.WORKING and not self._is_timed:
+        if session.phase is SessionPhase.WORKING and not self._is_timed:
             quiet_s = max(0.0, now - session.activity.progressed_at)
             self._is_timed = True
-            self._after(STALLED_S - quiet_s % STALLED_S, LookAgain())
+            self._after(STALLED_S - quiet_s % STALLED_S, CheckStall())
 
     def look_again(self) -> None:
         """Note that the timer has run out; ``look`` follows."""

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import attrs
 
 from aegis.agents.sessions.metrics import Metrics
-from aegis.agents.sessions.rules import Session
-from aegis.agents.sessions.steps import Phase
+from aegis.agents.sessions.rules import SessionMachine
+from aegis.agents.sessions.steps import SessionPhase
 from aegis.clock import utc_text
 from aegis.protocol.agent_states import STALLED_S as STALLED_S
 from aegis.protocol.agents import AgentInfo, AgentState, AgentTerminal, AgentUsage, Blocked
@@ -20,7 +20,7 @@ Reported = tuple[object, ...]
 
 
 @attrs.frozen(kw_only=True)
-class Identity:
+class SessionIdentity:
     """The parts of a session that its machine does not know.
 
     ``address`` is the first handle. ``name_of`` returns the current handle of a session for its
@@ -45,7 +45,7 @@ class Identity:
 
 
 def agent_info(
-    identity: Identity, session: Session, blocked_by: Blocked | None, now: float
+    identity: SessionIdentity, session: SessionMachine, blocked_by: Blocked | None, now: float
 ) -> AgentInfo:
     """Return the state of ``session`` at the moment ``now``, in seconds since 1970.
 
@@ -83,7 +83,9 @@ def agent_info(
     )
 
 
-def _blocked(identity: Identity, session: Session, request: Blocked | None) -> Blocked | None:
+def _blocked(
+    identity: SessionIdentity, session: SessionMachine, request: Blocked | None
+) -> Blocked | None:
     """Return what the session waits for: a request of its agent, a limit, or its own question."""
     if request is not None:
         return request
@@ -91,13 +93,13 @@ def _blocked(identity: Identity, session: Session, request: Blocked | None) -> B
         return _held(session) or identity.asked()
     # A turn that has asked may work on: it waits if nothing but the question runs.
     tools = session.activity.tools.values()
-    if session.phase is Phase.WORKING and tools and all(ASK_HUMAN in each for each in tools):
+    if session.phase is SessionPhase.WORKING and tools and all(ASK_HUMAN in each for each in tools):
         asked = identity.asked()
         return None if asked is None else attrs.evolve(asked, in_turn=True)
     return None
 
 
-def _held(session: Session) -> Blocked | None:
+def _held(session: SessionMachine) -> Blocked | None:
     """Return the limit that keeps waiting messages from becoming a turn."""
     if not (session.budget.reason and session.waiting):
         return None
@@ -110,7 +112,7 @@ def _held(session: Session) -> Blocked | None:
     )
 
 
-_AT_REST = (Phase.IDLE, Phase.DORMANT)
+_AT_REST = (SessionPhase.IDLE, SessionPhase.DORMANT)
 
 
 def usage_of(metrics: Metrics) -> AgentUsage:
@@ -135,7 +137,7 @@ def _rounded(number: float | None, digits: int) -> float | None:
 
 
 def reported(
-    identity: Identity, session: Session, blocked_by: Blocked | None, now: float
+    identity: SessionIdentity, session: SessionMachine, blocked_by: Blocked | None, now: float
 ) -> Reported:
     """Return the parts of the state whose change is reported; cheap, for it is made often."""
     limited_until = session.limited_until
@@ -159,30 +161,34 @@ def reported(
     )
 
 
-def _state(phase: Phase, *, is_blocked: bool, is_limited: bool) -> AgentState:
+def _state(phase: SessionPhase, *, is_blocked: bool, is_limited: bool) -> AgentState:
     match phase:
-        case Phase.IDLE | Phase.WORKING | Phase.DORMANT | Phase.ERROR if is_blocked:
+        case (
+            SessionPhase.IDLE | SessionPhase.WORKING | SessionPhase.DORMANT | SessionPhase.ERROR
+        ) if is_blocked:
             return "blocked"
-        case Phase.IDLE | Phase.DORMANT if is_limited:
+        case SessionPhase.IDLE | SessionPhase.DORMANT if is_limited:
             return "limited"
-        case Phase.DORMANT:
+        case SessionPhase.DORMANT:
             return "dormant"
-        case Phase.STARTING:
+        case SessionPhase.STARTING:
             return "starting"
-        case Phase.IDLE:
+        case SessionPhase.IDLE:
             return "idle"
-        case Phase.WORKING | Phase.STOPPING:
+        case SessionPhase.WORKING | SessionPhase.STOPPING:
             return "working"
-        case Phase.ERROR:
+        case SessionPhase.ERROR:
             return "error"
-        case Phase.CLOSED:
+        case SessionPhase.CLOSED:
             return "closed"
 
 
-def _quiet_s(session: Session, now: float) -> float:
+def _quiet_s(session: SessionMachine, now: float) -> float:
     """Return the seconds without progress of a turn in which no tool runs."""
     is_silent = (
-        session.phase is Phase.WORKING and not session.activity.tools and not len(session.requests)
+        session.phase is SessionPhase.WORKING
+        and not session.activity.tools
+        and not len(session.requests)
     )
     return round(max(0.0, now - session.activity.progressed_at), 1) if is_silent else 0.0
 

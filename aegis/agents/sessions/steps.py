@@ -10,7 +10,13 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.agents.drivers.harness import Capabilities, LoginMethod
+from aegis.agents.messages import (
+    DriverEnded,
+    DriverFailed,
+    DriverReady,
+    InterruptTurn,
+    SendTurn,
+)
 from aegis.protocol.agent_events import AgentEvent, RequestAnswer, RequestOpened
 
 Outcome = Literal["completed", "failed", "cancelled", "limited", "interrupted"]
@@ -25,7 +31,7 @@ TimerName = Literal["start", "store", "limit", "runtime", "kill", "answer"]
 time, end of the process of an agent that ignores its interrupt, end of the wait for an answer."""
 
 
-class Phase(enum.Enum):
+class SessionPhase(enum.Enum):
     """The state of the agent's process."""
 
     DORMANT = "dormant"
@@ -76,35 +82,6 @@ class NotStored:
 
 
 @attrs.frozen(kw_only=True)
-class DriverReady:
-    """The agent can take turns."""
-
-    conversation: str
-    capabilities: Capabilities
-
-
-@attrs.frozen(kw_only=True)
-class DriverFailed:
-    """The agent could not be used; its process is ended or will be. See ``harness.Failed``."""
-
-    reason: str
-    kind: Literal["conversation", "login", "other"] = "other"
-    logins: tuple[LoginMethod, ...] = ()
-
-
-@attrs.frozen(kw_only=True)
-class DriverEnded:
-    """The agent's process has ended, and no process of its tree is left.
-
-    ``reason`` is one sentence of the driver, which may have ended it; empty if there is none.
-    """
-
-    code: int | None
-    stderr: str = ""
-    reason: str = ""
-
-
-@attrs.frozen(kw_only=True)
 class TurnRefused:
     """The driver did not send the turn of this uuid; ``reason`` is one sentence."""
 
@@ -120,7 +97,7 @@ class FromAgent:
 
 
 @attrs.frozen(kw_only=True)
-class Answered:
+class RequestAnswered:
     """The answer to an open request, durable."""
 
     request: str
@@ -142,12 +119,7 @@ class Notified:
 
 
 @attrs.frozen
-class Changed:
-    """The settings of the session were replaced."""
-
-
-@attrs.frozen
-class Interrupt:
+class EndTurnOrder:
     """A request to end the current turn; with ``message``, unless a turn has taken that message."""
 
     by: str
@@ -155,7 +127,7 @@ class Interrupt:
 
 
 @attrs.frozen
-class Withdraw:
+class WithdrawOrder:
     """A request to end the turn of this message, or not to send it if it has not begun.
 
     The message must be one that is a turn of its own.
@@ -166,21 +138,21 @@ class Withdraw:
 
 
 @attrs.frozen
-class Close:
+class CloseOrder:
     """A request to end the session for good."""
 
     by: str
 
 
 @attrs.frozen
-class Restart:
+class RestartOrder:
     """A request for a new process with the same conversation."""
 
     by: str
 
 
 @attrs.frozen
-class Resume:
+class ResumeOrder:
     """A request to start the process without waiting for a message.
 
     ``login`` is the id of the login method that a person has chosen.
@@ -190,13 +162,13 @@ class Resume:
 
 
 @attrs.frozen
-class Due:
-    """A timer of ``Wake`` has run out."""
+class TimerFired:
+    """A timer of ``SetTimer`` has run out."""
 
     timer: TimerName
 
 
-Order = Interrupt | Withdraw | Close | Restart | Resume
+Order = EndTurnOrder | WithdrawOrder | CloseOrder | RestartOrder | ResumeOrder
 """The requests of clients and other primitives."""
 
 Input = (
@@ -208,12 +180,11 @@ Input = (
     | DriverEnded
     | TurnRefused
     | FromAgent
-    | Answered
+    | RequestAnswered
     | NotShown
     | Notified
-    | Changed
     | Order
-    | Due
+    | TimerFired
 )
 
 
@@ -249,19 +220,6 @@ class StopDriver:
 
 
 @attrs.frozen(kw_only=True)
-class SendTurn:
-    """Write the user frame of a turn, which is durable as opened."""
-
-    uuid: str
-    text: str
-
-
-@attrs.frozen
-class InterruptTurn:
-    """Let the agent end the current turn."""
-
-
-@attrs.frozen(kw_only=True)
 class AnswerAgent:
     """Answer a request of the agent. ``is_ours``: by the profile's policy, not by a person.
 
@@ -276,7 +234,7 @@ class AnswerAgent:
 
 
 @attrs.frozen(kw_only=True)
-class OpenRequest:
+class OpenAtDesk:
     """Show this request to people."""
 
     event: RequestOpened
@@ -284,7 +242,7 @@ class OpenRequest:
 
 
 @attrs.frozen(kw_only=True)
-class WithdrawRequests:
+class WithdrawAtDesk:
     """These requests can no longer be answered."""
 
     requests: tuple[str, ...]
@@ -293,7 +251,7 @@ class WithdrawRequests:
 
 @attrs.frozen(kw_only=True)
 class LogIn:
-    """Run the login command in a shared terminal, if any; then ``Resume`` by ``method``."""
+    """Run the login command in a shared terminal, if any; then ``ResumeOrder`` by ``method``."""
 
     command: str
     terminal: str
@@ -320,8 +278,8 @@ class Notify:
 
 
 @attrs.frozen(kw_only=True)
-class Wake:
-    """Start a timer, in place of one with the same name; report ``Due``."""
+class SetTimer:
+    """Start a timer, in place of one with the same name; report ``TimerFired``."""
 
     timer: TimerName
     after_s: float
@@ -339,11 +297,11 @@ Output = (
     | SendTurn
     | InterruptTurn
     | AnswerAgent
-    | OpenRequest
-    | WithdrawRequests
+    | OpenAtDesk
+    | WithdrawAtDesk
     | LogIn
     | Acknowledge
     | Notify
-    | Wake
+    | SetTimer
     | Finished
 )

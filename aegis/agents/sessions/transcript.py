@@ -1,4 +1,4 @@
-"""``Transcript``: the ledger of one session, with its entries' numbers and their outcomes.
+"""``TranscriptWriter``: the ledger of one session, with its entries' numbers and their outcomes.
 
 A line is an entry of the session's machine with ``seq``, which rises by one; a number is not used
 again after the disk has lost its entry. An entry that cannot be stored as it is (too long, no JSON)
@@ -21,8 +21,8 @@ import structlog
 import trio
 
 from aegis.agents.sessions.carried import carried, restored
-from aegis.agents.sessions.past import Past
-from aegis.agents.sessions.transcript_files import Folded, Shown, fold
+from aegis.agents.sessions.past import SessionPast
+from aegis.agents.sessions.transcript_files import Folded, ShownPart, fold
 from aegis.errors import StorageError
 from aegis.hidden_urls import hide_session_urls
 from aegis.journal.appender import Appender, Position
@@ -63,7 +63,7 @@ OnLine = Callable[[int, Mapping[str, Any], int, int], None]
 T = TypeVar("T")
 
 
-class Transcript:
+class TranscriptWriter:
     """The only writer of a session's ledger. The owner closes it."""
 
     def __init__(
@@ -73,7 +73,9 @@ class Transcript:
         self._flusher = flusher
         self.past = folded.past
         """The fold of the entries that were there when it was opened."""
-        self._fold: Past | None = restored(carried(folded.past))  # None: to be read from the file
+        self._fold: SessionPast | None = restored(
+            carried(folded.past)
+        )  # None: to be read from the file
         self._unfolded: list[Mapping[str, Any]] = []
         self._seq, self._after = folded.seq, folded.after
         self._end = appender.synced
@@ -89,7 +91,9 @@ class Transcript:
         self.on_line: OnLine | None = None
 
     @classmethod
-    async def open(cls, path: Path, flusher: Flusher, limit_bytes: int = LIMIT_BYTES) -> Transcript:
+    async def open(
+        cls, path: Path, flusher: Flusher, limit_bytes: int = LIMIT_BYTES
+    ) -> TranscriptWriter:
         """Open or create the ledger and read it. Raises ``StorageError``."""
         await flusher.call(partial(settle_rotation, flusher.disk, path))
         appender = await Appender.open(path, flusher)
@@ -163,13 +167,13 @@ class Transcript:
         return bool(self._awaited)
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> ShownPart:
         """The entries that clients may see: an entry that must be durable only once it is."""
         seq, end = self._seq, self._end
         if self._awaited:
             _, first, position = self._awaited[0]
             seq, end = first - 1, position.start
-        return Shown(
+        return ShownPart(
             seq=seq,
             end=end,
             synced=self._appender.synced,
@@ -178,7 +182,7 @@ class Transcript:
             earlier=self._earlier,
         )
 
-    async def look(self, read: Callable[[Disk, Path, Shown], T]) -> T:
+    async def look(self, read: Callable[[Disk, Path, ShownPart], T]) -> T:
         """Return the result of ``read``, which runs in a thread. Raises ``StorageError``.
 
         It is repeated if the files were rotated meanwhile.

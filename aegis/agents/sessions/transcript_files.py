@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from aegis.agents.sessions.carried import restored
-from aegis.agents.sessions.past import Past
+from aegis.agents.sessions.past import SessionPast
 from aegis.journal.disk import Disk
 from aegis.journal.ledger import encode_line
 from aegis.journal.reader import MAX_READ_BYTES, LedgerReader, Reading
@@ -28,7 +28,7 @@ HEAD_BYTES = 4096
 
 
 @attrs.frozen(kw_only=True)
-class Shown:
+class ShownPart:
     """The part of a transcript that clients may see: up to the entry ``seq``.
 
     It ends at the offset ``end`` of the current file, and the durable part of it at ``synced``. The
@@ -45,7 +45,7 @@ class Shown:
 
 
 @attrs.frozen(kw_only=True)
-class Entries:
+class EntryPage:
     """Entries, oldest first, and the place after them. ``more``: others follow at once."""
 
     records: list[dict[str, Any]]
@@ -60,7 +60,7 @@ class Folded:
     The current file has the entries after ``after``; its head takes about ``head_bytes``.
     """
 
-    past: Past
+    past: SessionPast
     seq: int
     after: int
     damaged: int
@@ -72,7 +72,7 @@ def fold(disk: Disk, path: Path, end: int) -> Folded:
 
     Its head has the fold of the entries before. If that line is damaged, they are read again.
     """
-    past, seq, damaged = Past(), 0, 0
+    past, seq, damaged = SessionPast(), 0, 0
     head, after, head_bytes = _head(disk, path)
     files: list[tuple[LedgerReader, int | None]] = [(_current(disk, path), end)]
     if head is None:
@@ -88,11 +88,11 @@ def fold(disk: Disk, path: Path, end: int) -> Folded:
     )
 
 
-def shown_of_closed(disk: Disk, path: Path) -> Shown:
+def shown_of_closed(disk: Disk, path: Path) -> ShownPart:
     """Return the whole transcript of a session that has no actor."""
     newest = _current(disk, path).last_n(1)
     _, after, _ = _head(disk, path)
-    return Shown(
+    return ShownPart(
         seq=max([after, *map(_number, newest.records)]),
         end=newest.end,
         synced=newest.end,
@@ -102,7 +102,7 @@ def shown_of_closed(disk: Disk, path: Path) -> Shown:
     )
 
 
-def newest_entries(disk: Disk, path: Path, count: int, shown: Shown) -> Entries:
+def newest_entries(disk: Disk, path: Path, count: int, shown: ShownPart) -> EntryPage:
     """Return the newest ``count`` entries; if they are too long, the newest that fit."""
     most = MAX_READ_BYTES // 2 if shown.after else MAX_READ_BYTES
     found = _current(disk, path).last_n(count, end=shown.end, max_bytes=most)
@@ -110,10 +110,10 @@ def newest_entries(disk: Disk, path: Path, count: int, shown: Shown) -> Entries:
     if shown.after and len(records) < count and not more:
         before = _earlier(disk, path).last_n(count - len(records), max_bytes=most)
         records, more = [*_after(before, 0), *records], before.more
-    return Entries(records=records, place=SessionPlace(seq=shown.seq), more=more)
+    return EntryPage(records=records, place=SessionPlace(seq=shown.seq), more=more)
 
 
-def entries_since(disk: Disk, path: Path, since: int, shown: Shown) -> Entries:
+def entries_since(disk: Disk, path: Path, since: int, shown: ShownPart) -> EntryPage:
     """Return the entries after ``since``; if they are too long, the oldest that fit."""
     most = MAX_READ_BYTES // 2 if since < shown.after else MAX_READ_BYTES
     found = next_entries(disk, path, SessionPlace(seq=since), shown, most)
@@ -124,8 +124,8 @@ def entries_since(disk: Disk, path: Path, since: int, shown: Shown) -> Entries:
 
 
 def next_entries(
-    disk: Disk, path: Path, place: SessionPlace, shown: Shown, max_bytes: int
-) -> Entries:
+    disk: Disk, path: Path, place: SessionPlace, shown: ShownPart, max_bytes: int
+) -> EntryPage:
     """Return the next entries after ``place``, of at most ``max_bytes`` but always one."""
     if place.seq < shown.after:
         reader, start = _earlier(disk, path), _offset(place, shown.earlier)
@@ -147,14 +147,14 @@ def next_entries(
     if found.more or _after(found, place.seq):
         return _entries(found, place, shown.file, more=found.more)
     end = SessionPlace(seq=shown.seq, offset=shown.end, file=shown.file)
-    return Entries(records=[], place=end, more=False)  # the rest cannot be read
+    return EntryPage(records=[], place=end, more=False)  # the rest cannot be read
 
 
-def _entries(found: Reading, place: SessionPlace, file: str, *, more: bool) -> Entries:
+def _entries(found: Reading, place: SessionPlace, file: str, *, more: bool) -> EntryPage:
     records = _after(found, place.seq)
     seq = records[-1]["seq"] if records else place.seq
     end = SessionPlace(seq=seq, offset=found.end, file=file)
-    return Entries(records=records, place=end, more=more)
+    return EntryPage(records=records, place=end, more=more)
 
 
 def _offset(place: SessionPlace, file: str) -> int | None:
@@ -179,7 +179,7 @@ def _earlier(disk: Disk, path: Path) -> LedgerReader:
     return LedgerReader(previous_of(path), disk=disk, sealed_as=path)
 
 
-def _head(disk: Disk, path: Path) -> tuple[Past | None, int, int]:
+def _head(disk: Disk, path: Path) -> tuple[SessionPast | None, int, int]:
     """Return the fold in the head of the current file, the entry before it, and its size.
 
     Without a head, the fold is None.
@@ -192,7 +192,7 @@ def _head(disk: Disk, path: Path) -> tuple[Past | None, int, int]:
     return None, max([0, *map(_number, newest)]), 0
 
 
-def _taken(past: Past, line: dict[str, Any]) -> Past:
+def _taken(past: SessionPast, line: dict[str, Any]) -> SessionPast:
     carried = _carried(line)
     if carried is not None:
         return carried
@@ -200,7 +200,7 @@ def _taken(past: Past, line: dict[str, Any]) -> Past:
     return past
 
 
-def _carried(line: dict[str, Any]) -> Past | None:
+def _carried(line: dict[str, Any]) -> SessionPast | None:
     """Return the fold in a head line; None if the line is an entry, or has another form."""
     if type(line.get(AFTER)) is not int or "seq" in line:
         return None

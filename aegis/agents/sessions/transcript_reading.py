@@ -7,9 +7,9 @@ from pathlib import Path
 
 import attrs
 
-from aegis.agents.sessions.transcript import Transcript
+from aegis.agents.sessions.transcript import TranscriptWriter
 from aegis.agents.sessions.transcript_files import (
-    Shown,
+    ShownPart,
     entries_since,
     newest_entries,
     shown_of_closed,
@@ -23,14 +23,14 @@ NEWEST = 50
 """Entries that are read if the command does not say which."""
 
 
-async def read_durable(transcript: Transcript, message: api.ReadSession) -> api.Transcript:
+async def read_durable(transcript: TranscriptWriter, message: api.ReadSession) -> api.Transcript:
     """Return the durable entries that a command reads. Raises ``StorageError``."""
     # Events are not synced by themselves: during a turn the newest would be missing. If the disk
     # refuses, those before them are still there.
     with contextlib.suppress(StorageError):
         await transcript.sync()
 
-    def read(disk: Disk, path: Path, shown: Shown) -> api.Transcript:
+    def read(disk: Disk, path: Path, shown: ShownPart) -> api.Transcript:
         return _read(disk, path, message, attrs.evolve(shown, end=shown.synced))
 
     return await transcript.look(read)
@@ -45,7 +45,7 @@ async def read_closed(path: Path, flusher: Flusher, message: api.ReadSession) ->
     return await flusher.look(read)
 
 
-def _read(disk: Disk, path: Path, message: api.ReadSession, shown: Shown) -> api.Transcript:
+def _read(disk: Disk, path: Path, message: api.ReadSession, shown: ShownPart) -> api.Transcript:
     since = message.since
     if since is None:
         found = newest_entries(disk, path, message.last_n or NEWEST, shown)

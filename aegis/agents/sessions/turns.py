@@ -23,7 +23,7 @@ NAMESPACE = uuid.UUID("8a8f7c1e-52f5-4b53-9b51-0d6f5a1f3d11")
 
 
 @attrs.define(kw_only=True)
-class Turn:
+class CurrentTurn:
     """The current turn, from its opening on.
 
     ``is_stored``: it is durable as opened, so it may be sent. ``final`` is the agent's last message
@@ -64,7 +64,7 @@ class Turn:
         }
 
 
-def next_turn(session: str, number: int, waiting: Sequence[Incoming]) -> tuple[Turn, int]:
+def next_turn(session: str, number: int, waiting: Sequence[Incoming]) -> tuple[CurrentTurn, int]:
     """Return the turn with this number, and how many of the waiting messages it takes."""
     batch = [waiting[0]] if waiting[0].is_alone else [*_fitting(waiting)]
     opened = OpenTurn(
@@ -72,7 +72,7 @@ def next_turn(session: str, number: int, waiting: Sequence[Incoming]) -> tuple[T
         uuid=str(uuid.uuid5(NAMESPACE, f"{session}/{number}")),
         messages=tuple((each.id, each.sender) for each in batch),
     )
-    return Turn(opened=opened, text="\n\n".join(each.text for each in batch)), len(batch)
+    return CurrentTurn(opened=opened, text="\n\n".join(each.text for each in batch)), len(batch)
 
 
 def _fitting(waiting: Sequence[Incoming]) -> Iterator[Incoming]:

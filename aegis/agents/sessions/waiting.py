@@ -1,17 +1,17 @@
-"""``Waiting``: the messages of one session that wait for a turn. Pure."""
+"""``WaitingMessages``: the messages of one session that wait for a turn. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from aegis.agents.sessions.steps import Incoming, Interrupt, Withdraw
-from aegis.agents.sessions.turns import Turn, next_turn
+from aegis.agents.sessions.steps import EndTurnOrder, Incoming, WithdrawOrder
+from aegis.agents.sessions.turns import CurrentTurn, next_turn
 
 MAX_WAITING = 1_000
 """Messages that wait for a turn; more stay in the inbox."""
 
 
-class Waiting:
+class WaitingMessages:
     """The waiting messages, oldest first."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Waiting:
         self._messages += fresh[: MAX_WAITING - len(self._messages)]
         return len(fresh)
 
-    def open_turn(self, session: str, number: int) -> Turn:
+    def open_turn(self, session: str, number: int) -> CurrentTurn:
         """Remove the messages of the next turn, and return it. Requires a message."""
         turn, taken = next_turn(session, number, self._messages)
         turn.is_interrupted = all(each.id in self._withdrawn for each in self._messages[:taken])
@@ -38,7 +38,10 @@ class Waiting:
         return turn
 
     def interrupts(
-        self, order: Interrupt | Withdraw, current: Turn | None, known: Collection[str]
+        self,
+        order: EndTurnOrder | WithdrawOrder,
+        current: CurrentTurn | None,
+        known: Collection[str],
     ) -> bool:
         """Return whether the ``current`` turn is to be interrupted.
 
@@ -46,7 +49,7 @@ class Waiting:
         that of several messages only if all of them are withdrawn.
         """
         message = order.message
-        if isinstance(order, Interrupt):
+        if isinstance(order, EndTurnOrder):
             return message is None or message not in known
         if message not in known:
             self._withdrawn[order.message] = None

@@ -38,7 +38,10 @@ class InputSender(Generic[T]):
     """
 
     def __init__(
-        self, send: Callable[[T], Reply[Any]], outlet: Outlet, item: Callable[[Refused], object]
+        self,
+        send: Callable[[T], Reply[Any]],
+        outlet: Outlet,
+        item: Callable[[Refused], object],
     ) -> None:
         self._send = send
         self._outlet = outlet

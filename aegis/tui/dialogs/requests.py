@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from aegis.agents.render import Segment
+from aegis.agents.render import StyledSegment
 from aegis.client.client import Client
 from aegis.protocol.requests import RequestInfo, Value
 from aegis.tui.dialogs.asking import DIALOG_CSS, Dialog
@@ -266,7 +266,7 @@ class RequestsDialog(Dialog[None]):
         self._desk.link.call(answer, what=f"{request.handle}: ")
 
 
-_NOTHING = [Segment("Nobody waits for you.", "dim")]
+_NOTHING = [StyledSegment("Nobody waits for you.", "dim")]
 
 
 def settled_note(request: RequestInfo) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.agents.render import Segment, segments_of
+from aegis.agents.render import StyledSegment, segments_of
 from aegis.client.agent_kinds import SessionEvent
 from aegis.protocol.agent_events import (
     AgentEvent,
@@ -45,7 +45,7 @@ class Part:
     """One part: its segments, and the text that a click copies."""
 
     kind: Kind
-    segments: list[Segment]
+    segments: list[StyledSegment]
     copied: str
     at: str = ""
     title: str = ""
@@ -75,7 +75,7 @@ class Conversation:
 
     def note(self, text: str) -> Part:
         """Add a remark of the interface itself."""
-        return self._append(Part("note", [Segment(text, "dim")], text))
+        return self._append(Part("note", [StyledSegment(text, "dim")], text))
 
     def clear(self) -> None:
         """Drop everything."""
@@ -117,7 +117,7 @@ class Conversation:
         body = text.strip("\n")
         return Part(
             "mail",
-            [Segment(escape_text(body))],
+            [StyledSegment(escape_text(body))],
             body,
             at=clock(entry.at),
             title=escape_line(sender),
@@ -134,7 +134,7 @@ class Conversation:
             words.append(duration(max(0.0, ended - began)))
         style: Any = "dim" if outcome == "completed" else "yellow"
         text = " · ".join(words)
-        return self._append(Part("turn", [Segment(text, style)], text, at=clock(entry.at)))
+        return self._append(Part("turn", [StyledSegment(text, style)], text, at=clock(entry.at)))
 
     def _decided(self, fields: dict[str, Any], entry: SessionEvent) -> Part | None:
         answer = fields.get("answer")
@@ -148,7 +148,7 @@ class Conversation:
         if not text:
             return None
         shown = escape_text(text)
-        return self._append(Part("note", [Segment(shown, "dim")], shown, at=clock(entry.at)))
+        return self._append(Part("note", [StyledSegment(shown, "dim")], shown, at=clock(entry.at)))
 
     # Events of the agent.
 
@@ -235,7 +235,7 @@ def _says_nothing(event: AgentEvent) -> bool:
     return False
 
 
-def _copied(event: AgentEvent, segments: list[Segment]) -> str:
+def _copied(event: AgentEvent, segments: list[StyledSegment]) -> str:
     """Return the text to copy: the whole text of the event, not the part that is shown."""
     for name in ("text", "output"):
         text = getattr(event, name, "")

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from aegis.agents.render import Segment
+from aegis.agents.render import StyledSegment
 from aegis.protocol.agent_events import OptionKind
 from aegis.protocol.requests import (
     Decision,
@@ -184,38 +184,38 @@ def typed_value(text: str, kind: object) -> Value:
     return text
 
 
-def request_segments(request: RequestInfo, now: float) -> list[Segment]:
+def request_segments(request: RequestInfo, now: float) -> list[StyledSegment]:
     """Return a request as text: who asks, for what, with which input."""
     what = tool_name(request.tool) or request.tool_kind
     asks = {"permission": "wants to use", "question": "asks", "login": "needs a login"}
     head = [
-        Segment(request.handle, "bold"),
-        Segment(f" {asks.get(request.kind, 'asks')} ", ""),
-        Segment(what if request.kind == "permission" else "", "bold"),
-        Segment(f"   {since(request.created, now)} ago\n", "dim"),
+        StyledSegment(request.handle, "bold"),
+        StyledSegment(f" {asks.get(request.kind, 'asks')} ", ""),
+        StyledSegment(what if request.kind == "permission" else "", "bold"),
+        StyledSegment(f"   {since(request.created, now)} ago\n", "dim"),
     ]
     if request.title:
-        head.append(Segment(f"{request.title}\n"))
+        head.append(StyledSegment(f"{request.title}\n"))
     if request.reason:
-        head.append(Segment(f"{request.reason}\n", "dim"))
-    return [*head, Segment("\n"), *_input(request), *_flags(request)]
+        head.append(StyledSegment(f"{request.reason}\n", "dim"))
+    return [*head, StyledSegment("\n"), *_input(request), *_flags(request)]
 
 
-def _input(request: RequestInfo) -> list[Segment]:
+def _input(request: RequestInfo) -> list[StyledSegment]:
     if request.input is None:
         text = f"{request.input_bytes:,} bytes: too large to show whole, it can only be denied\n"
-        return [Segment(text, "yellow"), Segment(f"{request.excerpt}…\n")]
+        return [StyledSegment(text, "yellow"), StyledSegment(f"{request.excerpt}…\n")]
     if request.kind == "question":
         return _questions(request)
     segments = []
     for name, value in request.input.items():
         body = "\n".join(_text(value).split("\n")[:MAX_INPUT_LINES])
         separator = "\n" if "\n" in body else " "
-        segments += [Segment(f"{name}:{separator}", "cyan"), Segment(f"{body}\n")]
+        segments += [StyledSegment(f"{name}:{separator}", "cyan"), StyledSegment(f"{body}\n")]
         if more := _left_out(value):
             text = f"{more} lines more: read them with aegis-actors request show {request.id}, "
             segments.append(
-                Segment(f"{text}and allow it there; here it can only be denied\n", "yellow")
+                StyledSegment(f"{text}and allow it there; here it can only be denied\n", "yellow")
             )
     return segments
 
@@ -230,19 +230,21 @@ def _left_out(value: Any) -> int:
     return max(0, _text(value).count("\n") + 1 - MAX_INPUT_LINES)
 
 
-def _questions(request: RequestInfo) -> list[Segment]:
+def _questions(request: RequestInfo) -> list[StyledSegment]:
     segments = []
     for question in questions_of(request):
-        segments.append(Segment(f"{question.text}\n", "bold"))
+        segments.append(StyledSegment(f"{question.text}\n", "bold"))
         for number, label in enumerate(question.labels, 1):
-            segments += [Segment(f"  {number} ", "cyan"), Segment(f"{label}\n")]
+            segments += [StyledSegment(f"  {number} ", "cyan"), StyledSegment(f"{label}\n")]
     return segments
 
 
-def _flags(request: RequestInfo) -> list[Segment]:
+def _flags(request: RequestInfo) -> list[StyledSegment]:
     segments = []
     if request.needs_person:
-        segments.append(Segment("a single key cannot allow it: press y, then Enter\n", "yellow"))
+        segments.append(
+            StyledSegment("a single key cannot allow it: press y, then Enter\n", "yellow")
+        )
     if request.default_to_no:
-        segments.append(Segment("the agent suggests to refuse it\n", "yellow"))
+        segments.append(StyledSegment("the agent suggests to refuse it\n", "yellow"))
     return segments

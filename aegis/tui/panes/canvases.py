@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.agents.render import Segment
+from aegis.agents.render import StyledSegment
 from aegis.client.client import Client
 from aegis.client.errors import CommandFailed
 from aegis.client.stream_kinds import Gap
@@ -49,14 +49,14 @@ class CanvasesPane(ListPane):
             passages += [] if text is None else map(_section, text.sections)
         if not infos:
             note = "no canvas: an agent opens one with aegis_canvas_open"
-            passages.append(Passage([Segment(note, "dim")]))
+            passages.append(Passage([StyledSegment(note, "dim")]))
         self.show(passages)
         self.set_status("1 canvas" if len(infos) == 1 else f"{len(infos)} canvases")
 
 
 def _section(section: CanvasSection) -> Passage:
     return Passage(
-        [Segment(escape_text(section.text))],
+        [StyledSegment(escape_text(section.text))],
         edge=("▎ ", "cyan"),
         heading=((escape_line(section.section), "bold cyan"),),
         right=escape_line(section.writer),
@@ -75,7 +75,7 @@ def _head(info: CanvasInfo, now: float) -> Passage:
     words = [escape_line(info.file), f"rev {info.rev}"]
     if info.last is not None:
         words.append(f"{escape_line(info.last.writer)} {since(info.last.timestamp, now)} ago")
-    problem = [Segment(escape_line(info.problem), "red")] if info.problem else []
+    problem = [StyledSegment(escape_line(info.problem), "red")] if info.problem else []
     heading = [("▣ ", "cyan"), (escape_line(info.name), "bold"), ("  ", "")]
     heading.append((" · ".join(words), "dim"))
     return Passage(problem, edge=(" ", ""), heading=heading, gap=0)

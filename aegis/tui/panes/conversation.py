@@ -8,7 +8,7 @@ import trio
 import trio.lowlevel
 from textual.app import ComposeResult
 
-from aegis.agents.render import Segment
+from aegis.agents.render import StyledSegment
 from aegis.client.agent_kinds import SessionEvent
 from aegis.client.client import Client
 from aegis.client.errors import ClientError
@@ -228,7 +228,7 @@ EDGES = {
 
 def passage_of(part: Part) -> Passage:
     """Return a part as it is shown."""
-    segments: list[Segment] = part.segments
+    segments: list[StyledSegment] = part.segments
     heading: tuple[tuple[str, str], ...] = ()
     if part.kind == "mail":
         heading = (("✉ ", "bold cyan"), (f"from {part.title}", "bold"))

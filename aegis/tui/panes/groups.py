@@ -7,7 +7,7 @@ from typing import ClassVar
 import trio
 from textual.binding import Binding, BindingType
 
-from aegis.agents.render import Segment
+from aegis.agents.render import StyledSegment
 from aegis.client.client import Client
 from aegis.client.stream_kinds import Gap
 from aegis.protocol.group_streams import GroupsItem
@@ -77,7 +77,7 @@ class GroupsPane(SubjectsPane):
             passages += [self._member_passage(group, each) for each in group.members]
         if not groups:
             note = "no group: aegis-actors group spawn NAME PROFILE… makes one"
-            passages.append(Passage([Segment(note, "dim")]))
+            passages.append(Passage([StyledSegment(note, "dim")]))
         self.show(passages)
         members = sum(len(each.members) for each in groups)
         self.set_status(f"{counted(len(groups), 'group')} · {counted(members, 'member')}")
@@ -128,9 +128,9 @@ def _group_passage(group: GroupInfo) -> Passage:
     words += [group.state] if group.state != "open" else []
     heading = [("▣ ", "cyan"), (escape_line(group.group), "bold")]
     heading.append((f"  {' · '.join(words)}", "dim"))
-    segments = [] if group.broadcast is None else [Segment(_broadcast_text(group.broadcast))]
+    segments = [] if group.broadcast is None else [StyledSegment(_broadcast_text(group.broadcast))]
     if group.problem:
-        segments.append(Segment(f"\n{escape_line(group.problem)}", "red"))
+        segments.append(StyledSegment(f"\n{escape_line(group.problem)}", "red"))
     return Passage(segments, edge=(" ", ""), heading=heading, gap=0, key=group.id)
 
 

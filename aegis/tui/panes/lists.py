@@ -9,7 +9,7 @@ import trio
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from aegis.agents.render import Segment
+from aegis.agents.render import StyledSegment
 from aegis.client.client import Client
 from aegis.client.errors import ClientError
 from aegis.client.stream_kinds import Gap
@@ -60,7 +60,7 @@ class ListPane(FollowedPane):
         try:
             await self.show_stream(client)
         except ClientError as error:
-            self.show([Passage([Segment(str(error), "red")])])
+            self.show([Passage([StyledSegment(str(error), "red")])])
         return True
 
     def show(self, passages: Sequence[Passage], *, follows: bool = False) -> None:
@@ -166,7 +166,7 @@ class InboxPane(ListPane):
 def _message_passage(message: Message) -> Passage:
     style = "bold red" if message.status == "error" else "bold cyan"
     return Passage(
-        [Segment(escape_text(message.body))],
+        [StyledSegment(escape_text(message.body))],
         edge=("▎ ", style),
         heading=(("✉ ", style), (escape_line(message.sender), "bold")),
         right=clock(message.timestamp),

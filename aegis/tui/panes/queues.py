@@ -7,7 +7,7 @@ from typing import ClassVar
 import trio
 from textual.binding import Binding, BindingType
 
-from aegis.agents.render import Segment
+from aegis.agents.render import StyledSegment
 from aegis.client.client import Client
 from aegis.protocol.queues import QueueInfo, TaskInfo
 from aegis.shown_text import escape_line, escape_text
@@ -70,7 +70,7 @@ class QueuesPane(SubjectsPane):
             passages += [_task_passage(each, self.desk.now()) for each in tasks]
         if not queues:
             text = "no queue: add `queues:` to .aegis.yaml, then restart the daemon"
-            passages.append(Passage([Segment(text, "dim")]))
+            passages.append(Passage([StyledSegment(text, "dim")]))
         self.show(passages)
         running, pending = (
             sum(getattr(q, name) for q in queues) for name in ("running", "pending")
@@ -134,7 +134,7 @@ def _queue_passage(queue: QueueInfo) -> Passage:
         heading.append(("  PAUSED", "bold yellow"))
     if queue.limited_until:
         heading.append((f"  usage limit until {queue.limited_until[11:16]}", "yellow"))
-    problem = [Segment(escape_line(queue.problem), "red")] if queue.problem else []
+    problem = [StyledSegment(escape_line(queue.problem), "red")] if queue.problem else []
     return Passage(problem, edge=(" ", ""), heading=heading, gap=0, key=queue.queue)
 
 
@@ -152,7 +152,7 @@ def _task_passage(task: TaskInfo, now: float) -> Passage:
     style = "red" if task.error else "dim"
     shown = escape_text("\n".join(text.split("\n")[:3]))
     return Passage(
-        [Segment(shown, style)] if shown else [],  # type: ignore[arg-type]
+        [StyledSegment(shown, style)] if shown else [],  # type: ignore[arg-type]
         edge=("   ", ""),
         heading=heading,
         right=at,

@@ -7,7 +7,7 @@ from typing import ClassVar
 import trio
 from textual.binding import Binding, BindingType
 
-from aegis.agents.render import Segment
+from aegis.agents.render import StyledSegment
 from aegis.client.client import Client
 from aegis.client.stream_kinds import Gap
 from aegis.protocol.workflow_streams import WorkflowsItem
@@ -76,7 +76,7 @@ class WorkflowsPane(SubjectsPane):
         passages += [_problem_passage(each) for each in self._problems]
         if not passages:
             note = "no workflow: a plugin defines one, see aegis-actors workflow --help"
-            passages.append(Passage([Segment(note, "dim")]))
+            passages.append(Passage([StyledSegment(note, "dim")]))
         self.show(passages)
         running = sum(each.status == "running" for each in runs)
         self.set_status(f"{counted(len(self._definitions), 'workflow')} · {running} running")
@@ -142,7 +142,7 @@ def _run_passage(run: WorkflowInfo, now: float) -> Passage:
         lines = escape_text(text).strip().split("\n")
         shown = "\n".join(lines[:SHOWN_LINES])
         if shown:
-            segments.append(Segment(f"{shown}\n", style))  # type: ignore[arg-type]
+            segments.append(StyledSegment(f"{shown}\n", style))  # type: ignore[arg-type]
     return Passage(
         segments,
         edge=(" ", ""),
@@ -164,10 +164,12 @@ def _definition_passage(definition: WorkflowDefinition) -> Passage:
     heading.append((f"  {escape_line(definition.file)}:{definition.line}", "dim"))
     doc = escape_line(definition.doc.strip().split("\n")[0])
     command = f"aegis-actors workflow run {definition.name}"
-    return Passage([Segment(doc, "dim")], edge=(" ", ""), heading=heading, copied=command, gap=0)
+    return Passage(
+        [StyledSegment(doc, "dim")], edge=(" ", ""), heading=heading, copied=command, gap=0
+    )
 
 
 def _problem_passage(problem: PluginProblem) -> Passage:
     heading = [("🔴 ", ""), (escape_line(problem.file), "bold")]
-    text = Segment(escape_text(problem.problem), "red")
+    text = StyledSegment(escape_text(problem.problem), "red")
     return Passage([text], edge=(" ", ""), heading=heading, gap=0)

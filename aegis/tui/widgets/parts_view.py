@@ -18,7 +18,7 @@ from textual.strip import Strip
 from aegis.tui.widgets.line_view import LineView, strip_of, style_of
 
 if TYPE_CHECKING:
-    from aegis.agents.render import Segment
+    from aegis.agents.render import StyledSegment
 
 
 SELECTED = style_of("bold reverse")
@@ -31,7 +31,7 @@ class Passage:
     ``edge`` is drawn left of every line, with its style. ``key`` identifies what is selected.
     """
 
-    segments: Sequence[Segment]
+    segments: Sequence[StyledSegment]
     edge: tuple[str, str] = ("  ", "")
     heading: Sequence[tuple[str, str]] = ()
     right: str = ""

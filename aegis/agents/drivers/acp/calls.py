@@ -7,16 +7,16 @@ from typing import Any
 
 import attrs
 
-from aegis.agents.drivers.acp.frames import Reply, reply_in, request
+from aegis.agents.drivers.acp.frames import AcpReply, reply_in, request
 from aegis.agents.drivers.harness import Frame, Output, Write
 
 HIDDEN = "\u2039secret\u203a"
 
-Handler = Callable[[Reply], list[Output]]
+Handler = Callable[[AcpReply], list[Output]]
 """Takes the response to a request."""
 
 
-class Calls:
+class AcpCalls:
     """The requests of ours that the agent has not answered yet.
 
     ``secret`` is hidden in errors: some agents repeat the parameters of a failed request.
@@ -40,7 +40,7 @@ class Calls:
         handler = self._handlers.pop(id_, None) if type(id_) is int else None
         return handler(self._without_secret(reply_in(frame))) if handler else None
 
-    def _without_secret(self, reply: Reply) -> Reply:
+    def _without_secret(self, reply: AcpReply) -> AcpReply:
         if not self._secret or reply.error is None:
             return reply
         return attrs.evolve(reply, error=reply.error.replace(self._secret, HIDDEN))

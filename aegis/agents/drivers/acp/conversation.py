@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol
 
 import attrs
 
-from aegis.agents.drivers.acp.calls import Calls
-from aegis.agents.drivers.acp.frames import AUTH_REQUIRED, Reply, mapping, string
+from aegis.agents.drivers.acp.calls import AcpCalls
+from aegis.agents.drivers.acp.frames import AUTH_REQUIRED, AcpReply, mapping, string
 from aegis.agents.drivers.acp.opening import (
     MCP_SERVER,
     PROTOCOL,
@@ -22,11 +22,11 @@ from aegis.agents.drivers.acp.opening import (
 from aegis.agents.drivers.acp.options import (
     HARMLESS_MODES,
     AcpOptions,
-    Change,
     Impossible,
-    Settings,
+    ReportedSettings,
+    SettingChange,
     Step,
-    Wanted,
+    WantedSettings,
     is_set,
     mode_step,
     model_step,
@@ -36,12 +36,12 @@ from aegis.agents.drivers.acp.options import (
 from aegis.agents.drivers.acp.updates import REPLAYED
 from aegis.agents.drivers.harness import (
     Beginning,
-    Changed,
     Emit,
     LoginMethod,
+    OrderRefused,
     Output,
     Permission,
-    Refused,
+    SettingChanged,
 )
 from aegis.protocol.agent_events import SystemInit
 
@@ -68,14 +68,14 @@ class Fail(Protocol):
     ) -> list[Output]: ...
 
 
-class Conversation:
+class AcpConversation:
     """The conversation of one process; ``ready`` is called when it can take a turn."""
 
     def __init__(
         self,
         beginning: Beginning,
         options: AcpOptions,
-        calls: Calls,
+        calls: AcpCalls,
         ready: Callable[[], list[Output]],
         fail: Fail,
     ) -> None:
@@ -96,7 +96,7 @@ class Conversation:
         self._described: SystemInit | None = None
         self.id = ""
         self.abilities = Abilities()
-        self.settings = Settings()
+        self.settings = ReportedSettings()
 
     @property
     def is_new(self) -> bool:
@@ -139,7 +139,7 @@ class Conversation:
         params = initialize_params(client_version, self._options)
         return [self._calls.make("initialize", params, self._initialized)]
 
-    def _initialized(self, reply: Reply) -> list[Output]:
+    def _initialized(self, reply: AcpReply) -> list[Output]:
         if reply.error is not None:
             return self._fail(f"did not start: {reply.error}; update it, or log in to it")
         self.abilities = read_abilities(reply.result)
@@ -167,7 +167,7 @@ class Conversation:
             params["sessionId"] = self._beginning.conversation
         return [self._calls.make(method, params, self._opened)]
 
-    def _opened(self, reply: Reply) -> list[Output]:
+    def _opened(self, reply: AcpReply) -> list[Output]:
         wanted = self._beginning.conversation
         if reply.error is not None:
             if reply.code == AUTH_REQUIRED:
@@ -217,11 +217,11 @@ class Conversation:
         names = ", ".join(f"{each.id!r} ({each.name})" for each in logins) or "its own command"
         return self._fail(f"needs a login ({reason}): log in by {names}", "login", logins)
 
-    def _logged_in(self, reply: Reply) -> list[Output]:
+    def _logged_in(self, reply: AcpReply) -> list[Output]:
         return self._open() if reply.error is None else self._log_in(reply.error)
 
-    def _wanted(self, permission: Permission) -> Wanted:
-        return Wanted(
+    def _wanted(self, permission: Permission) -> WantedSettings:
+        return WantedSettings(
             modes=self._options.asking_modes,
             # A profile that allows everything is not harmed by an agent that asks nobody.
             needs_mode=self._options.needs_mode and permission != "full",
@@ -236,7 +236,7 @@ class Conversation:
         match step:
             case Impossible(reason):
                 return self._fail(reason)
-            case Change():
+            case SettingChange():
                 return self._change(step, self._configured)
         self._described = self._description()
         return [Emit(self._described), *self._then_ready()]
@@ -244,7 +244,9 @@ class Conversation:
     def _configured(self, problem: str | None) -> list[Output]:
         return self._configure() if problem is None else self._fail(problem)
 
-    def _change(self, change: Change, then: Callable[[str | None], list[Output]]) -> list[Output]:
+    def _change(
+        self, change: SettingChange, then: Callable[[str | None], list[Output]]
+    ) -> list[Output]:
         """Change a setting and read it back; ``then`` takes the problem, or None."""
         self._changes += 1
         if not change.option:  # the older methods answer nothing: a report in between decides
@@ -257,7 +259,7 @@ class Conversation:
         return [self._calls.make(method, params, partial(self._changed, change, then))]
 
     def _changed(
-        self, change: Change, then: Callable[[str | None], list[Output]], reply: Reply
+        self, change: SettingChange, then: Callable[[str | None], list[Output]], reply: AcpReply
     ) -> list[Output]:
         self._changes -= 1
         what = f"its {change.subject} to {change.value!r}"
@@ -338,14 +340,14 @@ class Conversation:
         """Set the permission: agents ask in all of them, and the policy answers."""
         step = mode_step(self.settings, self._wanted(permission))
         if isinstance(step, Impossible) and permission != "full":
-            return [Refused(f"{self.abilities.name} {step.reason}")]
+            return [OrderRefused(f"{self.abilities.name} {step.reason}")]
         self._permission = permission
-        if isinstance(step, Change):
+        if isinstance(step, SettingChange):
             return self._change(step, self._permission_set)
-        return [Changed("permission")]
+        return [SettingChanged("permission")]
 
     def _permission_set(self, problem: str | None) -> list[Output]:
-        return [Changed("permission", self._sentence(problem)), *self._kept(problem)]
+        return [SettingChanged("permission", self._sentence(problem)), *self._kept(problem)]
 
     def refuse_model(self, model: str) -> str | None:
         """Return why the model cannot be set, in one sentence."""
@@ -355,19 +357,19 @@ class Conversation:
     def set_model(self, model: str) -> list[Output]:
         """Set the model."""
         step: Step = model_step(self.settings, model)
-        if isinstance(step, Change):
+        if isinstance(step, SettingChange):
             return self._change(step, self._model_set)
         return self._model_set(None if step is None else step.reason)
 
     def _model_set(self, problem: str | None) -> list[Output]:
-        changed = Changed("model", self._sentence(problem))
+        changed = SettingChanged("model", self._sentence(problem))
         return [*self._describe(), changed] if problem is None else [changed]
 
     def _sentence(self, problem: str | None) -> str | None:
         return None if problem is None else f"{self.abilities.name} {problem}"
 
 
-def _applied(settings: Settings, change: Change) -> Settings:
+def _applied(settings: ReportedSettings, change: SettingChange) -> ReportedSettings:
     """Return the settings after an older method succeeded, unless the agent reported others."""
     if change.option:
         return settings

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aegis.agents.drivers.acp.frames import items, mapping, string
-from aegis.agents.drivers.harness import Refused
+from aegis.agents.drivers.harness import OrderRefused
 from aegis.protocol.agent_events import ElicitationAnswer, RequestOpened
 
 CANCELLED: dict[str, Any] = {"action": "cancel"}
@@ -42,7 +42,7 @@ def _input(params: dict[str, Any]) -> dict[str, Any] | None:
 
 def elicitation_result(
     opened: RequestOpened, answer: ElicitationAnswer
-) -> dict[str, Any] | Refused:
+) -> dict[str, Any] | OrderRefused:
     """Return the response of an answer; agents do not check the content, so it is checked here."""
     if answer.action != "accept":
         return {"action": answer.action}
@@ -51,7 +51,7 @@ def elicitation_result(
     content = answer.content or {}
     problem = next(_problems(mapping(opened.input.get("schema")), content), None)
     if problem is not None:
-        return Refused(f"the answer to request {opened.id!r} does not fit: {problem}")
+        return OrderRefused(f"the answer to request {opened.id!r} does not fit: {problem}")
     return {"action": "accept", "content": dict(content)}
 
 

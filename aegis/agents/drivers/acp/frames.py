@@ -29,7 +29,7 @@ LARGEST_COUNT = 2**63
 
 
 @attrs.frozen(kw_only=True)
-class Reply:
+class AcpReply:
     """The agent's response to a request of ours; ``error`` is None if it succeeded."""
 
     result: dict[str, Any] = attrs.field(factory=dict)
@@ -94,13 +94,13 @@ def error_response(id_: Id, code: int, message: str) -> Frame:
     return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}}
 
 
-def reply_in(frame: Frame) -> Reply:
+def reply_in(frame: Frame) -> AcpReply:
     """Return the response in a frame; a frame without a result and an error is a success."""
     if "error" not in frame or frame["error"] is None:
-        return Reply(result=mapping(frame.get("result")))
+        return AcpReply(result=mapping(frame.get("result")))
     error = mapping(frame["error"])
     code = error.get("code")
-    return Reply(error=error_text(frame["error"]), code=code if type(code) is int else 0)
+    return AcpReply(error=error_text(frame["error"]), code=code if type(code) is int else 0)
 
 
 def error_text(error: object) -> str:

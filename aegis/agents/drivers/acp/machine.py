@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from aegis.agents.drivers.acp.calls import Calls
-from aegis.agents.drivers.acp.conversation import Conversation, thread_of
+from aegis.agents.drivers.acp.calls import AcpCalls
+from aegis.agents.drivers.acp.conversation import AcpConversation, thread_of
 from aegis.agents.drivers.acp.elicitation import elicitation_request, elicitation_result
 from aegis.agents.drivers.acp.frames import (
     AUTH_REQUIRED,
@@ -20,8 +20,8 @@ from aegis.agents.drivers.acp.frames import (
     MAX_NAME_CHARS,
     METHOD_NOT_FOUND,
     NOT_FOUND,
+    AcpReply,
     Id,
-    Reply,
     error_response,
     is_nested_deeper,
     mapping,
@@ -36,29 +36,29 @@ from aegis.agents.drivers.acp.permissions import permission_request, permission_
 from aegis.agents.drivers.acp.requests import (
     CANCELLABLE,
     KINDS,
-    Asked,
+    AcpRequest,
+    AcpRequests,
     Kind,
-    OpenRequests,
     cancelled,
 )
-from aegis.agents.drivers.acp.runs import Runs, run_request
-from aegis.agents.drivers.acp.turn import Turn, prompt_blocks
+from aegis.agents.drivers.acp.runs import ApprovedCommands, run_request
+from aegis.agents.drivers.acp.turn import AcpTurn, prompt_blocks
 from aegis.agents.drivers.acp.updates import REPLAYED, Updates, is_failure, is_notice
 from aegis.agents.drivers.acp.usage import Accounting
 from aegis.agents.drivers.acp.writes import Writes, changes_in, write_request
 from aegis.agents.drivers.harness import (
+    AgentFailed,
+    AgentReady,
     Beginning,
     Capabilities,
-    Changed,
     Emit,
-    Failed,
     Frame,
     LoginMethod,
+    OrderRefused,
     Output,
     Permission,
-    Ready,
-    Refused,
     Serve,
+    SettingChanged,
     StopServing,
     Write,
 )
@@ -89,16 +89,16 @@ class Acp:
         self._options = options or AcpOptions()
         self._client_version = client_version
         self._phase: Literal["starting", "ready", "over"] = "starting"
-        self._calls = Calls(beginning.mcp_url)
+        self._calls = AcpCalls(beginning.mcp_url)
         self._updates = Updates(self._options.own_title)
         self._accounting = Accounting()
-        self._requests = OpenRequests()
+        self._requests = AcpRequests()
         self._writes = Writes()
-        self._runs = Runs(beginning.cwd)
-        self._turn: Turn | None = None
+        self._runs = ApprovedCommands(beginning.cwd)
+        self._turn: AcpTurn | None = None
         self._has_prompted = False
         self._next_model: str | None = None
-        self._conversation = Conversation(
+        self._conversation = AcpConversation(
             beginning, self._options, self._calls, self._ready, self._fail
         )
         self._needs_primer = bool(beginning.primer) and self._conversation.is_new
@@ -106,7 +106,7 @@ class Acp:
     # Frames of the agent.
 
     def begin(self) -> list[Output]:
-        """Return the first frames; ``Ready`` or ``Failed`` follows from ``receive``."""
+        """Return the first frames; ``AgentReady`` or ``AgentFailed`` follows from ``receive``."""
         return self._conversation.begin(self._client_version)
 
     def receive(self, frame: Frame) -> list[Output]:
@@ -148,7 +148,7 @@ class Acp:
             return self._cancelled(asked)
         return [Emit(Unknown(kind=method[:MAX_NAME_CHARS], raw=params))]
 
-    def _cancelled(self, asked: Asked) -> list[Output]:
+    def _cancelled(self, asked: AcpRequest) -> list[Output]:
         """Take the agent's cancellation of a request of its own."""
         if asked.opened is not None:
             return self._withdraw(asked, "the agent withdrew it", is_by_agent=True)
@@ -205,7 +205,7 @@ class Acp:
 
     def _serve(self, id_: Id, method: str, params: dict[str, Any]) -> list[Output]:
         key = self._requests.next_key()
-        self._requests.add(Asked(id=id_, key=key, kind="serve", method=method))
+        self._requests.add(AcpRequest(id=id_, key=key, kind="serve", method=method))
         return [Serve(id=key, method=method, params=params)]
 
     def _ask_person(self, id_: Id, method: str, params: dict[str, Any]) -> list[Output]:
@@ -221,7 +221,7 @@ class Acp:
         if opened is None:
             refusal = error_response(id_, INVALID_PARAMS, problem)
             return [Write(refusal), Emit(Unknown(kind=method, raw=params))]
-        asked = Asked(id=id_, key=key, kind=kind, method=method, opened=opened, params=params)
+        asked = AcpRequest(id=id_, key=key, kind=kind, method=method, opened=opened, params=params)
         self._requests.add(asked)
         return _emitted([*events, opened])
 
@@ -242,16 +242,16 @@ class Acp:
         return events, permission_request(key, params, known, self._options.session_options)
 
     def answer(self, request: str, answer: RequestAnswer) -> list[Output]:
-        """Answer an open request. Returns ``Refused`` if it was withdrawn or does not fit."""
+        """Answer an open request. Returns ``OrderRefused`` if it was withdrawn or does not fit."""
         asked = self._requests.get(request)
         if asked is None or asked.opened is None:
-            return [Refused(f"request {request!r} is not open: it was answered or withdrawn")]
+            return [OrderRefused(f"request {request!r} is not open: it was answered or withdrawn")]
         if asked.kind in ("write", "run") and isinstance(answer, PermissionAnswer):
             self._requests.close(asked)
             written = self._answer_service(asked, answer)
         else:
             result = self._result(asked.opened, answer)
-            if isinstance(result, Refused):
+            if isinstance(result, OrderRefused):
                 return [result]
             self._requests.close(asked)
             written = [Write(response(asked.id, result))]
@@ -264,7 +264,7 @@ class Acp:
                 return [*written, *self.interrupt()]
         return written
 
-    def _answer_service(self, asked: Asked, answer: PermissionAnswer) -> list[Output]:
+    def _answer_service(self, asked: AcpRequest, answer: PermissionAnswer) -> list[Output]:
         is_run = asked.kind == "run"
         match answer.kind:
             case "allow_session" if is_run:
@@ -276,13 +276,17 @@ class Acp:
                 return [Write(error_response(asked.id, INTERNAL_ERROR, reason))]
         return self._serve(asked.id, asked.method, asked.params)
 
-    def _result(self, opened: RequestOpened, answer: RequestAnswer) -> dict[str, Any] | Refused:
+    def _result(
+        self, opened: RequestOpened, answer: RequestAnswer
+    ) -> dict[str, Any] | OrderRefused:
         match answer:
             case PermissionAnswer() if opened.kind == "permission":
                 return permission_result(opened, answer, self._options.session_options)
             case ElicitationAnswer() if opened.kind == "elicitation":
                 return elicitation_result(opened, answer)
-        return Refused(f"request {opened.id!r} is of the kind {opened.kind!r}: answer it as such")
+        return OrderRefused(
+            f"request {opened.id!r} is of the kind {opened.kind!r}: answer it as such"
+        )
 
     def served(
         self, serve: str, result: Mapping[str, Any] | None, error: str, code: str = ""
@@ -290,7 +294,7 @@ class Acp:
         """Answer a ``Serve``: with ``result``, or with ``error`` if that is None."""
         asked = self._requests.get(serve)
         if asked is None or asked.kind != "serve":
-            return [Refused(f"the agent does not wait for an answer to {serve!r}")]
+            return [OrderRefused(f"the agent does not wait for an answer to {serve!r}")]
         self._requests.close(asked)
         if result is None:
             return [Write(error_response(asked.id, ERRORS.get(code, INTERNAL_ERROR), error))]
@@ -298,7 +302,9 @@ class Acp:
             self._updates.own_terminal(string(result.get("terminalId")))
         return [Write(response(asked.id, result))]
 
-    def _withdraw(self, asked: Asked, reason: str, *, is_by_agent: bool = False) -> list[Output]:
+    def _withdraw(
+        self, asked: AcpRequest, reason: str, *, is_by_agent: bool = False
+    ) -> list[Output]:
         self._requests.close(asked)
         withdrawn = RequestWithdrawn(id=asked.key, reason=reason)
         answer = cancelled(asked.id, asked.kind, is_by_agent=is_by_agent)
@@ -316,10 +322,10 @@ class Acp:
     def send(self, uuid: str, text: str) -> list[Output]:
         """Send a turn's text as one user frame. ``Result.messages`` will name ``uuid``."""
         if self._phase != "ready":
-            return [Refused("the agent takes no turn: it has not started, or it has ended")]
+            return [OrderRefused("the agent takes no turn: it has not started, or it has ended")]
         if self._turn is not None:
-            return [Refused("the agent has a turn: send the next one after its result")]
-        self._turn = Turn(uuid, text)
+            return [OrderRefused("the agent has a turn: send the next one after its result")]
+        self._turn = AcpTurn(uuid, text)
         return self._start_turn()
 
     def _start_turn(self) -> list[Output]:
@@ -335,7 +341,7 @@ class Acp:
         params = {"sessionId": self._conversation.id, "prompt": prompt_blocks(primer, turn.text)}
         return [self._calls.make("session/prompt", params, self._turn_ended)]
 
-    def _turn_ended(self, reply: Reply) -> list[Output]:
+    def _turn_ended(self, reply: AcpReply) -> list[Output]:
         turn, self._turn = self._turn, None
         self._writes.end_turn()
         self._runs.end_turn()
@@ -381,7 +387,9 @@ class Acp:
         """Set the permission from now on."""
         if self._phase != "ready":
             return [
-                Refused("the permission cannot be set: the agent has not started, or has ended")
+                OrderRefused(
+                    "the permission cannot be set: the agent has not started, or has ended"
+                )
             ]
         self._writes.close()
         self._runs.close()
@@ -390,12 +398,14 @@ class Acp:
     def set_model(self, model: str) -> list[Output]:
         """Set the model from the next turn on."""
         if self._phase != "ready":
-            return [Refused("the model cannot be set: the agent has not started, or has ended")]
+            return [
+                OrderRefused("the model cannot be set: the agent has not started, or has ended")
+            ]
         if refusal := self._conversation.refuse_model(model):
-            return [Refused(refusal)]
+            return [OrderRefused(refusal)]
         if self._turn is not None and self._turn.is_sent:
             self._next_model = model
-            return [Changed("model")]
+            return [SettingChanged("model")]
         return self._conversation.set_model(model)
 
     def replay_looked_at(self) -> list[Output] | None:
@@ -433,7 +443,7 @@ class Acp:
             reports_cost=self._options.reports_cost,
             sets_model=self._conversation.settings.sets_model(),
         )
-        return [Ready(conversation=self._conversation.id, capabilities=able)]
+        return [AgentReady(conversation=self._conversation.id, capabilities=able)]
 
     def _fail(
         self,
@@ -443,7 +453,7 @@ class Acp:
     ) -> list[Output]:
         self._phase = "over"
         sentence = f"{self._conversation.abilities.name} {reason}"
-        failed = Failed(reason=sentence, kind=kind, logins=logins)
+        failed = AgentFailed(reason=sentence, kind=kind, logins=logins)
         withdrawn = self._withdraw_all("the agent cannot be used")
         self._requests.clear()
         return [*withdrawn, failed]

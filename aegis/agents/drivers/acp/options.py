@@ -71,7 +71,7 @@ class Option:
 
 
 @attrs.frozen(kw_only=True)
-class Settings:
+class ReportedSettings:
     """The settings that an agent reports: config options, and the older modes and models."""
 
     options: tuple[Option, ...] = ()
@@ -105,7 +105,7 @@ class Settings:
         """Whether the model can be set."""
         return self.option("model") is not None or bool(self.models)
 
-    def with_mode(self, mode: str) -> Settings:
+    def with_mode(self, mode: str) -> ReportedSettings:
         """Return the settings after the agent reported its mode."""
         return attrs.evolve(
             self,
@@ -116,17 +116,17 @@ class Settings:
             ),
         )
 
-    def with_options(self, result: Mapping[str, Any]) -> Settings:
+    def with_options(self, result: Mapping[str, Any]) -> ReportedSettings:
         """Return the settings after a message with all ``configOptions``."""
         if not isinstance(result.get("configOptions"), list):
             return self
         return attrs.evolve(self, options=tuple(_options(result["configOptions"])))
 
 
-def read_settings(result: Mapping[str, Any]) -> Settings:
+def read_settings(result: Mapping[str, Any]) -> ReportedSettings:
     """Return the settings in the result of session/new, load or resume."""
     modes, models = mapping(result.get("modes")), mapping(result.get("models"))
-    return Settings(
+    return ReportedSettings(
         options=tuple(_options(result.get("configOptions"))),
         modes=_strings(modes.get("availableModes"), "id"),
         old_mode=name(modes.get("currentModeId")),
@@ -158,7 +158,7 @@ def _choices(options: object) -> Iterator[tuple[str, str]]:
 
 
 @attrs.frozen(kw_only=True)
-class Change:
+class SettingChange:
     """One setting to change; ``option`` is the id of its config option, ``""``: an older method."""
 
     subject: str
@@ -185,7 +185,7 @@ class Impossible:
 
 
 @attrs.frozen(kw_only=True)
-class Wanted:
+class WantedSettings:
     """The settings that a session needs. ``modes``: any of them, the best first."""
 
     modes: tuple[str, ...] = ()
@@ -195,11 +195,11 @@ class Wanted:
     extra: Mapping[str, str | bool] = attrs.field(factory=dict)
 
 
-Step = Change | Impossible | None
+Step = SettingChange | Impossible | None
 """The next change; None: nothing is left to change."""
 
 
-def next_step(settings: Settings, wanted: Wanted) -> Step:
+def next_step(settings: ReportedSettings, wanted: WantedSettings) -> Step:
     """Return the first change that is needed. The mode comes first: nothing runs unasked."""
     step = mode_step(settings, wanted)
     if step is None and wanted.model is not None:
@@ -212,7 +212,7 @@ def next_step(settings: Settings, wanted: Wanted) -> Step:
     return step
 
 
-def mode_step(settings: Settings, wanted: Wanted) -> Step:
+def mode_step(settings: ReportedSettings, wanted: WantedSettings) -> Step:
     """Return the change to the best mode in which the agent asks."""
     offered = settings.offered_modes()
     mode = next((each for each in wanted.modes if each in offered), None)
@@ -226,21 +226,21 @@ def mode_step(settings: Settings, wanted: Wanted) -> Step:
     if settings.mode == mode:
         return None
     option = settings.option("mode")
-    return Change(subject="mode", option=option.id if option else "", value=mode)
+    return SettingChange(subject="mode", option=option.id if option else "", value=mode)
 
 
-def model_step(settings: Settings, model: str) -> Step:
+def model_step(settings: ReportedSettings, model: str) -> Step:
     """Return the change to a model, by its id or its name."""
     if settings.option("model") is not None:
         return _selection_step(settings, "model", "model", model)
     if model == settings.old_model:
         return None
     if model in settings.models:
-        return Change(subject="model", option="", value=model)
+        return SettingChange(subject="model", option="", value=model)
     return Impossible(_not_offered("model", model, settings.models))
 
 
-def _selection_step(settings: Settings, category: str, subject: str, wanted: str) -> Step:
+def _selection_step(settings: ReportedSettings, category: str, subject: str, wanted: str) -> Step:
     option = settings.option(category)
     choices = option.choices if option else {}
     named = [value for value, label in choices.items() if label == wanted]
@@ -249,19 +249,19 @@ def _selection_step(settings: Settings, category: str, subject: str, wanted: str
         return Impossible(_not_offered(subject, wanted, tuple(choices)))
     if option.value == value:
         return None
-    return Change(subject=subject, option=option.id, value=value)
+    return SettingChange(subject=subject, option=option.id, value=value)
 
 
-def _extra_step(settings: Settings, id_: str, value: str | bool) -> Step:
+def _extra_step(settings: ReportedSettings, id_: str, value: str | bool) -> Step:
     option = next((each for each in settings.options if each.id == id_), None)
     if option is None:
         return Impossible(f"has no option {id_!r}: remove it from the provider")
     if option.value == value and isinstance(option.value, bool) == isinstance(value, bool):
         return None
-    return Change(subject=id_, option=id_, value=value)
+    return SettingChange(subject=id_, option=id_, value=value)
 
 
-def is_set(settings: Settings, change: Change) -> bool:
+def is_set(settings: ReportedSettings, change: SettingChange) -> bool:
     """Whether the agent reports the value of a change."""
     if change.option:
         return any(

@@ -7,7 +7,7 @@ from typing import Any
 
 from aegis.agents.drivers.acp.frames import items, mapping, string
 from aegis.agents.drivers.acp.updates import KINDS
-from aegis.agents.drivers.harness import Refused
+from aegis.agents.drivers.harness import OrderRefused
 from aegis.protocol.agent_events import (
     OptionKind,
     PermissionAnswer,
@@ -86,7 +86,7 @@ def _options(options: object, session_options: Sequence[str] | None) -> list[Req
 
 def permission_result(
     opened: RequestOpened, answer: PermissionAnswer, session_options: Sequence[str] | None
-) -> dict[str, Any] | Refused:
+) -> dict[str, Any] | OrderRefused:
     """Return the outcome that an answer chooses, by the kind of an option."""
     for kind in _PREFERRED[answer.kind]:
         fitting = {each.id: None for each in opened.options if each.kind == kind}
@@ -95,12 +95,12 @@ def permission_result(
         elif kind == "allow_session":
             fitting = _narrowest(fitting, session_options)
         if len(fitting) > 1 and kind in ("allow_once", "allow_session"):
-            return Refused(_several(opened, kind, fitting))
+            return OrderRefused(_several(opened, kind, fitting))
         if fitting:
             return {"outcome": {"outcome": "selected", "optionId": next(iter(fitting))}}
     if answer.kind in ("deny", "deny_session"):
         return CANCELLED
-    return Refused(_missing(opened, answer))
+    return OrderRefused(_missing(opened, answer))
 
 
 def _narrowest(fitting: dict[str, None], session_options: Sequence[str] | None) -> dict[str, None]:

@@ -45,7 +45,7 @@ _CANCELLED: dict[Kind, dict[str, Any]] = {
 
 
 @attrs.frozen(kw_only=True)
-class Asked:
+class AcpRequest:
     """One open request: the agent's ``id`` of it, and ours (``key``), which is never used again.
 
     ``opened`` is the request that a person sees; None for one that is served. ``params`` are those
@@ -76,11 +76,11 @@ def cancelled(id_: Id, kind: Kind, *, is_by_agent: bool = False) -> Frame:
     return response(id_, _CANCELLED[kind])
 
 
-class OpenRequests:
+class AcpRequests:
     """The open requests, by our keys and by the agent's ids."""
 
     def __init__(self) -> None:
-        self._by_key: dict[str, Asked] = {}
+        self._by_key: dict[str, AcpRequest] = {}
         self._by_id: dict[Id, str] = {}
         self._opened = 0
 
@@ -97,25 +97,25 @@ class OpenRequests:
         self._opened += 1
         return str(self._opened)
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: AcpRequest) -> None:
         """Note an open request."""
         self._by_key[asked.key] = asked
         self._by_id[asked.id] = asked.key
 
-    def get(self, key: str) -> Asked | None:
+    def get(self, key: str) -> AcpRequest | None:
         """Return the open request of a key."""
         return self._by_key.get(key)
 
-    def with_id(self, id_: Id | None) -> Asked | None:
+    def with_id(self, id_: Id | None) -> AcpRequest | None:
         """Return the open request with the agent's id."""
         return None if id_ is None else self._by_key.get(self._by_id.get(id_, ""))
 
-    def close(self, asked: Asked) -> None:
+    def close(self, asked: AcpRequest) -> None:
         """Forget a request: its response is about to be written."""
         del self._by_key[asked.key]
         del self._by_id[asked.id]
 
-    def of_people(self) -> list[Asked]:
+    def of_people(self) -> list[AcpRequest]:
         """Return the open requests that a person answers, the oldest first."""
         return [each for each in self._by_key.values() if each.opened is not None]
 

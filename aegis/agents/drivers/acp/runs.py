@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aegis.agents.drivers.acp.frames import string
-from aegis.agents.drivers.terminals.run import METHOD, Run, read_run
+from aegis.agents.drivers.terminals.run import METHOD, CommandToRun, read_run
 from aegis.errors import InvalidRequest
 from aegis.protocol.agent_events import RequestOpened, RequestOption
 
@@ -49,7 +49,7 @@ def run_request(key: str, params: Mapping[str, Any]) -> RequestOpened:
     )
 
 
-class Runs:
+class ApprovedCommands:
     """The commands that need no further approval, in a session whose directory is ``cwd``.
 
     An agent asks for the permission of a command, and then for a terminal that runs it: a person
@@ -90,7 +90,7 @@ class Runs:
         self._approved.remove(wanted)
         return True
 
-    def _identity(self, run: Run) -> tuple[object, ...]:
+    def _identity(self, run: CommandToRun) -> tuple[object, ...]:
         """Return a command without what may differ between two calls of it."""
         variables = tuple(sorted(run.environment.items()))
         return run.command, run.args, run.cwd or self._cwd, variables

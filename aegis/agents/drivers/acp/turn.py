@@ -10,7 +10,7 @@ MAX_FINAL_CHARS = 256 * 1024
 """The last message of a turn is truncated here; its events have all of it."""
 
 
-class Turn:
+class AcpTurn:
     """A turn from ``send`` to the response of its prompt."""
 
     def __init__(self, uuid: str, text: str) -> None:

@@ -69,7 +69,7 @@ NO_RESULT = "The turn ended before the agent reported a result."
 
 
 @attrs.define
-class _Call:
+class _ToolCall:
     """``use`` has the input that the agent gave; events have its ``edits``, too."""
 
     use: ToolUse
@@ -89,7 +89,7 @@ class Updates:
 
     def __init__(self, own_title: str = "") -> None:
         self._own_title = own_title
-        self._calls: dict[str, _Call] = {}
+        self._calls: dict[str, _ToolCall] = {}
         self._terminals: dict[str, None] = {}
 
     def own_terminal(self, terminal: str) -> None:
@@ -124,7 +124,7 @@ class Updates:
         use = self._named(_merged(known.use if known else None, id_, fields), fields)
         edits = edits_in(fields.get("content")) or (known.edits if known else [])
         is_done = string(fields.get("status")) in ("completed", "failed")
-        call = _Call(use, edits, is_done or (known is not None and known.is_done))
+        call = _ToolCall(use, edits, is_done or (known is not None and known.is_done))
         is_new = known is None or call.shown != known.shown
         events: list[AgentEvent] = [call.shown] if is_new else []
         self._remember(call)
@@ -158,7 +158,7 @@ class Updates:
         if not shown and not is_new:
             yield ToolProgress(id=id_, text=content_text(fields.get("content")))
 
-    def _remember(self, call: _Call) -> None:
+    def _remember(self, call: _ToolCall) -> None:
         if _is_longer(call.use.input, MAX_REMEMBERED_CHARS):
             call.use, call.edits = attrs.evolve(call.use, input={}), []
         self._calls[call.use.id] = call

@@ -35,7 +35,7 @@ SET: Mapping[str, str] = {
 
 
 @attrs.frozen(kw_only=True)
-class Launch:
+class ClaudeLaunch:
     """How to start a process, with the variables ``added`` to the environment."""
 
     argv: tuple[str, ...]
@@ -50,18 +50,18 @@ def launch(
     project_settings: bool = False,
     tool_search: bool = False,
     budget_usd: float | None = None,
-) -> Launch:
+) -> ClaudeLaunch:
     """Return how to start the process; no argument holds a secret.
 
     ``config_file`` is for a program without ``--await-initialize``: the path of a file of mode 0600
-    with the text of ``config_text``, to be deleted once the machine returned ``Ready`` or
-    ``Failed``. ``project_settings``: the settings that the working directory brings are used; they
-    can run programs (hooks) and allow tools, and without a terminal the program trusts every
+    with the text of ``config_text``, to be deleted once the machine returned ``AgentReady`` or
+    ``AgentFailed``. ``project_settings``: the settings that the working directory brings are used;
+    they can run programs (hooks) and allow tools, and without a terminal the program trusts every
     directory. ``tool_search``: our tools are found by the program's own search, not offered
     directly. ``budget_usd`` is the rest of the session's budget.
     """
     search = {} if tool_search else {"ENABLE_TOOL_SEARCH": "false"}
-    return Launch(
+    return ClaudeLaunch(
         argv=(
             *command,
             *("--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),

@@ -17,19 +17,19 @@ from aegis.agents.drivers.claude.frames import (
     unknown,
 )
 from aegis.agents.drivers.claude.launch import MODES, SERVER, mcp_servers
-from aegis.agents.drivers.claude.requests import Asked, Unusable, asked, response
+from aegis.agents.drivers.claude.requests import ClaudeRequest, Unusable, asked, response
 from aegis.agents.drivers.harness import (
+    AgentFailed,
+    AgentReady,
     Beginning,
     Capabilities,
-    Changed,
     Emit,
-    Failed,
     Frame,
+    OrderRefused,
     Output,
     Permission,
-    Ready,
-    Refused,
     Setting,
+    SettingChanged,
     Write,
 )
 from aegis.protocol.agent_events import (
@@ -74,7 +74,7 @@ class Claude:
     """One process of Claude Code; a ``Harness``.
 
     ``server_in_file``: our MCP server was passed in a file (``launch.argv``), not in a frame; the
-    caller deletes the file at ``Ready`` or ``Failed``.
+    caller deletes the file at ``AgentReady`` or ``AgentFailed``.
     """
 
     def __init__(self, beginning: Beginning, *, server_in_file: bool = False) -> None:
@@ -89,7 +89,7 @@ class Claude:
         self._login_needed = False
         self._sent = 0
         self._unanswered: dict[str, str] = {}  # id of a control request of ours → its subtype
-        self._open: dict[str, Asked] = {}
+        self._open: dict[str, ClaudeRequest] = {}
         self._closed: dict[str, str] = {}  # id → how it ended
         self._last_usage: Usage | None = None  # the last one to the model, for the conversation
         self._model = ""
@@ -131,10 +131,10 @@ class Claude:
         found = self._open.get(request)
         if found is None:
             end = _END.get(self._closed.get(request, ""), "is unknown")
-            return [Refused(f"request {request!r} {end}; nothing was sent to the agent")]
+            return [OrderRefused(f"request {request!r} {end}; nothing was sent to the agent")]
         body = response(found, answer)
         if isinstance(body, str):
-            return [Refused(body)]
+            return [OrderRefused(body)]
         self._close(request, "answered")
         return [_respond(request, body)]
 
@@ -142,7 +142,7 @@ class Claude:
         self, serve: str, result: Mapping[str, Any] | None, error: str, code: str = ""
     ) -> list[Output]:
         """Refuse: Claude Code asks for no services."""
-        return [Refused(f"{serve!r} is no open request for a service")]
+        return [OrderRefused(f"{serve!r} is no open request for a service")]
 
     def set_permission(self, permission: Permission) -> list[Output]:
         """Set the process's mode; the policy that answers permissions is not part of the machine.
@@ -164,10 +164,10 @@ class Claude:
         self._phase = "over"
         return self._withdraw_all("the agent's process ended")
 
-    def _not_ready(self) -> Refused:
+    def _not_ready(self) -> OrderRefused:
         if self._phase == "over":
-            return Refused("Claude Code has ended; start the session's process again")
-        return Refused("Claude Code is still starting; wait until it is ready")
+            return OrderRefused("Claude Code has ended; start the session's process again")
+        return OrderRefused("Claude Code is still starting; wait until it is ready")
 
     def _request(self, subtype: str, fields: Frame) -> Write:
         self._sent += 1
@@ -237,7 +237,7 @@ class Claude:
 
     def _be_ready(self) -> list[Output]:
         self._phase = "ready"
-        return [Ready(conversation=self._conversation, capabilities=CAPABILITIES)]
+        return [AgentReady(conversation=self._conversation, capabilities=CAPABILITIES)]
 
     def _servers_set(self, reply: Frame) -> list[Output]:
         """Take the reply of a version that did not take our server with the first frame."""
@@ -286,7 +286,7 @@ class Claude:
         self, reason: str, kind: Literal["conversation", "login", "other"] = "other"
     ) -> list[Output]:
         self._phase = "over"
-        return [*self._withdraw_all("the agent failed"), Failed(reason=reason, kind=kind)]
+        return [*self._withdraw_all("the agent failed"), AgentFailed(reason=reason, kind=kind)]
 
     def _shown(self, written: str) -> str:
         """Return a text of the agent for a reason: it can hold our URL, and be of any length."""
@@ -349,7 +349,7 @@ class Claude:
             # A dialog that was not declared must not be answered: the process shows its own.
             subtype = name(request.get("subtype"))
             return [Emit(Unknown(kind=f"control_request/{subtype}", raw=frame))]
-        if isinstance(found, Asked) and len(self._open) >= MAX_OPEN:
+        if isinstance(found, ClaudeRequest) and len(self._open) >= MAX_OPEN:
             found = Unusable(f"{MAX_OPEN} requests are open already; ask again later")
         if isinstance(found, Unusable):
             self._remember(key, "answered")
@@ -403,7 +403,7 @@ class Claude:
             setting = _SETTINGS[subtype]
             shown = self._shown(error or "") or "no reason is given"
             sentence = f"Claude Code did not set its {setting}: {shown}"
-            outputs.append(Changed(setting, None if error is None else sentence))
+            outputs.append(SettingChanged(setting, None if error is None else sentence))
         return outputs
 
     # Usage.

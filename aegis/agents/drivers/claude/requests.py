@@ -36,7 +36,7 @@ Mode = Literal["form", "url"]
 
 
 @attrs.frozen(kw_only=True)
-class Asked:
+class ClaudeRequest:
     """A request of the agent.
 
     ``rules`` are the rules of an answer for the session; ``questions`` maps the text of each
@@ -58,7 +58,7 @@ class Unusable:
     reason: str
 
 
-def asked(key: str, request: Frame) -> Asked | Unusable | None:
+def asked(key: str, request: Frame) -> ClaudeRequest | Unusable | None:
     """Return the request of a control frame; None if it must not be answered."""
     match request.get("subtype"):
         case "can_use_tool" if request.get("tool_name") == QUESTION_TOOL:
@@ -70,7 +70,7 @@ def asked(key: str, request: Frame) -> Asked | Unusable | None:
     return None
 
 
-def response(asked: Asked, answer: RequestAnswer) -> Frame | str:
+def response(asked: ClaudeRequest, answer: RequestAnswer) -> Frame | str:
     """Return the response that carries an answer, or one sentence why the answer does not fit."""
     match asked.event.kind, answer:
         case _, PermissionAnswer(kind="deny") if asked.event.kind != "elicitation":
@@ -88,7 +88,7 @@ def response(asked: Asked, answer: RequestAnswer) -> Frame | str:
 # Permissions.
 
 
-def _permission(key: str, request: Frame) -> Asked | Unusable:
+def _permission(key: str, request: Frame) -> ClaudeRequest | Unusable:
     tool, given = name(request.get("tool_name")), request.get("input")
     if not tool or not isinstance(given, dict):
         return Unusable("the permission request names no tool or has no input")
@@ -107,7 +107,7 @@ def _permission(key: str, request: Frame) -> Asked | Unusable:
         default_to_no=bool(request.get("default_to_no")),
         no_session_scope=not rules,
     )
-    return Asked(event=event, rules=rules, outlives_turn=bool(request.get("agent_id")))
+    return ClaudeRequest(event=event, rules=rules, outlives_turn=bool(request.get("agent_id")))
 
 
 def _reason(request: Frame) -> str:
@@ -161,7 +161,7 @@ def _rule(value: object) -> Frame | None:
     return {"toolName": tool, "ruleContent": content} if name(content) else None
 
 
-def _allowance(asked: Asked, answer: PermissionAnswer) -> Frame | str:
+def _allowance(asked: ClaudeRequest, answer: PermissionAnswer) -> Frame | str:
     allowed: dict[str, Any] = {"behavior": "allow", "updatedInput": asked.event.input}
     if answer.kind == "allow_once":
         return allowed
@@ -180,7 +180,7 @@ def _denial(answer: PermissionAnswer) -> Frame:
 # Questions.
 
 
-def _questions(key: str, request: Frame) -> Asked | Unusable:
+def _questions(key: str, request: Frame) -> ClaudeRequest | Unusable:
     given = mapping(request.get("input"))
     questions = [mapping(each) for each in items(given.get("questions"))]
     by_text = {text(each.get("question")): each.get("multiSelect") is True for each in questions}
@@ -198,10 +198,12 @@ def _questions(key: str, request: Frame) -> Asked | Unusable:
         default_to_no=bool(request.get("default_to_no")),
         no_session_scope=True,
     )
-    return Asked(event=event, questions=by_text, outlives_turn=bool(request.get("agent_id")))
+    return ClaudeRequest(
+        event=event, questions=by_text, outlives_turn=bool(request.get("agent_id"))
+    )
 
 
-def _answers(asked: Asked, answer: QuestionAnswer) -> Frame | str:
+def _answers(asked: ClaudeRequest, answer: QuestionAnswer) -> Frame | str:
     if answer.answers is None:
         return {"behavior": "deny", "message": DECLINED}
     key, questions = asked.event.id, asked.questions
@@ -220,7 +222,7 @@ def _answers(asked: Asked, answer: QuestionAnswer) -> Frame | str:
 # Elicitations.
 
 
-def _elicitation(key: str, request: Frame) -> Asked | Unusable:
+def _elicitation(key: str, request: Frame) -> ClaudeRequest | Unusable:
     schema, url = request.get("requested_schema"), request.get("url")
     given: Frame
     mode: Mode
@@ -241,10 +243,10 @@ def _elicitation(key: str, request: Frame) -> Asked | Unusable:
         no_session_scope=True,
     )
     # An elicitation does not say whether a subagent's call is the cause. The process withdraws it.
-    return Asked(event=event, mode=mode, outlives_turn=True)
+    return ClaudeRequest(event=event, mode=mode, outlives_turn=True)
 
 
-def _form(asked: Asked, answer: ElicitationAnswer) -> Frame | str:
+def _form(asked: ClaudeRequest, answer: ElicitationAnswer) -> Frame | str:
     wanted = asked.mode == "form" and answer.action == "accept"
     if wanted and answer.content is None:
         return f"request {asked.event.id!r} is a form: accept it with its content, or decline it"

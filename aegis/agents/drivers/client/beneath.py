@@ -30,7 +30,7 @@ PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @attrs.frozen
-class Place:
+class FileBeneath:
     """The place of a file: ``name`` in the directory of the descriptor ``directory``.
 
     ``found`` is a descriptor of the file (``O_PATH``), and ``status`` its state; both None: there
@@ -44,7 +44,7 @@ class Place:
 
 
 @contextmanager
-def find(root: str, path: str) -> Iterator[Place]:
+def find(root: str, path: str) -> Iterator[FileBeneath]:
     """Find the file at the absolute ``path``, which has to be beneath the directory ``root``.
 
     Raises ``AegisError`` with one sentence, ``OSError``.
@@ -63,7 +63,7 @@ class _Walk:
         self._todo = deque(_parts(self._inside(path)))
         self._links = 0
 
-    def place(self) -> Place:
+    def place(self) -> FileBeneath:
         """Walk to the end of the path."""
         steps = 0
         while self._todo:
@@ -75,7 +75,7 @@ class _Walk:
                 return place
         raise InvalidRequest(f"{self._path!r} is a directory, not a file")
 
-    def _step(self, name: str) -> Place | None:
+    def _step(self, name: str) -> FileBeneath | None:
         """Enter a directory or follow a link; return the place of a file."""
         if name == "..":
             if len(self._directories) == 1:
@@ -90,7 +90,7 @@ class _Walk:
         except FileNotFoundError:
             if self._todo:
                 raise NotFound(f"{self._path!r} does not exist: it has no directory") from None
-            return Place(directory, name)
+            return FileBeneath(directory, name)
         status = os.fstat(found)
         if stat.S_ISLNK(status.st_mode):
             self._follow(found)
@@ -99,7 +99,7 @@ class _Walk:
         elif self._todo:
             raise NotFound(f"{self._path!r} does not exist: {name!r} in it is no directory")
         else:
-            return Place(directory, name, found, status)
+            return FileBeneath(directory, name, found, status)
         return None
 
     def _follow(self, link: int) -> None:

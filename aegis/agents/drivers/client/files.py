@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import trio
 
-from aegis.agents.drivers.client.beneath import Place, find
+from aegis.agents.drivers.client.beneath import FileBeneath, find
 from aegis.errors import AegisError, Forbidden, InvalidRequest, NotFound, Unavailable
 from aegis.limits import in_thread
 
@@ -115,7 +115,7 @@ def _lines(file: BinaryIO, path: str, first: int, limit: int | None) -> bytes:
     return bytes(data)
 
 
-def _check_regular(place: Place, path: str) -> None:
+def _check_regular(place: FileBeneath, path: str) -> None:
     status = place.status
     if status is not None and not stat.S_ISREG(status.st_mode):
         raise InvalidRequest(f"{path!r} is not a regular file")
@@ -139,7 +139,7 @@ def write_text(directory: str, path: str, *, text: str) -> str:
     return ""
 
 
-def _replace(place: Place, data: bytes) -> None:
+def _replace(place: FileBeneath, data: bytes) -> None:
     spare = f".aegis-{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(

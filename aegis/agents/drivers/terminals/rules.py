@@ -40,7 +40,7 @@ Question = Literal["output", "wait", "kill", "release"]
 
 
 @attrs.frozen(kw_only=True)
-class Status:
+class ExitStatus:
     """How a command ended: by itself with an exit code from 0, or by a signal with this name."""
 
     exit_code: int | None = None
@@ -51,7 +51,7 @@ class Status:
         return {"exitCode": self.exit_code, "signal": self.signal}
 
 
-KILLED = Status(signal="SIGKILL")
+KILLED = ExitStatus(signal="SIGKILL")
 
 
 # Inputs.
@@ -65,14 +65,14 @@ class Printed:
 
 
 @attrs.frozen
-class Ended:
+class ProgramEnded:
     """The command has ended with this status; its output was reported before."""
 
-    status: Status
+    status: ExitStatus
 
 
 @attrs.frozen
-class Asked:
+class QuestionAsked:
     """The agent asks; ``key`` is for the answer."""
 
     key: int
@@ -87,23 +87,23 @@ class Withdrawn:
 
 
 @attrs.frozen
-class Gone:
-    """The processes that ``Stop(at_once=True)`` was to end are gone."""
+class ProcessesGone:
+    """The processes that ``EndProcesses(at_once=True)`` was to end are gone."""
 
 
 @attrs.frozen
-class Due:
+class AlarmDue:
     """The time of an ``Alarm`` has come."""
 
 
-Input = Printed | Ended | Asked | Withdrawn | Gone | Due
+Input = Printed | ProgramEnded | QuestionAsked | Withdrawn | ProcessesGone | AlarmDue
 
 
 # Outputs.
 
 
 @attrs.frozen
-class Answer:
+class AnswerQuestion:
     """Answer the question with this key."""
 
     key: int
@@ -111,7 +111,7 @@ class Answer:
 
 
 @attrs.frozen
-class Refuse:
+class RefuseQuestion:
     """Refuse the question with this key; ``reason`` is one sentence."""
 
     key: int
@@ -119,7 +119,7 @@ class Refuse:
 
 
 @attrs.frozen
-class Stop:
+class EndProcesses:
     """End the command and its processes: with a TERM first, or ``at_once``."""
 
     at_once: bool
@@ -127,13 +127,13 @@ class Stop:
 
 @attrs.frozen
 class Alarm:
-    """Handle ``Due`` after this many seconds."""
+    """Handle ``AlarmDue`` after this many seconds."""
 
     after_s: float
 
 
 @attrs.frozen
-class Show:
+class ShowOutput:
     """Show the output so far to people: it is new since the last time."""
 
 
@@ -142,7 +142,7 @@ class Finish:
     """The terminal is released: nothing is asked any more."""
 
 
-Output = Answer | Refuse | Stop | Alarm | Show | Finish
+Output = AnswerQuestion | RefuseQuestion | EndProcesses | Alarm | ShowOutput | Finish
 
 
 class TerminalRules:
@@ -156,7 +156,7 @@ class TerminalRules:
         self._release: tuple[int, float] | None = None
         self._is_stopping = self._is_finished = False
         self._show_after_s, self._show_at = SHOW_S, math.inf
-        self.status: Status | None = None
+        self.status: ExitStatus | None = None
         """None while the command runs."""
 
     def shown(self) -> tuple[str, bool]:
@@ -183,15 +183,15 @@ class TerminalRules:
             case Printed(data):
                 self._cleaner.feed(data)
                 return self._note_output(now)
-            case Ended(status):
+            case ProgramEnded(status):
                 return self._ended(status)
-            case Asked(key, question):
+            case QuestionAsked(key, question):
                 return self._asked(key, question, now)
             case Withdrawn(key):
                 return self._withdrawn(key)
-            case Gone():
+            case ProcessesGone():
                 return self._finish()
-            case Due():
+            case AlarmDue():
                 return self._due(now)
 
     def _note_output(self, now: float) -> list[Output]:
@@ -203,9 +203,13 @@ class TerminalRules:
 
     def _asked(self, key: int, question: Question, now: float) -> list[Output]:
         if self._release is not None:
-            return [Refuse(key, "the terminal was released")]
+            return [RefuseQuestion(key, "the terminal was released")]
         if question in ("wait", "kill") and len(self._waits) + len(self._kills) >= MAX_WAITS:
-            return [Refuse(key, f"{MAX_WAITS} requests wait for the end of this terminal already")]
+            return [
+                RefuseQuestion(
+                    key, f"{MAX_WAITS} requests wait for the end of this terminal already"
+                )
+            ]
         ask: dict[Question, Callable[[int, float], list[Output]]] = {
             "output": self._output,
             "wait": self._wait,
@@ -219,11 +223,11 @@ class TerminalRules:
         result: dict[str, Any] = {"output": text, "truncated": truncated}
         if self.status is not None:
             result["exitStatus"] = self.status.fields()
-        return [Answer(key, result)]
+        return [AnswerQuestion(key, result)]
 
     def _wait(self, key: int, _: float) -> list[Output]:
         if self.status is not None:
-            return [Answer(key, self.status.fields())]
+            return [AnswerQuestion(key, self.status.fields())]
         self._waits.append(key)
         return []
 
@@ -234,33 +238,33 @@ class TerminalRules:
 
     def _kill(self, key: int, now: float) -> list[Output]:
         if self.status is not None:
-            return [Answer(key, {})]
+            return [AnswerQuestion(key, {})]
         self._kills[key] = now + KILL_S
         is_stopping, self._is_stopping = self._is_stopping, True
-        return [Alarm(KILL_S)] if is_stopping else [Stop(at_once=False), Alarm(KILL_S)]
+        return [Alarm(KILL_S)] if is_stopping else [EndProcesses(at_once=False), Alarm(KILL_S)]
 
     def _released(self, key: int, now: float) -> list[Output]:
         self._release = key, now + RELEASE_S
         answers = self._ended(KILLED)
-        return [*answers, Stop(at_once=True), Alarm(RELEASE_S)]
+        return [*answers, EndProcesses(at_once=True), Alarm(RELEASE_S)]
 
-    def _ended(self, status: Status) -> list[Output]:
+    def _ended(self, status: ExitStatus) -> list[Output]:
         if self.status is not None:
             return []
         self.status = status
         waits, self._waits = self._waits, []
         kills, self._kills = self._kills, {}
-        waited: list[Output] = [Answer(key, status.fields()) for key in waits]
-        return [*waited, *(Answer(key, {}) for key in kills)]
+        waited: list[Output] = [AnswerQuestion(key, status.fields()) for key in waits]
+        return [*waited, *(AnswerQuestion(key, {}) for key in kills)]
 
     def _due(self, now: float) -> list[Output]:
         late = [key for key, until in self._kills.items() if until <= now]
         for key in late:
             del self._kills[key]
-        answers: list[Output] = [Answer(key, {}) for key in late]
+        answers: list[Output] = [AnswerQuestion(key, {}) for key in late]
         if self._show_at <= now:
             self._show_at = math.inf
-            answers += [] if self.status is not None else [Show()]
+            answers += [] if self.status is not None else [ShowOutput()]
         if self._release is not None and self._release[1] <= now:
             return [*answers, *self._finish()]
         return answers
@@ -269,4 +273,4 @@ class TerminalRules:
         if self._release is None or self._is_finished:
             return []
         self._is_finished = True
-        return [Answer(self._release[0], {}), Finish()]
+        return [AnswerQuestion(self._release[0], {}), Finish()]

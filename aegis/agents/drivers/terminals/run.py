@@ -1,4 +1,4 @@
-"""``Run``: the command that ``terminal/create`` asks for, checked. Pure."""
+"""``CommandToRun``: the command that ``terminal/create`` asks for, checked. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METHOD = "terminal/create"
 
 
 @attrs.frozen(kw_only=True)
-class Run:
+class CommandToRun:
     """A command. ``limit`` is the number of bytes of output to keep; None: the default.
 
     ``cwd`` is an absolute path; None: the directory of the session.
@@ -39,9 +39,9 @@ class Run:
         return " ".join((self.command, *self.args))
 
 
-def read_run(params: Mapping[str, Any]) -> Run:
+def read_run(params: Mapping[str, Any]) -> CommandToRun:
     """Return the command in the parameters of ``terminal/create``. Raises ``InvalidRequest``."""
-    run = Run(
+    run = CommandToRun(
         command=_text(params.get("command"), "command"),
         args=tuple(_args(params.get("args"))),
         environment=dict(_variables(params.get("env"))),

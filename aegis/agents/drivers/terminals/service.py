@@ -17,13 +17,13 @@ import trio
 from actors import ActorError, ChildSpec, Ref, Reply, Restart, System
 from actors.errors import root_cause
 from aegis.agents.drivers.terminals.rules import KILL_S, KILLED, Question
-from aegis.agents.drivers.terminals.run import METHOD, Run, read_run
+from aegis.agents.drivers.terminals.run import METHOD, CommandToRun, read_run
 from aegis.agents.drivers.terminals.stored import OutputStore, StoredOutput
 from aegis.agents.drivers.terminals.terminal import (
     AskTerminal,
     CommandTerminal,
-    Look,
     LookAtTerminal,
+    OutputLook,
 )
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.limits import in_thread_or_here
@@ -93,7 +93,7 @@ class TerminalPlan:
 
 @attrs.define
 class _Terminal:
-    run: Run
+    run: CommandToRun
     ref: Ref[Any] | None = None
 
 
@@ -157,7 +157,7 @@ class AgentTerminals:
 
     # Creation.
 
-    async def _create(self, run: Run) -> dict[str, Any]:
+    async def _create(self, run: CommandToRun) -> dict[str, Any]:
         if len(self._terminals) >= MAX_TERMINALS:
             raise Unavailable(
                 f"{METHOD}: {MAX_TERMINALS} terminals are open, the limit of a session: release "
@@ -177,7 +177,7 @@ class AgentTerminals:
         self._emit(TerminalStarted(terminal=id_, command=_title(run)))
         return {"terminalId": id_}
 
-    async def _start(self, id_: str, launch: Launch, run: Run) -> Ref[Any]:
+    async def _start(self, id_: str, launch: Launch, run: CommandToRun) -> Ref[Any]:
         if self._is_over:
             raise Unavailable(ENDING)
         show, scan = partial(self._show, id_), self._plan.scan
@@ -195,7 +195,7 @@ class AgentTerminals:
         is_cut = truncated or len(text) < len(output)
         self._emit(TerminalOutput(terminal=id_, output=text, truncated=is_cut))
 
-    def _launch(self, run: Run, number: int) -> Launch:
+    def _launch(self, run: CommandToRun, number: int) -> Launch:
         """Return how the command is started. Raises ``InvalidRequest``."""
         plan = self._plan
         cwd = plan.cwd if run.cwd is None else _directory(run.cwd, plan.cwd)
@@ -239,14 +239,14 @@ class AgentTerminals:
 
     def _release(self, id_: str, terminal: _Terminal) -> Answering:
         assert terminal.ref is not None
-        look: Reply[Look] | None = None
+        look: Reply[OutputLook] | None = None
         with suppress(ActorError):
             look = terminal.ref.send_request(LookAtTerminal())
         released = self._ask(terminal.ref, "release")
         return partial(self._report_end, id_, terminal.run, look, released)
 
     async def _report_end(
-        self, id_: str, run: Run, looked: Reply[Look] | None, released: Answering
+        self, id_: str, run: CommandToRun, looked: Reply[OutputLook] | None, released: Answering
     ) -> Mapping[str, Any]:
         """Report the end of a terminal that is being released; then return the answer."""
         look = None
@@ -254,7 +254,7 @@ class AgentTerminals:
             with suppress(ActorError), trio.move_on_after(KILL_S):
                 look = await looked.wait()
         stored = None if look is None else _stored(run, look)
-        look = look or Look(output="", dropped=1, status=KILLED)
+        look = look or OutputLook(output="", dropped=1, status=KILLED)
         status = look.status or KILLED
         kept = look.output[-MAX_STORED_CHARS:]
         event = TerminalEnded(
@@ -272,7 +272,7 @@ class AgentTerminals:
             return await released()
 
 
-def _stored(run: Run, look: Look) -> StoredOutput:
+def _stored(run: CommandToRun, look: OutputLook) -> StoredOutput:
     status = look.status or KILLED
     return StoredOutput(
         command=_title(run),
@@ -283,7 +283,7 @@ def _stored(run: Run, look: Look) -> StoredOutput:
     )
 
 
-def _title(run: Run) -> str:
+def _title(run: CommandToRun) -> str:
     return shorten(run.title, MAX_TITLE_CHARS)
 
 
@@ -302,7 +302,7 @@ def _directory(cwd: str, above: str) -> str:
     return found
 
 
-def _argv(run: Run, cwd: str, environment: Mapping[str, str]) -> list[str]:
+def _argv(run: CommandToRun, cwd: str, environment: Mapping[str, str]) -> list[str]:
     """Return the program and its arguments. Raises ``InvalidRequest``.
 
     Most agents send a whole shell line as the command.

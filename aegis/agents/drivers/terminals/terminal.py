@@ -22,19 +22,19 @@ from aegis.agents.drivers.terminals.followers import OutputFollowers
 from aegis.agents.drivers.terminals.rules import (
     KILLED,
     Alarm,
-    Answer,
-    Asked,
-    Due,
-    Ended,
+    AlarmDue,
+    AnswerQuestion,
+    EndProcesses,
+    ExitStatus,
     Finish,
-    Gone,
     Input,
     Printed,
+    ProcessesGone,
+    ProgramEnded,
     Question,
-    Refuse,
-    Show,
-    Status,
-    Stop,
+    QuestionAsked,
+    RefuseQuestion,
+    ShowOutput,
     TerminalRules,
     Withdrawn,
 )
@@ -65,12 +65,12 @@ class AskTerminal(Request[dict[str, Any]]):
 
 
 @attrs.frozen
-class LookAtTerminal(Request["Look"]):
+class LookAtTerminal(Request["OutputLook"]):
     """Return the output so far, for people; also after the end of the command."""
 
 
 @attrs.frozen(kw_only=True)
-class Look:
+class OutputLook:
     """The output of a terminal at one moment; ``status`` is None while the command runs.
 
     The first ``dropped`` bytes are no longer kept.
@@ -78,10 +78,10 @@ class Look:
 
     output: str
     dropped: int
-    status: Status | None
+    status: ExitStatus | None
 
 
-def status_of(code: int | None) -> Status:
+def status_of(code: int | None) -> ExitStatus:
     """Return the status for an exit code, or minus a signal's number; None: the end was not seen.
 
     The number of a real-time signal has no name.
@@ -89,14 +89,14 @@ def status_of(code: int | None) -> Status:
     if code is None:
         return KILLED
     if code >= 0:
-        return Status(exit_code=code)
+        return ExitStatus(exit_code=code)
     try:
-        return Status(signal=signal.Signals(-code).name)
+        return ExitStatus(signal=signal.Signals(-code).name)
     except ValueError:
-        return Status(signal=f"SIG{-code}")
+        return ExitStatus(signal=f"SIG{-code}")
 
 
-Order = AskTerminal | LookAtTerminal | FollowAgentCommand | Due
+Order = AskTerminal | LookAtTerminal | FollowAgentCommand | AlarmDue
 
 
 class CommandTerminal(Actor[Order]):
@@ -148,17 +148,17 @@ class CommandTerminal(Actor[Order]):
                 output, _ = self._rules.shown()
                 dropped = self._rules.printed_bytes - len(output.encode())
                 status = self._rules.status
-                self.reply(message, Look(output=output, dropped=dropped, status=status))
+                self.reply(message, OutputLook(output=output, dropped=dropped, status=status))
             case FollowAgentCommand():
                 self._followers.take(message, self.defer(message))
-            case Due():
+            case AlarmDue():
                 self._handle(message)
 
     def _take_question(self, reply: Reply[dict[str, Any]], question: Question) -> None:
         self._asked += 1
         key = self._asked
         self._replies[key] = reply
-        self._handle(Asked(key, question))
+        self._handle(QuestionAsked(key, question))
         # The release is carried out all the same, and its answer is dropped.
         if question in ("wait", "kill"):
             reply.on_abandon(partial(self._withdraw, key))
@@ -170,26 +170,26 @@ class CommandTerminal(Actor[Order]):
     def _handle(self, step: Input) -> None:
         for output in self._rules.handle(step, trio.current_time()):
             match output:
-                case Answer(key, result):
+                case AnswerQuestion(key, result):
                     self._replies.pop(key).send(result)
-                case Refuse(key, reason):
+                case RefuseQuestion(key, reason):
                     self._replies.pop(key).fail(Unavailable(reason))
-                case Stop(at_once):
+                case EndProcesses(at_once):
                     self.context.start_soon(self._stop, at_once)
                 case Alarm(after_s):
-                    self.context.after(after_s, Due())
-                case Show():
+                    self.context.after(after_s, AlarmDue())
+                case ShowOutput():
                     self._show(*self._rules.shown())
                 case Finish():
                     self.context.finish()
-        if isinstance(step, Printed | Ended):
+        if isinstance(step, Printed | ProgramEnded):
             self._followers.notify()
 
     async def _stop(self, at_once: bool) -> None:
         assert self._process is not None
         await self._process.end(self._scan, quickly=at_once)
         if at_once:
-            self._handle(Gone())
+            self._handle(ProcessesGone())
 
     async def _note_end(self, process: GuardedProcess) -> None:
         await process.ended.wait()
@@ -208,7 +208,7 @@ class CommandTerminal(Actor[Order]):
             while drained < MAX_DRAINED_BYTES and (data := pty.read_now()):
                 drained += len(data)
                 self._handle(Printed(data))
-            self._handle(Ended(status_of(process.exit_code)))
+            self._handle(ProgramEnded(status_of(process.exit_code)))
             await self._read_on(pty)
         except trio.ClosedResourceError:  # by the teardown, which cancels this task afterwards
             return

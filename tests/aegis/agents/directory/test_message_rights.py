@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aegis.agents.directory.message_rights import MessageRights, count_spawns
+from aegis.agents.directory.message_rights import SendingRights, count_spawns
 from aegis.agents.directory.roster import Member, Roster, opened_line
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import Profile, profile_of
@@ -77,8 +77,8 @@ def team() -> Roster:
     return roster
 
 
-def rights(counters: Counters | None = None) -> MessageRights:
-    found = MessageRights(profile, profile_named, counters or Counters(LimitsSection()))
+def rights(counters: Counters | None = None) -> SendingRights:
+    found = SendingRights(profile, profile_named, counters or Counters(LimitsSection()))
     found.roster = team()
     return found
 
@@ -146,7 +146,7 @@ def test_a_refused_message_is_not_counted() -> None:
 
 
 def test_before_the_roster_is_read_no_agent_sends() -> None:
-    found = MessageRights(profile, profile_named, Counters(LimitsSection()))
+    found = SendingRights(profile, profile_named, Counters(LimitsSection()))
     assert isinstance(found.refuse_handoff("pm", "x", interrupts=False, now=NOON), Unavailable)
     assert found.session_of("root") is None
 

@@ -21,17 +21,17 @@ from aegis.agents.drivers.client.services import ClientServices
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.driver import ClientPort, Driver
 from aegis.agents.drivers.harness import (
+    AgentReady,
     Beginning,
     Capabilities,
-    Changed,
     Emit,
     Frame,
     Harness,
+    OrderRefused,
     Output,
     Permission,
-    Ready,
-    Refused,
     Serve,
+    SettingChanged,
     Write,
 )
 from aegis.agents.drivers.plan import DriverPlan
@@ -79,7 +79,7 @@ class SmallMachine:
     def receive(self, frame: Frame) -> list[Output]:
         match frame:
             case {"type": "control_response", "response": {"request_id": "1"}}:
-                return [Ready(conversation="c", capabilities=Capabilities())]
+                return [AgentReady(conversation="c", capabilities=Capabilities())]
             case {"type": "assistant", "message": {"content": [{"text": str(text)}]}}:
                 return [Emit(AssistantText(text=text))]
             case {"type": "result", "user_message_uuids": uuids, "is_error": is_error}:
@@ -87,7 +87,7 @@ class SmallMachine:
             case {"type": "control_request", "request_id": id_, "request": {"tool_name": name}}:
                 return [Serve(id=id_, method=name, params={})]
             case {"type": "control_response", "response": {"request_id": "3", **reply}}:
-                return [Changed("model", str(reply["error"]) if "error" in reply else None)]
+                return [SettingChanged("model", str(reply["error"]) if "error" in reply else None)]
         return []
 
     def receive_cut(self, frame: Frame, size: int) -> list[Output]:
@@ -95,7 +95,7 @@ class SmallMachine:
 
     def send(self, uuid: str, text: str) -> list[Output]:
         if not text:
-            return [Refused("a turn needs a text")]
+            return [OrderRefused("a turn needs a text")]
         content = {"role": "user", "content": text}
         return [Write({"type": "user", "uuid": uuid, "message": content})]
 
@@ -104,7 +104,7 @@ class SmallMachine:
         return [Write({"type": "control_request", "request_id": "2", "request": request})]
 
     def answer(self, request: str, answer: RequestAnswer) -> list[Output]:
-        return [Refused(f"there is no request {request!r}")]
+        return [OrderRefused(f"there is no request {request!r}")]
 
     def served(
         self, serve: str, result: Mapping[str, Any] | None, error: str, code: str = ""

@@ -16,12 +16,12 @@ import trio
 
 from aegis.agents.drivers.driver import Service
 from aegis.agents.messages import (
-    AnswerRequest,
     CloseDriver,
     DriverEnded,
     DriverEvents,
     DriverReady,
     InterruptTurn,
+    SendAnswer,
     SendTurn,
     SetModel,
 )
@@ -56,7 +56,7 @@ async def test_orders_are_refused_with_a_sentence_before_the_agent_is_ready_and_
         await it.log.first(DriverReady)
         empty = SendTurn(uuid="u1", text="")
         assert await it.driver.ask(empty) == "a turn needs a text"
-        unknown = AnswerRequest(request="r", answer=PermissionAnswer(kind="deny"))
+        unknown = SendAnswer(request="r", answer=PermissionAnswer(kind="deny"))
         assert await it.driver.ask(unknown) == "there is no request 'r'"
         closing = it.driver.send_request(CloseDriver())
         assert await it.driver.ask(turn) == "the process of stand-in has ended"

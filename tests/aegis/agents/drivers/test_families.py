@@ -18,12 +18,12 @@ from aegis.agents.drivers.claude.machine import Claude
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.messages import (
-    AnswerRequest,
     DriverEnded,
     DriverFailed,
     DriverReady,
     InterruptTurn,
     McpConnected,
+    SendAnswer,
 )
 from aegis.agents.profiles.families import start_of
 from aegis.agents.profiles.profile import profile_of
@@ -78,7 +78,7 @@ async def test_a_permission_is_answered(
         await it.turn("ASK touch x\nSAY after")
         request = await opened(it)
         assert request.input == {"command": "touch x"}
-        answer = AnswerRequest(request=request.id, answer=PermissionAnswer(kind=kind))
+        answer = SendAnswer(request=request.id, answer=PermissionAnswer(kind=kind))
         assert await it.driver.ask(answer) is None
         assert await it.driver.ask(answer) is not None
         await it.log.text("after")
@@ -227,7 +227,7 @@ async def test_a_recorded_agent_is_driven_to_the_end_of_its_recording(
                 for request in unanswered(it, answered):
                     answered.add(request.id)
                     allow = PermissionAnswer(kind="allow_once")
-                    await it.driver.ask(AnswerRequest(request=request.id, answer=allow))
+                    await it.driver.ask(SendAnswer(request=request.id, answer=allow))
         assert [each.messages for each in it.log.results] == [
             [f"u{n}"] for n in range(len(prompts))
         ]

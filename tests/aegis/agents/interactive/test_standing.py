@@ -10,16 +10,16 @@ from aegis.agents.interactive.standing import (
     BURST,
     REFILL_S,
     Action,
-    Closed,
-    Ended,
+    AgentClosed,
+    AgentStanding,
+    AgentStopping,
     Event,
-    Judged,
     Launched,
+    LaunchEnded,
     Launching,
     NotLaunched,
-    Report,
-    Standing,
-    Stopping,
+    ReportState,
+    VerdictReported,
     WakePeople,
 )
 from aegis.agents.interactive.wording import need_text, wake_body
@@ -28,18 +28,18 @@ from aegis.lifecycle.states import Evidence, Need, State, Verdict
 ASKS = Need(kind="permission", text="Bash: make", tool="Bash", tool_input='{"command": "make"}')
 
 
-def new() -> Standing:
-    return Standing(terminal="pm", life="l", since=0.0)
+def new() -> AgentStanding:
+    return AgentStanding(terminal="pm", life="l", since=0.0)
 
 
-def given(*events: Event) -> Standing:
+def given(*events: Event) -> AgentStanding:
     standing = new()
     for event in events:
         standing.handle(event, 1.0)
     return standing
 
 
-def running(raw_start: int = 10, seq: int = 3) -> Standing:
+def running(raw_start: int = 10, seq: int = 3) -> AgentStanding:
     return given(Launching(), Launched(seq=seq, raw_start=raw_start))
 
 
@@ -50,12 +50,12 @@ def judged(
     since: float = 2.0,
     raw_start: int = 10,
     source: Evidence = Evidence.REPORT,
-) -> Judged:
+) -> VerdictReported:
     verdict = Verdict(state=state, since=since, source=source, need=need)
-    return Judged(raw_start=raw_start, verdict=verdict, since=1000 + since)
+    return VerdictReported(raw_start=raw_start, verdict=verdict, since=1000 + since)
 
 
-def asks(since: float = 2.0, **changed: Any) -> Judged:
+def asks(since: float = 2.0, **changed: Any) -> VerdictReported:
     return judged(State.NEEDS_INPUT, ASKS, since=since, **changed)
 
 
@@ -69,7 +69,7 @@ def test_an_agent_begins_without_a_process() -> None:
 
 def test_a_launch_is_starting_and_then_runs() -> None:
     standing = new()
-    assert standing.handle(Launching(), 5.0) == [Report()]
+    assert standing.handle(Launching(), 5.0) == [ReportState()]
     assert (standing.state, standing.since, standing.runs) == ("starting", 5.0, False)
     standing.handle(Launched(seq=3, raw_start=10), 6.0)
     assert (standing.state, standing.runs, standing.launches) == ("starting", True, 1)
@@ -91,7 +91,7 @@ def test_a_launch_that_failed_leaves_the_reason() -> None:
 )
 def test_a_verdict_is_the_state_since_its_moment(state: State, shown: str) -> None:
     standing = running()
-    assert standing.handle(judged(state), 3.0)[0] == Report()
+    assert standing.handle(judged(state), 3.0)[0] == ReportState()
     assert (standing.state, standing.since) == (shown, 1002.0)
 
 
@@ -122,7 +122,7 @@ def test_an_early_verdict_about_the_separator_does_not_count() -> None:
 
 def test_an_early_verdict_of_the_launch_before_does_not_count() -> None:
     standing = running(raw_start=10)
-    for event in (Ended(seq=3, exit_code=0, end="exited"), asks(raw_start=10), Launching()):
+    for event in (LaunchEnded(seq=3, exit_code=0, end="exited"), asks(raw_start=10), Launching()):
         standing.handle(event, 4.0)
     standing.handle(Launched(seq=5, raw_start=10), 5.0)
     assert standing.state == "starting"
@@ -141,7 +141,7 @@ def test_an_early_verdict_of_the_launch_before_does_not_count() -> None:
 def test_an_end_is_shown_with_its_reason(end: Any, reason: str) -> None:
     standing = running()
     standing.handle(asks(), 3.0)
-    standing.handle(Ended(seq=3, exit_code=7, end=end), 4.0)
+    standing.handle(LaunchEnded(seq=3, exit_code=7, end=end), 4.0)
     assert (standing.state, standing.exit_code, standing.reason) == ("exited", 7, reason)
     assert standing.need is None
     assert not standing.runs
@@ -149,7 +149,7 @@ def test_an_end_is_shown_with_its_reason(end: Any, reason: str) -> None:
 
 def test_the_end_of_another_process_is_ignored() -> None:
     standing = running(seq=3)
-    assert standing.handle(Ended(seq=2, exit_code=0, end="exited"), 4.0) == []
+    assert standing.handle(LaunchEnded(seq=2, exit_code=0, end="exited"), 4.0) == []
     assert standing.runs
 
 
@@ -161,19 +161,19 @@ def test_the_exit_in_a_verdict_waits_for_the_record() -> None:
 
 def test_a_stop_is_shown_until_the_end() -> None:
     standing = running()
-    assert standing.handle(Stopping(), 3.0) == [Report()]
+    assert standing.handle(AgentStopping(), 3.0) == [ReportState()]
     assert standing.reason == "it is being stopped"
-    standing.handle(Ended(seq=3, exit_code=143, end="exited"), 4.0)
+    standing.handle(LaunchEnded(seq=3, exit_code=143, end="exited"), 4.0)
     assert standing.reason == ""
 
 
 def test_a_stop_without_a_process_changes_nothing() -> None:
-    assert new().handle(Stopping(), 3.0) == []
+    assert new().handle(AgentStopping(), 3.0) == []
 
 
 def test_a_closed_agent_has_no_process() -> None:
     standing = running()
-    standing.handle(Closed(), 5.0)
+    standing.handle(AgentClosed(), 5.0)
     assert (standing.state, standing.runs) == ("closed", False)
 
 
@@ -203,7 +203,7 @@ def test_a_need_after_work_wakes_again() -> None:
 def test_keys_of_two_launches_differ() -> None:
     standing = running()
     first = wakes(standing.handle(asks(), 3.0))
-    for event in (Ended(seq=3, exit_code=0, end="exited"), Launching()):
+    for event in (LaunchEnded(seq=3, exit_code=0, end="exited"), Launching()):
         standing.handle(event, 4.0)
     standing.handle(Launched(seq=5, raw_start=20), 5.0)
     second = wakes(standing.handle(asks(since=6.0, raw_start=20), 6.0))

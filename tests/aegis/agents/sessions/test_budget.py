@@ -7,9 +7,9 @@ import pytest
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.budget import LOOK_AGAIN_S
-from aegis.agents.sessions.past import Past
-from aegis.agents.sessions.status import Identity, agent_info
-from aegis.agents.sessions.steps import Phase
+from aegis.agents.sessions.past import SessionPast
+from aegis.agents.sessions.status import SessionIdentity, agent_info
+from aegis.agents.sessions.steps import SessionPhase
 from aegis.configuration.limits import LimitsSection
 from aegis.protocol import agent_events as ev
 from aegis.protocol.agents import AgentInfo
@@ -22,7 +22,7 @@ def spend(case: Case, process_usd: float) -> None:
 
 
 def shown(case: Case) -> AgentInfo:
-    identity = Identity(
+    identity = SessionIdentity(
         id="s1", address="a", profile="p", provider="claude", cwd="/", spawned_by="human"
     )
     return agent_info(identity, case.session, None, case.now)
@@ -39,13 +39,13 @@ def test_a_budget_warns_at_80_percent_and_then_holds_every_further_turn() -> Non
     spend(case, 0.85)
     assert marks(case) == [("pm", "warning")]
     case.result().working(2)
-    assert case.phase() is Phase.WORKING, "there is a rest"
+    assert case.phase() is SessionPhase.WORKING, "there is a rest"
     spend(case, 1.2)
     assert marks(case) == [("pm", "warning"), ("pm", "reached")]
     case.result()
     assert shown(case).state == "idle", "nothing waits"
     case.working(3)
-    assert (case.phase(), case.session.waiting) == (Phase.IDLE, 1)
+    assert (case.phase(), case.session.waiting) == (SessionPhase.IDLE, 1)
     info = shown(case)
     assert info.state == "blocked"
     assert info.blocked is not None
@@ -60,12 +60,12 @@ def test_a_higher_budget_after_a_restart_lets_the_messages_through(budget: float
     case = Case(budget_usd=1.0).working(1)
     spend(case, 1.5)
     case.result()
-    past = Past()
+    past = SessionPast()
     for entry in case.entries:
         past.take(entry)
     later = Case(past, budget_usd=budget)
     later.give(steps.Arrived((message(2),)))
-    assert later.phase() is (Phase.DORMANT if budget == 1.0 else Phase.STARTING)
+    assert later.phase() is (SessionPhase.DORMANT if budget == 1.0 else SessionPhase.STARTING)
     assert (shown(later).state == "blocked") is (budget == 1.0)
 
 
@@ -82,12 +82,12 @@ def test_a_session_waits_while_its_tree_may_not_work_and_continues_by_itself() -
     spend(first, 1.25)
     spend(second, 1.25)
     first.result().give(steps.Arrived((message(3),)))
-    assert first.phase() is Phase.IDLE
+    assert first.phase() is SessionPhase.IDLE
     blocked = shown(first).blocked
     assert blocked is not None
     assert "limits.usd_per_day is 2.00" in blocked.title
-    assert steps.Wake(timer="limit", after_s=LOOK_AGAIN_S) in first.out
-    first.give(steps.Due("limit"), at=86_000.0)
-    assert first.phase() is Phase.IDLE
-    first.give(steps.Due("limit"), at=86_401.0)
-    assert first.phase() is Phase.WORKING
+    assert steps.SetTimer(timer="limit", after_s=LOOK_AGAIN_S) in first.out
+    first.give(steps.TimerFired("limit"), at=86_000.0)
+    assert first.phase() is SessionPhase.IDLE
+    first.give(steps.TimerFired("limit"), at=86_401.0)
+    assert first.phase() is SessionPhase.WORKING

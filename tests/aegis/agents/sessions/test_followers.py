@@ -14,7 +14,7 @@ import trio.testing
 from structlog.testing import capture_logs
 
 from actors import Reply
-from aegis.agents.sessions.followers import MAX_FOLLOWERS, TAIL_BYTES, Followers
+from aegis.agents.sessions.followers import MAX_FOLLOWERS, TAIL_BYTES, TranscriptFollowers
 from aegis.errors import Busy, InvalidRequest
 from aegis.protocol.feeds import FollowSession, SessionNews, SessionPlace
 from tests.aegis.agents.sessions.test_rotation import Life, event, new_disk, opened
@@ -27,7 +27,7 @@ LIMIT = 6_000
 class Reader:
     """A stream that asks again when it has its answer; ``got`` are the seqs, ``gaps`` the lost."""
 
-    followers: Followers
+    followers: TranscriptFollowers
     place: SessionPlace = attrs.field(factory=lambda: SessionPlace(seq=0))
     got: list[int] = attrs.field(factory=list)
     gaps: int = 0
@@ -46,9 +46,9 @@ class Reader:
 
 
 @asynccontextmanager
-async def followed(disk: SimulatedDisk) -> AsyncIterator[tuple[Life, Followers]]:
+async def followed(disk: SimulatedDisk) -> AsyncIterator[tuple[Life, TranscriptFollowers]]:
     async with opened(disk, None, LIMIT) as life, trio.open_nursery() as nursery:
-        yield life, Followers(life.transcript, nursery.start_soon)
+        yield life, TranscriptFollowers(life.transcript, nursery.start_soon)
         nursery.cancel_scope.cancel()
 
 

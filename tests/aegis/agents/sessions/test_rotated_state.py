@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from aegis.agents.sessions.transcript import TRANSCRIPT, Transcript
+from aegis.agents.sessions.transcript import TRANSCRIPT, TranscriptWriter
 from aegis.agents.sessions.transcript_reading import read_closed
 from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
@@ -33,7 +33,7 @@ def path_of(state: StatePaths) -> Path:
 
 
 async def write(state: StatePaths, flusher: Flusher) -> None:
-    transcript = await Transcript.open(path_of(state), flusher, 4_000)
+    transcript = await TranscriptWriter.open(path_of(state), flusher, 4_000)
     async with trio.open_nursery() as nursery:
         transcript.start(nursery.start_soon, lambda number, error: None)
         for number in range(1, 41):
@@ -63,7 +63,7 @@ async def test_both_files_belong_to_their_state_and_are_signed_when_it_is_taken_
     take_over(state, second)
     assert forged_files(state, second) == []
     assert await numbers(state, Flusher(OsDisk(second))) == kept
-    transcript = await Transcript.open(path, Flusher(OsDisk(second)))
+    transcript = await TranscriptWriter.open(path, Flusher(OsDisk(second)))
     assert transcript.newest == 40
     transcript.close()
 
@@ -77,7 +77,7 @@ async def test_a_planted_next_file_does_not_become_the_transcript(state: StatePa
     await write(foreign, Flusher(OsDisk(seals(foreign, "1"))))
     path.rename(previous_of(path))  # as after a kill inside a rotation
     next_of(path).write_bytes(path_of(foreign).read_bytes())
-    transcript = await Transcript.open(path, own)
+    transcript = await TranscriptWriter.open(path, own)
     assert transcript.newest == 40
     transcript.close()
     assert set(await numbers(state, own)) <= {*kept}

@@ -18,9 +18,9 @@ from structlog.testing import capture_logs
 from actors.codec import unstructure
 from aegis.agents.sessions.carried import carried, restored
 from aegis.agents.sessions.followers import read_news
-from aegis.agents.sessions.past import Past
-from aegis.agents.sessions.transcript import Transcript
-from aegis.agents.sessions.transcript_files import Shown, shown_of_closed
+from aegis.agents.sessions.past import SessionPast
+from aegis.agents.sessions.transcript import TranscriptWriter
+from aegis.agents.sessions.transcript_files import ShownPart, shown_of_closed
 from aegis.agents.sessions.transcript_reading import read_closed, read_durable
 from aegis.errors import StorageError
 from aegis.journal.disk import Disk
@@ -54,7 +54,7 @@ def new_disk() -> SimulatedDisk:
 class Life:
     """One daemon that writes a transcript; ``stored`` is the newest entry that is durable."""
 
-    transcript: Transcript
+    transcript: TranscriptWriter
     log: list[Entry]
     stored: int = 0
     refused: list[str] = attrs.field(factory=list)
@@ -84,7 +84,7 @@ class Life:
 async def opened(
     disk: SimulatedDisk, log: list[Entry] | None = None, limit: int = LIMIT
 ) -> AsyncIterator[Life]:
-    transcript = await Transcript.open(PATH, SimulatedFlusher(disk), limit)
+    transcript = await TranscriptWriter.open(PATH, SimulatedFlusher(disk), limit)
     life = Life(transcript, [] if log is None else log)
     async with trio.open_nursery() as nursery:
         transcript.start(nursery.start_soon, life.settle)
@@ -99,7 +99,7 @@ def event(number: int, size: int = 100) -> Entry:
 
 
 def folded(entries: list[Entry]) -> Entry:
-    past = Past()
+    past = SessionPast()
     for entry in entries:
         past.take(entry)
     return carried(past)
@@ -120,7 +120,7 @@ async def followed(life: Life, place: SessionPlace) -> tuple[list[int], int]:
     seqs: list[int] = []
     missed = 0
 
-    def read(disk: Disk, path: Path, shown: Shown) -> Any:
+    def read(disk: Disk, path: Path, shown: ShownPart) -> Any:
         return read_news(place, disk, path, shown)
 
     while place.seq < life.transcript.shown.seq:

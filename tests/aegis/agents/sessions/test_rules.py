@@ -7,15 +7,16 @@ from typing import Any, TypeVar
 import pytest
 
 from aegis.agents.drivers.harness import Capabilities
+from aegis.agents.messages import DriverFailed, DriverReady, InterruptTurn, SendTurn
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.login import LOGIN
 from aegis.agents.sessions.open_requests import MAX_OPEN, NOBODY
-from aegis.agents.sessions.past import Past
-from aegis.agents.sessions.rules import Session
+from aegis.agents.sessions.past import SessionPast
+from aegis.agents.sessions.rules import SessionMachine
 from aegis.agents.sessions.settings import LIMIT_S, START_AGAIN_S
-from aegis.agents.sessions.steps import Incoming, Input, Output, Phase
+from aegis.agents.sessions.steps import Incoming, Input, Output, SessionPhase
 from aegis.protocol import agent_events as ev
-from tests.aegis.agents.sessions.world import message, settings
+from tests.aegis.agents.sessions.world import driver_ended, message, settings
 
 Kind = TypeVar("Kind")
 
@@ -23,8 +24,8 @@ Kind = TypeVar("Kind")
 class Case:
     """A session whose disk is quick: what must be durable is, unless ``disk`` is "slow"."""
 
-    def __init__(self, past: Past | None = None, **fields: Any) -> None:
-        self.session = Session(settings(**fields), past or Past(), now=0.0)
+    def __init__(self, past: SessionPast | None = None, **fields: Any) -> None:
+        self.session = SessionMachine(settings(**fields), past or SessionPast(), now=0.0)
         self.out: list[Output] = []
         self.entries: list[dict[str, Any]] = []
         self.disk = "quick"
@@ -50,17 +51,19 @@ class Case:
         return [each for each in self.entries if each["kind"] in names]
 
     def ready(self, conversation: str = "c1") -> Case:
-        return self.give(steps.DriverReady(conversation=conversation, capabilities=Capabilities()))
+        return self.give(
+            DriverReady(launch=1, conversation=conversation, capabilities=Capabilities())
+        )
 
     def working(self, *numbers: int) -> Case:
         self.give(steps.Arrived(tuple(message(each) for each in numbers or (1,))))
-        return self.ready() if self.session.phase is Phase.STARTING else self
+        return self.ready() if self.session.phase is SessionPhase.STARTING else self
 
-    def phase(self) -> Phase:
+    def phase(self) -> SessionPhase:
         return self.session.phase
 
     def uuid(self) -> str:
-        return self.of(steps.SendTurn)[-1].uuid
+        return self.of(SendTurn)[-1].uuid
 
     def result(self, *, ok: bool = True, reason: str = "completed", text: str = "") -> Case:
         result = ev.Result(messages=[self.uuid()], ok=ok, reason=reason, text=text)
@@ -81,10 +84,10 @@ ALLOW = ev.PermissionAnswer(kind="allow_once")
 def test_a_message_starts_the_agent_and_becomes_a_turn() -> None:
     case = Case().give(steps.Arrived((message(1),)))
     assert case.of(steps.StartDriver) == [steps.StartDriver(conversation=None)]
-    assert case.phase() is Phase.STARTING
+    assert case.phase() is SessionPhase.STARTING
     case.ready()
-    assert [each.text for each in case.of(steps.SendTurn)] == ["do 1"]
-    assert case.phase() is Phase.WORKING
+    assert [each.text for each in case.of(SendTurn)] == ["do 1"]
+    assert case.phase() is SessionPhase.WORKING
 
 
 def test_messages_are_acknowledged_once_the_end_of_their_turn_is_durable() -> None:
@@ -103,9 +106,9 @@ def test_a_turn_is_not_sent_before_it_is_durable() -> None:
     case.result()
     case.disk = "slow"
     case.give(steps.Arrived((message(2),)))
-    assert len(case.of(steps.SendTurn)) == 1
+    assert len(case.of(SendTurn)) == 1
     case.give(steps.Stored(case.of(steps.Append)[-1].number))
-    assert len(case.of(steps.SendTurn)) == 2
+    assert len(case.of(SendTurn)) == 2
 
 
 def test_a_turn_that_the_disk_refuses_is_written_again_and_then_sent() -> None:
@@ -114,12 +117,12 @@ def test_a_turn_that_the_disk_refuses_is_written_again_and_then_sent() -> None:
     case.give(steps.Arrived((message(2),)))
     refused = case.of(steps.Append)[-1]
     case.give(steps.NotStored(refused.number, "full"))
-    assert case.of(steps.Wake)[-1].timer == "store"
+    assert case.of(steps.SetTimer)[-1].timer == "store"
     case.disk = "quick"
-    case.give(steps.Due("store"))
-    assert len(case.of(steps.SendTurn)) == 2
+    case.give(steps.TimerFired("store"))
+    assert len(case.of(SendTurn)) == 2
     case.give(steps.Stored(refused.number))
-    assert len(case.of(steps.SendTurn)) == 2
+    assert len(case.of(SendTurn)) == 2
 
 
 def test_only_what_the_disk_refused_is_written_again() -> None:
@@ -127,20 +130,20 @@ def test_only_what_the_disk_refused_is_written_again() -> None:
     case.disk = "slow"
     case.ready()
     ready, opened = [each for each in case.of(steps.Append) if each.sync]
-    case.give(steps.NotStored(ready.number, "full")).give(steps.Due("store"))
+    case.give(steps.NotStored(ready.number, "full")).give(steps.TimerFired("store"))
     assert [each.entry["kind"] for each in case.of(steps.Append) if each.sync] == [
         *("ready", "turn_opened", "ready"),
     ]
     case.give(steps.Stored(opened.number))
-    assert len(case.of(steps.SendTurn)) == 1
+    assert len(case.of(SendTurn)) == 1
 
 
 def test_messages_during_a_turn_become_one_turn_after_it() -> None:
     case = Case().working(1)
     case.give(steps.Arrived((message(2),))).give(steps.Arrived((message(2), message(3))))
-    assert (case.session.waiting, len(case.of(steps.SendTurn))) == (2, 1)
+    assert (case.session.waiting, len(case.of(SendTurn))) == (2, 1)
     case.result()
-    assert [each.text for each in case.of(steps.SendTurn)] == ["do 1", "do 2\n\ndo 3"]
+    assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 2\n\ndo 3"]
 
 
 def test_a_broadcast_is_a_turn_of_its_own() -> None:
@@ -149,7 +152,7 @@ def test_a_broadcast_is_a_turn_of_its_own() -> None:
     case.give(steps.Arrived(mixed))
     for _ in range(4):
         case.result()
-    texts = [each.text for each in case.of(steps.SendTurn)]
+    texts = [each.text for each in case.of(SendTurn)]
     assert texts == ["do 0", "do 1\n\ndo 2", "do 3", "do 4", "do 5"]
 
 
@@ -157,7 +160,7 @@ def test_a_broadcast_is_a_turn_of_its_own() -> None:
 def test_a_result_that_answers_no_message_of_the_turn_does_not_end_it(messages: list[str]) -> None:
     case = Case().working()
     case.give(steps.FromAgent(ev.Result(messages=messages, ok=True, reason="completed")))
-    assert case.phase() is Phase.WORKING
+    assert case.phase() is SessionPhase.WORKING
     assert case.kinds("turn_ended") == []
 
 
@@ -173,11 +176,11 @@ def test_a_result_that_answers_no_message_of_the_turn_does_not_end_it(messages: 
 def test_the_outcome_of_a_turn(ok: bool, interrupted: bool, outcome: str) -> None:
     case = Case().working()
     if interrupted:
-        case.give(steps.Interrupt("pm"))
-        assert case.of(steps.InterruptTurn) == [steps.InterruptTurn()]
+        case.give(steps.EndTurnOrder("pm"))
+        assert case.of(InterruptTurn) == [InterruptTurn()]
     case.result(ok=ok)
     assert case.outcome() == outcome
-    assert case.phase() is Phase.IDLE
+    assert case.phase() is SessionPhase.IDLE
     assert bool(case.of(steps.Notify)) == (outcome == "failed")
 
 
@@ -196,27 +199,27 @@ def test_the_text_of_a_turn_is_the_agents_last_message() -> None:
 
 
 def test_a_process_that_dies_in_a_turn_interrupts_it_and_is_resumed() -> None:
-    case = Case().working().give(steps.DriverEnded(code=-9, stderr="fatal: out of memory"))
+    case = Case().working().give(driver_ended(-9, stderr="fatal: out of memory"))
     ended = case.kinds("turn_ended")[0]
     assert ended["outcome"] == "interrupted"
     assert "fatal: out of memory" in ended["reason"]
     assert [each.handle for each in case.of(steps.Notify)] == ["pm"]
     assert case.of(steps.StartDriver)[-1] == steps.StartDriver(conversation="c1")
     case.ready()
-    assert len(case.of(steps.SendTurn)) == 1
-    assert case.phase() is Phase.IDLE
+    assert len(case.of(SendTurn)) == 1
+    assert case.phase() is SessionPhase.IDLE
 
 
 def test_an_end_between_turns_is_no_crash_and_starts_nothing() -> None:
-    case = Case().working().result().give(steps.DriverEnded(code=1))
-    assert case.phase() is Phase.DORMANT
+    case = Case().working().result().give(driver_ended(1))
+    assert case.phase() is SessionPhase.DORMANT
     assert len(case.of(steps.StartDriver)) == 1
     assert case.of(steps.Notify) == []
 
 
 def test_a_turn_that_the_daemon_cut_is_interrupted_and_never_sent_again() -> None:
     before = Case().working(1)
-    past = Past()
+    past = SessionPast()
     for entry in before.entries:
         past.take(entry)
     case = Case(past)
@@ -224,40 +227,40 @@ def test_a_turn_that_the_daemon_cut_is_interrupted_and_never_sent_again() -> Non
     assert case.outcome() == "interrupted"
     assert [each.id for each in case.of(steps.Notify)] == ["session:s1/turn:1/pm"]
     case.give(steps.Arrived((message(1), message(2)))).ready()
-    assert [each.text for each in case.of(steps.SendTurn)] == ["do 2"]
+    assert [each.text for each in case.of(SendTurn)] == ["do 2"]
     assert case.of(steps.StartDriver) == [steps.StartDriver(conversation="c1")]
 
 
 def test_a_message_whose_acknowledgement_was_lost_is_acknowledged_again() -> None:
-    past = Past()
+    past = SessionPast()
     for entry in Case().working(1).result().entries:
         past.take(entry)
     case = Case(past).give(steps.Arrived((message(1),)))
     assert case.of(steps.Acknowledge) == [steps.Acknowledge("m1")]
-    assert case.phase() is Phase.DORMANT
+    assert case.phase() is SessionPhase.DORMANT
 
 
 def test_the_ladder_resumes_twice_then_primes_a_fresh_conversation_then_gives_up() -> None:
-    case = Case().working().result(text="all done").give(steps.DriverEnded(code=0))
+    case = Case().working().result(text="all done").give(driver_ended(0))
     case.give(steps.Arrived((message(2),)))
     for _ in range(3):
-        case.give(steps.DriverEnded(code=1, stderr="broken"))
-        case.give(steps.Due("start"))
+        case.give(driver_ended(1, stderr="broken"))
+        case.give(steps.TimerFired("start"))
     starts = case.of(steps.StartDriver)[1:]
     assert [each.conversation for each in starts] == ["c1", "c1", None]
     assert starts[-1].texts == ("[user] do 1", "[assistant] all done")
     assert [each["rung"] for each in case.kinds("started")] == [1, 1, 2, 3]
-    assert [each.after_s for each in case.of(steps.Wake)] == [START_AGAIN_S] * 2
-    assert case.phase() is Phase.ERROR
+    assert [each.after_s for each in case.of(steps.SetTimer)] == [START_AGAIN_S] * 2
+    assert case.phase() is SessionPhase.ERROR
     assert "broken" in case.session.reason
     case.give(steps.Arrived((message(3),)))
-    assert case.phase() is Phase.STARTING
+    assert case.phase() is SessionPhase.STARTING
 
 
 def test_an_unknown_conversation_skips_to_a_fresh_one() -> None:
-    case = Case().working().result().give(steps.DriverEnded(code=0)).give(steps.Resume())
-    case.give(steps.DriverFailed(reason="no conversation c1", kind="conversation"))
-    case.give(steps.DriverEnded(code=1)).give(steps.Due("start"))
+    case = Case().working().result().give(driver_ended(0)).give(steps.ResumeOrder())
+    case.give(DriverFailed(launch=1, reason="no conversation c1", kind="conversation"))
+    case.give(driver_ended(1)).give(steps.TimerFired("start"))
     assert [each.conversation for each in case.of(steps.StartDriver)] == [None, "c1", None]
     case.ready("c2")
     assert case.session.conversation == "c2"
@@ -265,11 +268,11 @@ def test_an_unknown_conversation_skips_to_a_fresh_one() -> None:
 
 def test_a_needed_login_is_an_error_at_once() -> None:
     case = Case().give(steps.Arrived((message(1),)))
-    case.give(steps.DriverFailed(reason="log in with: claude /login", kind="login"))
+    case.give(DriverFailed(launch=1, reason="log in with: claude /login", kind="login"))
     assert case.of(steps.StopDriver) == [steps.StopDriver()]
-    case.give(steps.DriverEnded(code=1))
+    case.give(driver_ended(1))
     assert (case.phase(), case.session.reason) == (
-        Phase.ERROR,
+        SessionPhase.ERROR,
         "log in with: claude /login",
     )
     assert case.session.waiting == 1
@@ -278,9 +281,9 @@ def test_a_needed_login_is_an_error_at_once() -> None:
 def needing_login() -> Case:
     case = Case(login=steps.LogIn(command="claude auth login", terminal="login-pm"))
     case.give(steps.Arrived((message(1),)))
-    case.give(steps.DriverFailed(reason="not logged in", kind="login"))
-    assert case.of(steps.OpenRequest) == []  # its process still runs
-    return case.give(steps.DriverEnded(code=1))
+    case.give(DriverFailed(launch=1, reason="not logged in", kind="login"))
+    assert case.of(steps.OpenAtDesk) == []  # its process still runs
+    return case.give(driver_ended(1))
 
 
 ACCEPTED = ev.ElicitationAnswer(action="accept")
@@ -288,7 +291,7 @@ ACCEPTED = ev.ElicitationAnswer(action="accept")
 
 def test_a_needed_login_is_a_request_with_its_command() -> None:
     case = needing_login()
-    [opened] = case.of(steps.OpenRequest)
+    [opened] = case.of(steps.OpenAtDesk)
     event = opened.event
     assert (event.id, event.kind, event.reason) == (LOGIN, "login", "not logged in")
     assert event.input == {"command": "claude auth login", "terminal": "login-pm"}
@@ -301,40 +304,46 @@ def test_an_approved_login_is_run_once_and_the_agent_is_started_afterwards() -> 
     order = steps.LogIn(command="claude auth login", terminal="login-pm")
     assert case.session.login.take(ACCEPTED) == [order]
     assert case.session.login.take(ACCEPTED) == []
-    assert case.phase() == Phase.ERROR
+    assert case.phase() == SessionPhase.ERROR
     starts = len(case.of(steps.StartDriver))
-    case.give(steps.Resume())
+    case.give(steps.ResumeOrder())
     assert len(case.of(steps.StartDriver)) == starts + 1
 
 
 def test_a_refused_login_runs_nothing() -> None:
     case = needing_login()
     assert case.session.login.take(ev.ElicitationAnswer(action="decline")) == []
-    assert (case.phase(), case.session.login.is_open) == (Phase.ERROR, False)
+    assert (case.phase(), case.session.login.is_open) == (SessionPhase.ERROR, False)
 
 
 @pytest.mark.parametrize(
-    "step", [steps.Resume(), steps.Close("human"), steps.Restart("human"), steps.Arrived(())]
+    "step",
+    [
+        steps.ResumeOrder(),
+        steps.CloseOrder("human"),
+        steps.RestartOrder("human"),
+        steps.Arrived(()),
+    ],
 )
 def test_a_login_is_withdrawn_when_the_session_is_started_again_or_closed(step: Input) -> None:
     case = needing_login().give(step)
     is_expected = not isinstance(step, steps.Arrived)
-    assert bool(case.of(steps.WithdrawRequests)) == is_expected
+    assert bool(case.of(steps.WithdrawAtDesk)) == is_expected
     assert case.session.login.is_open != is_expected
 
 
 def test_another_failure_asks_for_no_login() -> None:
-    case = Case().working().give(steps.DriverFailed(reason="our server is not connected"))
-    case.give(steps.DriverEnded(code=0))
-    assert case.of(steps.OpenRequest) == []
+    case = Case().working().give(DriverFailed(launch=1, reason="our server is not connected"))
+    case.give(driver_ended(0))
+    assert case.of(steps.OpenAtDesk) == []
 
 
 def test_an_agent_that_fails_in_a_turn_is_in_error_with_the_reason() -> None:
-    case = Case().working().give(steps.DriverFailed(reason="our server is not connected"))
+    case = Case().working().give(DriverFailed(launch=1, reason="our server is not connected"))
     assert case.outcome() == "failed"
-    case.give(steps.DriverEnded(code=0))
+    case.give(driver_ended(0))
     assert (case.phase(), case.session.reason) == (
-        Phase.ERROR,
+        SessionPhase.ERROR,
         "our server is not connected",
     )
 
@@ -342,47 +351,47 @@ def test_an_agent_that_fails_in_a_turn_is_in_error_with_the_reason() -> None:
 def test_a_turn_that_was_opened_and_not_sent_is_sent_when_the_agent_is_back() -> None:
     case = Case().working().result()
     case.disk = "slow"
-    case.give(steps.Arrived((message(2),))).give(steps.DriverEnded(code=0))
+    case.give(steps.Arrived((message(2),))).give(driver_ended(0))
     case.disk = "quick"
     opened = [each for each in case.of(steps.Append) if each.entry["kind"] == "turn_opened"][-1]
     case.give(steps.Stored(opened.number))
     case.ready()
-    assert [each.text for each in case.of(steps.SendTurn)] == ["do 1", "do 2"]
+    assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 2"]
 
 
 def test_an_interrupt_before_the_turn_was_sent_cancels_it_unsent() -> None:
     case = Case().working().result()
     case.disk = "slow"
-    case.give(steps.Arrived((message(2),))).give(steps.Interrupt("pm"))
+    case.give(steps.Arrived((message(2),))).give(steps.EndTurnOrder("pm"))
     opened = [each for each in case.of(steps.Append) if each.entry["kind"] == "turn_opened"][-1]
     case.disk = "quick"
     case.give(steps.Stored(opened.number))
-    assert len(case.of(steps.SendTurn)) == 1
+    assert len(case.of(SendTurn)) == 1
     assert case.outcome() == "cancelled"
     assert case.of(steps.Acknowledge)[-1] == steps.Acknowledge("m2")
 
 
 def test_an_interrupt_without_a_turn_and_a_second_one_do_nothing() -> None:
-    case = Case().give(steps.Interrupt("pm"))
-    case.working().give(steps.Interrupt("pm")).give(steps.Interrupt("pm"))
-    assert len(case.of(steps.InterruptTurn)) == 1
+    case = Case().give(steps.EndTurnOrder("pm"))
+    case.working().give(steps.EndTurnOrder("pm")).give(steps.EndTurnOrder("pm"))
+    assert len(case.of(InterruptTurn)) == 1
 
 
 def test_a_turn_that_exceeds_its_time_is_interrupted_and_then_its_process_is_ended() -> None:
     case = Case(max_runtime_s=60.0).working()
-    assert case.of(steps.Wake)[-1] == steps.Wake(timer="runtime", after_s=60.0)
-    case.give(steps.Due("runtime"))
-    assert case.of(steps.InterruptTurn) == [steps.InterruptTurn()]
-    case.give(steps.Due("kill"))
+    assert case.of(steps.SetTimer)[-1] == steps.SetTimer(timer="runtime", after_s=60.0)
+    case.give(steps.TimerFired("runtime"))
+    assert case.of(InterruptTurn) == [InterruptTurn()]
+    case.give(steps.TimerFired("kill"))
     assert case.of(steps.StopDriver) == [steps.StopDriver()]
-    case.give(steps.DriverEnded(code=None))
+    case.give(driver_ended(None))
     assert case.kinds("turn_ended")[0]["reason"] == "the turn exceeded max_runtime_s"
 
 
 def test_a_timer_of_an_earlier_turn_does_not_touch_the_next_one() -> None:
     case = Case(max_runtime_s=60.0).working()
-    case.give(steps.Due("runtime")).result(ok=False)
-    case.give(steps.Arrived((message(2),))).give(steps.Due("kill"))
+    case.give(steps.TimerFired("runtime")).result(ok=False)
+    case.give(steps.Arrived((message(2),))).give(steps.TimerFired("kill"))
     assert case.of(steps.StopDriver) == []
 
 
@@ -394,57 +403,55 @@ def test_a_usage_limit_parks_the_messages_until_it_ends(
     limit = ev.RateLimit(status="rejected", resets_at=resets_at)
     case.give(steps.FromAgent(limit), at=10.0).result(ok=False, reason="api_error")
     assert case.outcome() == ("limited" if after_s else "failed")
-    assert case.of(steps.Wake)[-1] == steps.Wake(timer="limit", after_s=after_s)
+    assert case.of(steps.SetTimer)[-1] == steps.SetTimer(timer="limit", after_s=after_s)
     case.give(steps.Arrived((message(2),)))
-    assert len(case.of(steps.SendTurn)) == (1 if after_s else 2)
-    case.give(steps.Due("limit"), at=10.0 + after_s)
-    assert len(case.of(steps.SendTurn)) == 2
+    assert len(case.of(SendTurn)) == (1 if after_s else 2)
+    case.give(steps.TimerFired("limit"), at=10.0 + after_s)
+    assert len(case.of(SendTurn)) == 2
     assert len(case.of(steps.StartDriver)) == 1
 
 
 def test_a_request_is_shown_answered_once_and_applied() -> None:
     case = Case().working().give(permission()).give(permission())
-    assert [each.event.id for each in case.of(steps.OpenRequest)] == ["r1"]
-    case.give(steps.Answered(request="r1", answer=ALLOW))
+    assert [each.event.id for each in case.of(steps.OpenAtDesk)] == ["r1"]
+    case.give(steps.RequestAnswered(request="r1", answer=ALLOW))
     assert case.of(steps.AnswerAgent) == [steps.AnswerAgent(request="r1", answer=ALLOW)]
-    case.give(steps.Answered(request="r1", answer=ALLOW))
+    case.give(steps.RequestAnswered(request="r1", answer=ALLOW))
     assert len(case.of(steps.AnswerAgent)) == 1
-    assert case.of(steps.WithdrawRequests)[-1].requests == ("r1",)
+    assert case.of(steps.WithdrawAtDesk)[-1].requests == ("r1",)
 
 
 @pytest.mark.parametrize(
     ("step", "reason"),
     [
         (steps.FromAgent(ev.RequestWithdrawn(id="r1", reason="cancelled")), "cancelled"),
-        (steps.DriverEnded(code=0), "the agent's process has ended"),
-        (steps.Close("human"), "the session was closed"),
+        (driver_ended(0), "the agent's process has ended"),
+        (steps.CloseOrder("human"), "the session was closed"),
     ],
 )
 def test_an_answer_after_the_withdrawal_does_not_act(step: Input, reason: str) -> None:
     case = Case().working().give(permission()).give(step)
-    assert case.of(steps.WithdrawRequests) == [
-        steps.WithdrawRequests(requests=("r1",), reason=reason)
-    ]
-    case.give(steps.Answered(request="r1", answer=ALLOW))
+    assert case.of(steps.WithdrawAtDesk) == [steps.WithdrawAtDesk(requests=("r1",), reason=reason)]
+    case.give(steps.RequestAnswered(request="r1", answer=ALLOW))
     assert case.of(steps.AnswerAgent) == []
 
 
 def test_a_request_of_a_background_agent_outlives_the_turn() -> None:
     case = Case().working().give(permission()).result()
-    assert case.of(steps.WithdrawRequests) == []
-    case.give(steps.Answered(request="r1", answer=ALLOW))
+    assert case.of(steps.WithdrawAtDesk) == []
+    case.give(steps.RequestAnswered(request="r1", answer=ALLOW))
     assert len(case.of(steps.AnswerAgent)) == 1
 
 
 def test_a_conversation_without_an_id_is_not_kept() -> None:
-    case = Case().working().result().give(steps.DriverEnded(code=0)).give(steps.Resume())
+    case = Case().working().result().give(driver_ended(0)).give(steps.ResumeOrder())
     case.ready("")
     assert case.session.conversation == "c1"
 
 
 def test_the_policy_answers_first_and_says_why() -> None:
     case = Case(policy=lambda _: (ALLOW, "write allows edits")).working().give(permission())
-    assert case.of(steps.OpenRequest) == []
+    assert case.of(steps.OpenAtDesk) == []
     assert case.of(steps.AnswerAgent) == [
         steps.AnswerAgent(request="r1", answer=ALLOW, is_ours=True)
     ]
@@ -455,7 +462,7 @@ def test_too_many_requests_are_refused() -> None:
     case = Case().working()
     for number in range(MAX_OPEN + 2):
         case.give(permission(f"r{number}"))
-    assert len(case.of(steps.OpenRequest)) == MAX_OPEN
+    assert len(case.of(steps.OpenAtDesk)) == MAX_OPEN
     refused = [each.answer for each in case.of(steps.AnswerAgent)]
     assert [getattr(each, "kind", "") for each in refused] == ["deny", "deny"]
 
@@ -469,11 +476,11 @@ def test_a_request_that_no_person_will_see_is_refused() -> None:
 
 
 def test_a_close_cancels_the_turn_ends_the_process_and_then_the_session() -> None:
-    case = Case().working().give(permission()).give(steps.Close("pm"))
+    case = Case().working().give(permission()).give(steps.CloseOrder("pm"))
     assert case.outcome() == "cancelled"
     assert case.of(steps.StopDriver) == [steps.StopDriver()]
     assert case.of(steps.Finished) == []
-    case.give(steps.DriverEnded(code=0))
+    case.give(driver_ended(0))
     assert case.of(steps.Finished) == [steps.Finished()]
     case.give(steps.Arrived((message(2),)))
     assert len(case.of(steps.StartDriver)) == len(case.of(steps.Finished)) == 1
@@ -482,32 +489,32 @@ def test_a_close_cancels_the_turn_ends_the_process_and_then_the_session() -> Non
 def test_a_close_ends_only_when_it_is_durable() -> None:
     case = Case()
     case.disk = "slow"
-    case.give(steps.Close("pm"))
+    case.give(steps.CloseOrder("pm"))
     assert case.of(steps.Finished) == []
     case.give(steps.Stored(case.of(steps.Append)[-1].number))
     assert case.of(steps.Finished) == [steps.Finished()]
 
 
 def test_a_restart_keeps_the_conversation_and_cancels_the_turn() -> None:
-    case = Case().working().give(steps.Restart("human"))
+    case = Case().working().give(steps.RestartOrder("human"))
     assert case.of(steps.StopDriver) == [steps.StopDriver()]
-    case.give(steps.DriverEnded(code=0))
+    case.give(driver_ended(0))
     assert case.outcome() == "cancelled"
     assert case.of(steps.StartDriver)[-1] == steps.StartDriver(conversation="c1")
 
 
 def test_a_new_conversation_of_the_agent_is_kept() -> None:
     case = Case().working().give(steps.FromAgent(ev.SystemInit(conversation="c9")))
-    case.result().give(steps.DriverEnded(code=0)).give(steps.Resume())
+    case.result().give(driver_ended(0)).give(steps.ResumeOrder())
     assert case.of(steps.StartDriver)[-1] == steps.StartDriver(conversation="c9")
 
 
 def test_a_turn_that_the_driver_refuses_has_failed() -> None:
     case = Case().working()
     case.give(steps.TurnRefused(uuid="another", reason="no"))
-    assert case.phase() is Phase.WORKING
+    assert case.phase() is SessionPhase.WORKING
     case.give(steps.TurnRefused(uuid=case.uuid(), reason="a turn is running"))
-    assert (case.outcome(), case.phase()) == ("failed", Phase.IDLE)
+    assert (case.outcome(), case.phase()) == ("failed", SessionPhase.IDLE)
 
 
 def test_a_turn_of_the_agents_own_is_recorded_and_ends_nothing() -> None:
@@ -519,7 +526,7 @@ def test_a_turn_of_the_agents_own_is_recorded_and_ends_nothing() -> None:
 
 
 def test_a_forgotten_entry_of_another_form_harms_nothing() -> None:
-    past = Past()
+    past = SessionPast()
     odd: list[dict[str, Any]] = [
         {},
         {"kind": "turn_opened", "turn": "1", "uuid": 1},
@@ -534,15 +541,15 @@ def test_a_forgotten_entry_of_another_form_harms_nothing() -> None:
     assert past.open_turn.messages == (("", ""), ("2", ""))
 
 
-def past_of(entries: list[dict[str, Any]]) -> Past:
-    past = Past()
+def past_of(entries: list[dict[str, Any]]) -> SessionPast:
+    past = SessionPast()
     for entry in entries:
         past.take(entry)
     return past
 
 
 def test_a_loss_is_reported_again_until_the_inbox_has_confirmed_the_report() -> None:
-    first = Case().working(1).give(steps.DriverEnded(code=1))
+    first = Case().working(1).give(driver_ended(1))
     assert first.kinds("notified") == []
     again = Case(past_of(first.entries))
     again.take(again.session.begin(0.0))
@@ -563,8 +570,8 @@ def test_every_loss_that_is_not_reported_is_reported_after_a_restart() -> None:
 
 
 def test_a_closed_session_ends_once_its_losses_are_reported() -> None:
-    case = Case().working(1).result(ok=False).give(steps.Close("human"))
-    case.give(steps.DriverEnded(code=0))
+    case = Case().working(1).result(ok=False).give(steps.CloseOrder("human"))
+    case.give(driver_ended(0))
     assert case.of(steps.Finished) == []
     again = Case(past_of(case.entries))
     again.take(again.session.begin(0.0))
@@ -582,7 +589,7 @@ def test_a_conversation_whose_id_was_lost_is_followed_by_a_primed_one() -> None:
 
 
 def test_a_turn_that_a_restart_ends_is_cancelled_also_if_the_agent_reports_a_failure() -> None:
-    case = Case().working().give(steps.Restart("human"))
+    case = Case().working().give(steps.RestartOrder("human"))
     case.result(ok=False, reason="aborted")
     assert case.outcome() == "cancelled"
     assert case.of(steps.Notify) == []
@@ -593,13 +600,13 @@ def group_message(number: int) -> Incoming:
 
 
 def test_a_withdrawn_message_interrupts_its_turn_and_no_other() -> None:
-    case = Case().working().give(steps.Withdraw("m7", "group:g"))
-    assert case.of(steps.InterruptTurn) == []
-    case.give(steps.Withdraw("m1", "group:g"))
-    assert case.of(steps.InterruptTurn) == [steps.InterruptTurn()]
-    case.result(ok=False).give(steps.Withdraw("m1", "group:g"))
+    case = Case().working().give(steps.WithdrawOrder("m7", "group:g"))
+    assert case.of(InterruptTurn) == []
+    case.give(steps.WithdrawOrder("m1", "group:g"))
+    assert case.of(InterruptTurn) == [InterruptTurn()]
+    case.result(ok=False).give(steps.WithdrawOrder("m1", "group:g"))
     case.give(steps.Arrived((message(2),)))
-    assert [each.text for each in case.of(steps.SendTurn)] == ["do 1", "do 2"]
+    assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 2"]
     assert case.outcome() == "cancelled"
 
 
@@ -608,43 +615,41 @@ def test_a_message_that_is_withdrawn_before_its_turn_is_never_sent(is_early: boo
     case = Case().working()
     steps_taken: list[Input] = [
         steps.Arrived((group_message(2), message(3))),
-        steps.Withdraw("m2", "group:g"),
+        steps.WithdrawOrder("m2", "group:g"),
     ]
     for step in reversed(steps_taken) if is_early else steps_taken:
         case.give(step)
     case.result()
     case.result()
-    assert [each.text for each in case.of(steps.SendTurn)] == ["do 1", "do 3"]
+    assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 3"]
     ended = [(each["turn"], each["outcome"]) for each in case.kinds("turn_ended")]
     assert ended == [(1, "completed"), (2, "cancelled"), (3, "completed")]
 
 
 def test_a_turn_of_several_messages_is_sent_if_one_of_them_is_not_withdrawn() -> None:
-    case = Case().working().give(steps.Withdraw("m2", "group:g"))
+    case = Case().working().give(steps.WithdrawOrder("m2", "group:g"))
     case.give(steps.Arrived((message(2), message(3)))).result()
-    assert [each.text for each in case.of(steps.SendTurn)] == ["do 1", "do 2\n\ndo 3"]
+    assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 2\n\ndo 3"]
 
 
 def test_a_request_waits_for_ever_unless_the_profile_limits_it() -> None:
     case = Case().working().give(permission())
-    assert [each for each in case.of(steps.Wake) if each.timer == "answer"] == []
-    case.give(steps.Due("answer"), at=1e9)
-    assert case.of(steps.WithdrawRequests) == []
+    assert [each for each in case.of(steps.SetTimer) if each.timer == "answer"] == []
+    case.give(steps.TimerFired("answer"), at=1e9)
+    assert case.of(steps.WithdrawAtDesk) == []
 
 
 def test_a_request_that_nobody_answers_in_time_is_refused_and_withdrawn() -> None:
     case = Case(answer_within_s=60.0).working().give(permission("r1"), at=10.0)
     case.give(permission("r2"), at=30.0)
     assert wakes(case) == [60.0, 40.0]
-    case.give(steps.Due("answer"), at=70.0)
+    case.give(steps.TimerFired("answer"), at=70.0)
     assert case.of(steps.AnswerAgent) == [
         steps.AnswerAgent(
             request="r1", answer=ev.PermissionAnswer(kind="deny", message=NOBODY), is_ours=True
         )
     ]
-    assert case.of(steps.WithdrawRequests) == [
-        steps.WithdrawRequests(requests=("r1",), reason=NOBODY)
-    ]
+    assert case.of(steps.WithdrawAtDesk) == [steps.WithdrawAtDesk(requests=("r1",), reason=NOBODY)]
     assert [each["request"] for each in case.kinds("expired")] == ["r1"]
     assert wakes(case)[-1] == 20.0
     assert case.session.requests.is_open("r2")
@@ -652,16 +657,20 @@ def test_a_request_that_nobody_answers_in_time_is_refused_and_withdrawn() -> Non
 
 def test_an_answer_after_the_expiry_does_not_act_and_says_so() -> None:
     case = Case(answer_within_s=60.0).working().give(permission(), at=0.0)
-    case.give(steps.Due("answer"), at=60.0).give(steps.Answered(request="r1", answer=ALLOW))
+    case.give(steps.TimerFired("answer"), at=60.0).give(
+        steps.RequestAnswered(request="r1", answer=ALLOW)
+    )
     assert len(case.of(steps.AnswerAgent)) == 1
-    assert case.of(steps.WithdrawRequests)[-1].reason == "the agent no longer waits for the answer"
+    assert case.of(steps.WithdrawAtDesk)[-1].reason == "the agent no longer waits for the answer"
 
 
 def test_a_request_that_was_answered_or_withdrawn_does_not_expire() -> None:
     case = Case(answer_within_s=60.0).working().give(permission("r1"), at=0.0)
-    case.give(permission("r2"), at=0.0).give(steps.Answered(request="r1", answer=ALLOW), at=1.0)
+    case.give(permission("r2"), at=0.0).give(
+        steps.RequestAnswered(request="r1", answer=ALLOW), at=1.0
+    )
     case.give(steps.FromAgent(ev.RequestWithdrawn(id="r2", reason="over")), at=2.0)
-    case.give(steps.Due("answer"), at=60.0)
+    case.give(steps.TimerFired("answer"), at=60.0)
     assert case.kinds("expired") == []
     assert [each.answer for each in case.of(steps.AnswerAgent)] == [ALLOW]
 
@@ -669,12 +678,12 @@ def test_a_request_that_was_answered_or_withdrawn_does_not_expire() -> None:
 def test_a_request_of_the_next_process_with_the_same_id_has_its_own_time() -> None:
     case = Case(answer_within_s=60.0).working().give(permission(), at=0.0)
     case.give(steps.FromAgent(ev.RequestWithdrawn(id="r1", reason="over")), at=10.0)
-    case.give(permission(), at=50.0).give(steps.Due("answer"), at=60.0)
+    case.give(permission(), at=50.0).give(steps.TimerFired("answer"), at=60.0)
     assert case.kinds("expired") == []
-    case.give(steps.Due("answer"), at=110.0)
+    case.give(steps.TimerFired("answer"), at=110.0)
     assert len(case.kinds("expired")) == 1
 
 
 def wakes(case: Case) -> list[float]:
     """Return the seconds of the timers for answers, in their order."""
-    return [each.after_s for each in case.of(steps.Wake) if each.timer == "answer"]
+    return [each.after_s for each in case.of(steps.SetTimer) if each.timer == "answer"]

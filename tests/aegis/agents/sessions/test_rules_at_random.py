@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.agents.sessions import steps
-from aegis.agents.sessions.steps import Phase
+from aegis.agents.sessions.steps import SessionPhase
 from tests.aegis.agents.sessions.world import World
 
 EVENTS = (
@@ -18,9 +18,9 @@ EVENTS = (
     *("refuse", "fail", "die", "restart", "cancelled"),
 )
 ORDERS = (
-    steps.Interrupt("pm"),
-    steps.Restart("human"),
-    steps.Resume(),
+    steps.EndTurnOrder("pm"),
+    steps.RestartOrder("human"),
+    steps.ResumeOrder(),
 )
 
 
@@ -70,14 +70,14 @@ def test_a_loss_is_reported_to_each_sender_that_can_read_it(seed: int, length: i
 def test_a_closed_session_ends_and_stays_closed(seed: int, length: int, killed: bool) -> None:
     world = World(random.Random(seed))
     live(world, length)
-    world.give(steps.Close("human"))
+    world.give(steps.CloseOrder("human"))
     world.settle()
     assert world.finished
-    assert world.session.phase is Phase.CLOSED
+    assert world.session.phase is SessionPhase.CLOSED
     assert "open" not in world.shown.values()
     if killed:
         world.restart()
-        assert world.session.phase is Phase.CLOSED
+        assert world.session.phase is SessionPhase.CLOSED
         assert world.process == "none"
 
 

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.metrics import Metrics
-from aegis.agents.sessions.past import Past
-from aegis.agents.sessions.rules import Session
+from aegis.agents.sessions.past import SessionPast
+from aegis.agents.sessions.rules import SessionMachine
 from aegis.protocol import agent_events as ev
 from tests.aegis.agents.sessions.test_rules import Case
-from tests.aegis.agents.sessions.world import World, settings
+from tests.aegis.agents.sessions.world import World, driver_ended, settings
 
 
 def read_again(entries: list[dict[str, object]], now: float) -> Metrics:
-    past = Past()
+    past = SessionPast()
     for entry in entries:
         past.take(entry)
-    return Session(settings(), past, now=now).metrics
+    return SessionMachine(settings(), past, now=now).metrics
 
 
 def spend(process_usd: float) -> steps.FromAgent:
@@ -40,7 +40,7 @@ def spend(process_usd: float) -> steps.FromAgent:
 def test_costs_and_tokens_survive_the_end_of_a_process_and_of_the_daemon() -> None:
     case = Case().working(1)
     case.give(spend(0.25), at=4.0).result()
-    case.give(steps.DriverEnded(code=1), at=5.0)
+    case.give(driver_ended(1), at=5.0)
     case.working(2)
     case.ready()
     case.give(spend(0.10), at=9.0).result()
@@ -54,10 +54,10 @@ def test_costs_and_tokens_survive_the_end_of_a_process_and_of_the_daemon() -> No
 
 def test_the_cost_of_a_turn_that_the_daemon_cut_is_counted_and_its_downtime_is_not() -> None:
     case = Case().working(1).give(spend(0.25), at=4.0)
-    past = Past()
+    past = SessionPast()
     for entry in case.entries:
         past.take(entry)
-    later = Session(settings(), past, now=50_000.0)
+    later = SessionMachine(settings(), past, now=50_000.0)
     outputs = later.begin(50_000.0)
     written = [each.entry for each in outputs if isinstance(each, steps.Append)]
     assert (later.metrics.cost_usd, later.metrics.turns_s) == (0.25, 4.0)

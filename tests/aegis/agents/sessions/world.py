@@ -6,12 +6,13 @@ import random
 from typing import Any
 
 from aegis.agents.drivers.harness import Capabilities
+from aegis.agents.messages import DriverEnded, DriverFailed, DriverReady, SendTurn
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.login import LOGIN
-from aegis.agents.sessions.past import Past
-from aegis.agents.sessions.rules import Session
+from aegis.agents.sessions.past import SessionPast
+from aegis.agents.sessions.rules import SessionMachine
 from aegis.agents.sessions.settings import Settings
-from aegis.agents.sessions.steps import Incoming, Input, Output, Phase
+from aegis.agents.sessions.steps import Incoming, Input, Output, SessionPhase
 from aegis.protocol import agent_events as ev
 
 SENDERS = ("agent:pm", "human", "agent:builder", "term:build", "group:g/broadcast:1")
@@ -24,6 +25,10 @@ def settings(**fields: Any) -> Settings:
 def message(number: int, sender: str = "agent:pm") -> Incoming:
     alone = sender.startswith("group:")
     return Incoming(id=f"m{number}", sender=sender, text=f"do {number}", is_alone=alone)
+
+
+def driver_ended(code: int | None, stderr: str = "") -> DriverEnded:
+    return DriverEnded(launch=1, reason="", exit_code=code, stderr=stderr)
 
 
 class World:
@@ -62,10 +67,10 @@ class World:
         for request, state in self.shown.items():
             if state == "open":
                 self.shown[request] = "withdrawn"
-        past = Past()
+        past = SessionPast()
         for entry in self.entries:
             past.take(entry)
-        self.session = Session(settings(max_runtime_s=50.0), past, now=self.now)
+        self.session = SessionMachine(settings(max_runtime_s=50.0), past, now=self.now)
         self.carry_out(self.session.begin(self.now))
         self.fetch()
 
@@ -86,7 +91,7 @@ class World:
         match output:
             case steps.Append():
                 self.unsynced.append(output)
-            case steps.SendTurn(uuid=uuid, text=text):
+            case SendTurn(uuid=uuid, text=text):
                 assert uuid not in self.sent, "a turn was sent twice"
                 assert self.process == "ready", "a turn was sent to no agent"
                 assert self.running is None, "a turn was sent during another one"
@@ -102,7 +107,7 @@ class World:
             case steps.Acknowledge(message=message_id):
                 position = [each.id for each in self.inbox].index(message_id)
                 self.acknowledged = max(self.acknowledged, position + 1)
-            case steps.OpenRequest(event=event):
+            case steps.OpenAtDesk(event=event):
                 if event.id == LOGIN:
                     assert self.process == "none", "a login is asked for beside a process"
                     assert self.shown.get(LOGIN) != "open"
@@ -115,7 +120,7 @@ class World:
             case steps.AnswerAgent(request=request):
                 assert self.shown[request] == "answered", "an answer after the withdrawal"
                 self.shown[request] = "applied"
-            case steps.WithdrawRequests(requests=requests):
+            case steps.WithdrawAtDesk(requests=requests):
                 for request in requests:
                     assert self.shown[request] != "applied"
                     self.shown[request] = "withdrawn"
@@ -127,7 +132,7 @@ class World:
                 ]
                 assert int(notification.split("turn:")[1].split("/")[0]) in ended
                 self.notifications.append(notification)
-            case steps.Wake(timer=timer, after_s=after_s):
+            case steps.SetTimer(timer=timer, after_s=after_s):
                 assert after_s >= 0
                 self.timers[timer] = self.now + after_s
             case steps.Finished():
@@ -166,23 +171,23 @@ class World:
             name = min(self.timers, key=lambda each: self.timers[each])
             self.now = max(self.now, self.timers.pop(name))
             timer: Any = name
-            self.give(steps.Due(timer))
+            self.give(steps.TimerFired(timer))
 
     def ready(self) -> None:
         if self.process == "starting":
             self.process = "ready"
             conversation = self.conversation or f"c{self.chance.random()}"
-            self.give(steps.DriverReady(conversation=conversation, capabilities=Capabilities()))
+            self.give(DriverReady(launch=1, conversation=conversation, capabilities=Capabilities()))
 
     def fail(self) -> None:
         if self.process in ("starting", "ready"):
             kind: Any = self.chance.choice(["conversation", "other", "login"])
-            self.give(steps.DriverFailed(reason="it cannot", kind=kind))
+            self.give(DriverFailed(launch=1, reason="it cannot", kind=kind))
 
     def die(self) -> None:
         if self.process != "none":
             self.process, self.running = "none", None
-            self.give(steps.DriverEnded(code=self.chance.choice([0, 1, None]), stderr="oops"))
+            self.give(driver_ended(self.chance.choice([0, 1, None]), stderr="oops"))
 
     def result(self) -> None:
         if self.process == "ready":
@@ -218,14 +223,16 @@ class World:
                 self.log_in()
                 return
             self.give(
-                steps.Answered(request=request, answer=ev.PermissionAnswer(kind="allow_once"))
+                steps.RequestAnswered(
+                    request=request, answer=ev.PermissionAnswer(kind="allow_once")
+                )
             )
 
     def log_in(self) -> None:
         action: Any = self.chance.choice(["accept", "decline"])
         self.carry_out(self.session.login.take(ev.ElicitationAnswer(action=action)))
         if self.shown[LOGIN] == "applied":
-            self.give(steps.Resume())
+            self.give(steps.ResumeOrder())
 
     def limit(self) -> None:
         if self.process == "ready":
@@ -261,4 +268,9 @@ class World:
 
     @property
     def is_at_rest(self) -> bool:
-        return self.session.phase in (Phase.IDLE, Phase.DORMANT, Phase.CLOSED, Phase.ERROR)
+        return self.session.phase in (
+            SessionPhase.IDLE,
+            SessionPhase.DORMANT,
+            SessionPhase.CLOSED,
+            SessionPhase.ERROR,
+        )

@@ -12,13 +12,13 @@ import attrs
 from aegis.agents.drivers.acp.machine import Acp
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.harness import (
+    AgentFailed,
+    AgentReady,
     Beginning,
     Emit,
-    Failed,
     Frame,
+    OrderRefused,
     Output,
-    Ready,
-    Refused,
     Serve,
     Write,
 )
@@ -96,7 +96,7 @@ class Player:
     def play(self) -> Player:
         self._take(self.machine.begin())
         for step in self.steps:
-            if self.of(Failed):
+            if self.of(AgentFailed):
                 return self  # the rest of the recording is what another client did
             frame = copy.deepcopy(step.frame)
             if step.is_ours:
@@ -117,7 +117,7 @@ class Player:
                 self._asked[each.frame["id"]] = each.frame
         if any(isinstance(each, Emit) and isinstance(each.event, Result) for each in outputs):
             self._send_waiting()
-        if any(isinstance(each, Ready) for each in outputs):
+        if any(isinstance(each, AgentReady) for each in outputs):
             # As the driver does: the recorded agents had repeated everything by now.
             looked = None
             while looked is None:
@@ -133,7 +133,7 @@ class Player:
     def frames(self) -> list[Frame]:
         return [each.frame for each in self.outputs if isinstance(each, Write)]
 
-    def of(self, kind: type[Ready] | type[Failed] | type[Refused]) -> list[Any]:
+    def of(self, kind: type[AgentReady] | type[AgentFailed] | type[OrderRefused]) -> list[Any]:
         return [each for each in self.outputs if isinstance(each, kind)]
 
     # Client frames are orders.
@@ -149,7 +149,9 @@ class Player:
             if len(self._prompts) == self._results():
                 self._send_waiting()
             else:
-                assert any(isinstance(each, Refused) for each in self.machine.send("early", text))
+                assert any(
+                    isinstance(each, OrderRefused) for each in self.machine.send("early", text)
+                )
         elif method == "session/cancel":
             self._take(self.machine.interrupt())
         elif method is None:
@@ -182,7 +184,7 @@ class Player:
     def _answer_elicitation(self, opened: RequestOpened, result: dict[str, Any]) -> None:
         answer = ElicitationAnswer(action=result["action"], content=result.get("content"))
         outputs = self._take(self.machine.answer(opened.id, answer))
-        if any(isinstance(each, Refused) for each in outputs):  # a text for an integer
+        if any(isinstance(each, OrderRefused) for each in outputs):  # a text for an integer
             content = {**(answer.content or {}), "n": 3}
             self._take(self.machine.answer(opened.id, attrs.evolve(answer, content=content)))
 

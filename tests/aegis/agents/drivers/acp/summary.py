@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.harness import (
-    Changed,
+    AgentFailed,
+    AgentReady,
     Emit,
-    Failed,
+    OrderRefused,
     Output,
-    Ready,
-    Refused,
     Serve,
+    SettingChanged,
     StopServing,
     Write,
 )
@@ -57,13 +57,13 @@ def _line(output: Output) -> str:
     match output:
         case Emit(event):
             return _event_line(event)
-        case Ready(capabilities=able):
+        case AgentReady(capabilities=able):
             return f"ready, resumes {able.can_resume}, forks {able.can_fork}"
-        case Failed(kind=kind, reason=reason):
+        case AgentFailed(kind=kind, reason=reason):
             return f"failed, {kind}: {reason}"
-        case Refused(reason):
+        case OrderRefused(reason):
             return f"refused: {reason}"
-        case Changed(setting, refusal):
+        case SettingChanged(setting, refusal):
             return f"{setting} changed" if refusal is None else f"{setting} not changed: {refusal}"
         case Serve(method=method):
             return f"serve {method}"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from aegis.agents.drivers.acp.frames import Id
 from aegis.agents.drivers.acp.machine import Acp
-from aegis.agents.drivers.harness import Emit, Frame, Output, Refused, Serve, Write
+from aegis.agents.drivers.harness import Emit, Frame, OrderRefused, Output, Serve, Write
 from aegis.protocol.agent_events import (
     ElicitationAnswer,
     OptionKind,
@@ -296,7 +296,7 @@ class Agent:
     def send(self) -> None:
         outputs = self.promises.acp.send(f"t{self.sent + 1}", "x")
         self.promises.check(outputs)
-        self.sent += not any(isinstance(each, Refused) for each in outputs)
+        self.sent += not any(isinstance(each, OrderRefused) for each in outputs)
 
     def order(self) -> None:
         if self.chance.random() < 0.3:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aegis.agents.drivers.acp.elicitation import elicitation_request, elicitation_result
-from aegis.agents.drivers.harness import Refused
+from aegis.agents.drivers.harness import OrderRefused
 from aegis.protocol.agent_events import (
     ElicitationAnswer,
     PermissionAnswer,
@@ -28,7 +28,7 @@ def form(required: list[str] | None = None, /, **properties: Any) -> RequestOpen
 def problem(opened: RequestOpened, **content: Any) -> str:
     """Return the reason of a refusal; "" if the content is accepted as it is."""
     result = elicitation_result(opened, ElicitationAnswer(action="accept", content=content))
-    if isinstance(result, Refused):
+    if isinstance(result, OrderRefused):
         start = "the answer to request '1' does not fit: "
         assert result.reason.startswith(start)
         return result.reason.removeprefix(start)

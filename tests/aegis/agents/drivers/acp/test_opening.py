@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from aegis.agents.drivers.acp.options import AcpOptions
-from aegis.agents.drivers.harness import Changed, Failed, LoginMethod, Permission, Ready
+from aegis.agents.drivers.harness import (
+    AgentFailed,
+    AgentReady,
+    LoginMethod,
+    Permission,
+    SettingChanged,
+)
 from aegis.protocol.agent_events import Result, SystemInit
 from tests.aegis.agents.drivers.acp.player import URL
 from tests.aegis.agents.drivers.acp.wire import (
@@ -84,7 +90,7 @@ def test_a_conversation_is_copied_where_that_is_announced(agent: str) -> None:
     (frame,) = wire.pending
     assert (frame["method"], frame["params"]["sessionId"]) == ("session/fork", "old")
     outputs = wire.reply("session/fork", {**session(agent), "sessionId": "copy"})
-    assert [each.conversation for each in outputs if isinstance(each, Ready)] == ["copy"]
+    assert [each.conversation for each in outputs if isinstance(each, AgentReady)] == ["copy"]
 
 
 @pytest.mark.parametrize("agent", ["gemini", "kimi"])
@@ -186,7 +192,9 @@ def test_a_login_is_used_only_when_the_agent_asks_for_it() -> None:
     assert (frame["method"], frame["params"]) == ("authenticate", {"methodId": "gemini-api-key"})
     wire.reply("authenticate")
     assert wire.pending[0]["method"] == "session/new"
-    assert any(isinstance(each, Ready) for each in wire.reply("session/new", session("gemini")))
+    assert any(
+        isinstance(each, AgentReady) for each in wire.reply("session/new", session("gemini"))
+    )
 
 
 def test_a_login_that_fails_or_changes_nothing_needs_a_person() -> None:
@@ -243,7 +251,7 @@ def test_a_login_is_needed_for_an_old_conversation_too() -> None:
 )
 def test_the_asking_mode_is_set_and_read_back_before_a_turn(agent: str, method: str) -> None:
     wire = opened(agent, conversation=None if method == "session/new" else "ses")
-    assert not any(isinstance(each, Ready) for each in wire.reply(method, session(agent)))
+    assert not any(isinstance(each, AgentReady) for each in wire.reply(method, session(agent)))
     assert refusals(wire.turn())
     (frame,) = wire.pending
     mode = "default" if agent == "claude" else "read-only"
@@ -252,7 +260,7 @@ def test_the_asking_mode_is_set_and_read_back_before_a_turn(agent: str, method: 
     options = session(agent)["configOptions"]
     options[0]["currentValue"] = mode
     outputs = wire.reply("session/set_config_option", {"configOptions": options})
-    assert any(isinstance(each, Ready) for each in outputs)
+    assert any(isinstance(each, AgentReady) for each in outputs)
     assert [each.mode for each in events(outputs) if isinstance(each, SystemInit)] == [mode]
 
 
@@ -293,7 +301,7 @@ def test_the_older_method_is_read_back_from_a_report(reported: str | None) -> No
     if reported == "yolo":
         assert "answered, but did not set its mode" in failure(outputs).reason
     else:
-        assert any(isinstance(each, Ready) for each in outputs)
+        assert any(isinstance(each, AgentReady) for each in outputs)
 
 
 @pytest.mark.parametrize("permission", ["read", "ask", "write"])
@@ -306,7 +314,7 @@ def test_an_agent_without_an_asking_mode_is_refused(permission: Permission) -> N
 def test_an_agent_without_an_asking_mode_may_have_full_permission() -> None:
     wire = opened("opencode", AcpOptions(), permission="full")
     outputs = wire.reply("session/new", session("opencode"))
-    assert any(isinstance(each, Ready) for each in outputs)
+    assert any(isinstance(each, AgentReady) for each in outputs)
     assert refusals(wire.machine.set_permission("ask")) == [
         "OpenCode has no mode in which it asks before it acts (it offers 'build', 'plan'): set "
         "'permission: full' in the profile, or use another agent"
@@ -354,8 +362,8 @@ def test_full_permission_leaves_the_mode_to_the_agent() -> None:
     options = session("claude")["configOptions"]
     options[0]["currentValue"] = "default"
     outputs = wire.reply("session/set_config_option", {"configOptions": options})
-    assert Changed("permission") in outputs
-    assert wire.machine.set_permission("write") == [Changed("permission")]
+    assert SettingChanged("permission") in outputs
+    assert wire.machine.set_permission("write") == [SettingChanged("permission")]
 
 
 def test_an_agent_that_does_not_take_its_asking_mode_is_ended_when_its_permission_is_lowered() -> (
@@ -365,9 +373,9 @@ def test_an_agent_that_does_not_take_its_asking_mode_is_ended_when_its_permissio
     wire.update("current_mode_update", currentModeId="auto")
     wire.note(wire.machine.set_permission("ask"))
     changed, failed = wire.reply("session/set_config_option", session("claude"))
-    assert isinstance(changed, Changed)
+    assert isinstance(changed, SettingChanged)
     assert changed.refusal
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, AgentFailed)
 
 
 def test_model_and_effort_are_set_before_a_turn() -> None:
@@ -400,7 +408,7 @@ def test_a_model_is_set_by_the_older_method() -> None:
     ],
 )
 def test_the_capabilities_of_an_agent(agent: str, resumes: bool, forks: bool, costs: bool) -> None:
-    (given,) = [each for each in ready(agent).outputs if isinstance(each, Ready)]
+    (given,) = [each for each in ready(agent).outputs if isinstance(each, AgentReady)]
     able = given.capabilities
     assert (able.can_resume, able.can_fork, able.reports_cost) == (resumes, forks, costs)
     assert able.sets_model

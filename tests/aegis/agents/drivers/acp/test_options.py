@@ -8,10 +8,10 @@ import pytest
 
 from aegis.agents.drivers.acp.options import (
     ASKING_MODES,
-    Change,
     Impossible,
-    Settings,
-    Wanted,
+    ReportedSettings,
+    SettingChange,
+    WantedSettings,
     is_set,
     mode_step,
     model_step,
@@ -29,12 +29,12 @@ REPORTED = [
 ]
 
 
-def settings(agent: str) -> Settings:
+def settings(agent: str) -> ReportedSettings:
     return read_settings(session(agent))
 
 
-def wanted(**fields: Any) -> Wanted:
-    return Wanted(**{"modes": ASKING_MODES, **fields})
+def wanted(**fields: Any) -> WantedSettings:
+    return WantedSettings(**{"modes": ASKING_MODES, **fields})
 
 
 @pytest.mark.parametrize(("agent", "mode", "asking", "model", "other"), REPORTED)
@@ -43,7 +43,7 @@ def test_an_agent_is_put_into_its_asking_mode(
 ) -> None:
     assert settings(agent).mode == mode
     step = next_step(settings(agent), wanted())
-    expected = asking and Change(subject="mode", option=asking[0], value=asking[1])
+    expected = asking and SettingChange(subject="mode", option=asking[0], value=asking[1])
     assert step == expected
 
 
@@ -55,7 +55,7 @@ def test_a_model_is_set_by_an_option_or_the_older_method(
     assert settings(agent).sets_model()
     assert model_step(settings(agent), model) is None
     if other is not None:
-        expected = Change(subject="model", option=other[0], value=other[1])
+        expected = SettingChange(subject="model", option=other[0], value=other[1])
         assert model_step(settings(agent), other[1]) == expected
 
 
@@ -70,20 +70,20 @@ def test_opencode_has_no_mode_that_asks() -> None:
 
 def test_a_mode_that_the_provider_names_first_is_preferred() -> None:
     step = mode_step(settings("codex"), wanted(modes=("workspace-write", "read-only")))
-    assert step == Change(subject="mode", option="mode", value="workspace-write")
+    assert step == SettingChange(subject="mode", option="mode", value="workspace-write")
 
 
 def test_the_mode_is_set_before_the_model_and_the_effort() -> None:
     changed = wanted(model="Opus 5.5", effort="high", extra={"fast": True})
     now, values = settings("claude"), []
-    while isinstance(step := next_step(now, changed), Change):
+    while isinstance(step := next_step(now, changed), SettingChange):
         values.append((step.option, step.value))
         now = set_in(now, step)
     assert step is None
     assert values == [("mode", "default"), ("model", "opus"), ("effort", "high"), ("fast", True)]
 
 
-def set_in(now: Settings, change: Change) -> Settings:
+def set_in(now: ReportedSettings, change: SettingChange) -> ReportedSettings:
     reported = session("claude")["configOptions"]
     for each in reported:
         known = next(one for one in now.options if one.id == each["id"])
@@ -105,7 +105,7 @@ def test_a_setting_that_is_not_offered_is_impossible(
     agent: str, fields: dict[str, Any], reason: str
 ) -> None:
     step = next_step(settings(agent), wanted(modes=("default", "auto", "agent"), **fields))
-    if isinstance(step, Change):  # the mode comes first
+    if isinstance(step, SettingChange):  # the mode comes first
         step = next_step(set_in(settings(agent), step), wanted(modes=("default",), **fields))
     assert isinstance(step, Impossible)
     assert step.reason.startswith(reason)
@@ -115,21 +115,24 @@ def test_a_setting_that_is_not_offered_is_impossible(
     ("change", "frame"),
     [
         (
-            Change(subject="mode", option="mode", value="default"),
+            SettingChange(subject="mode", option="mode", value="default"),
             ("session/set_config_option", {"configId": "mode", "value": "default"}),
         ),
         (
-            Change(subject="fast", option="fast", value=True),
+            SettingChange(subject="fast", option="fast", value=True),
             ("session/set_config_option", {"configId": "fast", "value": True, "type": "boolean"}),
         ),
         (
-            Change(subject="mode", option="", value="default"),
+            SettingChange(subject="mode", option="", value="default"),
             ("session/set_mode", {"modeId": "default"}),
         ),
-        (Change(subject="model", option="", value="m"), ("session/set_model", {"modelId": "m"})),
+        (
+            SettingChange(subject="model", option="", value="m"),
+            ("session/set_model", {"modelId": "m"}),
+        ),
     ],
 )
-def test_a_change_is_one_request(change: Change, frame: tuple[str, dict[str, Any]]) -> None:
+def test_a_change_is_one_request(change: SettingChange, frame: tuple[str, dict[str, Any]]) -> None:
     method, params = frame
     assert change.request("ses") == (method, {"sessionId": "ses", **params})
 
@@ -138,20 +141,20 @@ def test_choices_in_groups_are_choices() -> None:
     groups = [{"group": "g", "name": "G", "options": [{"value": "ask", "name": "Ask"}]}]
     option = {"id": "m", "category": "mode", "currentValue": "auto", "options": groups}
     found = read_settings({"configOptions": [option]})
-    assert next_step(found, wanted()) == Change(subject="mode", option="m", value="ask")
+    assert next_step(found, wanted()) == SettingChange(subject="mode", option="m", value="ask")
 
 
 def test_an_option_without_a_category_is_found_by_its_id() -> None:
     option = {"id": "mode", "currentValue": "auto", "options": [{"value": "ask", "name": ""}]}
     found = read_settings({"configOptions": [option]})
-    assert next_step(found, wanted()) == Change(subject="mode", option="mode", value="ask")
+    assert next_step(found, wanted()) == SettingChange(subject="mode", option="mode", value="ask")
 
 
 def test_true_is_not_set_by_a_text() -> None:
     option = {"id": "fast", "category": "x", "currentValue": "1"}
     found = read_settings({"configOptions": [option]})
-    change = Change(subject="fast", option="fast", value=True)
-    assert next_step(found, Wanted(needs_mode=False, extra={"fast": True})) == change
+    change = SettingChange(subject="fast", option="fast", value=True)
+    assert next_step(found, WantedSettings(needs_mode=False, extra={"fast": True})) == change
     assert not is_set(found, change)
 
 
@@ -165,7 +168,7 @@ def test_true_is_not_set_by_a_text() -> None:
     ],
 )
 def test_fields_of_a_wrong_type_are_not_read(result: dict[str, Any]) -> None:
-    assert read_settings(result) == Settings()
+    assert read_settings(result) == ReportedSettings()
 
 
 def test_the_number_and_length_of_options_are_limited() -> None:

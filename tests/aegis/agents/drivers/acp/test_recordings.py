@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aegis.agents.drivers.acp.frames import Id
-from aegis.agents.drivers.harness import Failed, Ready, Write
+from aegis.agents.drivers.harness import AgentFailed, AgentReady, Write
 from aegis.protocol.agent_events import (
     AssistantText,
     RequestOpened,
@@ -90,7 +90,7 @@ def test_every_prompt_is_credited_once_and_only_one_is_open(name: str) -> None:
 @pytest.mark.parametrize("name", names())
 def test_a_process_is_ready_in_the_recorded_conversation_or_fails(name: str) -> None:
     player = played(name)
-    ready, failed = player.of(Ready), player.of(Failed)
+    ready, failed = player.of(AgentReady), player.of(AgentFailed)
     assert (len(ready), len(failed)) == ((0, 1) if name in FAILS else (1, 0))
     session = next(
         each.frame["params"]["sessionId"]

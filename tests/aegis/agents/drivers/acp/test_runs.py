@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aegis.agents.drivers.acp.runs import MAX_APPROVED, Runs
+from aegis.agents.drivers.acp.runs import MAX_APPROVED, ApprovedCommands
 from aegis.agents.drivers.harness import Output, Serve
 from aegis.agents.profiles.policy import decide
 from aegis.protocol.agent_events import (
@@ -231,7 +231,7 @@ def test_an_error_of_a_terminal_has_the_code_of_its_kind(code: str, number: int)
 
 
 def test_the_approvals_are_bounded() -> None:
-    runs = Runs("/w")
+    runs = ApprovedCommands("/w")
     for number in range(MAX_APPROVED + 1):
         runs.approve({"command": f"echo {number}"})
     assert not runs.take({"command": "echo 0"})

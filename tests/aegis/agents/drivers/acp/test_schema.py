@@ -9,14 +9,14 @@ import pytest
 
 from aegis.agents.drivers.acp.elicitation import CANCELLED, elicitation_request, elicitation_result
 from aegis.agents.drivers.acp.options import AcpOptions
-from aegis.agents.drivers.harness import Refused
+from aegis.agents.drivers.harness import OrderRefused
 from aegis.agents.drivers.terminals.rules import (
-    Answer,
-    Asked,
-    Ended,
-    Gone,
+    AnswerQuestion,
+    ExitStatus,
     Input,
-    Status,
+    ProcessesGone,
+    ProgramEnded,
+    QuestionAsked,
     TerminalRules,
 )
 from aegis.protocol.agent_events import ElicitationAnswer, PermissionAnswer
@@ -104,7 +104,7 @@ def test_answers_to_elicitations_fit(action: Any) -> None:
     assert opened_ is not None
     answer = ElicitationAnswer(action=action, content={"x": "a"})
     result = elicitation_result(opened_, answer)
-    assert not isinstance(result, Refused)
+    assert not isinstance(result, OrderRefused)
     assert_fits(result, f"{action.capitalize()}ElicitationResponse")
     assert_fits(CANCELLED, "CancelElicitationResponse")
 
@@ -119,19 +119,30 @@ def test_a_misspelled_field_does_not_fit() -> None:
 @pytest.mark.parametrize(
     ("steps", "model"),
     [
-        ([Asked(1, "output")], "TerminalOutputResponse"),
-        ([Ended(Status(exit_code=3)), Asked(1, "output")], "TerminalOutputResponse"),
-        ([Ended(Status(signal="SIGTERM")), Asked(1, "output")], "TerminalOutputResponse"),
-        ([Ended(Status(exit_code=255)), Asked(1, "wait")], "WaitForTerminalExitResponse"),
-        ([Asked(1, "wait"), Asked(2, "release")], "WaitForTerminalExitResponse"),
-        ([Ended(Status(exit_code=0)), Asked(1, "kill")], "KillTerminalResponse"),
-        ([Asked(1, "release"), Gone()], "ReleaseTerminalResponse"),
+        ([QuestionAsked(1, "output")], "TerminalOutputResponse"),
+        (
+            [ProgramEnded(ExitStatus(exit_code=3)), QuestionAsked(1, "output")],
+            "TerminalOutputResponse",
+        ),
+        (
+            [ProgramEnded(ExitStatus(signal="SIGTERM")), QuestionAsked(1, "output")],
+            "TerminalOutputResponse",
+        ),
+        (
+            [ProgramEnded(ExitStatus(exit_code=255)), QuestionAsked(1, "wait")],
+            "WaitForTerminalExitResponse",
+        ),
+        ([QuestionAsked(1, "wait"), QuestionAsked(2, "release")], "WaitForTerminalExitResponse"),
+        ([ProgramEnded(ExitStatus(exit_code=0)), QuestionAsked(1, "kill")], "KillTerminalResponse"),
+        ([QuestionAsked(1, "release"), ProcessesGone()], "ReleaseTerminalResponse"),
     ],
 )
 def test_the_answers_about_a_terminal_fit(steps: list[Input], model: str) -> None:
     rules = TerminalRules(None)
     outputs = [output for step in steps for output in rules.handle(step, 0.0)]
-    result = next(each.result for each in outputs if isinstance(each, Answer) and each.key == 1)
+    result = next(
+        each.result for each in outputs if isinstance(each, AnswerQuestion) and each.key == 1
+    )
     assert_fits(result, model)
 
 

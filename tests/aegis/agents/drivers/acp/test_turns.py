@@ -8,7 +8,7 @@ import pytest
 
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.acp.requests import MAX_OPEN
-from aegis.agents.drivers.harness import Changed, Emit, Harness, Serve, StopServing
+from aegis.agents.drivers.harness import Emit, Harness, Serve, SettingChanged, StopServing
 from aegis.protocol.agent_events import (
     ElicitationAnswer,
     PermissionAnswer,
@@ -503,7 +503,7 @@ def test_a_turn_that_waits_can_be_interrupted() -> None:
 def test_a_model_is_set_after_the_turn_and_before_the_next() -> None:
     wire = ready("gemini")
     wire.turn()
-    assert wire.machine.set_model("gemini-2.5-pro") == [Changed("model")]
+    assert wire.machine.set_model("gemini-2.5-pro") == [SettingChanged("model")]
     outputs = wire.reply("session/prompt", {"stopReason": "end_turn"})
     assert [each["method"] for each in frames(outputs)] == ["session/set_model"]
     assert frames(wire.turn("t2")) == []
@@ -522,7 +522,7 @@ def test_a_model_that_is_not_offered_or_not_set_is_refused() -> None:
     sentence = (
         "Gemini CLI did not set its model to 'gemini-2.5-pro': no; update the agent or the profile"
     )
-    assert outputs == [Changed("model", sentence)]
+    assert outputs == [SettingChanged("model", sentence)]
     assert frames(wire.turn())
 
 
@@ -534,7 +534,7 @@ def test_a_model_that_is_not_offered_is_refused_in_a_turn_too() -> None:
 
 def test_a_model_that_is_set_already_is_not_set_again() -> None:
     wire = ready("gemini", model="gemini-2.5-pro")
-    assert wire.machine.set_model("gemini-2.5-pro") == [Changed("model")]
+    assert wire.machine.set_model("gemini-2.5-pro") == [SettingChanged("model")]
 
 
 def test_a_prompt_that_needs_a_login_ends_its_turn_and_the_agent() -> None:

@@ -7,7 +7,15 @@ from typing import Any, TypeVar
 
 from aegis.agents.drivers.acp.machine import Acp
 from aegis.agents.drivers.acp.options import AcpOptions
-from aegis.agents.drivers.harness import Beginning, Emit, Failed, Frame, Output, Refused, Write
+from aegis.agents.drivers.harness import (
+    AgentFailed,
+    Beginning,
+    Emit,
+    Frame,
+    OrderRefused,
+    Output,
+    Write,
+)
 from aegis.protocol.agent_events import AgentEvent, RequestOpened
 from tests.aegis.agents.drivers.acp.player import URL, first_result
 from tests.aegis.agents.drivers.acp.summary import OPTIONS
@@ -80,11 +88,11 @@ def frames(outputs: list[Output]) -> list[Frame]:
 
 
 def refusals(outputs: list[Output]) -> list[str]:
-    return [each.reason for each in outputs if isinstance(each, Refused)]
+    return [each.reason for each in outputs if isinstance(each, OrderRefused)]
 
 
-def failure(outputs: list[Output]) -> Failed:
-    (found,) = [each for each in outputs if isinstance(each, Failed)]
+def failure(outputs: list[Output]) -> AgentFailed:
+    (found,) = [each for each in outputs if isinstance(each, AgentFailed)]
     return found
 
 

@@ -10,7 +10,15 @@ from typing import Any
 import attrs
 
 from aegis.agents.drivers.claude.machine import Claude
-from aegis.agents.drivers.harness import Beginning, Emit, Failed, Output, Ready, Refused, Write
+from aegis.agents.drivers.harness import (
+    AgentFailed,
+    AgentReady,
+    Beginning,
+    Emit,
+    OrderRefused,
+    Output,
+    Write,
+)
 from aegis.protocol.agent_events import (
     AgentEvent,
     ElicitationAnswer,
@@ -151,11 +159,11 @@ def short(uuid: str) -> str:
 
 def in_words(output: Output) -> str:
     match output:
-        case Ready():
+        case AgentReady():
             return f"ready {short(output.conversation)}".strip()
-        case Failed():
+        case AgentFailed():
             return f"failed {output.kind}"
-        case Refused():
+        case OrderRefused():
             return "refused"
         case Write(frame={"type": "control_response", "response": {"subtype": subtype}}):
             return f"answered {subtype}"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aegis.agents.drivers.claude.machine import MAX_CLOSED, MAX_OPEN, Claude
-from aegis.agents.drivers.harness import Ready
+from aegis.agents.drivers.harness import AgentReady
 from aegis.protocol.agent_events import (
     ElicitationAnswer,
     PermissionAnswer,
@@ -254,7 +254,7 @@ def test_requests_that_were_pending_before_are_opened_by_the_reply() -> None:
     machine = Claude(begins())
     waiting = [permission(), form(), "x", {}]
     outputs = initialized(machine, pending_permission_requests=waiting)
-    assert isinstance(outputs[0], Ready)
+    assert isinstance(outputs[0], AgentReady)
     shown = [each.id for each in events(outputs) if isinstance(each, RequestOpened)]
     assert shown == ["r1"]
     assert written(machine.answer("r1", ONCE))

@@ -9,7 +9,7 @@ import pytest
 
 from aegis.agents.drivers.claude.launch import MODES, config_text, launch
 from aegis.agents.drivers.claude.machine import Claude
-from aegis.agents.drivers.harness import Emit, Failed, Ready
+from aegis.agents.drivers.harness import AgentFailed, AgentReady, Emit
 from aegis.protocol.agent_events import RequestWithdrawn, SystemInit
 from tests.aegis.agents.drivers.claude.wire import (
     URL,
@@ -129,7 +129,7 @@ def test_a_server_in_a_file_is_not_sent_again() -> None:
 def test_ready_names_the_conversation_that_is_resumed_but_not_one_that_is_forked() -> None:
     for fork, named in ((False, "c1"), (True, "")):
         [output] = initialized(Claude(begins(conversation="c1", fork=fork)))
-        assert isinstance(output, Ready)
+        assert isinstance(output, AgentReady)
         assert output.conversation == named
         assert output.capabilities.can_resume
 
@@ -154,7 +154,7 @@ def test_a_program_that_did_not_apply_the_server_gets_it_once_more(applied: obje
     machine, key = not_applied(applied)
     response = {"added": ["aegis"], "removed": [], "errors": {}}
     [ready_] = machine.receive(control_reply(key, response=response))
-    assert isinstance(ready_, Ready)
+    assert isinstance(ready_, AgentReady)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_program_that_does_not_take_the_server_at_all_has_failed(fields: dict[
     machine, key = not_applied(None)
     assert refused(machine.send("u1", "too early"))
     [failure] = machine.receive(control_reply(key, **fields))
-    assert isinstance(failure, Failed)
+    assert isinstance(failure, AgentFailed)
     assert URL not in failure.reason
     assert failure.kind == "other"
     assert "2.0.1" in failure.reason
@@ -181,12 +181,12 @@ def test_a_program_that_does_not_take_the_server_at_all_has_failed(fields: dict[
     "machine", [Claude(begins(), server_in_file=True), Claude(begins(mcp_url=""))]
 )
 def test_without_a_server_in_the_frame_none_has_to_be_applied(machine: Claude) -> None:
-    assert [type(each) for each in initialized(machine, response={})] == [Ready]
+    assert [type(each) for each in initialized(machine, response={})] == [AgentReady]
 
 
 def test_an_error_as_the_reply_is_a_failure_without_the_secret() -> None:
     [failure] = initialized(Claude(begins()), subtype="error", error=f"bad {URL} {'x' * 999}")
-    assert isinstance(failure, Failed)
+    assert isinstance(failure, AgentFailed)
     assert failure.reason.startswith("Claude Code refused to start: bad \u2039secret\u203a xx")
     assert len(failure.reason) < 300
 
@@ -195,7 +195,7 @@ def test_a_result_instead_of_the_reply_means_that_the_conversation_cannot_be_res
     machine = Claude(begins(conversation="c1"))
     machine.begin()
     [failure] = machine.receive(NO_CONVERSATION)
-    assert isinstance(failure, Failed)
+    assert isinstance(failure, AgentFailed)
     assert failure.kind == "conversation"
     assert "'c1'" in failure.reason
     assert "No conversation found" in failure.reason
@@ -224,7 +224,7 @@ def test_a_server_that_is_not_connected_in_the_first_init_is_a_failure(status: s
     assert isinstance(shown, Emit)
     assert isinstance(shown.event, SystemInit)
     assert withdrawn == Emit(RequestWithdrawn(id="r1", reason="the agent failed"))
-    assert isinstance(failure, Failed)
+    assert isinstance(failure, AgentFailed)
     assert (status or "missing") in failure.reason
 
 

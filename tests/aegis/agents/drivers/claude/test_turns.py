@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aegis.agents.drivers.claude.machine import MAX_UNANSWERED, Claude
-from aegis.agents.drivers.harness import Changed, Emit, Failed, Harness
+from aegis.agents.drivers.harness import AgentFailed, Emit, Harness, SettingChanged
 from aegis.protocol.agent_events import SystemInit, Unknown, Usage
 from tests.aegis.agents.drivers.claude.wire import (
     assistant,
@@ -83,7 +83,7 @@ def test_an_order_that_the_agent_refuses_is_an_event() -> None:
     outputs = machine.receive(reply(frame, subtype="error", error="no such model"))
     assert outputs == [
         Emit(Unknown(kind="control_response/set_model", raw={"error": "no such model"})),
-        Changed("model", "Claude Code did not set its model: no such model"),
+        SettingChanged("model", "Claude Code did not set its model: no such model"),
     ]
 
 
@@ -91,7 +91,7 @@ def test_a_version_whose_results_name_no_message_is_too_old() -> None:
     machine = ready()
     machine.send("u1", "go")
     *events_, failure = machine.receive(result())
-    assert isinstance(failure, Failed)
+    assert isinstance(failure, AgentFailed)
     assert "is too old" in failure.reason
     assert events_
 
@@ -100,13 +100,13 @@ def test_a_turn_of_the_agents_own_names_no_message_either() -> None:
     machine = ready()
     machine.send("u1", "go")
     machine.receive({"type": "command_lifecycle", "command_uuid": "u1", "state": "started"})
-    assert not [each for each in machine.receive(result()) if isinstance(each, Failed)]
+    assert not [each for each in machine.receive(result()) if isinstance(each, AgentFailed)]
 
 
 def test_a_setting_is_changed_when_the_agent_has_answered() -> None:
     machine = ready()
     frame = request("set_permission_mode", machine.set_permission("write"))
-    assert machine.receive(reply(frame)) == [Changed("permission")]
+    assert machine.receive(reply(frame)) == [SettingChanged("permission")]
 
 
 def test_a_reply_is_taken_once_and_one_to_nothing_is_kept() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aegis.agents.drivers.claude.machine import Claude
-from aegis.agents.drivers.harness import Beginning, Emit, Failed, Output, Refused, Write
+from aegis.agents.drivers.harness import AgentFailed, Beginning, Emit, OrderRefused, Output, Write
 from aegis.protocol.agent_events import AgentEvent
 
 URL = "http://127.0.0.1:1/mcp/s/SECRET"
@@ -72,9 +72,9 @@ def written(outputs: list[Output]) -> list[Json]:
     return [each.frame for each in outputs if isinstance(each, Write)]
 
 
-def failed(outputs: list[Output]) -> list[Failed]:
-    return [each for each in outputs if isinstance(each, Failed)]
+def failed(outputs: list[Output]) -> list[AgentFailed]:
+    return [each for each in outputs if isinstance(each, AgentFailed)]
 
 
 def refused(outputs: list[Output]) -> list[str]:
-    return [each.reason for each in outputs if isinstance(each, Refused)]
+    return [each.reason for each in outputs if isinstance(each, OrderRefused)]

@@ -15,27 +15,27 @@ from aegis.agents.drivers.terminals.rules import (
     RELEASE_S,
     SHOW_S,
     Alarm,
-    Answer,
-    Asked,
-    Due,
-    Ended,
+    AlarmDue,
+    AnswerQuestion,
+    EndProcesses,
+    ExitStatus,
     Finish,
-    Gone,
     Input,
     Output,
     Printed,
+    ProcessesGone,
+    ProgramEnded,
     Question,
-    Refuse,
-    Show,
-    Status,
-    Stop,
+    QuestionAsked,
+    RefuseQuestion,
+    ShowOutput,
     TerminalRules,
     Withdrawn,
 )
 from aegis.agents.drivers.terminals.tail import Tail
 from aegis.agents.drivers.terminals.terminal import status_of
 
-DONE = Status(exit_code=0)
+DONE = ExitStatus(exit_code=0)
 ENDED = DONE.fields()
 
 
@@ -48,7 +48,9 @@ def played(*steps: Input | tuple[float, Input], limit: int | None = None) -> lis
     return outputs
 
 
-def shown(text: str, *, truncated: bool = False, status: Status | None = None) -> dict[str, Any]:
+def shown(
+    text: str, *, truncated: bool = False, status: ExitStatus | None = None
+) -> dict[str, Any]:
     fields = {} if status is None else {"exitStatus": status.fields()}
     return {"output": text, "truncated": truncated, **fields}
 
@@ -56,48 +58,80 @@ def shown(text: str, *, truncated: bool = False, status: Status | None = None) -
 @pytest.mark.parametrize(
     ("steps", "last"),
     [
-        ([Asked(1, "output")], [Answer(1, shown(""))]),
-        ([Printed(b"a\r\n"), Asked(1, "output")], [Answer(1, shown("a\n"))]),
-        ([Printed(b"a"), Asked(1, "output")], [Answer(1, shown("a"))]),
-        ([Printed(b"\xc3"), Printed(b"\xa9"), Asked(1, "output")], [Answer(1, shown("é"))]),
-        ([Ended(DONE), Asked(1, "output")], [Answer(1, shown("", status=DONE))]),
-        ([Asked(1, "wait")], []),
-        ([Asked(1, "wait"), Ended(DONE)], [Answer(1, ENDED)]),
-        ([Asked(1, "wait"), Asked(2, "wait"), Ended(DONE)], [Answer(1, ENDED), Answer(2, ENDED)]),
-        ([Ended(DONE), Asked(1, "wait")], [Answer(1, ENDED)]),
-        ([Ended(DONE), Ended(KILLED), Asked(1, "wait")], [Answer(1, ENDED)]),
-        ([Asked(1, "kill")], [Stop(at_once=False), Alarm(KILL_S)]),
-        ([Asked(1, "kill"), Asked(2, "kill")], [Alarm(KILL_S)]),
-        ([Asked(1, "kill"), Ended(DONE)], [Answer(1, {})]),
-        ([Asked(1, "kill"), (1.9, Due())], []),
-        ([Asked(1, "kill"), (KILL_S, Due())], [Answer(1, {})]),
-        ([Asked(1, "kill"), (KILL_S, Due()), Ended(KILLED)], []),
-        ([Asked(1, "wait"), Asked(2, "kill"), (KILL_S, Due())], [Answer(2, {})]),
-        ([Ended(DONE), Asked(1, "kill")], [Answer(1, {})]),
+        ([QuestionAsked(1, "output")], [AnswerQuestion(1, shown(""))]),
+        ([Printed(b"a\r\n"), QuestionAsked(1, "output")], [AnswerQuestion(1, shown("a\n"))]),
+        ([Printed(b"a"), QuestionAsked(1, "output")], [AnswerQuestion(1, shown("a"))]),
         (
-            [Asked(1, "wait"), Asked(2, "kill"), Asked(3, "release")],
-            [Answer(1, KILLED.fields()), Answer(2, {}), Stop(at_once=True), Alarm(RELEASE_S)],
+            [Printed(b"\xc3"), Printed(b"\xa9"), QuestionAsked(1, "output")],
+            [AnswerQuestion(1, shown("é"))],
         ),
-        ([Ended(DONE), Asked(1, "release")], [Stop(at_once=True), Alarm(RELEASE_S)]),
-        ([Asked(1, "release"), Gone()], [Answer(1, {}), Finish()]),
-        ([Asked(1, "release"), (RELEASE_S, Due())], [Answer(1, {}), Finish()]),
-        ([Asked(1, "release"), (RELEASE_S, Due()), Gone()], []),
-        ([Asked(1, "release"), Ended(DONE)], []),
-        ([Asked(1, "release"), Asked(2, "output")], [Refuse(2, "the terminal was released")]),
-        ([Asked(1, "release"), Asked(2, "release")], [Refuse(2, "the terminal was released")]),
-        ([Asked(1, "wait"), Withdrawn(1), Ended(DONE)], []),
-        ([Asked(1, "kill"), Withdrawn(1), (KILL_S, Due())], []),
-        ([Asked(1, "wait"), Asked(2, "wait"), Withdrawn(1), Ended(DONE)], [Answer(2, ENDED)]),
+        (
+            [ProgramEnded(DONE), QuestionAsked(1, "output")],
+            [AnswerQuestion(1, shown("", status=DONE))],
+        ),
+        ([QuestionAsked(1, "wait")], []),
+        ([QuestionAsked(1, "wait"), ProgramEnded(DONE)], [AnswerQuestion(1, ENDED)]),
+        (
+            [QuestionAsked(1, "wait"), QuestionAsked(2, "wait"), ProgramEnded(DONE)],
+            [AnswerQuestion(1, ENDED), AnswerQuestion(2, ENDED)],
+        ),
+        ([ProgramEnded(DONE), QuestionAsked(1, "wait")], [AnswerQuestion(1, ENDED)]),
+        (
+            [ProgramEnded(DONE), ProgramEnded(KILLED), QuestionAsked(1, "wait")],
+            [AnswerQuestion(1, ENDED)],
+        ),
+        ([QuestionAsked(1, "kill")], [EndProcesses(at_once=False), Alarm(KILL_S)]),
+        ([QuestionAsked(1, "kill"), QuestionAsked(2, "kill")], [Alarm(KILL_S)]),
+        ([QuestionAsked(1, "kill"), ProgramEnded(DONE)], [AnswerQuestion(1, {})]),
+        ([QuestionAsked(1, "kill"), (1.9, AlarmDue())], []),
+        ([QuestionAsked(1, "kill"), (KILL_S, AlarmDue())], [AnswerQuestion(1, {})]),
+        ([QuestionAsked(1, "kill"), (KILL_S, AlarmDue()), ProgramEnded(KILLED)], []),
+        (
+            [QuestionAsked(1, "wait"), QuestionAsked(2, "kill"), (KILL_S, AlarmDue())],
+            [AnswerQuestion(2, {})],
+        ),
+        ([ProgramEnded(DONE), QuestionAsked(1, "kill")], [AnswerQuestion(1, {})]),
+        (
+            [QuestionAsked(1, "wait"), QuestionAsked(2, "kill"), QuestionAsked(3, "release")],
+            [
+                AnswerQuestion(1, KILLED.fields()),
+                AnswerQuestion(2, {}),
+                EndProcesses(at_once=True),
+                Alarm(RELEASE_S),
+            ],
+        ),
+        (
+            [ProgramEnded(DONE), QuestionAsked(1, "release")],
+            [EndProcesses(at_once=True), Alarm(RELEASE_S)],
+        ),
+        ([QuestionAsked(1, "release"), ProcessesGone()], [AnswerQuestion(1, {}), Finish()]),
+        ([QuestionAsked(1, "release"), (RELEASE_S, AlarmDue())], [AnswerQuestion(1, {}), Finish()]),
+        ([QuestionAsked(1, "release"), (RELEASE_S, AlarmDue()), ProcessesGone()], []),
+        ([QuestionAsked(1, "release"), ProgramEnded(DONE)], []),
+        (
+            [QuestionAsked(1, "release"), QuestionAsked(2, "output")],
+            [RefuseQuestion(2, "the terminal was released")],
+        ),
+        (
+            [QuestionAsked(1, "release"), QuestionAsked(2, "release")],
+            [RefuseQuestion(2, "the terminal was released")],
+        ),
+        ([QuestionAsked(1, "wait"), Withdrawn(1), ProgramEnded(DONE)], []),
+        ([QuestionAsked(1, "kill"), Withdrawn(1), (KILL_S, AlarmDue())], []),
+        (
+            [QuestionAsked(1, "wait"), QuestionAsked(2, "wait"), Withdrawn(1), ProgramEnded(DONE)],
+            [AnswerQuestion(2, ENDED)],
+        ),
         ([Withdrawn(1)], []),
         ([Printed(b"a")], [Alarm(SHOW_S)]),
         ([Printed(b"a"), Printed(b"b")], []),
-        ([Printed(b"a"), (SHOW_S, Due())], [Show()]),
-        ([Printed(b"a"), (SHOW_S, Due()), Due()], []),
-        ([Printed(b"a"), (SHOW_S, Due()), Printed(b"b")], [Alarm(2 * SHOW_S)]),
-        ([Printed(b"a"), Ended(DONE), (SHOW_S, Due())], []),
-        ([Ended(DONE), Printed(b"a")], []),
-        ([Due()], []),
-        ([Gone()], []),
+        ([Printed(b"a"), (SHOW_S, AlarmDue())], [ShowOutput()]),
+        ([Printed(b"a"), (SHOW_S, AlarmDue()), AlarmDue()], []),
+        ([Printed(b"a"), (SHOW_S, AlarmDue()), Printed(b"b")], [Alarm(2 * SHOW_S)]),
+        ([Printed(b"a"), ProgramEnded(DONE), (SHOW_S, AlarmDue())], []),
+        ([ProgramEnded(DONE), Printed(b"a")], []),
+        ([AlarmDue()], []),
+        ([ProcessesGone()], []),
     ],
 )
 def test_an_input_has_the_outputs_of_the_table(
@@ -107,16 +141,24 @@ def test_an_input_has_the_outputs_of_the_table(
 
 
 def test_the_questions_that_wait_are_limited_and_an_output_is_always_answered() -> None:
-    asked: list[Input] = [Asked(i, "wait" if i % 2 else "kill") for i in range(MAX_WAITS)]
-    outputs = played(*asked, Asked(50, "wait"), Asked(51, "kill"), Asked(52, "output"))
+    asked: list[Input] = [QuestionAsked(i, "wait" if i % 2 else "kill") for i in range(MAX_WAITS)]
+    outputs = played(
+        *asked, QuestionAsked(50, "wait"), QuestionAsked(51, "kill"), QuestionAsked(52, "output")
+    )
     for each in outputs[-3:-1]:
-        assert isinstance(each[0], Refuse)
-    assert outputs[-1] == [Answer(52, shown(""))]
+        assert isinstance(each[0], RefuseQuestion)
+    assert outputs[-1] == [AnswerQuestion(52, shown(""))]
 
 
 def test_questions_that_are_withdrawn_leave_room_for_others() -> None:
-    rounds = [each for key in range(3 * MAX_WAITS) for each in (Asked(key, "wait"), Withdrawn(key))]
-    assert played(*rounds, Asked(99, "wait"), Ended(DONE))[-1] == [Answer(99, ENDED)]
+    rounds = [
+        each
+        for key in range(3 * MAX_WAITS)
+        for each in (QuestionAsked(key, "wait"), Withdrawn(key))
+    ]
+    assert played(*rounds, QuestionAsked(99, "wait"), ProgramEnded(DONE))[-1] == [
+        AnswerQuestion(99, ENDED)
+    ]
 
 
 def test_a_command_that_prints_for_an_hour_is_shown_less_and_less_often() -> None:
@@ -124,25 +166,25 @@ def test_a_command_that_prints_for_an_hour_is_shown_less_and_less_often() -> Non
     for tenth in range(36_000):
         now = tenth / 10
         outputs = rules.handle(Printed(b"x"), now)
-        outputs += rules.handle(Due(), now) if alarm <= now else []
+        outputs += rules.handle(AlarmDue(), now) if alarm <= now else []
         for each in outputs:
             alarm = now + each.after_s if isinstance(each, Alarm) else alarm
-            shows += isinstance(each, Show)
+            shows += isinstance(each, ShowOutput)
     assert 120 <= shows <= 130
 
 
 @pytest.mark.parametrize(
     ("code", "status"),
     [
-        (0, Status(exit_code=0)),
-        (255, Status(exit_code=255)),
-        (-15, Status(signal="SIGTERM")),
+        (0, ExitStatus(exit_code=0)),
+        (255, ExitStatus(exit_code=255)),
+        (-15, ExitStatus(signal="SIGTERM")),
         (-9, KILLED),
-        (-40, Status(signal="SIG40")),
+        (-40, ExitStatus(signal="SIG40")),
         (None, KILLED),
     ],
 )
-def test_a_signal_is_never_an_exit_code(code: int | None, status: Status) -> None:
+def test_a_signal_is_never_an_exit_code(code: int | None, status: ExitStatus) -> None:
     assert status_of(code) == status
 
 
@@ -223,7 +265,7 @@ class Model:
         self.open: dict[int, tuple[Question, float]] = {}
         self.alarms: list[float] = []
         self.text = ""
-        self.status: Status | None = None
+        self.status: ExitStatus | None = None
         self.is_released = self.is_finished = False
         self.is_stopped: bool | None = None
         self.keys = 0
@@ -232,7 +274,7 @@ class Model:
         self.now += self.chance.random() * 0.3
         while self.alarms and min(self.alarms) <= self.now:
             self.alarms.remove(min(self.alarms))
-            self.check(Due())
+            self.check(AlarmDue())
         do = self.chance.choice(["print", "ask", "ask", "ask", "withdraw", "end", "nothing"])
         if do == "print":
             self.text += "line\n" if not self.is_released else ""
@@ -242,7 +284,7 @@ class Model:
             names: list[Question] = ["output", "wait", "wait", "kill"]
             question = self.chance.choice([*names, *names, *names, "release"])
             self.open[self.keys] = question, self.now
-            self.check(Asked(self.keys, question))
+            self.check(QuestionAsked(self.keys, question))
         elif do == "withdraw" and (waiting := self.waiting()):
             key = self.chance.choice(waiting)
             del self.open[key]
@@ -252,23 +294,25 @@ class Model:
         elif self.is_stopped is False and self.chance.random() < 0.1:
             self.end(status_of(-15))
         elif self.is_stopped and self.chance.random() < 0.3:
-            self.check(Gone())
+            self.check(ProcessesGone())
 
     def waiting(self) -> list[int]:
         return [key for key, (question, _) in self.open.items() if question in ("wait", "kill")]
 
-    def end(self, status: Status) -> None:
+    def end(self, status: ExitStatus) -> None:
         if self.status is None:
             self.status = status
-        self.check(Ended(status))
+        self.check(ProgramEnded(status))
 
     def check(self, step: Input) -> None:
         was_released = self.is_released
-        if isinstance(step, Asked) and step.question == "release" and not was_released:
+        if isinstance(step, QuestionAsked) and step.question == "release" and not was_released:
             self.is_released = True
             self.status = self.status or KILLED
         outputs = self.rules.handle(step, self.now)
-        assert not (self.is_finished and any(not isinstance(each, Refuse) for each in outputs))
+        assert not (
+            self.is_finished and any(not isinstance(each, RefuseQuestion) for each in outputs)
+        )
         for each in outputs:
             self.take(each, was_released=was_released)
         assert self.rules.status == self.status
@@ -280,17 +324,17 @@ class Model:
 
     def take(self, output: Output, *, was_released: bool) -> None:
         match output:
-            case Answer(key, result):
+            case AnswerQuestion(key, result):
                 self.answered(self.open.pop(key)[0], result)
-            case Refuse(key):
+            case RefuseQuestion(key):
                 del self.open[key]
                 assert was_released or len(self.open) >= MAX_WAITS
-            case Stop(at_once):
+            case EndProcesses(at_once):
                 assert self.is_stopped is None or (at_once and not self.is_stopped)
                 self.is_stopped = at_once
             case Alarm(after_s):
                 self.alarms.append(self.now + after_s)
-            case Show():
+            case ShowOutput():
                 assert self.status is None
             case Finish():
                 assert not self.is_finished
@@ -317,7 +361,7 @@ def test_every_question_has_one_answer_in_time_at_random(seed: int) -> None:
         model.step()
     if not model.is_released:
         model.open[10_000] = "release", model.now
-        model.check(Asked(10_000, "release"))
+        model.check(QuestionAsked(10_000, "release"))
     model.now += RELEASE_S
-    model.check(Due())
+    model.check(AlarmDue())
     assert (model.is_finished, model.open) == (True, {})
