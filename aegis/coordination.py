@@ -69,6 +69,8 @@ def canvas_children(
             root=root,
             directory=state.canvases,
             directories=tuple(resolved(each, root) for each in directories),
+            archive=state.archive,
+            keep=keep_of(configuration),
             supervisor="root/canvases",
             flusher=flusher,
         ),

@@ -29,7 +29,10 @@ from aegis.canvases.binding import Bound, place_of
 from aegis.canvases.document import BODY, EMPTY, PREAMBLE, Document, differences, plain
 from aegis.canvases.examining import Composed, FoundFile
 from aegis.canvases.messages import CanvasReport, LookNow, SendReport, WatchFile
+from aegis.canvases.past import HistoryPage, NewestFirst
 from aegis.canvases.revisions import (
+    KIND,
+    MAX_HISTORY_CHARS,
     CanvasRow,
     FileVersion,
     Known,
@@ -41,8 +44,10 @@ from aegis.canvases.revisions import (
     writer_of,
 )
 from aegis.canvases.wakes import Wakes
-from aegis.clock import utc_now
+from aegis.clock import moment_of, utc_now
 from aegis.errors import AegisError, Busy, InvalidRequest, StorageError, Unavailable
+from aegis.journal.archive import Keep
+from aegis.journal.archiver import Archiver, Leaving, understood
 from aegis.journal.file_content import NO_FILE, Exchanged
 from aegis.journal.flusher import Flusher
 from aegis.journal.rotation import previous_of, settle_rotation
@@ -67,7 +72,6 @@ from aegis.protocol.canvases import (
     UnsubscribeCanvas,
     WriteSection,
 )
-from aegis.protocol.command import MAX_REPLY_BYTES
 from aegis.protocol.naming import name_key
 from aegis.protocol.resources import CanvasResource
 from aegis.publishing import publish_change
@@ -104,9 +108,14 @@ POLL_S = 5.0
 The first wait is shorter, and doubled each time.
 """
 
-HISTORY_BYTES = MAX_REPLY_BYTES - 8 * 1024
-MAX_LONE_CHARS = 1_000
-"""The size of a history, and of a text in it that alone is larger."""
+HISTORY_S = 1.0
+"""Seconds after which a history is sent with what was found in the archive."""
+
+LINES_AT_ONCE = 16
+"""The lines of the archive that are read in one step, for which others may wait."""
+
+MAX_UNUSED = 8
+"""The numbers in a row that belong to writes that are not in the file, at most: a guess."""
 
 _SECTION = re.compile(SECTION_PATTERN)
 
@@ -152,10 +161,13 @@ class CanvasActor(Actor[CanvasMessage]):
         path: Path,
         root: str,
         directories: tuple[str, ...],
+        archive: Path,
+        keep: Keep,
         flusher: Flusher,
     ) -> None:
         self._bound, self._name = bound, bound.name
         self._path, self._root, self._directories = path, root, directories
+        self._archive, self._keep = archive, keep
         self._flusher = flusher
         self._is_ready = False
         self._known = Known()
@@ -166,6 +178,8 @@ class CanvasActor(Actor[CanvasMessage]):
         self._is_working = self._is_pausing = self._is_looking_later = False
         self._subscribers: set[str] = set()
         """The ids of the rows of subscribers, also of those that are not durable."""
+        self._ended, self._ended_at = 0, 0.0
+        """The newest change that may move to the archive, and its time or a later one."""
 
     async def setup(self) -> None:
         """Register the canvas and open it. If the disk refuses, each request tries again."""
@@ -178,6 +192,16 @@ class CanvasActor(Actor[CanvasMessage]):
             changed=self._changed,
             lost=self._lost,
             upgrade=revisions.line_of_today,
+        )
+        self._archiver = Archiver(
+            self._archive,
+            f"{KIND}{self._name}-{self._bound.life}",
+            self._keep,
+            self._flusher,
+            self.context,
+            find=self._leaving,
+            leave=lambda row_id: self._known.leave(self._table.rows[row_id]),
+            max_size=MAX_HISTORY_CHARS,
         )
         self._wakes = Wakes(
             self._bound,
@@ -265,6 +289,8 @@ class CanvasActor(Actor[CanvasMessage]):
             self._document = None
         self._subscribers.update(each.id for each in rows if isinstance(each, Subscriber))
         self._wakes.push()
+        self._ended, self._ended_at = 0, 0.0
+        self._archive_old()
         self._report()
         self._look_soon()
 
@@ -554,12 +580,40 @@ class CanvasActor(Actor[CanvasMessage]):
         self._has_changed()
 
     def _has_changed(self) -> None:
-        """Notify subscribers and lists of changes, and drop the oldest that are not kept."""
+        """Notify subscribers and lists of changes; perhaps old ones are archived now."""
         self._wakes.push()
         self._report()
-        for row_id in self._known.forget_old():
+        self._archive_old()
+        for row_id in self._known.take_useless():
             if row_id in self._table.rows:
                 self._table.drop(row_id)
+
+    # The archive.
+
+    def _archive_old(self) -> None:
+        """Let the changes move to the archive that no subscriber and no exchange needs."""
+        rows = map(self._table.rows.get, self._subscribers)
+        confirmed = [each.confirmed for each in rows if each is not None]
+        has = min(confirmed, default=self._known.newest)
+        for number in self._known.ended(self._ended, has):
+            row = self._table.rows[str(number)]
+            if not self._table.is_at_rest(row.id):
+                break  # a later one would be archived before it
+            # A clock that was set back must not mix their order in the archive.
+            self._ended_at = max(self._ended_at, moment_of(row.timestamp).timestamp())
+            self._archiver.add(row.id, self._ended_at, self._known.numbers[number])
+            self._ended = number
+
+    def _leaving(self, row_id: str) -> Leaving | None:
+        """Return a change as the archive gets it; the text of a section stays in the ledger."""
+        row = self._table.rows.get(row_id)
+        if not isinstance(row, Revision) or row.number not in self._known.numbers:
+            return None
+
+        def stays() -> Revision | None:
+            return revisions.as_base(row) if self._known.is_text(row) else None
+
+        return Leaving(self._table, (row,), {row_id: {}}, stays=stays)
 
     # Writes.
 
@@ -724,22 +778,43 @@ class CanvasActor(Actor[CanvasMessage]):
 
     async def _history(self, message: GetCanvasHistory) -> CanvasHistory:
         """Return the newest changes that fit into a reply, with their texts."""
-        keys = {message.section, PREAMBLE} if message.section == BODY else {message.section}
-        ids = [str(number) for number in reversed(self._known.numbers)]
-        rows = [self._table.rows[each] for each in ids]
-        wanted = [each for each in rows if message.section is None or each.section in keys]
-        room, found = HISTORY_BYTES, list[CanvasChange]()
-        for each in wanted[: message.limit]:
-            change = views.change_of(each, self._text(each), self._document)
-            size = views.json_size(attrs.asdict(change)) + 2
-            if size > HISTORY_BYTES and change.text is not None:
-                change, size = attrs.evolve(change, text=change.text[:MAX_LONE_CHARS]), 8_000
-            room -= size
-            if room < 0:
-                break
-            found.append(change)
-            await trio.lowlevel.checkpoint()  # texts are read from the disk
-        return CanvasHistory(canvas=self._name, result=found, more=len(found) < len(wanted))
+        newest = self._known.newest + 1
+        before = newest if message.before is None else min(newest, message.before)
+        changes = NewestFirst(before, [self._table.rows[str(n)] for n in self._known.numbers])
+        page = HistoryPage(self._name, message.limit, before)
+        if not await self._fill(page, changes, message.section):
+            return page.reply(more=True)
+        until = trio.current_time() + HISTORY_S
+        lines = self._archiver.newest_lines(await self._archiver.entry(str(before)))
+        while not changes.is_complete:
+            some = await self._flusher.look(partial(lines.some, LINES_AT_ONCE))
+            changes.is_complete = some is None
+            rows = [understood(CanvasRow, each) for each in some or ()]
+            changes.add(each for each in rows if isinstance(each, Revision))
+            has_room = await self._fill(page, changes, message.section)
+            if not has_room or (trio.current_time() >= until and page.looked < before):
+                return page.reply(more=True)
+        return page.reply(more=False, gone=await self._is_gone(page.looked))
+
+    async def _fill(self, page: HistoryPage, changes: NewestFirst, section: str | None) -> bool:
+        """Add changes of a section, or of all; return False at the first without room."""
+        keys = {section, PREAMBLE} if section == BODY else {section}
+        for each in changes.take():
+            if section is None or each.section in keys:
+                if page.is_full or not page.take(
+                    views.change_of(each, self._text(each), self._document)
+                ):
+                    return False
+                await trio.lowlevel.checkpoint()  # texts are read from the disk
+            page.looked = each.number
+        return True
+
+    async def _is_gone(self, oldest: int) -> bool:
+        """Return whether older changes than this one were deleted with the archive."""
+        for number in range(oldest - 1, max(0, oldest - 1 - MAX_UNUSED), -1):
+            if await self._archiver.entry(str(number)) is not None:
+                return True
+        return False
 
     # The directory.
 

@@ -33,6 +33,7 @@ from aegis.canvases.messages import CanvasReport, SendReport
 from aegis.clock import utc_now
 from aegis.errors import AegisError, InvalidRequest, NotFound, StorageError, Unavailable
 from aegis.following import Followers
+from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
@@ -82,12 +83,15 @@ class CanvasDesk(Actor[DeskMessage]):
         root: str,
         directory: Path,
         directories: tuple[str, ...],
+        archive: Path,
         supervisor: str,
         flusher: Flusher,
+        keep: Keep = DEFAULT_KEEP,
     ) -> None:
         self._root = root
         self._directory = directory
         self._directories = directories
+        self._archive, self._keep = archive, keep
         self._supervisor = supervisor
         self._flusher = flusher
         self._bound: dict[str, Bound] = {}
@@ -262,6 +266,8 @@ class CanvasDesk(Actor[DeskMessage]):
             path=self._directory / bound.name / LEDGER,
             root=self._root,
             directories=self._directories,
+            archive=self._archive,
+            keep=self._keep,
             flusher=self._flusher,
         )
         return SupervisorSpec(name=bound.name, children=(canvas,), restart=Restart.TEMPORARY)

@@ -29,9 +29,14 @@ HUMAN = "human"
 MAX_BESIDE = 6
 """Digests of files that an exchange may have left: those of two writes, and displaced ones."""
 
-MAX_REVISIONS = 1_000
+KIND = "revisions-"
+"""The beginning of the name of a canvas's archive, before the canvas's own name."""
+
+MAX_OWED = 1_000
+"""The newest revisions that stay in the ledger for subscribers that do not have them."""
+
 MAX_HISTORY_CHARS = 4 * 1024 * 1024
-"""The revisions that are kept, beside the newest of each section, and the size of their texts."""
+"""The size of the texts of revisions that are kept, besides ``keep``."""
 
 Phase = Literal["intended", "done", "dropped", "displaced", "base"]
 
@@ -47,8 +52,9 @@ class Revision:
 
     ``text`` is the new text, or what was appended; null: the section is gone. ``section_text`` is
     the text after something was appended. ``before`` and ``after`` are the SHA-256 of the file of a
-    write, ``before`` that of a file that was ``displaced``. ``base``: a ledger of before tables has
-    the section's text, and not the change.
+    write, ``before`` that of a file that was ``displaced``. ``base``: the change is in the archive,
+    and the row has the text of its section as long as that is the newest one; from a ledger of
+    before tables, the change is not known.
     """
 
     tag: ClassVar[str] = "revision"
@@ -145,7 +151,7 @@ class Subscriber:
         if rev > max(self.confirmed, *(each.until for each in former), 0):
             former.append(Former(sections=self.sections, until=rev))
         # Of more changes none is kept either, so older sections have nothing to wake for.
-        return attrs.evolve(self, sections=sections, former=tuple(former[-MAX_REVISIONS:]))
+        return attrs.evolve(self, sections=sections, former=tuple(former[-MAX_OWED:]))
 
     def has(self, rev: int) -> Subscriber:
         """Return it with the fact that its inbox has the changes up to ``rev``."""
@@ -205,7 +211,7 @@ class Known:
         self.file = FileVersion()
         self.recorded = 0
         self._digests: deque[str] = deque(maxlen=MAX_BESIDE)
-        self._dropped: list[int] = []
+        self._useless: list[int] = []
         revisions = []
         for row in rows:
             if isinstance(row, Revision):
@@ -235,7 +241,7 @@ class Known:
     def drop(self, revision: Revision) -> None:
         """Note that a write is not in the file."""
         self.intent = None
-        self._dropped.append(revision.number)
+        self._useless.append(revision.number)
 
     def take(self, revision: Revision) -> None:
         """Note a change that has happened."""
@@ -250,6 +256,7 @@ class Known:
             self.last = revision
         if revision.is_displaced:
             return
+        self._leave_base(self.sections.get(revision.section))
         if revision.text is None:
             self.sections.pop(revision.section, None)
         else:
@@ -258,6 +265,11 @@ class Known:
         is_empty = preamble is not None and not section_text(preamble).chars
         if is_empty and revision.after and len(self.sections) > 1:
             del self.sections[PREAMBLE]  # in an edit of another program it is a change of its own
+            self._leave_base(preamble)
+
+    def _leave_base(self, revision: Revision | None) -> None:
+        if revision is not None and revision.phase == "base":
+            self._useless.append(revision.number)
 
     def take_file(self, file: FileVersion) -> None:
         """Note the file that another program has left."""
@@ -267,22 +279,40 @@ class Known:
         """Return the numbers of the changes after ``rev``."""
         return [*takewhile(lambda number: number > rev, reversed(self.numbers))][::-1]
 
-    def forget_old(self) -> list[str]:
-        """Forget the oldest changes, but not the newest of a section; return the ids of theirs."""
+    def ended(self, after: int, confirmed: int) -> list[int]:
+        """Return the numbers above ``after`` of the changes that may move to the archive, in order.
+
+        Those up to ``confirmed`` have woken all subscribers. The digests of the newest ones may
+        still be those of a file beside the file.
+        """
+        found = self.after(after)
+        newest = min(self.recorded, self.newest - MAX_BESIDE)
+        owed = found[max(0, len(found) - MAX_OWED) :]
+        oldest_owed = next((each for each in owed if each > confirmed), newest)
+        return [*takewhile(lambda number: number < min(newest, oldest_owed), found)]
+
+    def is_text(self, revision: Revision) -> bool:
+        """Return whether a revision has the text of its section."""
+        newest = self.sections.get(revision.section)
+        return newest is not None and newest.number == revision.number
+
+    def leave(self, revision: Revision) -> None:
+        """Leave a change that is in the archive; its row may stay as the text of its section."""
+        self.numbers.pop(revision.number, None)
+        if self.is_text(revision):
+            self.sections[revision.section] = as_base(revision)
+
+    def take_useless(self) -> list[str]:
+        """Return the ids of the rows that nobody needs any more, each once."""
         # The digests of a write that was dropped may still be those of a file beside the file.
-        gone = [each for each in self._dropped if each < self.newest - MAX_BESIDE]
-        self._dropped = [each for each in self._dropped if each not in gone]
-        count, chars = len(self.numbers), sum(self.numbers.values())
-        kept = {each.number for each in self.sections.values()}
-        for number, size in self.numbers.items():
-            if count <= MAX_REVISIONS and chars <= MAX_HISTORY_CHARS:
-                break
-            if number not in kept and number != self.recorded:
-                gone.append(number)
-                count, chars = count - 1, chars - size
-        for each in gone:
-            self.numbers.pop(each, None)
+        gone = [each for each in self._useless if each < self.newest - MAX_BESIDE]
+        self._useless = [each for each in self._useless if each >= self.newest - MAX_BESIDE]
         return [*map(str, gone)]
+
+
+def as_base(revision: Revision) -> Revision:
+    """Return the text of a section whose change is in the archive."""
+    return attrs.evolve(revision, phase="base")
 
 
 def chars_of(revision: Revision) -> int:
@@ -433,4 +463,4 @@ def revisions_before(lines: Iterable[Mapping[str, Any]]) -> list[Revision]:
             continue
         with contextlib.suppress(CodecError):  # it is of another version
             revisions.append(row_of(CanvasRow, {"id": row_id, "set": fields}))
-    return revisions[-MAX_REVISIONS:]
+    return revisions[-MAX_OWED:]

@@ -111,15 +111,21 @@ def unsubscribe(daemon: TargetDaemon, canvas: str) -> None:
 
 @verb(
     option("--limit", kind=WHOLE, help="Maximum number of changes; default 20."),
+    option("--before", metavar="REV", kind=WHOLE, help="Only changes before this rev."),
     flag("--text", help="Print the texts too."),
     argument("canvas"),
     argument("section", required=False),
 )
 def history(
-    daemon: TargetDaemon, canvas: str, section: str | None, limit: int | None, text: bool
+    daemon: TargetDaemon,
+    canvas: str,
+    section: str | None,
+    limit: int | None,
+    before: int | None,
+    text: bool,
 ) -> None:
     """List the changes of CANVAS, or of SECTION, the newest first."""
-    reply = daemon.call("canvas_history", name=canvas, section=section, limit=limit)
+    reply = daemon.call("canvas_history", name=canvas, section=section, limit=limit, before=before)
     daemon.show(reply, lambda: _show_history(reply, with_texts=text))
 
 
@@ -164,7 +170,7 @@ def _show_written(reply: Mapping[str, Any]) -> None:
 def _show_history(reply: Mapping[str, Any], *, with_texts: bool) -> None:
     changes = reply["result"]
     if not changes:
-        print_notice("↳ no change")
+        print_notice("↳ no change" + (" yet" if reply.get("more") else ""))
     elif not with_texts:
         print_lines(table(_CHANGES, [_change_row(each) for each in changes]))
     else:
@@ -172,7 +178,9 @@ def _show_history(reply: Mapping[str, Any], *, with_texts: bool) -> None:
             print_notice("↳ " + " · ".join(map(escaped_line, map(str, _change_row(each)))))
             print_lines(escaped(each["text"] or ""))
     if reply.get("more"):
-        print_notice("↳ there are older ones: raise --limit")
+        print_notice(f"↳ there are older ones: --before {reply['before']}")
+    if reply.get("gone"):
+        print_notice("↳ older ones were deleted: see keep.archive_bytes")
 
 
 def _change_row(change: Mapping[str, Any]) -> list[object]:

@@ -12,9 +12,10 @@ MOST = 1_000_000
 
 @attrs.frozen(kw_only=True)
 class KeepSection:
-    """How long ended tasks, requests, broadcasts and workflows are kept before they are archived.
+    """How long ended tasks, requests, broadcasts, workflows, and changes of canvases are kept.
 
-    The numbers are of each kind; of all queues and groups together.
+    Then they are archived. The numbers are of each kind, of all queues and groups together, and of
+    each canvas.
     """
 
     newest: int = setting(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +13,7 @@ import structlog
 import trio
 
 from aegis.errors import StorageError
-from aegis.journal.archive import Archive
+from aegis.journal.archive import Archive, NewestLines
 from aegis.journal.flusher import Flusher
 from aegis.journal.segments import SegmentReader, UnpackedSegments
 from aegis.protocol.history import (
@@ -42,8 +41,6 @@ PAUSE_S = 0.001
 
 ASK_S = 5.0
 """Seconds in which a service has to answer; a search continues without it."""
-
-DATE_CHARS = len("2026-11-27")
 
 
 @attrs.frozen
@@ -157,23 +154,17 @@ class ArchivedRows:
         entry_of: EntryOf,
         by: Answerer | None,
     ) -> None:
-        self._flusher, self._archive, self._wanted = flusher, archive, wanted
+        self._flusher, self._wanted = flusher, wanted
         self._entry_of, self._by = entry_of, by
-        self._files: deque[str] | None = None
-        self._rows: Iterator[dict[str, Any]] = iter(())
+        self._lines = NewestLines(archive, since=wanted.since)
 
     async def step(self) -> list[HistoryEntry] | None:
         return await self._flusher.look(self._read)
 
     def _read(self) -> list[HistoryEntry] | None:
-        if self._files is None:
-            self._files = deque(self._archive.files())
-        lines = [*islice(self._rows, STEP_LINES)]
-        if not lines:
-            # The rows of a file had ended before it was written, and those of older ones before.
-            if not self._files or self._files[0][:DATE_CHARS] < self._wanted.since[:DATE_CHARS]:
-                return None
-            self._rows = self._archive.rows(self._files.popleft())
+        lines = self._lines.some(STEP_LINES)
+        if lines is None:
+            return None
         found = (self._entry_of(each, self._by) for each in lines)
         return [each for each in found if each is not None and self._wanted.has(each)]
 

@@ -22,8 +22,10 @@ import os
 import sys
 import time
 import zlib
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,8 @@ LOOK_BYTES = 16 * 1024
 """The part of an index file that is read whole."""
 
 MAX_ENTRY_BYTES = 4 * 1024
+
+DATE_CHARS = len("2026-11-27")
 
 SMALL_BYTES = 16 * 1024
 """The size up to which a file gets the next rows too, so that there are few files."""
@@ -280,6 +284,35 @@ class Archive:
         except (DamagedLine, KeyError, TypeError) as error:
             log.warning("archive damaged", file=shown(self.directory / name), why=str(error))
             return None
+
+
+class NewestLines:
+    """The lines of an archive, the newest first, in small parts.
+
+    ``newest`` is the file to begin with, if it is not the newest one. Files of days before
+    ``since``, ISO 8601, are left out.
+    """
+
+    def __init__(self, archive: Archive, newest: str | None = None, since: str = "") -> None:
+        self._archive, self._newest, self._since = archive, newest, since[:DATE_CHARS]
+        self._files: deque[str] | None = None
+        self._lines: Iterator[dict[str, Any]] = iter(())
+
+    def some(self, count: int) -> list[dict[str, Any]] | None:
+        """Return the next lines, none at the end of a file; None after the last. Blocking.
+
+        Raises ``StorageError``.
+        """
+        if self._files is None:
+            files = self._archive.files()
+            self._files = deque(each for each in files if not self._newest or each <= self._newest)
+        lines = [*islice(self._lines, count)]
+        if not lines:
+            # The rows of a file had ended before it was written, and those of older ones before.
+            if not self._files or self._files[0][:DATE_CHARS] < self._since:
+                return None
+            self._lines = self._archive.rows(self._files.popleft())
+        return lines
 
 
 def _digest(name: str) -> str:

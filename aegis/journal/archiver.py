@@ -22,7 +22,7 @@ import trio
 from actors import Context
 from actors.errors import CodecError
 from aegis.errors import StorageError
-from aegis.journal.archive import Archive, Entries, Keep
+from aegis.journal.archive import Archive, Entries, Keep, NewestLines
 from aegis.journal.flusher import Flusher
 from aegis.journal.table import Row, Table, row_of
 
@@ -46,13 +46,15 @@ class Leaving:
     """A thing that has ended: its ``rows`` in a table, and its ``entries`` in the index.
 
     The others are parts of the first row, which mean nothing without it. ``more`` returns other
-    lines for the archive, in a thread.
+    lines for the archive, in a thread. ``stays`` returns the row that takes the place of the first
+    one; None if it is dropped, as all others are.
     """
 
     table: Table[Any]
     rows: tuple[Row, ...]
     entries: Entries
     more: Callable[[], Sequence[Mapping[str, Any]]] | None = None
+    stays: Callable[[], Row | None] | None = None
 
     @property
     def is_at_rest(self) -> bool:
@@ -155,6 +157,10 @@ class Archiver:
         """Return the lines of a row and of its parts. Raises ``StorageError``."""
         return await self._flusher.look(partial(self._archive.rows_of, entry["in"], row_id))
 
+    def newest_lines(self, entry: Mapping[str, Any] | None = None) -> NewestLines:
+        """Return all lines, the newest first; with an ``entry``, not those of newer files."""
+        return NewestLines(self._archive, None if entry is None else entry["in"])
+
     # Moving.
 
     def _move_soon(self) -> None:
@@ -165,9 +171,6 @@ class Archiver:
             self._start_soon(self._move)
 
     async def _move(self) -> None:
-        if not self._is_sorted:  # they were read, or the clock was set back
-            self._ended = dict(sorted(self._ended.items(), key=itemgetter(1)))
-            self._is_sorted = True
         try:
             while due := self._due():
                 for at in range(0, len(due), AT_ONCE):
@@ -180,6 +183,9 @@ class Archiver:
 
     def _due(self) -> list[str]:
         """Return what is to be moved, the oldest first."""
+        if not self._is_sorted:  # they were read, or restored, or the clock was set back
+            self._ended = dict(sorted(self._ended.items(), key=itemgetter(1)))
+            self._is_sorted = True
         count = 0
         if len(self._ended) > self._keep.newest:
             count = self._keep.count([*self._ended.values()], time.time())
@@ -240,11 +246,16 @@ class Archiver:
 
     def _drop(self, id_: str, leaving: Leaving, dropped: trio.Event) -> None:
         self.remove(id_)
+        stays = None if leaving.stays is None else leaving.stays()
         self._leave(id_)
         *others, last = leaving.rows
         for each in others:  # a loss of power may leave parts without the first, never it alone
             leaving.table.drop(each.id)
-        leaving.table.drop(last.id, partial(self._dropped, id_, dropped))
+        then = partial(self._dropped, id_, dropped)
+        if stays is None:
+            leaving.table.drop(last.id, then)
+        else:
+            leaving.table.put(stays, then)
 
     def _dropped(self, id_: str, dropped: trio.Event) -> None:
         dropped.set()

@@ -125,11 +125,17 @@ class CanvasList:
 
 @attrs.frozen(kw_only=True)
 class CanvasHistory:
-    """Changes, the newest first; ``more``: there are older ones."""
+    """Changes, the newest first; ``more``: there are older ones, before the rev ``before``.
+
+    Then ``result`` may be shorter than its limit, or empty: the archive was read for a while.
+    ``gone``: older ones were deleted, as the archive has a limit.
+    """
 
     canvas: str
     result: list[CanvasChange]
     more: bool = False
+    before: int | None = None
+    gone: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -239,4 +245,9 @@ class GetCanvasHistory(Command[CanvasHistory]):
         default=20,
         validator=between(1, 1000, "changes"),
         metadata=described("Maximum number of changes.", minimum=1, maximum=1000),
+    )
+    before: int | None = attrs.field(
+        default=None,
+        validator=between(1, MAX_REVISION, "(a rev)"),
+        metadata=described("Only changes before this rev.", minimum=1),
     )

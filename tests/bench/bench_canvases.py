@@ -60,6 +60,7 @@ async def running(root: Path) -> AsyncIterator[Ref[Any]]:
                 root=str(root),
                 directory=state / "canvases",
                 directories=(),
+                archive=state / "archive",
                 supervisor="root/canvases",
                 flusher=flusher,
             ),

@@ -90,6 +90,7 @@ def tree(flusher: SimulatedFlusher) -> SupervisorSpec:
                 root=ROOT,
                 directory=DIRECTORY,
                 directories=(),
+                archive=DIRECTORY.parent / "archive",
                 supervisor="root/canvases",
                 flusher=flusher,
             ),

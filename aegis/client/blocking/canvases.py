@@ -63,9 +63,18 @@ class Canvases(BlockingNoun):
         """End the subscription of the handle."""
         return self._call(UnsubscribeCanvas, name=name)
 
-    def history(self, name: str, *, section: str | None = None, limit: int = 20) -> CanvasHistory:
+    def history(
+        self,
+        name: str,
+        *,
+        section: str | None = None,
+        limit: int = 20,
+        before: int | None = None,
+    ) -> CanvasHistory:
         """Return the newest changes of a canvas, or of one section, the newest first."""
-        return self._call(GetCanvasHistory, name=name, section=section, limit=limit)
+        return self._call(
+            GetCanvasHistory, name=name, section=section, limit=limit, before=before
+        )
 
     def list(self) -> CanvasList:
         """List the canvases with their files and sections."""

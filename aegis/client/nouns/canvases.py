@@ -70,10 +70,17 @@ class Canvases(Noun):
         return await self._call(UnsubscribeCanvas, name=name)
 
     async def history(
-        self, name: str, *, section: str | None = None, limit: int = 20
+        self,
+        name: str,
+        *,
+        section: str | None = None,
+        limit: int = 20,
+        before: int | None = None,
     ) -> CanvasHistory:
         """Return the newest changes of a canvas, or of one section, the newest first."""
-        return await self._call(GetCanvasHistory, name=name, section=section, limit=limit)
+        return await self._call(
+            GetCanvasHistory, name=name, section=section, limit=limit, before=before
+        )
 
     async def list(self) -> CanvasList:
         """List the canvases with their files and sections."""

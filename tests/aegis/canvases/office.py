@@ -22,6 +22,7 @@ from aegis.canvases.desk import CanvasDesk
 from aegis.canvases.faults import CANVASES
 from aegis.canvases.messages import LookNow, WatchFile
 from aegis.errors import Busy, Unavailable
+from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.faults import JOURNAL
 from aegis.protocol.canvases import (
     AppendToSection,
@@ -52,6 +53,7 @@ from tests.chaos.reproducible import reproducible
 ROOT = "/project"
 DIRECTORY = Path(ROOT, ".aegis", "state", "canvases")
 LEDGER = DIRECTORY / "plan" / "ledger.jsonl"
+ARCHIVE = DIRECTORY.parent / "archive"
 FILE = f"{ROOT}/plan.md"
 PLAN = "## Goals\n\n- ship\n\n## Log\n\nbegun\n"
 BESIDE = f"{ROOT}/.aegis-canvas-"
@@ -151,9 +153,11 @@ class Office(SimulatedDaemon):
     ``faults`` are those of fault points, by the name and the number of the pass.
     """
 
-    def __init__(self, simulation: Simulation, directories: Sequence[str], faults: Plan) -> None:
+    def __init__(
+        self, simulation: Simulation, directories: Sequence[str], faults: Plan, keep: Keep
+    ) -> None:
         super().__init__(simulation, "root/desk")
-        self.directories = (*directories,)
+        self.directories, self.keep = (*directories,), keep
         self.disk = SimulatedDisk(EMPTY, self.plan)
         self.inboxes = Inboxes()
         self.faults = faults
@@ -172,6 +176,8 @@ class Office(SimulatedDaemon):
             root=ROOT,
             directory=DIRECTORY,
             directories=self.directories,
+            archive=ARCHIVE,
+            keep=self.keep,
             supervisor="root/canvases",
             flusher=SimulatedFlusher(disk),
         )
@@ -388,13 +394,14 @@ def play(
     text: str | None = PLAN,
     in_steps: bool = False,
     directories: Sequence[str] = (),
+    keep: Keep = DEFAULT_KEEP,
     seed: int = 1,
 ) -> None:
     """Run a story of the canvas ``plan``, whose file has this text; None: it is not opened."""
     faults = Plan()
 
     async def run(simulation: Simulation) -> None:
-        office = Office(simulation, directories, faults)
+        office = Office(simulation, directories, faults, keep)
         office.in_steps = in_steps
         if text is not None:
             office.put({FILE: text.encode()})

@@ -12,6 +12,7 @@ import trio
 
 from actors import ActorError
 from aegis.errors import AegisError, Busy, InvalidRequest, NotFound
+from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.protocol.canvases import (
     OUTSIDE,
     AppendToSection,
@@ -361,6 +362,8 @@ async def play_history(office: Office) -> History:
 
 SEEDS = [*range(40), *(pytest.param(each, marks=pytest.mark.long) for each in range(40, 241))]
 FIRST = "## A\n\nfirst\n"
+FEW = Keep(newest=2, days=0, most=1_000)
+"""Most revisions are in the archive."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -376,7 +379,8 @@ def test_no_text_is_lost_and_each_change_wakes_once(seed: int) -> None:
         await history.check()
         assert not office.inboxes.tries, "nothing is sent again"
 
-    play(story, text=FIRST, in_steps=seed % 4 == 3, seed=seed)
+    keep = FEW if seed % 3 == 1 else DEFAULT_KEEP
+    play(story, text=FIRST, in_steps=seed % 4 == 3, keep=keep, seed=seed)
 
 
 def test_the_histories_reach_what_they_are_for() -> None:
