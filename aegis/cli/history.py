@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 PAGE = 50
 TEXT_CHARS = 200
+KINDS = ("command", "task", "request", "run", "transcript")
 
 
 @verb(
-    option("--kind", kind=("command", "task", "request", "run"), help="Only this kind."),
+    option("--kind", kind=KINDS, help="Only this kind."),
     option("--name", help="Only this terminal, queue, handle or workflow."),
     option("--exit", "exit_code", kind=WHOLE, help="Only commands with this exit code."),
     option("--since", metavar="TIME", help="Not before; as 2026-05-22T14:00, in local time."),
@@ -35,10 +36,11 @@ def history(
     until: str | None,
     limit: int | None,
 ) -> int:
-    """Find ended commands, tasks, requests and runs.
+    """Find ended commands, tasks, requests and runs, and texts of transcripts.
 
-    WORD is in the command, payload, question or arguments. What the archive has is found too. They
-    are printed as they are found; with --json one object per line.
+    WORD is in the command, payload, question, arguments or text. What the archive has is found too.
+    They are printed as they are found; with --json one object per line. Transcripts are searched
+    with --kind transcript only.
     """
     wanted = {"kind": kind, "name": name, "word": word, "exit_code": exit_code}
     wanted |= {"since": moment("--since", since), "until": moment("--until", until)}

@@ -15,7 +15,7 @@ from ulid import ULID
 
 from actors import Actor, Reply
 from aegis.clock import moment_of, utc_text
-from aegis.errors import AegisError, InvalidRequest
+from aegis.errors import AegisError, InvalidRequest, StorageError
 from aegis.history.sources import (
     ArchivedRows,
     Commands,
@@ -23,13 +23,15 @@ from aegis.history.sources import (
     LiveRows,
     Search,
     Source,
-    Wanted,
+    ask_service,
 )
+from aegis.history.transcripts import LiveTranscript
+from aegis.history.wanted import LATEST, Wanted
 from aegis.journal.archive import Archive
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.journal.segments import UnpackedSegments
-from aegis.protocol.history import HistoryPage, SearchHistory
+from aegis.protocol.history import HistoryPage, ListTranscripts, SearchHistory
 from aegis.protocol.naming import is_login_terminal, name_key
 from aegis.protocol.requests import Answerer
 from aegis.turns.services import Services, find_answerer
@@ -45,7 +47,7 @@ MAX_KEPT = 16
 
 
 class HistoryDesk(Actor[SearchHistory]):
-    """The searches in the directories of terminals and of the archive, and in all ``kinds``."""
+    """The searches of terminals, transcripts and the archive, and of all ``kinds``."""
 
     def __init__(
         self, *, terminals: Path, archive: Path, kinds: Sequence[EndedKind], flusher: Flusher
@@ -74,7 +76,7 @@ class HistoryDesk(Actor[SearchHistory]):
     ) -> None:
         try:
             if search is None:
-                search = Search(self._sources(request, await self._caller(request)))
+                search = await self._search(request)
             found, may_have_more = await search.page(request.limit, PAGE_S)
         except AegisError as error:
             reply.fail(error)
@@ -104,15 +106,37 @@ class HistoryDesk(Actor[SearchHistory]):
             return Answerer(handle=by)
         return await find_answerer(known, by)
 
-    def _sources(self, request: SearchHistory, by: Answerer | None) -> list[Source]:
-        """Return what is to be read. Raises ``AegisError``."""
+    async def _search(self, request: SearchHistory) -> Search:
+        """Begin a search. Raises ``AegisError``."""
         wanted = Wanted(
             name=request.name,
             word=None if request.word is None else request.word.lower(),
             exit=request.exit_code,
             since="" if request.since is None else _utc("since", request.since),
-            until="9" if request.until is None else _utc("until", request.until),
+            until=LATEST if request.until is None else _utc("until", request.until),
         )
+        sources = self._sources(request, wanted, await self._caller(request))
+        problems: list[str] = []
+        # Only if asked for: a turn has many texts, and the search of an agent would find itself.
+        if request.kind == "transcript" and request.exit_code is None:
+            try:
+                sources += await self._transcripts(request, wanted)
+            except StorageError as error:
+                problems.append(str(error))
+        return Search(sources, problems)
+
+    async def _transcripts(self, request: SearchHistory, wanted: Wanted) -> list[Source]:
+        """Return the transcripts that the caller may read. Raises ``StorageError``."""
+        if self.context.system.registry.find("service", "sessions") is None:
+            return []
+        ask = ListTranscripts(name=request.name, from_handle=request.from_handle)
+        places = await ask_service(self._services, "sessions", ask)
+        return [
+            LiveTranscript(self._flusher, Path(each.path), each.handle, wanted) for each in places
+        ]
+
+    def _sources(self, request: SearchHistory, wanted: Wanted, by: Answerer | None) -> list[Source]:
+        """Return what is to be read, without transcripts."""
         sources: list[Source] = []
         unpacked = UnpackedSegments()
         if request.kind in (None, "command"):

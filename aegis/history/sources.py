@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import attrs
 import structlog
 import trio
 
+from actors import Request
 from aegis.errors import StorageError
+from aegis.history.wanted import LATEST, Wanted
 from aegis.journal.archive import Archive, NewestLines
 from aegis.journal.flusher import Flusher
 from aegis.journal.segments import SegmentReader, UnpackedSegments
 from aegis.protocol.history import (
     MAX_TEXT_CHARS,
-    EndedEntries,
     HistoryEntry,
     HistoryKind,
     ListEnded,
 )
-from aegis.protocol.naming import name_key
 from aegis.protocol.requests import Answerer
 from aegis.turns.services import Services
 
 log = structlog.get_logger("aegis.history")
+
+T = TypeVar("T")
 
 STEP_LINES = 64
 STEP_BYTES = 64 * 1024
@@ -41,26 +43,6 @@ PAUSE_S = 0.001
 
 ASK_S = 5.0
 """Seconds in which a service has to answer; a search continues without it."""
-
-
-@attrs.frozen
-class Wanted:
-    """The filter of a search; ``word`` is in lower case, times are UTC, ISO 8601."""
-
-    name: str | None = None
-    word: str | None = None
-    exit: int | None = None
-    since: str = ""
-    until: str = "9"
-
-    def has(self, entry: HistoryEntry) -> bool:
-        """Return whether an entry is looked for."""
-        return (
-            self.since <= entry.at <= self.until
-            and (self.exit is None or entry.exit == self.exit)
-            and (self.name is None or name_key(entry.name) == name_key(self.name))
-            and (self.word is None or self.word in entry.text.lower())
-        )
 
 
 def command_entry(terminal: str, record: Mapping[str, Any]) -> HistoryEntry | None:
@@ -96,7 +78,12 @@ class EndedKind:
 
 
 class Source(Protocol):
-    """Entries that a search looks for, the newest first."""
+    """Entries that a search looks for, the newest first.
+
+    ``reached`` is a moment after which it has no further entry, as far as it knows.
+    """
+
+    reached: str
 
     async def step(self) -> list[HistoryEntry] | None:
         """Read for about a millisecond; return what was found, None after the last entry.
@@ -121,6 +108,7 @@ class Commands:
         self._reader = SegmentReader(path, disk=flusher.disk, unpacked=unpacked)
         self._terminal, self._wanted = terminal, wanted
         self._before: int | None = None
+        self.reached = LATEST
 
     async def step(self) -> list[HistoryEntry] | None:
         return await self._flusher.look(self._read)
@@ -135,10 +123,13 @@ class Commands:
         found: list[HistoryEntry] = []
         for record in reversed(reading.records):
             entry = command_entry(self._terminal, record)
-            if entry is not None and entry.at < self._wanted.since:
+            if entry is None:
+                continue
+            self.reached = min(self.reached, entry.at)
+            if entry.at < self._wanted.since:
                 self._before = 0
                 break
-            if entry is not None and self._wanted.has(entry):
+            if self._wanted.has(entry):
                 found.append(entry)
         return found
 
@@ -157,6 +148,7 @@ class ArchivedRows:
         self._flusher, self._wanted = flusher, wanted
         self._entry_of, self._by = entry_of, by
         self._lines = NewestLines(archive, since=wanted.since)
+        self.reached = LATEST
 
     async def step(self) -> list[HistoryEntry] | None:
         return await self._flusher.look(self._read)
@@ -165,8 +157,10 @@ class ArchivedRows:
         lines = self._lines.some(STEP_LINES)
         if lines is None:
             return None
-        found = (self._entry_of(each, self._by) for each in lines)
-        return [each for each in found if each is not None and self._wanted.has(each)]
+        found = [self._entry_of(each, self._by) for each in lines]
+        entries = [each for each in found if each is not None]
+        self.reached = min([self.reached, *(each.at for each in entries)])
+        return [each for each in entries if self._wanted.has(each)]
 
 
 class LiveRows:
@@ -177,33 +171,40 @@ class LiveRows:
     ) -> None:
         self._services, self._service, self._wanted, self._by = services, service, wanted, by
         self._ids: deque[str] | None = None
+        self.reached = LATEST
 
     async def step(self) -> list[HistoryEntry] | None:
         if self._ids is None:
-            self._ids = deque((await self._ask(ListEnded())).ids)
+            self._ids = deque((await ask_service(self._services, self._service, ListEnded())).ids)
         ids = [self._ids.popleft() for _ in range(min(STEP_LINES, len(self._ids)))]
         if not ids:
             return None
-        entries = (await self._ask(ListEnded(ids=ids, by=self._by))).entries
-        if entries and entries[-1].at < self._wanted.since:
+        request = ListEnded(ids=ids, by=self._by)
+        entries = (await ask_service(self._services, self._service, request)).entries
+        self.reached = min([self.reached, *(each.at for each in entries)])
+        if self.reached < self._wanted.since:
             self._ids.clear()
         return [each for each in entries if self._wanted.has(each)]
 
-    async def _ask(self, request: ListEnded) -> EndedEntries:
-        with trio.move_on_after(ASK_S):  # a desk may be unable to read its ledger
-            return await self._services.answer(self._service, request, ASK_S)
-        raise StorageError(f"the service {self._service!r} does not answer")
+
+async def ask_service(services: Services, service: str, request: Request[T]) -> T:
+    """Return the answer of a service. Raises ``StorageError``."""
+    with trio.move_on_after(ASK_S):  # a desk may be unable to read its ledger
+        return await services.answer(service, request, ASK_S)
+    raise StorageError(f"the service {service!r} does not answer")
 
 
 class Search:
-    """The entries of several sources, the newest first, each once."""
+    """The entries of several sources, the newest first, each once.
 
-    def __init__(self, sources: list[Source]) -> None:
-        self._unread = [_Buffer(each) for each in sources]
-        self._ready: list[_Buffer] = []
+    The sources are read back in time together, so that what is found first is found soon.
+    """
+
+    def __init__(self, sources: list[Source], problems: Sequence[str] = ()) -> None:
+        self._buffers = [_Buffer(each) for each in sources]  # a heap: all are equal at first
         self._newest = ""
         self._seen: set[tuple[str, str, str]] = set()
-        self._problems: list[str] = []
+        self._problems = [*problems]
 
     def take_problems(self) -> list[str]:
         """Return why sources were left out since the last call."""
@@ -218,14 +219,14 @@ class Search:
         found: list[HistoryEntry] = []
         until = trio.current_time() + seconds
         while len(found) < limit:
-            if self._unread:
-                await self._read(self._unread[-1])
-                if trio.current_time() >= until:
-                    break
-            elif self._ready:
-                found += self._next()
-            else:
+            if not self._buffers:
                 return found, False
+            if self._buffers[0].entries:
+                found += self._next()
+                continue
+            await self._read(self._buffers[0])
+            if trio.current_time() >= until:
+                break
         return found, True
 
     async def _read(self, buffer: _Buffer) -> None:
@@ -237,19 +238,15 @@ class Search:
                 self._problems.append(str(error))
             entries = None
         await trio.sleep(PAUSE_S)
-        if entries:
+        heapq.heappop(self._buffers)
+        if entries is not None:
             buffer.entries.extend(entries)
-            heapq.heappush(self._ready, buffer)
-        if entries is None or entries:
-            self._unread.remove(buffer)
+            heapq.heappush(self._buffers, buffer)
 
     def _next(self) -> list[HistoryEntry]:
-        buffer = heapq.heappop(self._ready)
+        buffer = heapq.heappop(self._buffers)
         entry = buffer.entries.popleft()
-        if buffer.entries:
-            heapq.heappush(self._ready, buffer)
-        else:
-            self._unread.append(buffer)
+        heapq.heappush(self._buffers, buffer)
         if entry.at != self._newest:
             self._newest = entry.at
             self._seen.clear()
@@ -267,5 +264,10 @@ class _Buffer:
     entries: deque[HistoryEntry] = attrs.field(factory=deque)
 
     def __lt__(self, other: _Buffer) -> bool:
-        """Return whether its next entry is the newer one."""
-        return self.entries[0].at > other.entries[0].at
+        """Return whether its next entry is the newer one, or may be."""
+        return self.next_at > other.next_at
+
+    @property
+    def next_at(self) -> str:
+        """The moment of its next entry, or one that is not before it."""
+        return self.entries[0].at if self.entries else self.source.reached

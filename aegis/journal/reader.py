@@ -47,8 +47,8 @@ class Reading:
     ``more``: matching lines were left out because of ``max_bytes``. ``damaged`` lists damaged lines
     that the read met, oldest first, at most ``MAX_REPORTED`` of ``damaged_count``. ``end`` is the
     offset just after the last line that a forward read scanned, or that a backward read kept (0 if
-    none was). ``lines`` has the lines of a forward read with their places. ``oldest``: lines with
-    lower numbers may have been in segments that were deleted.
+    none was). ``lines`` has the lines with their places. ``oldest``: lines with lower numbers may
+    have been in segments that were deleted.
     """
 
     records: list[dict[str, Any]]
@@ -216,6 +216,7 @@ class KeptLines:
             damaged=tuple(reversed(self._damaged)),
             damaged_count=self._damaged_count,
             end=self.lines[-1].end if self.lines else 0,
+            lines=tuple(self.lines),
         )
 
     def _add(self, line: Line) -> None:

@@ -11,7 +11,7 @@ from aegis.protocol.command import Command, at_most_chars, between, described, m
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 from aegis.protocol.requests import Answerer
 
-HistoryKind = Literal["command", "task", "request", "run"]
+HistoryKind = Literal["command", "task", "request", "run", "transcript"]
 
 MAX_TEXT_CHARS = 1_000
 MAX_TIME_CHARS = 40
@@ -22,14 +22,16 @@ MORE_RULE = "the more of the page before"
 
 @attrs.frozen(kw_only=True)
 class HistoryEntry:
-    """An ended command of a terminal, task of a queue, request, or run of a workflow.
+    """An ended command, task, request or workflow run, or a text in the transcript of a session.
 
-    ``name`` is that of the terminal, queue or workflow, or the handle that asked. ``at`` is the
-    time of the end, UTC, ISO 8601. ``id`` is the seq of the record, or the id of the task, request
-    or run, ``text`` the beginning of the command, the payload, the question or the arguments.
-    ``by`` is the writer, the sender or the answerer. ``outcome`` is ``completed``, ``failed`` or
-    ``cancelled`` for a task or run, the answer or ``withdrawn`` for a request, and the reason of
-    the end for a command, whose exit code is ``exit``. ``archived``: it is in the archive only.
+    ``name`` is that of the terminal, queue or workflow, or the handle that asked or of the session.
+    ``at`` is the time of the end, UTC, ISO 8601. ``id`` is the seq of the record, or the id of the
+    task, request or run, ``text`` the beginning of the command, the payload, the question or the
+    arguments, and of a transcript the part with the word. ``by`` is the writer, the sender or the
+    answerer. ``outcome`` is ``completed``, ``failed`` or ``cancelled`` for a task or run, the
+    answer or ``withdrawn`` for a request, and the reason of the end for a command, whose exit code
+    is ``exit``. For a text it is ``message``, ``text``, ``tool``, ``result`` or ``failed``, or the
+    outcome of a turn that was not completed. ``archived``: it is in the archive only.
     """
 
     kind: HistoryKind
@@ -59,15 +61,17 @@ class HistoryPage:
 
 @attrs.frozen(kw_only=True)
 class SearchHistory(Command[HistoryPage]):
-    """Find ended commands of all terminals, tasks, requests and workflow runs, newest first.
+    """Find ended commands of all terminals, tasks, requests, workflow runs, texts of transcripts.
 
-    The archive is searched as well. Use aegis_term_read for the output of a command,
-    aegis_task_status and aegis_workflow_status for results, aegis_request_list for a request.
-    An agent finds the requests that it may list.
+    The archive is searched as well, newest first. Use aegis_term_read for the output of a command,
+    aegis_task_status and aegis_workflow_status for results, aegis_request_list for a request,
+    aegis_session_read for a transcript. An agent finds the requests and transcripts that it may
+    read. Transcripts are searched only if that is the kind.
     """
 
     kind: HistoryKind | None = attrs.field(
-        default=None, metadata=described("Only this kind: command, task, request or run.")
+        default=None,
+        metadata=described("Only this kind: command, task, request, run or transcript."),
     )
     name: str | None = attrs.field(
         default=None,
@@ -80,8 +84,8 @@ class SearchHistory(Command[HistoryPage]):
         default=None,
         validator=at_most_chars(MAX_WORD_CHARS),
         metadata=described(
-            "Text in the command, in the first 200 characters of the payload or arguments, or in "
-            "the question of a request, in any case."
+            "Text in the command, in the first 200 characters of the payload or arguments, in the "
+            "question of a request, or in a transcript, in any case."
         ),
     )
     exit_code: int | None = attrs.field(
@@ -128,3 +132,22 @@ class ListEnded(Request[EndedEntries]):
 
     ids: list[str] | None = None
     by: Answerer | None = None
+
+
+@attrs.frozen(kw_only=True)
+class TranscriptPlace:
+    """The transcript of a session, by its present handle."""
+
+    handle: str
+    path: str
+
+
+@attrs.frozen(kw_only=True)
+class ListTranscripts(Request[list[TranscriptPlace]]):
+    """List the transcripts that ``from_handle`` may read, None for a person.
+
+    With a ``name`` that of the session alone that has or had this handle.
+    """
+
+    name: str | None = None
+    from_handle: str | None = None

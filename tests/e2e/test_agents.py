@@ -386,6 +386,23 @@ def test_a_session_reaches_only_its_own_children_and_no_higher_profile(team: Tea
         assert error.code == "forbidden", verb
     team.call("session_read", handle=child, from_handle=mine)
     team.call("session_read", handle=mine, from_handle=mine)
+    team.send(child, "SAY hello child")
+    team.send(other, "SAY hello other")
+    for handle in (child, other):
+        team.has_outcomes(handle, "completed")
+
+    def found(**wanted: object) -> list[str]:
+        reply = team.call("history", kind="transcript", word="hello", **wanted)
+        return sorted({each["name"] for each in reply["result"] if each["outcome"] == "text"})
+
+    assert found() == ["child", "other"]
+    assert found(from_handle=mine) == ["child"]
+    assert found(from_handle=child) == ["child"]
+    assert found(from_handle=mine, name=other) == []
+    team.call("rename", old_handle=child, new_handle="grown")
+    assert found(name=child) == ["grown"]
+    team.call("close", handle=child)
+    assert found(name="grown") == ["grown"]
     error = team.daemon.refusal("spawn", profile="all", from_handle=mine)
     assert error.code == "forbidden"
     assert "permission" in str(error)

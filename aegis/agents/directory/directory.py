@@ -34,6 +34,7 @@ from aegis.agents.directory.following import (
     follow_ended,
     read_ended,
     ref_of_command,
+    transcripts_of,
     visible_to,
 )
 from aegis.agents.directory.message_rights import count_spawns
@@ -68,6 +69,7 @@ from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
 from aegis.protocol.agent_commands import ReadAgentOutput
 from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
+from aegis.protocol.history import ListTranscripts
 from aegis.protocol.meta import GetMeta
 from aegis.protocol.requests import FindAnswerer
 
@@ -165,6 +167,11 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case ReadAgentOutput(handle=handle):
                 member, reply = self._ledger.roster.get(handle), self.defer(message)
                 self.context.start_soon(self._outputs(member).answer, message, reply)
+            case ListTranscripts(name=name):
+                sees = visible_to(self._caller(message), self._ledger.roster)
+                self.reply(
+                    message, transcripts_of(self._ledger.roster, self._directory, name, sees)
+                )
             case api.SetAgent():
                 self.context.start_soon(self._set, message, self.defer(message))
             case api.ListWorkspaceAgents():

@@ -17,6 +17,7 @@ from aegis.errors import AegisError, NotFound, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol.agents import ReadSession, Transcript
 from aegis.protocol.feeds import FollowAgentCommand, FollowSession, SessionNews
+from aegis.protocol.history import TranscriptPlace
 
 
 def visible_to(caller: Member | None, roster: Roster) -> Sees:
@@ -31,6 +32,19 @@ def visible_to(caller: Member | None, roster: Roster) -> Sees:
         return any(each.id == caller.id for each in roster.ancestors(id_))
 
     return sees
+
+
+def transcripts_of(
+    roster: Roster, directory: Path, name: str | None, sees: Sees
+) -> list[TranscriptPlace]:
+    """Return the transcripts that a caller ``sees``; with a name, that of its session alone."""
+    named = None if name is None else roster.find(name)
+    members = roster.kept if name is None else [named] if named is not None else []
+    return [
+        TranscriptPlace(handle=each.handle, path=str(directory / each.id / TRANSCRIPT))
+        for each in members
+        if each.cmd is None and not each.is_purged and sees(each.id)
+    ]
 
 
 async def follow_ended(

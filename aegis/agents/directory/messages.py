@@ -9,6 +9,7 @@ from aegis.agents.sessions.state_reports import SessionClosed
 from aegis.protocol import agents as api
 from aegis.protocol.agent_commands import ReadAgentOutput
 from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
+from aegis.protocol.history import ListTranscripts
 
 OnSession = api.CloseAgent | api.InterruptAgent | api.RestartAgent | api.ShowAgent | api.ReadSession
 
@@ -34,6 +35,7 @@ DirectoryMessage = (
     | FollowAgentCommand
     | ReadAgentOutput
     | Asked
+    | ListTranscripts
     | SessionClosed
     | api.ToolsListed
     | Down

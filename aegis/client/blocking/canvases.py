@@ -72,9 +72,7 @@ class Canvases(BlockingNoun):
         before: int | None = None,
     ) -> CanvasHistory:
         """Return the newest changes of a canvas, or of one section, the newest first."""
-        return self._call(
-            GetCanvasHistory, name=name, section=section, limit=limit, before=before
-        )
+        return self._call(GetCanvasHistory, name=name, section=section, limit=limit, before=before)
 
     def list(self) -> CanvasList:
         """List the canvases with their files and sections."""

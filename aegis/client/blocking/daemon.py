@@ -53,8 +53,9 @@ class Daemon(BlockingNoun):
         limit: int = 50,
         more: str | None = None,
     ) -> HistoryPage:
-        """Find ended commands, tasks, requests and runs, the newest first, in the archive too.
+        """Find ended commands, tasks, requests, runs, and texts of transcripts, newest first.
 
+        The archive is searched too, transcripts only if that is the kind.
         ``more`` of a page continues its search. Times are ISO 8601.
         """
         return self._call(

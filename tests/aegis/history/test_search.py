@@ -23,7 +23,9 @@ from aegis.protocol.history import (
     HistoryEntry,
     HistoryPage,
     ListEnded,
+    ListTranscripts,
     SearchHistory,
+    TranscriptPlace,
 )
 from aegis.protocol.requests import Answerer, FindAnswerer
 from tests.aegis.simulated_daemon import SimulatedDaemon
@@ -110,13 +112,31 @@ class PlayedDesk(Actor[ListEnded]):
         self.reply(message, EndedEntries(entries=seen))
 
 
-class PlayedSessions(Actor[FindAnswerer]):
-    """The directory of sessions; ``bob`` may answer requests, ``mute`` is not looked up."""
+class PlayedSessions(Actor[FindAnswerer | ListTranscripts]):
+    """The directory of sessions; ``bob`` may answer requests, ``mute`` is not looked up.
+
+    It has these transcripts, by handle.
+    """
+
+    def __init__(self, *, transcripts: dict[str, Path]) -> None:
+        self._transcripts = transcripts
 
     async def setup(self) -> None:
         self.context.register("service", "sessions")
 
-    async def receive(self, message: FindAnswerer) -> None:
+    async def receive(self, message: FindAnswerer | ListTranscripts) -> None:
+        if isinstance(message, ListTranscripts):
+            named = message.name or message.from_handle
+            found = self._transcripts.items()
+            self.reply(
+                message,
+                [
+                    TranscriptPlace(handle=handle, path=str(path))
+                    for handle, path in found
+                    if named is None or handle == named
+                ],
+            )
+            return
         if message.handle == "mute":
             self.defer(message)
             return
@@ -131,13 +151,14 @@ class Library(SimulatedDaemon):
         super().__init__(simulation, "root/history")
         self.tasks: dict[str, HistoryEntry] = {}
         self.requests: dict[str, HistoryEntry] | None = {}
+        self.transcripts: dict[str, Path] = {}
 
     def actors(self) -> tuple[ChildSpec, ...]:
         return (
             ChildSpec.of("queues", PlayedDesk, service="queues", ended=self.tasks),
             ChildSpec.of("requests", PlayedDesk, service="requests", ended=self.requests),
             ChildSpec.of("workflows", PlayedDesk, service="workflows", ended={}),
-            ChildSpec.of("sessions", PlayedSessions),
+            ChildSpec.of("sessions", PlayedSessions, transcripts=self.transcripts),
             ChildSpec.of(
                 "history",
                 HistoryDesk,
