@@ -83,7 +83,7 @@ async def read_output(
     not certain.
     """
     wanted = log.position if request.cursor is None else request.cursor
-    reading = _Reading(log, request, wanted, end)
+    reading = _OutputText(log, request, wanted, end)
     while reading.read_piece():
         await trio.lowlevel.checkpoint()
     return OutputChunk(
@@ -95,7 +95,7 @@ async def read_output(
     )
 
 
-class _Reading:
+class _OutputText:
     """The text of the bytes from ``start`` to ``end``, for one call."""
 
     def __init__(
