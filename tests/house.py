@@ -109,11 +109,6 @@ SHARED_NAMES = (
         "aegis/terminals/front/terminal.py aegis/workflows/child/engine.py",
         "the actor, whose name the tree shows, and the terminal of a workflow",
     ),
-    (
-        "Transcript",
-        "aegis/agents/sessions/transcript.py aegis/protocol/agents.py",
-        "the owner of the ledger, and the entries of it that clients read",
-    ),
 )
 """The names that several classes may have: the name, the files of the classes, and the reason."""
 
