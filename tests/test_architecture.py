@@ -451,7 +451,7 @@ PURE = (
     "aegis.names",
     "aegis.protocol*",
     "aegis.journal.ledger",
-    "aegis.inboxes.rules",
+    "aegis.inboxes.rows",
     "aegis.processes.capture",
     "aegis.processes.line",
     "aegis.terminals.wakes.notification",

@@ -1,14 +1,14 @@
 """``Inbox``: the actor of the durable messages of one handle, and of their readers.
 
 Reading does not consume a message: passing ``after`` acknowledges it. A message is shown, and its
-delivery confirmed, once it is synced. A deferred delivery (``defer_sync``) is written at once and
+delivery confirmed, once it is durable. A deferred delivery (``defer_sync``) is written at once and
 synced later, at the latest before a reader is answered.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -17,21 +17,27 @@ import attrs
 import structlog
 
 from actors import Actor, Reply, Request, Timer
-from aegis.errors import AegisError, StorageError, Unavailable
+from aegis.clock import utc_now
+from aegis.errors import AegisError, Busy, StorageError, Unavailable
 from aegis.inboxes import faults
-from aegis.inboxes.bodies import Bodies
-from aegis.inboxes.followers import Followers
-from aegis.inboxes.loading import Loaded, load_state, newest_messages
-from aegis.inboxes.rules import message_line, read_line
-from aegis.inboxes.settling import Settle, Settling
-from aegis.inboxes.state import InboxState
-from aegis.inboxes.unsynced import Arrival, Reader, Reading, Unsynced
-from aegis.journal.appender import Appender, Position
-from aegis.journal.disk import Disk, shown
+from aegis.inboxes.reading import ReadMessages, newest_messages
+from aegis.inboxes.rows import (
+    Acknowledgement,
+    InboxMessage,
+    InboxRow,
+    message_in,
+    row_of,
+    upgraded,
+    whole_line,
+    with_text,
+)
+from aegis.inboxes.unread import Arriving, UnreadMessages
+from aegis.journal.disk import shown
 from aegis.journal.flusher import Flusher
-from aegis.journal.ledger import encode_line
+from aegis.journal.reader import ON_LOOP_BYTES
+from aegis.journal.table import Table
 from aegis.protocol import resources
-from aegis.protocol.feeds import FollowInbox, InboxNews
+from aegis.protocol.feeds import FollowInbox, InboxNews, InboxPlace
 from aegis.protocol.inboxes import (
     Deliver,
     Message,
@@ -41,6 +47,7 @@ from aegis.protocol.inboxes import (
     SyncInbox,
     WaitInbox,
 )
+from aegis.protocol.wakes import parse_wake_id
 from aegis.publishing import publish_change
 
 log = structlog.get_logger("aegis.inboxes")
@@ -50,11 +57,13 @@ T = TypeVar("T")
 WAIT_LIMIT = 50
 """The largest number of messages that one wait returns."""
 
+MAX_FOLLOWERS = 256
+"""Streams that may wait for messages of one inbox."""
+
 MAX_ARRIVING = 8_192
 MAX_ARRIVING_CHARS = 8 * 1024 * 1024
 """The limits of messages, and of their characters, that are written and not synced. Further
 messages are refused, as the disk is too slow."""
-
 
 MAX_DEFERRED = 256
 MAX_DEFERRED_CHARS = 1024 * 1024
@@ -67,8 +76,17 @@ A daemon that is killed sends as many again at its next start; the inbox drops t
 SYNC_PATIENCE_S = 2.0
 """Seconds that a reader waits for deferred messages to be synced; then it gets the durable ones."""
 
-SHOWN_DAMAGE = 3
-"""The number of damaged lines of the ledger that are listed in the log."""
+MAX_KEPT_CHARS = 8 * 1024
+"""The longest message that is kept in memory, if it is the newest: a stream waits for it."""
+
+MAX_REPORTED = 1_000
+"""Damaged lines of one inbox that are logged."""
+
+SUBSTRATE = "substrate"
+"""The sender of messages that the daemon itself writes."""
+
+Reader = ReadInbox | WaitInbox | FollowInbox
+"""A request that is answered with messages."""
 
 
 @attrs.frozen(kw_only=True)
@@ -90,6 +108,33 @@ class EndWait:
     """The request to end a wait, as the daemon stops."""
 
 
+@attrs.frozen(kw_only=True)
+class Settle(Request[None]):
+    """Reply once every earlier request but a wait for the next message is answered."""
+
+
+@attrs.define(eq=False)
+class _Arrival:
+    """A message that is written, not durable; its ``senders`` wait for that."""
+
+    row: InboxMessage
+    is_wake: bool
+    is_deferred: bool
+    senders: list[Reply[Receipt]]
+
+
+@attrs.define(eq=False)
+class _Reading:
+    """A reader that waits until all messages so far, or its acknowledgement, are durable.
+
+    One that acknowledges nothing does not wait longer than its ``timer``.
+    """
+
+    request: Reader
+    reply: Reply[Any]
+    timer: Timer | None
+
+
 @attrs.define(eq=False)
 class _Waiter:
     number: int
@@ -97,7 +142,14 @@ class _Waiter:
     timer: Timer
 
 
-InboxMessage = (
+@attrs.frozen
+class _Follower:
+    request: FollowInbox
+    place: InboxPlace
+    reply: Reply[InboxNews]
+
+
+InboxRequest = (
     Deliver
     | SyncInbox
     | ReadInbox
@@ -110,27 +162,41 @@ InboxMessage = (
 )
 
 
-class Inbox(Actor[InboxMessage]):
+class Inbox(Actor[InboxRequest]):
     """The inbox of one handle; its ledger is ``path``."""
 
     def __init__(self, *, handle: str, path: Path, flusher: Flusher) -> None:
         self._handle = handle
         self._path = path
         self._flusher = flusher
-        self._state = InboxState()
-        self._is_open = False
+        self._unread: UnreadMessages
+        self._arrivals: dict[str, _Arrival] = {}
+        self._arriving = Arriving()
+        self._deferred = 0
+        self._last_number = 0
+        self._readings: dict[int, _Reading] = {}
+        self._followers: list[_Follower] = []
         self._waiter: _Waiter | None = None
-        self._waits = 0
-        self._readings = 0
-        self._unsynced = Unsynced()
-        self._settling = Settling(self._unsynced)
+        self._numbers = 0
+        self._reads = 0  # of the disk, in progress
+        self._settlers: list[Reply[None]] = []
+        self._newest: InboxMessage | None = None
+        self._reported: set[int] = set()
 
     async def setup(self) -> None:
         """Register the inbox and open the ledger. If the disk refuses, each request tries again."""
-        self._followers = Followers(
-            self.context.incarnation,
-            lambda reply, unread, make: self._bodies.answer(reply, unread, make),
+        self._read_before = ReadMessages()
+        self._table: Table[InboxRow] = Table(
+            self._path,
+            InboxRow,
+            self._flusher,
+            self.context,
+            changed=self._changed,
+            lost=self._derive,
+            upgrade=upgraded,
+            beginning=self._read_before.find,
         )
+        self._is_derived = False
         self.context.register("inbox", self._handle.lower())
         with contextlib.suppress(StorageError):
             await self._open()
@@ -143,86 +209,112 @@ class Inbox(Actor[InboxMessage]):
             f"the inbox of {self._handle!r} ended before it could answer; call again: nothing that "
             "it confirmed is lost"
         )
-        for each in self._unsynced.clear():
-            _fail(each, ended)
+        _fail(self._senders(), ended)
+        _fail((each.reply for each in self._readings.values()), ended)
         if self._waiter is not None:
             self._waiter.reply.fail(ended)
-        if self._is_open:
-            self._appender.close()
+        self._table.close()
 
-    async def receive(self, message: InboxMessage) -> None:
+    async def receive(self, message: InboxRequest) -> None:
         """Handle a delivery, a reader, or the end of a wait."""
         match message:
             case Deliver():
-                if not self._is_open:
+                if not self._is_usable:
                     await self._open()
-                await self._deliver(message)
+                self._deliver(message)
             case ReadInbox() | WaitInbox() | FollowInbox():
-                if not self._is_open:
+                if not self._is_usable:
                     await self._open()
-                await self._take_reader(message)
+                self._take_reader(message)
             case SyncInbox():
-                if self._unsynced.deferred:
-                    self._appender.request_sync()
+                self._sync_deferred()
             case WaitDeadline(wait=number):
                 if self._waiter is not None and self._waiter.number == number:
                     self._end_wait()
             case ReadingDeadline(number=number):
-                late = self._unsynced.take_reading(number)
-                if late is not None:
-                    self._answer(late.request, late.reader)
+                self._read_on(number)
             case EndWait():
                 if self._waiter is not None:
                     self._waiter.reply.fail(stopping())
             case Settle():
-                self._settling.wait(self.defer(message))
-                if self._unsynced.deferred:
-                    self._appender.request_sync()
+                self._settlers.append(self.defer(message))
+                self._sync_deferred()
+                self._check_settled()
+
+    @property
+    def _is_usable(self) -> bool:
+        return self._is_derived and not self._table.problem
+
+    async def _open(self) -> None:
+        """Open the ledger, or try the disk again. Raises ``StorageError`` if it was never read."""
+        await self._table.open()
+        if not self._table.is_open:
+            raise StorageError(self._table.refusal)
+        self._derive()
+
+    def _derive(self) -> None:
+        """Derive the unread messages, once the rows were read."""
+        if not self._is_derived:
+            self._is_derived = True
+            self._unread = UnreadMessages(self._table, self._read_before.known)
+            self._read_before.known.clear()
+            self._last_number = max(self._unread.newest_place, 0)
 
     # Delivering.
 
-    async def _deliver(self, delivery: Deliver) -> None:
-        if self._state.knows(delivery.id):
-            self.reply(delivery, Receipt(id=delivery.id, status="queued", position=0))
-            return
-        arrival = self._unsynced.arrival(delivery.id)
+    def _deliver(self, delivery: Deliver) -> None:
+        arrival = self._arrivals.get(delivery.id)
         if arrival is not None:
             arrival.senders.append(self.defer(delivery))
             if not delivery.defer_sync:
-                self._appender.request_sync()
+                self._table.sync()
             return
-        self._state.check_room(self._handle, delivery, self._unsynced.arriving)
+        if self._unread.knows(delivery.id):
+            self.reply(delivery, Receipt(id=delivery.id, status="queued", position=0))
+            return
+        self._unread.check_room(self._handle, delivery, self._arriving)
         self._check_arriving()
         self._check_order(delivery.after)
         faults.APPEND_BEFORE.hit(self._handle)
-        line = message_line(delivery)
-        position, size = await self._append(line)
+        row = row_of(delivery, self._last_number + 1)
+        then = partial(self._delivered, delivery.id)
+        if not self._table.put(row, then, is_deferred=delivery.defer_sync):
+            raise StorageError(self._table.refusal)
         faults.APPEND_AFTER.hit(self._handle)
-        if not delivery.defer_sync:
-            self._appender.request_sync()  # first: the thread wakes up during what follows
-        self._bodies.keep(position.start, size, line)
-        self._unsynced.add_arrival(Arrival.of(delivery, position, size, self.defer(delivery)))
+        self._last_number = row.number
+        self._newest = row if row.chars <= MAX_KEPT_CHARS else None
+        is_wake = parse_wake_id(row.id) is not None
+        arrival = _Arrival(row, is_wake, delivery.defer_sync, [self.defer(delivery)])
+        self._arrivals[row.id] = arrival
+        self._arriving.count(row, is_wake=is_wake, sign=1)
         if delivery.defer_sync:
-            self._deferred()
+            self._deferred += 1
+            self._sync_if_enough()
 
-    def _deferred(self) -> None:
-        """Request a sync of deferred messages if a reader waits, or if there are too many."""
+    def _sync_if_enough(self) -> None:
+        """Sync deferred messages if a reader waits, or if there are too many."""
         publish_change(self.context.system, resources.Inbox(self._handle))
-        is_enough = (
-            self._unsynced.deferred >= MAX_DEFERRED
-            or self._unsynced.arriving.chars >= MAX_DEFERRED_CHARS
-        )
+        is_enough = self._deferred >= MAX_DEFERRED or self._arriving.chars >= MAX_DEFERRED_CHARS
         if is_enough or self._is_watched:
-            self._appender.request_sync()
+            self._table.sync()
+
+    def _sync_deferred(self) -> None:
+        if self._deferred:
+            self._table.sync()
+
+    def _sync_if_watched(self) -> None:
+        """Sync if a reader waits, for messages deferred before the wait began."""
+        if self._is_watched:
+            self._sync_deferred()
 
     @property
     def _is_watched(self) -> bool:
         """Whether a reader waits for the next message."""
         waits = self._waiter is not None and not self._waiter.reply.is_settled
-        return waits or self._followers.is_waiting
+        return waits or any(not each.reply.is_settled for each in self._followers)
 
     def _check_arriving(self) -> None:
-        arriving = self._unsynced.arriving
+        arriving = self._arriving
         if arriving.messages >= MAX_ARRIVING or arriving.chars >= MAX_ARRIVING_CHARS:
             raise Unavailable(
                 f"the disk is slow: {arriving.messages} messages to {self._handle!r} wait to be "
@@ -231,64 +323,101 @@ class Inbox(Actor[InboxMessage]):
 
     def _check_order(self, after: str | None) -> None:
         """Raise ``Unavailable`` unless the sender's previous message ``after`` was written."""
-        if after is not None and after not in self._unsynced and not self._state.knows(after):
+        if after is not None and after not in self._arrivals and not self._unread.knows(after):
             raise Unavailable(
                 f"the previous message to {self._handle!r} could not be stored: send both again"
             )
 
-    def _delivered(self, arrival: Arrival) -> None:
+    def _delivered(self, message_id: str) -> None:
+        """Show a message that is durable now, and answer its senders."""
         faults.CONFIRM_BEFORE.hit(self._handle)
-        self._state.add(arrival.message_id, arrival.chars, at=arrival.at, size=arrival.size)
-        waited = self._waiter is not None and not self._waiter.reply.is_settled
-        position = len(self._state) - 1
+        arrival = self._arrivals.pop(message_id)
+        self._arriving.count(arrival.row, is_wake=arrival.is_wake, sign=-1)
+        self._deferred -= arrival.is_deferred
+        row = self._table.rows[message_id]
+        assert isinstance(row, InboxMessage)
+        self._unread.add(row)
+        has_waiter = self._waiter is not None and not self._waiter.reply.is_settled
+        position = 0 if has_waiter else len(self._unread) - 1
+        receipt = Receipt(
+            id=message_id, status="landed" if has_waiter else "queued", position=position
+        )
         for reply in arrival.senders:
-            reply.send(_receipt(arrival.message_id, landed=waited, position=position))
-        if waited:
+            reply.send(receipt)
+        if has_waiter:
             self._answer_waiter()
+
+    def _senders(self) -> list[Reply[Receipt]]:
+        return [reply for each in self._arrivals.values() for reply in each.senders]
+
+    def _changed(self) -> None:
+        """Answer streams and waiters, after a sync has ended or the disk has refused."""
+        if self._table.problem:
+            self._refuse(StorageError(self._table.refusal))
+        if self._is_derived:
+            self._followers = [each for each in self._followers if not self._answered(each)]
+        self._check_settled()
+        publish_change(self.context.system, resources.Inbox(self._handle))
+
+    def _refuse(self, error: StorageError) -> None:
+        """Fail the requests whose lines are not in the ledger.
+
+        A reader that acknowledged nothing gets the durable messages.
+        """
+        _fail(self._senders(), error)
+        self._arrivals.clear()
+        self._arriving, self._deferred = Arriving(), 0
+        if self._is_derived:
+            self._last_number = max(self._unread.newest_place, 0)
+        readings, self._readings = self._readings, {}
+        for each in readings.values():
+            if each.timer is None:
+                each.reply.fail(StorageError(*error.args))
+            else:
+                each.timer.cancel()
+                self._answer(each.request, each.reply)
+
+    def _check_settled(self) -> None:
+        """Answer the requests to settle, once no other answer is owed."""
+        while self._settlers and not (self._arrivals or self._readings or self._reads):
+            self._settlers.pop().send(None)
 
     # Reading.
 
-    async def _take_reader(self, request: Reader) -> None:
-        """Answer when the acknowledgement of the request, and deferred messages, are synced."""
-        up_to = self._newly_read(request)
+    def _take_reader(self, request: Reader) -> None:
+        """Answer when the acknowledgement of the request, and deferred messages, are durable."""
         reader = cast("Request[Any]", request)
-        if up_to is not None:
-            line = read_line(up_to, needed_from=self._state.needed_from(up_to))
-            position, _ = await self._append(line)
-        elif self._unsynced.deferred:
-            position = self._unsynced.newest
-        else:
+        after = None if isinstance(request, FollowInbox) else request.after
+        acknowledges = after is not None and self._unread.check_cursor(after)
+        if not acknowledges and not self._deferred:
             self._answer(request, self.defer(reader))
             return
-        self._readings += 1
-        number, timer = self._readings, None
-        if up_to is None:
+        self._numbers += 1
+        number = self._numbers
+        then, timer = partial(self._read_on, number), None
+        if after is not None and acknowledges:
+            row = self._unread.acknowledgement(after)
+            acknowledged = partial(self._acknowledged, row, number)
+            if not self._table.put(row, acknowledged, is_deferred=True):
+                raise StorageError(self._table.refusal)
+        else:
             timer = self.context.after(SYNC_PATIENCE_S, ReadingDeadline(number=number))
-        self._unsynced.add_reading(
-            Reading(
-                number=number,
-                position=position,
-                up_to=up_to,
-                request=request,
-                reader=self.defer(reader),
-                timer=timer,
-            )
-        )
-        self._appender.request_sync()
+            self._table.settled(then)
+        self._readings[number] = _Reading(request, self.defer(reader), timer)
+        self._table.sync()
 
-    def _newly_read(self, request: Reader) -> str | None:
-        """Return the message up to which the request acknowledges; None if that changes nothing."""
-        if isinstance(request, FollowInbox) or request.after is None:
-            return None
-        return request.after if self._state.check_cursor(request.after) else None
+    def _acknowledged(self, row: Acknowledgement, number: int) -> None:
+        self._unread.acknowledge(row)
+        self._read_on(number)
 
-    def _read_on(self, reading: Reading) -> None:
-        """Answer the reader, after the sync that it waited for."""
-        if reading.timer is not None:
-            reading.timer.cancel()
-        if reading.up_to is not None:
-            self._state.acknowledge(reading.up_to)
-        self._answer(reading.request, reading.reader)
+    def _read_on(self, number: int) -> None:
+        """Answer the reader, after the sync that it waited for, or too long."""
+        reading = self._readings.pop(number, None)
+        if reading is not None:
+            if reading.timer is not None:
+                reading.timer.cancel()
+            self._answer(reading.request, reading.reply)
+            self._check_settled()
 
     def _answer(self, request: Reader, reply: Reply[Any]) -> None:
         match request:
@@ -297,51 +426,103 @@ class Inbox(Actor[InboxMessage]):
             case ReadInbox(unread=False, limit=limit):
                 self._read_soon(self._answer_all, limit, reply)
             case ReadInbox(limit=limit):
-                self._bodies.answer(reply, self._state.unread(limit), _list)
+                self._send(reply, self._unread.first(limit), _list)
             case WaitInbox(timeout=timeout):
                 self._wait(reply, timeout)
 
-    def _follow(self, request: FollowInbox, reply: Reply[InboxNews]) -> None:
-        try:
-            self._followers.take(request, reply, self._state)
-        except AegisError as error:
-            reply.fail(error)
-        self._sync_if_watched()
-
-    def _sync_if_watched(self) -> None:
-        """Request a sync if a reader waits, for messages deferred before the wait began."""
-        if self._unsynced.deferred and self._is_watched:
-            self._appender.request_sync()
-
     async def _answer_all(self, limit: int, reply: Reply[MessageList]) -> None:
+        end = self._table.synced
+        read = partial(newest_messages, self._flusher.disk, self._path, end, limit)
         try:
-            messages = await self._read(
-                partial(newest_messages, limit=limit), self._appender.synced
-            )
+            reply.send(_list(await self._flusher.look(read)))
         except StorageError as error:
             reply.fail(error)
-        else:
-            reply.send(_list(messages))
+
+    def _send(
+        self,
+        reply: Reply[T],
+        rows: list[InboxMessage],
+        make: Callable[[list[Message]], T],
+    ) -> None:
+        """Read messages; answer with the result of ``make``. A few are read at once."""
+        if len(rows) == 1 and self._newest is not None and self._newest.id == rows[0].id:
+            reply.send(make([self._message(rows[0], whole_line(self._newest))]))
+            return
+        if sum(each.message.size for each in rows) > ON_LOOP_BYTES:
+            self._read_soon(self._send_many, reply, rows, make)
+            return
+        try:
+            lines = self._table.lines_of([each.message for each in rows])
+            reply.send(make([*map(self._message, rows, lines)]))
+        except StorageError as error:
+            reply.fail(error)
+
+    async def _send_many(
+        self,
+        reply: Reply[T],
+        rows: list[InboxMessage],
+        make: Callable[[list[Message]], T],
+    ) -> None:
+        try:
+            lines = await self._table.lines_of_many([each.message for each in rows])
+            reply.send(make([*map(self._message, rows, lines)]))
+        except StorageError as error:
+            reply.fail(error)
+
+    def _message(self, row: InboxMessage, line: Any) -> Message:
+        """Return the message of a row, or one in its place that says that it is damaged."""
+        message = None if isinstance(line, str) else message_in(line)
+        if message is None or message.id != row.id:
+            message = self._substitute(
+                row, line if isinstance(line, str) else "another line is there"
+            )
+        return self._unread.shown(row, message)
+
+    def _substitute(self, row: InboxMessage, reason: str) -> Message:
+        # Without a message in its place it could not be acknowledged.
+        start = row.message.start
+        where, file = f"bytes {start} to {start + row.message.size}", shown(self._path)
+        if start not in self._reported and len(self._reported) < MAX_REPORTED:
+            self._reported.add(start)
+            log.warning("message damaged", file=file, id=row.id, where=f"{where}: {reason}")
+        return with_text(
+            Message(
+                id=row.id,
+                sender=SUBSTRATE,
+                body=f"this message cannot be read: {where} of {file} are damaged: {reason}",
+                text="",
+                timestamp=utc_now(),
+            )
+        )
 
     def _read_soon(self, read: Callable[..., Awaitable[None]], *args: object) -> None:
-        self._settling.reading()
-        self.context.start_soon(self._settling.run, read, *args)
+        self._reads += 1
+        self.context.start_soon(self._read_counted, read, *args)
+
+    async def _read_counted(self, read: Callable[..., Awaitable[None]], *args: object) -> None:
+        try:
+            await read(*args)
+        finally:
+            self._reads -= 1
+            self._check_settled()
+
+    # Waiting.
 
     def _wait(self, reply: Reply[MessageList], timeout: float) -> None:
         self._end_wait()
-        if len(self._state) > 0:
-            self._bodies.answer(reply, self._state.unread(WAIT_LIMIT), _list)
+        if len(self._unread) > 0:
+            self._send(reply, self._unread.first(WAIT_LIMIT), _list)
             return
-        self._waits += 1
-        timer = self.context.after(timeout, WaitDeadline(wait=self._waits))
-        self._waiter = _Waiter(self._waits, reply, timer)
+        self._numbers += 1
+        timer = self.context.after(timeout, WaitDeadline(wait=self._numbers))
+        self._waiter = _Waiter(self._numbers, reply, timer)
         self._sync_if_watched()
 
     def _answer_waiter(self) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             waiter.timer.cancel()
-            self._bodies.answer(waiter.reply, self._state.unread(WAIT_LIMIT), _list)
+            self._send(waiter.reply, self._unread.first(WAIT_LIMIT), _list)
 
     def _end_wait(self) -> None:
         """End the current wait with an empty list."""
@@ -350,73 +531,47 @@ class Inbox(Actor[InboxMessage]):
             waiter.timer.cancel()
             waiter.reply.send(_list([]))
 
-    # The ledger.
+    # Streams.
 
-    async def _open(self) -> None:
-        """Open the ledger and read its messages. Raises ``StorageError``."""
-        appender = await Appender.open(self._path, self._flusher)
-        with contextlib.ExitStack() as undo:
-            undo.callback(appender.close)
-            loaded = await self._read(load_state, appender.synced)
-            undo.pop_all()
-        self._report(loaded)
-        self._state = loaded.state
-        appender.start(self.context.start_soon)
-        appender.on_outcome = self._settle
-        self._appender = appender
-        self._bodies = Bodies(appender, self._flusher, self._read_soon)
-        self._is_open = True
-
-    def _report(self, loaded: Loaded) -> None:
-        """Log the damaged lines. They stay in the ledger."""
-        if loaded.damaged_count:
-            where = [f"bytes {each.start} to {each.end}: {each.reason}" for each in loaded.damaged]
-            log.warning(
-                "damaged lines skipped",
-                file=shown(self._path),
-                lines=loaded.damaged_count,
-                where=where[:SHOWN_DAMAGE],
-            )
-
-    async def _read(self, read: Callable[[Disk, Path, int], T], end: int) -> T:
-        """Return the result of ``read`` for the first ``end`` bytes of the ledger."""
-        return await self._flusher.look(partial(read, self._flusher.disk, self._path, end))
-
-    async def _append(self, fields: dict[str, object]) -> tuple[Position, int]:
-        """Write a line; return its position and its size."""
-        if self._appender.failed:
-            await self._appender.recover()
-        position = self._appender.append(encode_line(fields))
-        return position, position.end - position.start
-
-    def _settle(self) -> None:
-        """Answer senders and readers, after a sync has ended or the disk has refused."""
-        is_changed = False
+    def _follow(self, request: FollowInbox, reply: Reply[InboxNews]) -> None:
         try:
-            while (taken := self._unsynced.take(self._appender.is_synced)) is not None:
-                is_changed = True
-                if isinstance(taken, Arrival):
-                    self._delivered(taken)
-                else:
-                    self._read_on(taken)
-        except StorageError as error:
-            is_changed = True
-            self._refuse(error)
-        if is_changed:
-            self._followers.look(self._state)
-            self._settling.check()
-            publish_change(self.context.system, resources.Inbox(self._handle))
+            if request.place is None:
+                place = self._place_after(request.after)
+                reply.send(InboxNews(messages=[], missed=0, place=place))
+            elif not self._answered(follower := _Follower(request, request.place, reply)):
+                self._make_room()
+                self._followers.append(follower)
+        except AegisError as error:
+            reply.fail(error)
+        self._sync_if_watched()
 
-    def _refuse(self, error: StorageError) -> None:
-        """Fail the requests whose lines were not synced and so are not in the ledger.
+    def _place_after(self, after: str | None) -> InboxPlace:
+        unread = self._unread
+        at = unread.newest_place if after is None else unread.place_of(after)
+        behind = unread.behind(at, 1)
+        number = unread.number(behind[0]) - 1 if behind else max(unread.newest_place, 0)
+        return InboxPlace(at=at, number=number, life=self.context.incarnation)
 
-        A reader that acknowledged nothing gets the durable messages.
-        """
-        for each in self._unsynced.clear():
-            if isinstance(each, Reading) and each.up_to is None:
-                self._read_on(each)
-            else:
-                _fail(each, error)
+    def _make_room(self) -> None:
+        if len(self._followers) >= MAX_FOLLOWERS:
+            self._followers = [each for each in self._followers if not each.reply.is_settled]
+        if len(self._followers) >= MAX_FOLLOWERS:
+            raise Busy(f"{MAX_FOLLOWERS} streams follow this inbox already; close one first")
+
+    def _answered(self, follower: _Follower) -> bool:
+        """Answer the stream if there are messages; return whether it is answered."""
+        if follower.reply.is_settled:
+            return True
+        place = follower.place
+        found = self._unread.behind(place.at, follower.request.limit)
+        if not found:
+            return False
+        newest = found[-1]
+        number = self._unread.number(newest)
+        missed = max(number - place.number - len(found), 0)
+        here = InboxPlace(at=newest.place, number=number, life=self.context.incarnation)
+        self._send(follower.reply, found, partial(_news, missed=missed, place=here))
+        return True
 
 
 def stopping() -> Unavailable:
@@ -424,22 +579,15 @@ def stopping() -> Unavailable:
     return Unavailable("aegis_inbox_wait: the daemon is stopping; messages are kept")
 
 
-def _fail(write: Arrival | Reading, error: StorageError | Unavailable) -> None:
-    replies = write.senders if isinstance(write, Arrival) else [write.reader]
+def _fail(replies: Iterable[Reply[Any]], error: StorageError | Unavailable) -> None:
     for reply in replies:
-        reply.fail(_again(error))
-
-
-def _again(error: StorageError | Unavailable) -> StorageError | Unavailable:
-    # Each caller gets its own exception: a shared one would collect the tracebacks of all.
-    return type(error)(*error.args)
-
-
-def _receipt(message_id: str, *, landed: bool, position: int) -> Receipt:
-    return Receipt(
-        id=message_id, status="landed" if landed else "queued", position=0 if landed else position
-    )
+        # Each caller gets its own exception: a shared one would collect the tracebacks of all.
+        reply.fail(type(error)(*error.args))
 
 
 def _list(messages: list[Message]) -> MessageList:
     return MessageList(messages=messages, next=messages[-1].id if messages else None)
+
+
+def _news(messages: list[Message], *, missed: int, place: InboxPlace) -> InboxNews:
+    return InboxNews(messages=messages, missed=missed, place=place)

@@ -21,8 +21,7 @@ from actors import Actor, ActorError, ChildSpec, Ref, Reply, Request, Restart, S
 from actors.errors import root_cause
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.inboxes.handoffs import NoSessions, Sessions, agent_of, answer, delivery_of
-from aegis.inboxes.inbox import EndWait, Inbox, stopping
-from aegis.inboxes.settling import Settle
+from aegis.inboxes.inbox import EndWait, Inbox, Settle, stopping
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest

@@ -63,12 +63,13 @@ def lines_of(
     damaged: list[Damaged],
     *,
     sealed_as: Path | None = None,
+    start: int = 0,
 ) -> Iterator[Line]:
-    """Yield the lines in the first ``end`` bytes of the ledger; raise ``StorageError``.
+    """Yield the lines from ``start`` in the first ``end`` bytes; raise ``StorageError``.
 
     Some of the damaged ones, which are skipped, are added to ``damaged``.
     """
-    reader, start = LedgerReader(path, disk=disk, sealed_as=sealed_as), 0
+    reader = LedgerReader(path, disk=disk, sealed_as=sealed_as)
     while True:
         reading = reader.onward(start, end=end)
         yield from reading.lines

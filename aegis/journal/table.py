@@ -20,7 +20,8 @@ Each change is one line of the ledger: ``{"id": …, "set": {fields that changed
    follow from a durable row: only a crash loses it, and then that row says that it may have been.
    A fact may be a row of its own.
    (About a row that is not durable yet it holds as long as that row: it is refused with it.)
-4. A long text is not in memory: a ``StoredText`` is its beginning and its place in the ledger.
+4. A long text is not in memory: a ``StoredText`` is its beginning and its place in the ledger. Of
+   a ``StoredDocument`` only the place is in memory.
 
 A ledger of which most is out of date is replaced by one with the rows alone (``compact``). Neither
 a crash nor a disk that refuses loses anything meanwhile, and no client sees it.
@@ -108,6 +109,9 @@ Then = Callable[[], None]
 
 Fields = Mapping[str, Any]
 Documents = Mapping[str, Mapping[str, Any]]
+Beginning = Callable[[Disk, Path, int], int]
+"""Returns the offset in a ledger, of so many bytes, where the first line is that matters."""
+
 Upgrade = Callable[[Fields, Documents], Sequence[Fields]]
 """Returns a line of an older form as lines of today's, given the rows so far; none to skip it."""
 
@@ -151,6 +155,36 @@ class StoredText:
         return cls(text[:HEAD_CHARS], len(text), digest_of(text), whole=text)
 
 
+@attrs.define(weakref_slot=False)
+class StoredDocument:
+    """A document of a row, of which only the place is in memory.
+
+    ``whole`` is the document until it is written; then the line at the positions
+    ``[start, start + size)`` has it, and ``Table.lines_of`` reads it.
+    """
+
+    start: int = 0
+    size: int = 0
+    # Not of ``__init__``, so that the codec passes over both.
+    whole: Fields | None = attrs.field(default=None, init=False, repr=False, eq=False)
+    file: LedgerFile | None = attrs.field(default=None, init=False, repr=False, eq=False)
+
+    @classmethod
+    def of(cls, document: Fields) -> StoredDocument:
+        """Return a document that is not written yet."""
+        stored = cls()
+        stored.whole = document
+        return stored
+
+    @property
+    def chars(self) -> int:
+        """The size of the line, for the work of a compaction."""
+        return self.size
+
+
+Stored = StoredText | StoredDocument
+
+
 def digest_of(text: str) -> str:
     """Return a digest that is different for each text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -182,6 +216,7 @@ class Table(Generic[R]):
 
     ``changed`` is called when ``shown`` has changed, ``lost`` when the disk accepts again after it
     has refused. ``upgrade`` reads the lines of ledgers that an older version has written.
+    ``beginning`` skips the part of a long ledger that is not needed.
     """
 
     def __init__(
@@ -194,10 +229,12 @@ class Table(Generic[R]):
         changed: Then,
         lost: Then,
         upgrade: Upgrade | None = None,
+        beginning: Beginning | None = None,
     ) -> None:
         self._path, self._row, self._flusher = path, row, flusher
         self._start_soon = context.start_soon
         self._changed, self._lost, self._upgrade = changed, lost, upgrade
+        self._beginning = beginning
         self._appender: Appender | None = None
         self._written: deque[_Written[R]] = deque()
         self._facts: deque[_Fact[R]] = deque()
@@ -265,9 +302,42 @@ class Table(Generic[R]):
             raise self._damaged(text, "another line is there")
         return found
 
+    def lines_of(self, stored: Sequence[StoredDocument]) -> list[Fields | str]:
+        """Return the lines that have these documents; for a damaged one, the reason.
+
+        Raises ``StorageError``.
+        """
+        assert self._appender is not None, "a row with a place comes from an open ledger"
+        places = [self._place_of(each, self._appender.fd) for each in stored]
+        return _lines_at(self._flusher.disk, self._path, places)
+
+    async def lines_of_many(self, stored: Sequence[StoredDocument]) -> list[Fields | str]:
+        """Return the same as ``lines_of``, read in a thread."""
+        while all(each.file is None or each.file.fd is None for each in stored):
+            file = self._file
+            places = [self._place_of(each, -1)[1:] for each in stored]
+            # Not by the descriptor, which may be closed while the thread reads.
+            read = partial(_lines_in, self._flusher.disk, self._path, places)
+            found = await self._flusher.look(read)
+            if self._file is file:
+                return found
+        return self.lines_of(stored)  # the ledger was replaced meanwhile
+
+    def _place_of(self, stored: StoredDocument, fd: int) -> tuple[int, int, int]:
+        file = self._file if stored.file is None else stored.file
+        return fd if file.fd is None else file.fd, stored.start - file.shift, stored.size
+
+    def _stored(self, stored: Stored, field: str) -> object:
+        if isinstance(stored, StoredText):
+            return self.text(stored, field)
+        if stored.whole is not None:
+            return stored.whole
+        [line] = self.lines_of([stored])
+        return _document_in(line, field, self._path)
+
     def whole(self, row: R) -> dict[str, Any]:
         """Return the line that would add a row, with its texts. Raises ``StorageError``."""
-        return _change_of({}, row, self.text)
+        return _change_of({}, row, self._stored)
 
     def _damaged(self, text: StoredText, why: str) -> StorageError:
         where = f"bytes {text.start} to {text.start + text.size} of {shown(self._path)}"
@@ -297,7 +367,9 @@ class Table(Generic[R]):
         with contextlib.ExitStack() as undo:
             undo.callback(appender.close)
             await self._flusher.call(partial(settle_replacement, disk, self._path))
-            read = partial(_read, disk, self._path, appender.synced, self._row, self._upgrade)
+            read = partial(
+                _read, disk, self._path, appender.synced, self._row, self._upgrade, self._beginning
+            )
             found = await self._flusher.look(read)
             undo.pop_all()
         self.rows, self._file = found.rows, found.file
@@ -311,6 +383,12 @@ class Table(Generic[R]):
     def is_whole(self) -> bool:
         """Whether it is open, and each of its lines was understood."""
         return self._may_compact
+
+    @property
+    def synced(self) -> int:
+        """The size of the durable part of an open ledger that was not replaced."""
+        assert self._appender is not None
+        return self._appender.synced - self._appender.shift
 
     @property
     def is_open(self) -> bool:
@@ -340,24 +418,35 @@ class Table(Generic[R]):
 
     # Changes.
 
-    def put(self, row: R, then: Then | None = None, reply: Reply[Any] | None = None) -> bool:
+    def put(
+        self,
+        row: R,
+        then: Then | None = None,
+        reply: Reply[Any] | None = None,
+        *,
+        is_deferred: bool = False,
+    ) -> bool:
         """Add or replace a row; return whether the disk has not refused it so far.
 
         Call ``then`` once it is durable. If it never is, fail ``reply`` with a ``StorageError``.
+        ``is_deferred``: it becomes durable with the next change that is not, or by ``sync``.
         """
-        return self._change(row.id, row, then, reply)
-
-    def drop(self, row_id: str, then: Then | None = None, reply: Reply[Any] | None = None) -> bool:
-        """Remove a row; otherwise as ``put``."""
-        return self._change(row_id, None, then, reply)
-
-    def _change(
-        self, row_id: str, row: R | None, then: Then | None, reply: Reply[Any] | None
-    ) -> bool:
         if self.problem:
             _fail(reply, self.refusal)
             return False
-        return self._append(row_id, row, then, reply)
+        return self._append(row.id, row, then, reply, syncs=not is_deferred)
+
+    def sync(self) -> None:
+        """Make deferred changes durable."""
+        if self._written and not self.problem and self._appender is not None:
+            self._appender.request_sync()
+
+    def drop(self, row_id: str, then: Then | None = None, reply: Reply[Any] | None = None) -> bool:
+        """Remove a row; otherwise as ``put``."""
+        if self.problem:
+            _fail(reply, self.refusal)
+            return False
+        return self._append(row_id, None, then, reply)
 
     def fact(self, row_id: str, change: Callable[[R], R], then: Then | None = None) -> None:
         """Apply to a row what has happened outside. Call ``then`` once it is durable.
@@ -416,6 +505,12 @@ class Table(Generic[R]):
             with contextlib.suppress(StorageError):
                 return await reply.wait()
 
+    def forget(self, row_id: str) -> None:
+        """Remove a row from memory, not from the ledger. Requires that it is durable."""
+        assert row_id not in self._durable
+        del self.rows[row_id]
+        self._may_compact = False  # only what is in memory would be in the new ledger
+
     def _write_fact(self, fact: _Fact[R]) -> bool:
         row = fact.change(self._row_of(fact))
         return self._append(fact.row_id, row, partial(self._fact_durable, fact), None)
@@ -437,7 +532,13 @@ class Table(Generic[R]):
         self.rows[fact.row_id] = fact.change(self._row_of(fact))
 
     def _append(
-        self, row_id: str, row: R | None, then: Then | None, reply: Reply[Any] | None
+        self,
+        row_id: str,
+        row: R | None,
+        then: Then | None,
+        reply: Reply[Any] | None,
+        *,
+        syncs: bool = True,
     ) -> bool:
         assert self._appender is not None, "a table is open before it is changed"
         before = self.rows.get(row_id)
@@ -461,7 +562,8 @@ class Table(Generic[R]):
         else:
             row = self.rows[row_id] = _placed(row, position, self._file)
         self._written.append(_Written(position, row_id, row, then, reply))
-        self._appender.request_sync()
+        if syncs:
+            self._appender.request_sync()
         return True
 
     # What became of the lines.
@@ -613,8 +715,12 @@ class Table(Generic[R]):
         await self._move_texts(replaced, writer)
         log.debug("ledger compacted", file=shown(self._path), bytes=writer.size, had=before)
 
-    def _text_from(self, source: int, text: StoredText, field: str) -> str:
+    def _text_from(self, source: int, text: Stored, field: str) -> object:
         """Return a text of a durable row while its ledger is being replaced. Blocking."""
+        if isinstance(text, StoredDocument):
+            place = self._place_of(text, source)
+            [line] = _lines_at(self._flusher.disk, self._path, [place])
+            return _document_in(line, field, self._path)
         return text.head if text.chars <= len(text.head) else self._read(text, field, source)
 
     async def _move_texts(self, replaced: LedgerFile, writer: _RowsWriter) -> None:
@@ -644,10 +750,10 @@ class _RowsWriter:
     disk: Disk
     fd: int
     seal: Seal | None
-    text_of: Callable[[StoredText, str], str]
+    text_of: Callable[[Stored, str], object]
     size: int = 0
     # Not one tuple for each text: thousands of them would make the garbage collector busy.
-    texts: list[StoredText] = attrs.field(factory=list)
+    texts: list[Stored] = attrs.field(factory=list)
     offsets: array[int] = attrs.field(factory=lambda: array("Q"))
     sizes: array[int] = attrs.field(factory=lambda: array("Q"))
 
@@ -718,12 +824,21 @@ def read_rows(
     return _read(disk, path, end, row, upgrade).rows
 
 
-def _read(disk: Disk, path: Path, end: int, row: Any, upgrade: Upgrade | None) -> _Found:
+def _read(
+    disk: Disk,
+    path: Path,
+    end: int,
+    row: Any,
+    upgrade: Upgrade | None,
+    beginning: Beginning | None = None,
+) -> _Found:
     found: dict[str, dict[str, Any]] = {}
-    texts = {name for each in _classes(row) for name in _texts_of(each)}
+    texts = {name for each in _classes(row) for name in _fields_of(each, StoredText)}
+    documents = {name for each in _classes(row) for name in _fields_of(each, StoredDocument)}
     damaged: list[Damaged] = []
     skipped = waste = 0
-    for line in lines_of(disk, path, end, damaged):
+    start = 0 if beginning is None else beginning(disk, path, end)
+    for line in lines_of(disk, path, end, damaged, start=start):
         of_today: Sequence[Fields] = (line.fields,)
         if upgrade is not None and "kind" in line.fields:
             of_today = upgrade(line.fields, found)
@@ -731,13 +846,14 @@ def _read(disk: Disk, path: Path, end: int, row: Any, upgrade: Upgrade | None) -
         for fields in of_today:
             if (before := found.get(str(fields.get("id")))) is not None:
                 waste += _waste_of(before, fields, size)
-            skipped += not _apply(fields, line, found, texts)
+            skipped += not _apply(fields, line, found, texts, documents)
             size = 0  # of the other lines of today that it results in
         skipped += not of_today
     log_damage(path, damaged, skipped)
     file = LedgerFile()
     rows = dict(_structured(row, found, path, file))
-    return _Found(rows, file, waste, not damaged and not skipped and len(rows) == len(found))
+    is_whole = not (damaged or skipped or start) and len(rows) == len(found)
+    return _Found(rows, file, waste, is_whole)
 
 
 def _waste_of(before: Fields, line: Fields, size: int) -> int:
@@ -766,13 +882,19 @@ def row_of(row: Any, line: Fields) -> Any:
 
 
 def _apply(
-    fields: Mapping[str, Any], line: Line, found: dict[str, dict[str, Any]], texts: set[str]
+    fields: Mapping[str, Any],
+    line: Line,
+    found: dict[str, dict[str, Any]],
+    texts: set[str],
+    documents: set[str],
 ) -> bool:
     match fields:
         case {"id": str(row_id), "set": dict(changes)}:
             row = found.setdefault(row_id, {"id": row_id})
             for name, value in changes.items():
-                if name in texts and isinstance(value, str):
+                if name in documents and isinstance(value, dict):
+                    row[name] = {"start": line.start, "size": line.end - line.start}
+                elif name in texts and isinstance(value, str):
                     text = StoredText.of(value)
                     text.start, text.size, text.whole = line.start, line.end - line.start, None
                     row[name] = unstructure(text)
@@ -799,13 +921,13 @@ def _structured(
         yield row_id, read
 
 
-def _whole(text: StoredText, _: str) -> str:
+def _whole(text: Stored, _: str) -> object:
     assert text.whole is not None, "a text that has changed is whole"
     return text.whole
 
 
 def _change_of(
-    old: Fields, row: Row, text_of: Callable[[StoredText, str], str] = _whole
+    old: Fields, row: Row, text_of: Callable[[Stored, str], object] = _whole
 ) -> dict[str, Any]:
     """Return the line that changes a row with the ``old`` fields; without any, that adds it."""
     fields = unstructure(row)
@@ -823,12 +945,15 @@ def _change_of(
 
 def _placed(row: R, position: Position, file: LedgerFile) -> R:
     """Return a row whose texts are in the line at ``position``."""
-    places: dict[str, StoredText] = {}
+    places: dict[str, Stored] = {}
+    start, size = position.start, position.end - position.start
     for name, text in _texts_in(row).items():
         if text.whole is not None:
-            size = position.end - position.start
-            places[name] = attrs.evolve(text, start=position.start, size=size, whole=None)
-            places[name].file = file
+            if isinstance(text, StoredDocument):
+                place: Stored = StoredDocument(start, size)
+            else:
+                place = attrs.evolve(text, start=start, size=size, whole=None)
+            place.file, places[name] = file, place
     return attrs.evolve(row, **places) if places else row  # type: ignore[misc]
 
 
@@ -845,6 +970,42 @@ def _text_in(part: object, field: str, digest: str) -> str | None:
     return next((each for each in found if each is not None), None)
 
 
+def _lines_at(disk: Disk, path: Path, places: Sequence[tuple[int, int, int]]) -> list[Fields | str]:
+    """Return the lines at these descriptors, offsets and sizes. Raises ``StorageError``."""
+    try:
+        ends = {fd: disk.size(fd) for fd in {each[0] for each in places}}
+        return [
+            _line_at(disk, fd, start, size) if start + size <= ends[fd] else "the file ends before"
+            for fd, start, size in places
+        ]
+    except OSError as error:
+        raise storage_error("read", path, error) from error
+
+
+def _lines_in(disk: Disk, path: Path, places: Sequence[tuple[int, int]]) -> list[Fields | str]:
+    try:
+        fd = disk.open(path, os.O_RDONLY)
+    except OSError as error:
+        raise storage_error("read", path, error) from error
+    try:
+        return _lines_at(disk, path, [(fd, *each) for each in places])
+    finally:
+        disk.close(fd)
+
+
+def _line_at(disk: Disk, fd: int, start: int, size: int) -> Fields | str:
+    try:
+        return decode_line(read_exactly(disk, fd, size, start))
+    except DamagedLine as damage:
+        return str(damage)
+
+
+def _document_in(line: Fields | str, field: str, path: Path) -> object:
+    if isinstance(line, str):
+        raise StorageError(f"a line of {shown(path)} is damaged: {line}")
+    return line["set"][field] if "set" in line else line
+
+
 def _same(row: R) -> R:
     return row
 
@@ -855,11 +1016,14 @@ def _classes(row: Any) -> tuple[Any, ...]:
 
 @cache
 def _texts_of(row: type) -> tuple[str, ...]:
-    fields = resolved_fields(row)
-    return tuple(each.name for each in fields if StoredText in _classes(each.type))
+    return (*_fields_of(row, StoredText), *_fields_of(row, StoredDocument))
 
 
-def _texts_in(row: Row) -> dict[str, StoredText]:
+def _fields_of(row: type, stored: type[Stored]) -> list[str]:
+    return [each.name for each in resolved_fields(row) if stored in _classes(each.type)]
+
+
+def _texts_in(row: Row) -> dict[str, Stored]:
     texts = {name: getattr(row, name) for name in _texts_of(type(row))}
     return {name: text for name, text in texts.items() if text is not None}
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import trio
 
 from actors import Ref, Reply
-from aegis.inboxes.rules import message_line, message_of
+from aegis.inboxes.rows import row_of, whole_line
 from aegis.journal.ledger import encode_line
 from aegis.protocol.inboxes import Deliver, ReadInbox, Receipt
 from tests.aegis.inboxes.harness import open_inboxes
@@ -126,7 +126,7 @@ async def rates(directory: Path, outstanding: int) -> tuple[list[float], ...]:
         nursery.start_soon(commit.run)
         for number in range(ROUNDS):
             messages = [delivery(number * MESSAGES + each) for each in range(MESSAGES)]
-            lines = [encode_line(message_line(message_of(message))) for message in messages]
+            lines = [encode_line(whole_line(row_of(message, 1))) for message in messages]
 
             async def share_of_lines(sender: int, lines: list[bytes] = lines) -> None:
                 await send_lines(commit, lines[sender::SENDERS], outstanding)

@@ -24,7 +24,7 @@ import attrs
 import trio
 
 from actors import Ref
-from aegis.inboxes.rules import message_line, message_of
+from aegis.inboxes.rows import row_of, whole_line
 from aegis.journal.disk import OsDisk
 from aegis.journal.ledger import encode_line
 from aegis.protocol.inboxes import Deliver, ReadInbox
@@ -89,7 +89,7 @@ def cost_of_bare_writes(directory: Path) -> float:
     begin = time.process_time()
     for seq in range(RUNS):
         for number, fd in enumerate(fds):
-            os.write(fd, encode_line(message_line(message_of(delivery(seq, f"agent{number}")))))
+            os.write(fd, encode_line(whole_line(row_of(delivery(seq, f"agent{number}"), seq + 1))))
     cost = (time.process_time() - begin) / (RUNS * SUBSCRIBERS)
     for fd in fds:
         os.close(fd)
@@ -133,7 +133,7 @@ def fill(directory: Path) -> None:
     for number in range(INBOXES):
         handle = f"agent{number}"
         lines = [
-            encode_line(message_line(message_of(delivery(seq, handle)))) for seq in range(UNREAD)
+            encode_line(whole_line(row_of(delivery(seq, handle), seq + 1))) for seq in range(UNREAD)
         ]
         (directory / f"{handle}.jsonl").write_bytes(b"".join(lines))
 

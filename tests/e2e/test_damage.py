@@ -157,7 +157,8 @@ def test_a_damaged_line_of_an_inbox_is_reported_and_the_other_messages_are_shown
     own_daemon.start()
     assert seqs(ids(own_daemon, "pm")) == [0, 2]
     [told] = logged(own_daemon, "damaged lines skipped")
-    assert (told["lines"], told["level"], Path(told["file"]).name) == (1, "warning", "pm.jsonl")
+    assert (len(told["where"]), told["level"]) == (1, "warning")
+    assert Path(told["file"]).name == "pm.jsonl"
     assert path.read_bytes().startswith(damaged)
     assert "1 lines have a bad checksum" in problems(own_daemon)["inbox pm"]
 

@@ -15,10 +15,13 @@ import trio
 from actors import ChildSpec, Ref, SupervisorSpec
 from actors.faults import RUNTIME, FaultTable
 from aegis.inboxes.faults import INBOXES
-from aegis.inboxes.loading import load_state, newest_messages
+from aegis.inboxes.reading import newest_messages
 from aegis.inboxes.router import InboxRouter
+from aegis.inboxes.rows import InboxRow, upgraded
+from aegis.inboxes.unread import UnreadMessages
 from aegis.journal.faults import JOURNAL
 from aegis.journal.opening import open_ledger
+from aegis.journal.table import read_rows
 from aegis.protocol.inboxes import Deliver, Message, ReadInbox
 from tests.chaos.exhaustive import Evidence, World
 from tests.chaos.machine.disk_model import Image
@@ -60,6 +63,19 @@ class Shown:
     """A message with this id that was shown to the reader."""
 
     id: str
+
+
+@attrs.define
+class RecoveredRows:
+    """The rows of a ledger, all of which are durable."""
+
+    rows: dict[str, InboxRow]
+
+    def shown(self, row_id: str) -> InboxRow | None:
+        return self.rows.get(row_id)
+
+    def forget(self, row_id: str) -> None:
+        del self.rows[row_id]
 
 
 @attrs.frozen
@@ -149,9 +165,10 @@ class HandOver:
     def recover(self, disk: SimulatedDisk) -> HeldInbox:
         opened = open_ledger(disk, INBOX)
         disk.close(opened.fd)
-        state = load_state(disk, INBOX, opened.length).state
+        rows = RecoveredRows(read_rows(disk, INBOX, opened.length, InboxRow, upgraded))
+        state = UnreadMessages(rows, {})
         messages = newest_messages(disk, INBOX, opened.length, 1000)
-        unread = tuple(each.id for each in state.unread(1000))
+        unread = tuple(each.id for each in state.first(1000))
         return HeldInbox(tuple(messages), unread)
 
     def check(self, evidence: Evidence, found: HeldInbox, *, killed: bool) -> Iterator[str]:

@@ -22,7 +22,7 @@ from aegis.agents.directory.roster import Roster
 from aegis.agents.faults import AGENTS
 from aegis.errors import AlreadyExists
 from aegis.inboxes.faults import INBOXES
-from aegis.inboxes.loading import newest_messages
+from aegis.inboxes.reading import newest_messages
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.disk import read_file
 from aegis.journal.faults import JOURNAL

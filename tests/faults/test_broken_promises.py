@@ -16,8 +16,7 @@ from aegis.canvases.canvas import CanvasActor
 from aegis.groups import members
 from aegis.groups.desk import DeskGroup
 from aegis.inboxes.inbox import Inbox
-from aegis.inboxes.state import InboxState
-from aegis.inboxes.unsynced import Arrival, Reading, Unsynced
+from aegis.inboxes.unread import UnreadMessages
 from aegis.journal import disk, note, opening, raw_log, shared_files
 from aegis.journal.appender import Appender
 from aegis.journal.disk import Disk
@@ -25,6 +24,7 @@ from aegis.journal.file_content import Exchanged, FilePlace
 from aegis.journal.note import Note
 from aegis.journal.raw_log import RawLog
 from aegis.journal.shared_directory import SharedDirectory
+from aegis.journal.table import Table
 from aegis.protocol.inboxes import Deliver
 from aegis.turns import watch
 from aegis.workflows import runs
@@ -116,13 +116,12 @@ def rename_before_the_data_is_synced(patch: Patch) -> None:
 
 
 def deliver_twice(patch: Patch) -> None:
-    patch.setattr(InboxState, "knows", lambda self, message_id: False)
+    patch.setattr(UnreadMessages, "knows", lambda self, message_id: False)
 
 
 def show_deferred_messages_before_their_sync(patch: Patch) -> None:
-    real: Callable[..., Arrival | Reading | None] = Unsynced.take
-    patch.setattr(Unsynced, "take", lambda self, is_synced: real(self, lambda position: True))
-    patch.setattr(Inbox, "_deferred", lambda self: self._settle())
+    patch.setattr(Table, "_is_durable", lambda self, position: True)
+    patch.setattr(Inbox, "_sync_if_enough", lambda self: self._table._settle())
 
 
 def write_both_notes_into_one_slot(patch: Patch) -> None:

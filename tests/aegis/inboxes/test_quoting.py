@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from aegis.agents.sessions.steps import Incoming
 from aegis.agents.sessions.turns import next_turn
 from aegis.inboxes.quoting import quoted_body
-from aegis.inboxes.rules import message_of
-from aegis.protocol.inboxes import Deliver
+from aegis.inboxes.rows import with_text
+from aegis.protocol.inboxes import Message
 
 LOOK_ALIKES = (
     ">\uff1e\ufe65\u203a\u276f\u232a\u3009\u300b\u27e9"
@@ -101,8 +101,8 @@ PIECES = st.lists(TRICKY | st.sampled_from(["> from human", "from", ">", "\n"]) 
 
 @given(pieces=PIECES)
 def test_no_line_of_a_rendered_body_parses_as_a_header(pieces: list[str]) -> None:
-    message = message_of(
-        Deliver(handle="pm", id="m", sender="agent:bob", body="".join(pieces), timestamp=AT)
+    message = with_text(
+        Message(id="m", sender="agent:bob", body="".join(pieces), text="", timestamp=AT)
     )
     turn, _ = next_turn("s", 1, [Incoming(id="m", sender=message.sender, text=message.text)])
     for text in (message.text, turn.text):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -18,7 +18,7 @@ from actors import Actor, ChildSpec, Reply, Request, SupervisorSpec
 from actors.simulate import Simulation, simulate
 from aegis.errors import StorageError
 from aegis.journal.opening import open_ledger
-from aegis.journal.table import StoredText, Table, read_rows
+from aegis.journal.table import StoredDocument, StoredText, Table, read_rows
 from tests.chaos.machine.disk_images import legal_images
 from tests.chaos.machine.disk_model import Image, cached_image
 from tests.chaos.machine.simulated_disk import (
@@ -51,6 +51,7 @@ class Shelf:
     number: int
     done: tuple[int, ...] = ()
     text: StoredText | None = None
+    paper: StoredDocument | None = None
 
 
 @attrs.frozen
@@ -68,7 +69,13 @@ class Owner(Actor[Do]):
 
     async def setup(self) -> None:
         self.table: Table[Shelf] = Table(
-            LEDGER, Shelf, self._flusher, self.context, changed=self._changed, lost=self._lost
+            LEDGER,
+            Shelf,
+            self._flusher,
+            self.context,
+            changed=self._changed,
+            lost=self._lost,
+            beginning=lambda *_: self._world.beginning,
         )
         self._world.table = self.table
         await self.table.open()
@@ -112,6 +119,7 @@ class World:
     """
 
     table: Table[Shelf]
+    beginning = 0
 
     def __init__(self, simulation: Simulation) -> None:
         self.chance = simulation.chance
@@ -446,6 +454,142 @@ def test_a_text_whose_line_is_damaged_is_refused_and_a_short_one_is_in_memory() 
             assert texts["a"].head == "y" * 200
             with pytest.raises(StorageError, match="cannot read"):
                 world.table.text(texts["a"], "text")
+            await world.stop(power_fails=False)
+
+    simulate(story, seed=1)
+
+
+def test_a_deferred_change_is_durable_with_the_next_one_and_when_it_is_asked_for() -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.live)
+            table, durable = world.table, list[str]()
+
+            def put(row_id: str, *, is_deferred: bool = True) -> bool:
+                then = partial(durable.append, row_id)
+                return table.put(Shelf(id=row_id, number=1), then, is_deferred=is_deferred)
+
+            assert put("a")
+            await trio.sleep(1)
+            assert durable == []
+            assert table.shown("a") is None
+            assert lines_in(cached_image(world.disk.model)) == 1, "it is written"
+            assert put("b", is_deferred=False)
+            await trio.sleep(1)
+            assert durable == ["a", "b"]
+            assert put("c")
+            table.sync()
+            await trio.sleep(1)
+            assert durable == ["a", "b", "c"]
+            assert put("d")
+            world.plan.refuses, world.plan.odds = {"fdatasync"}, 1
+            table.sync()
+            await trio.sleep(1)
+            assert (table.shown("d"), [*table.rows]) == (None, ["a", "b", "c"])
+            assert not put("e")
+            table.sync()
+            world.plan.refuses = ()
+            await trio.sleep(6)
+            assert (table.problem, durable) == ("", ["a", "b", "c"])
+            await world.stop(power_fails=True)
+
+    simulate(story, seed=1)
+
+
+def paper(number: int) -> Shelf:
+    content = {"number": number, "text": "ä" * 300}
+    return Shelf(id=f"p{number}", number=number, paper=StoredDocument.of(content))
+
+
+async def papers(world: World, count: int = 3) -> list[StoredDocument]:
+    """Put rows with documents, and return what is in memory of these."""
+    for number in range(count):
+        world.table.put(paper(number))
+    await trio.sleep(1)
+    found = [row.paper for row in world.table.rows.values()]
+    return [each for each in found if each is not None]
+
+
+def numbers_in(lines: Iterable[Any]) -> list[int]:
+    return [each["set"]["paper"]["number"] for each in lines]
+
+
+def test_of_a_document_only_the_place_is_in_memory() -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.live)
+            for _ in range(2):
+                stored = await papers(world)
+                assert [each.whole for each in stored] == [None] * 3
+                assert numbers_in(world.table.lines_of(stored)) == [0, 1, 2]
+                assert numbers_in(await world.table.lines_of_many(stored[1:])) == [1, 2]
+                line = world.table.whole(world.table.rows["p1"])
+                assert numbers_in([line]) == [1]
+                await world.stop(power_fails=True)
+                await nursery.start(world.live)
+            opened = open_ledger(world.disk, LEDGER)
+            stored = await papers(world)
+            world.disk.ftruncate(opened.fd, stored[2].start + 10)
+            found = world.table.lines_of(stored)
+            assert found[2] == "the file ends before"
+            assert (await world.table.lines_of_many(stored))[2] == "the file ends before"
+            stored[0].start += 1
+            assert isinstance(world.table.lines_of(stored[:1])[0], str), "it is another line"
+            world.plan.refuses, world.plan.odds = {"pread"}, 1
+            with pytest.raises(StorageError, match="cannot read"):
+                world.table.lines_of(stored[1:2])
+            world.plan.refuses = {"open"}
+            with pytest.raises(StorageError, match="cannot read"):
+                await world.table.lines_of_many(stored[1:2])
+            await world.stop(power_fails=False)
+
+    simulate(story, seed=1)
+
+
+def test_a_document_is_read_while_the_ledger_is_compacted_and_after() -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.live)
+            stored = await papers(world, 40)
+            for number in range(20):
+                world.table.drop(f"p{number}")
+            await trio.sleep(1)
+            world.table.compact()
+            found = []
+            for _ in range(40):
+                found.append(await world.table.lines_of_many(stored))
+                await trio.sleep(0.0003)
+            assert all(numbers_in(each) == [*range(40)] for each in found)
+            assert lines_in(cached_image(world.disk.model)) == 20, "it is compacted"
+            kept = [row.paper for row in world.table.rows.values() if row.paper is not None]
+            assert numbers_in(world.table.lines_of(kept)) == [*range(20, 40)]
+            await world.stop(power_fails=True)
+            await nursery.start(world.live)
+            kept = [row.paper for row in world.table.rows.values() if row.paper is not None]
+            assert numbers_in(world.table.lines_of(kept)) == [*range(20, 40)]
+            await world.stop(power_fails=False)
+
+    simulate(story, seed=1)
+
+
+def test_a_ledger_is_read_from_the_line_that_the_owner_names_and_is_not_compacted_then() -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.live)
+            stored = await papers(world)
+            await world.stop(power_fails=True)
+            world.beginning = stored[1].start
+            await nursery.start(world.live)
+            assert [*world.table.rows] == ["p1", "p2"]
+            kept = [row.paper for row in world.table.rows.values() if row.paper is not None]
+            assert numbers_in(world.table.lines_of(kept)) == [1, 2]
+            world.table.compact()
+            await trio.sleep(1)
+            assert lines_in(cached_image(world.disk.model)) == 3
             await world.stop(power_fails=False)
 
     simulate(story, seed=1)

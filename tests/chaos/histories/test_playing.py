@@ -19,7 +19,7 @@ from aegis.canvases import views
 from aegis.canvases.revisions import Subscriber
 from aegis.canvases.wakes import Wakes
 from aegis.groups import rows as group_rows
-from aegis.inboxes.state import InboxState
+from aegis.inboxes.unread import UnreadMessages
 from aegis.journal import shared_files
 from aegis.journal.appender import Appender
 from aegis.journal.file_content import Exchanged, FilePlace
@@ -217,7 +217,7 @@ def syncs_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def delivers_twice(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(InboxState, "knows", lambda self, message_id: False)
+    patch.setattr(UnreadMessages, "knows", lambda self, message_id: False)
 
 
 def credits_an_exit_to_the_next(patch: pytest.MonkeyPatch) -> None:
