@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from aegis.protocol.inboxes import (
     WaitInbox,
 )
 from tests.aegis.inboxes.office import (
+    DIRECTORY,
     TIME,
     Office,
     deferred,
@@ -1073,6 +1075,20 @@ def test_a_handle_that_was_seen_is_known_after_a_restart() -> None:
         await office.restart()
         await office.ask(handoff(target="ann"))
         assert len(await office.unread("ann")) == 1
+
+    play(story)
+
+
+def test_other_files_in_the_directory_are_no_handles() -> None:
+    async def story(office: Office) -> None:
+        await office.restart_with([message_line(note(1))])
+        for name in ("notes.txt", "a b.jsonl", "ann"):
+            fd = office.disk.open(DIRECTORY / name, os.O_WRONLY | os.O_CREAT)
+            office.disk.close(fd)
+        await office.restart()
+        assert await office.refusal(handoff(target="zoe")) == (
+            "nobody called 'zoe' has been here yet; handles seen so far: pm"
+        )
 
     play(story)
 
