@@ -26,9 +26,9 @@ from aegis.inboxes.rows import (
     InboxMessage,
     InboxRow,
     message_in,
+    message_of,
     row_of,
     upgraded,
-    whole_line,
     with_text,
 )
 from aegis.inboxes.unread import Arriving, UnreadMessages
@@ -445,8 +445,9 @@ class Inbox(Actor[InboxRequest]):
         make: Callable[[list[Message]], T],
     ) -> None:
         """Read messages; answer with the result of ``make``. A few are read at once."""
-        if len(rows) == 1 and self._newest is not None and self._newest.id == rows[0].id:
-            reply.send(make([self._message(rows[0], whole_line(self._newest))]))
+        newest = self._newest
+        if len(rows) == 1 and newest is not None and newest.id == rows[0].id:
+            reply.send(make([self._unread.shown(rows[0], message_of(newest))]))
             return
         if sum(each.message.size for each in rows) > ON_LOOP_BYTES:
             self._read_soon(self._send_many, reply, rows, make)

@@ -40,15 +40,34 @@ def with_text(message: Message) -> Message:
 
     It is what a reader of an inbox gets, and the turn of a driven agent.
     """
-    header = render_header(message.sender, message.timestamp, message.task_id, message.status)
-    return Message(
-        id=message.id,
+    return _with_text(
+        message.id,
         sender=message.sender,
         body=message.body,
-        text=f"{header}\n{quoted_body(message.body)}",
         timestamp=message.timestamp,
         task_id=message.task_id,
         status=message.status,
+    )
+
+
+def _with_text(
+    id_: str,
+    *,
+    sender: str,
+    body: str,
+    timestamp: str,
+    task_id: str | None = None,
+    status: Literal["ok", "error"] | None = None,
+) -> Message:
+    header = render_header(sender, timestamp, task_id, status)
+    return Message(
+        id=id_,
+        sender=sender,
+        body=body,
+        text=f"{header}\n{quoted_body(body)}",
+        timestamp=timestamp,
+        task_id=task_id,
+        status=status,
     )
 
 
@@ -118,10 +137,10 @@ def message_in(line: Mapping[str, Any]) -> Message | None:
         return None
 
 
-def whole_line(row: InboxMessage) -> dict[str, Any]:
-    """Return the line of a message that is not written yet."""
-    fields = {"type": row.tag, "chars": row.chars, "number": row.number}
-    return {"id": row.id, "set": {**fields, "message": row.message.whole}}
+def message_of(row: InboxMessage) -> Message:
+    """Return the message of a row that is not written yet."""
+    assert row.message.whole is not None
+    return _with_text(row.id, **row.message.whole)
 
 
 def upgraded(line: Mapping[str, Any], rows: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -48,6 +48,10 @@ class Rows(Protocol):
         """Return the durable version of a row; None if there is none."""
         ...
 
+    def all_shown(self) -> Iterator[InboxRow]:
+        """Yield the durable versions of all rows, in the order of their first lines."""
+        ...
+
     def forget(self, row_id: str) -> None:
         """Remove a row from memory."""
         ...
@@ -210,8 +214,8 @@ class UnreadMessages:
         return with_text(attrs.evolve(stored, body=fold.body(), task_id=None, status=None))
 
     def _durable(self) -> Iterator[InboxMessage]:
-        for row in self._rows.rows.values():
-            if isinstance(row, InboxMessage) and self._rows.shown(row.id) is not None:
+        for row in self._rows.all_shown():
+            if isinstance(row, InboxMessage):
                 yield row
 
     def _newest_first(self) -> Iterator[InboxMessage]:
@@ -281,12 +285,11 @@ class UnreadMessages:
             place, begin = row.place, row.message.start
         else:
             place, begin = self._known[up_to], self._begin
-        # A fold may begin before that message and end after it.
-        folds = (each.first.start for each in self._folds.values() if each.place > place)
+        for each in self._folds.values():
+            if each.place > place:  # it may begin before that message and end after it
+                begin = min(begin, each.first.start)
         # Two rows of one id would be one, at the place of the first.
-        return Acknowledgement(
-            id=f"read/{self.newest_place}/{up_to}", up_to=up_to, begin=min([begin, *folds])
-        )
+        return Acknowledgement(id=f"read/{self.newest_place}/{up_to}", up_to=up_to, begin=begin)
 
     def acknowledge(self, row: Acknowledgement) -> None:
         """Forget what a durable acknowledgement reaches, and the acknowledgement."""

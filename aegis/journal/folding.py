@@ -69,14 +69,13 @@ def lines_of(
 
     Some of the damaged ones, which are skipped, are added to ``damaged``.
     """
+    # One by one: thousands of lines in memory together would make the garbage collector busy.
     reader = LedgerReader(path, disk=disk, sealed_as=sealed_as)
-    while True:
-        reading = reader.onward(start, end=end)
-        yield from reading.lines
-        damaged += reading.damaged[:SHOWN_DAMAGE]
-        if not reading.more or reading.end <= start:
-            break
-        start = reading.end
+    for found in reader.forward(start, end=end):
+        if isinstance(found, Line):
+            yield found
+        elif len(damaged) < SHOWN_DAMAGE:
+            damaged.append(found)
 
 
 def log_damage(path: Path, damaged: Sequence[Damaged], skipped: int) -> None:

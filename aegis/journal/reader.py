@@ -28,6 +28,7 @@ from aegis.journal.ledger import (
     Scan,
     judge,
     pieces_backward,
+    pieces_forward,
     scan,
 )
 from aegis.journal.opening import MAX_REPORTED
@@ -131,6 +132,16 @@ class LedgerReader:
             end=found.whole,
             lines=found.lines,
         )
+
+    def forward(
+        self, start: int, *, end: int | None = None
+    ) -> Generator[Line | Damaged, None, None]:
+        """Yield the lines from ``start`` on, where one begins. Raises ``StorageError``."""
+        seal = self._disk.seal(self._sealed_as)
+        with self._opened(end) as (read_at, stop):
+            for piece in pieces_forward(read_at, start, stop):
+                if piece.whole:
+                    yield judge(piece, seal)
 
     def _backward(self, end: int | None) -> Generator[Line | Damaged, None, None]:
         seal = self._disk.seal(self._sealed_as)

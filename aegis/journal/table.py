@@ -660,8 +660,8 @@ class Table(Generic[R]):
     def _compact_if_worth(self) -> None:
         assert self._appender is not None
         length = self._appender.length
-        is_due = trio.current_time() >= self._compact_after
-        if is_due and length >= COMPACT_BYTES and 2 * self._waste > length:
+        is_worth = length >= COMPACT_BYTES and 2 * self._waste > length
+        if is_worth and trio.current_time() >= self._compact_after:
             self.compact()
 
     def compact(self) -> None:
@@ -850,9 +850,9 @@ def _read(
             size = 0  # of the other lines of today that it results in
         skipped += not of_today
     log_damage(path, damaged, skipped)
-    file = LedgerFile()
+    file, count = LedgerFile(), len(found)
     rows = dict(_structured(row, found, path, file))
-    is_whole = not (damaged or skipped or start) and len(rows) == len(found)
+    is_whole = not (damaged or skipped or start) and len(rows) == count
     return _Found(rows, file, waste, is_whole)
 
 
@@ -908,9 +908,11 @@ def _apply(
 
 
 def _structured(
-    row: Any, found: Documents, path: Path, file: LedgerFile
+    row: Any, found: dict[str, dict[str, Any]], path: Path, file: LedgerFile
 ) -> Iterator[tuple[str, Any]]:
-    for row_id, fields in found.items():
+    """Yield the rows, which are taken out of ``found``: never is all in memory twice."""
+    for row_id in [*found]:
+        fields = found.pop(row_id)
         try:
             read = structure(row, fields)
         except CodecError as error:
@@ -945,6 +947,8 @@ def _change_of(
 
 def _placed(row: R, position: Position, file: LedgerFile) -> R:
     """Return a row whose texts are in the line at ``position``."""
+    if not _texts_of(type(row)):
+        return row
     places: dict[str, Stored] = {}
     start, size = position.start, position.end - position.start
     for name, text in _texts_in(row).items():

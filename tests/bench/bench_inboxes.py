@@ -23,10 +23,9 @@ from pathlib import Path
 import trio
 
 from actors import Ref, Reply
-from aegis.inboxes.rows import row_of, whole_line
 from aegis.journal.ledger import encode_line
 from aegis.protocol.inboxes import Deliver, ReadInbox, Receipt
-from tests.aegis.inboxes.harness import open_inboxes
+from tests.aegis.inboxes.harness import line_of, open_inboxes
 from tests.aegis.inboxes.harness import router as inbox_router
 from tests.bench.table import Row, print_rows
 
@@ -126,7 +125,7 @@ async def rates(directory: Path, outstanding: int) -> tuple[list[float], ...]:
         nursery.start_soon(commit.run)
         for number in range(ROUNDS):
             messages = [delivery(number * MESSAGES + each) for each in range(MESSAGES)]
-            lines = [encode_line(whole_line(row_of(message, 1))) for message in messages]
+            lines = [encode_line(line_of(message, 1)) for message in messages]
 
             async def share_of_lines(sender: int, lines: list[bytes] = lines) -> None:
                 await send_lines(commit, lines[sender::SENDERS], outstanding)

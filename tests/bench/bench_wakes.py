@@ -24,13 +24,12 @@ import attrs
 import trio
 
 from actors import Ref
-from aegis.inboxes.rows import row_of, whole_line
 from aegis.journal.disk import OsDisk
 from aegis.journal.ledger import encode_line
 from aegis.protocol.inboxes import Deliver, ReadInbox
 from aegis.protocol.terminals import RunCommand, Subscribe, Unsubscribe
 from aegis.protocol.wakes import wake_id
-from tests.aegis.inboxes.harness import open_inboxes, router
+from tests.aegis.inboxes.harness import line_of, open_inboxes, router
 from tests.bench.bench_run import open_terminal
 from tests.bench.table import Row, print_rows
 
@@ -89,7 +88,7 @@ def cost_of_bare_writes(directory: Path) -> float:
     begin = time.process_time()
     for seq in range(RUNS):
         for number, fd in enumerate(fds):
-            os.write(fd, encode_line(whole_line(row_of(delivery(seq, f"agent{number}"), seq + 1))))
+            os.write(fd, encode_line(line_of(delivery(seq, f"agent{number}"), seq + 1)))
     cost = (time.process_time() - begin) / (RUNS * SUBSCRIBERS)
     for fd in fds:
         os.close(fd)
@@ -132,9 +131,7 @@ def fill(directory: Path) -> None:
     """Inboxes with unread messages, each as long as a wake's usually is."""
     for number in range(INBOXES):
         handle = f"agent{number}"
-        lines = [
-            encode_line(whole_line(row_of(delivery(seq, handle), seq + 1))) for seq in range(UNREAD)
-        ]
+        lines = [encode_line(line_of(delivery(seq, handle), seq + 1)) for seq in range(UNREAD)]
         (directory / f"{handle}.jsonl").write_bytes(b"".join(lines))
 
 

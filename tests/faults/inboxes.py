@@ -74,6 +74,9 @@ class RecoveredRows:
     def shown(self, row_id: str) -> InboxRow | None:
         return self.rows.get(row_id)
 
+    def all_shown(self) -> Iterator[InboxRow]:
+        return iter(self.rows.values())
+
     def forget(self, row_id: str) -> None:
         del self.rows[row_id]
 

@@ -12,6 +12,7 @@ import trio
 from actors import ChildSpec, Ref, SupervisorSpec, System, open_system
 from aegis.inboxes.handoffs import Sessions
 from aegis.inboxes.router import InboxRouter
+from aegis.inboxes.rows import row_of
 from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.protocol.inboxes import Deliver
@@ -55,3 +56,10 @@ def wake(number: int, handle: str = "pm") -> Deliver:
         body=f"body {number}",
         timestamp="2026-05-22T14:03:25.000Z",
     )
+
+
+def line_of(message: Deliver, number: int) -> dict[str, Any]:
+    """Return the line that adds a message, with this number, to a ledger."""
+    row = row_of(message, number)
+    fields = {"type": row.tag, "chars": row.chars, "message": row.message.whole, "number": number}
+    return {"id": row.id, "set": fields}
