@@ -12,7 +12,7 @@ import trio
 
 from actors import Ref
 from aegis.protocol.inboxes import MessageList, ReadInbox
-from tests.aegis.inboxes.harness import open_inboxes, router, wake
+from tests.aegis.inboxes.harness import GUARD_S, open_inboxes, router, wake
 
 MESSAGES = 10_000
 MOST_BYTES = 5_000_000
@@ -50,7 +50,9 @@ async def test_ten_thousand_unread_messages_need_megabytes(tmp_path: Path) -> No
     async with open_inboxes(tmp_path) as system:
         tracemalloc.start()
         try:
-            got = await router(system).ask(ReadInbox(from_handle="pm", limit=1))
+            # It reads 30 MB first, which takes seconds while each allocation is traced.
+            read = ReadInbox(from_handle="pm", limit=1)
+            got = await router(system).ask(read, timeout=GUARD_S)
             assert [each.body for each in got.messages] == [f"0{body}"]
             assert tracemalloc.get_traced_memory()[0] < MOST_BYTES
         finally:
