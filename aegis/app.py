@@ -299,7 +299,9 @@ def agent_children(
             board=Board(),
             earlier=earlier,
             supervisor="root/agents",
+            archive=state.archive,
             flusher=flusher,
+            keep=keep_of(programs.configuration),
         ),
         *coordination_children(state, flusher, programs, workflows),
     )

@@ -12,10 +12,10 @@ MOST = 1_000_000
 
 @attrs.frozen(kw_only=True)
 class KeepSection:
-    """How long ended tasks, requests, broadcasts, workflows, and changes of canvases are kept.
+    """How long what has ended is kept, before it moves to the archive.
 
-    Then they are archived. The numbers are of each kind, of all queues and groups together, and of
-    each canvas.
+    Ended tasks, requests, broadcasts and workflows, transcripts of closed sessions, and changes of
+    canvases. The numbers are of each kind, of all queues and groups together, and of each canvas.
     """
 
     newest: int = setting(

@@ -25,7 +25,7 @@ from aegis.history.sources import (
     Source,
     ask_service,
 )
-from aegis.history.transcripts import LiveTranscript
+from aegis.history.transcripts import TranscriptSource
 from aegis.history.wanted import LATEST, Wanted
 from aegis.journal.archive import Archive
 from aegis.journal.disk import stored_names
@@ -132,7 +132,8 @@ class HistoryDesk(Actor[SearchHistory]):
         ask = ListTranscripts(name=request.name, from_handle=request.from_handle)
         places = await ask_service(self._services, "sessions", ask)
         return [
-            LiveTranscript(self._flusher, Path(each.path), each.handle, wanted) for each in places
+            TranscriptSource(self._flusher, Path(each.path), self._archive, each.handle, wanted)
+            for each in places
         ]
 
     def _sources(self, request: SearchHistory, wanted: Wanted, by: Answerer | None) -> list[Source]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import attrs
 from aegis.clock import utc_text
 from aegis.history.wanted import LATEST, Wanted
 from aegis.journal.flusher import Flusher
+from aegis.journal.packed_ledger import TRANSCRIPTS, LedgerPart, PackedLedger
 from aegis.journal.reader import LedgerReader
 from aegis.journal.rotation import previous_of
 from aegis.protocol.history import MAX_TEXT_CHARS, HistoryEntry
@@ -96,8 +97,8 @@ class _Message:
 class TranscriptEntries:
     """The entries that are looked for in the transcript of ``handle``, taken the newest first."""
 
-    def __init__(self, handle: str, wanted: Wanted, *, archived: bool = False) -> None:
-        self._handle, self._archived = handle, archived
+    def __init__(self, handle: str, wanted: Wanted) -> None:
+        self._handle, self.archived = handle, False
         # The sessions of the name were looked up, also by a former handle.
         self._wanted = attrs.evolve(wanted, name=None, word=None)
         self._word = wanted.word
@@ -157,7 +158,7 @@ class TranscriptEntries:
             text=said.text[start : start + MAX_TEXT_CHARS],
             by=said.by or self._handle,
             outcome=said.what,
-            archived=self._archived,
+            archived=self.archived,
         )
         return entry if self._wanted.has(entry) else None
 
@@ -168,11 +169,19 @@ def _moment(record: Mapping[str, Any]) -> str:
     return utc_text(datetime.fromtimestamp(moment, UTC))
 
 
-class LiveTranscript:
-    """The transcript of a session in its directory: the file ``path`` and the one before it."""
+class TranscriptSource:
+    """The transcript of a session: the file ``path``, the one before it, and parts in ``archive``.
 
-    def __init__(self, flusher: Flusher, path: Path, handle: str, wanted: Wanted) -> None:
+    Of a session that is not in the archive, or was there before, the last ones have no more.
+    """
+
+    def __init__(
+        self, flusher: Flusher, path: Path, archive: Path, handle: str, wanted: Wanted
+    ) -> None:
         self._flusher, self._path = flusher, path
+        self._packed = PackedLedger(flusher.disk, archive / TRANSCRIPTS, path.parent.name, path)
+        self._parts: list[LedgerPart] | None = None
+        self._lines: Iterator[tuple[dict[str, Any], int]] = iter(())
         self._entries = TranscriptEntries(handle, wanted)
         self.reached = LATEST
         self._end: int | None = None
@@ -185,18 +194,41 @@ class LiveTranscript:
     def _read(self) -> list[HistoryEntry] | None:
         if self._entries.is_over:
             return None
+        if self._parts is not None:
+            return self._read_packed(self._parts)
         path = previous_of(self._path) if self._is_earlier else self._path
         reader = LedgerReader(path, disk=self._flusher.disk, sealed_as=self._path)
         reading = reader.last_n(STEP_LINES, end=self._end, max_bytes=STEP_BYTES)
         if not reading.lines:
             if self._is_earlier:
-                self._entries.is_over = True
-                return self._entries.end()
+                self._parts = self._packed.parts()
             self._is_earlier, self._end = True, None
             return []
         self._end = reading.lines[0].start
         # By number: a new file may have been begun since the step before.
-        records = [each for each in reversed(reading.records) if self._is_next(each)]
+        return self._take(reversed(reading.records))
+
+    def _read_packed(self, parts: list[LedgerPart]) -> list[HistoryEntry]:
+        records: list[dict[str, Any]] = []
+        size = 0
+        for record, length in self._lines:
+            records.append(record)
+            size += length
+            if len(records) >= STEP_LINES or size >= STEP_BYTES:
+                break
+        if records:
+            self._entries.archived = True
+            return self._take(records)
+        while parts and self._before is not None and parts[-1].first >= self._before:
+            parts.pop()
+        if not parts:
+            self._entries.is_over = True
+            return self._entries.end()
+        self._lines = self._packed.lines(parts.pop(), backward=True)
+        return []
+
+    def _take(self, newest_first: Iterable[dict[str, Any]]) -> list[HistoryEntry]:
+        records = [each for each in newest_first if self._is_next(each)]
         if records:
             self._before = records[-1]["seq"]
         found = self._entries.take(records)

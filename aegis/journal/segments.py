@@ -391,8 +391,14 @@ class _Files:
         for count, piece in enumerate(pieces, 1):
             if piece.whole:
                 yield judge(piece, seal)
-            if self.pauses and count % BREATH_LINES == 0:
-                time.sleep(BREATH_S)
+            if self.pauses:
+                breathe(count)
+
+
+def breathe(count: int) -> None:
+    """Pause after some of the lines that a thread decodes, of which this is the number."""
+    if count % BREATH_LINES == 0:
+        time.sleep(BREATH_S)
 
 
 def unpacked(packed: bytes) -> tuple[bytes, str]:

@@ -325,6 +325,7 @@ def session_tree(world: World, machine: Machine, life: str) -> SupervisorSpec:
                 programs=programs,
                 board=Board(),
                 supervisor="root/agents",
+                archive=Path("/state/archive"),
                 flusher=flusher,
             ),
         ),

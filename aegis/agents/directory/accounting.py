@@ -5,13 +5,14 @@ The sums are those of the listed sessions; the size of a context is never summed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from actors import Ref
 from aegis.agents.directory.all_sessions import info_of
 from aegis.agents.directory.roster import Member, Roster
+from aegis.agents.sessions.archived import ArchivedTranscript
 from aegis.agents.sessions.status import usage_of
 from aegis.agents.sessions.transcript import TRANSCRIPT
 from aegis.agents.sessions.transcript_files import fold, shown_of_closed
@@ -37,7 +38,7 @@ async def accounting(
     members: Sequence[Member],
     roster: Roster,
     sessions: Mapping[str, Ref[Any]],
-    directory: Path,
+    stored_of: Callable[[Member], ArchivedTranscript],
     flusher: Flusher,
 ) -> UsageList:
     """Return the accounting of ``members``, the costliest first."""
@@ -47,7 +48,7 @@ async def accounting(
             handle=member.handle,
             root=[member, *roster.ancestors(member.id)][-1].handle,
             is_closed=member.is_closed,
-            usage=await _usage(member, sessions.get(member.id), directory, flusher),
+            usage=await _usage(member, sessions.get(member.id), stored_of(member), flusher),
         )
         for member in members
     ]
@@ -100,18 +101,20 @@ def _rank(usage: AgentUsage | None, name: str) -> tuple[float, str]:
 
 
 async def _usage(
-    member: Member, session: Ref[Any] | None, directory: Path, flusher: Flusher
+    member: Member, session: Ref[Any] | None, stored: ArchivedTranscript, flusher: Flusher
 ) -> AgentUsage | None:
     if session is not None:
         info = await info_of(member, session)
         if info.usage is not None:
             return info.usage
     try:
-        return await flusher.look(lambda: _stored(directory / member.id / TRANSCRIPT, flusher))
+        return await flusher.look(partial(_stored, stored))
     except StorageError:
         return None
 
 
-def _stored(path: Path, flusher: Flusher) -> AgentUsage:
-    shown = shown_of_closed(flusher.disk, path)
-    return usage_of(fold(flusher.disk, path, shown.end).past.meter.metrics)
+def _stored(stored: ArchivedTranscript) -> AgentUsage:
+    path = stored.files / TRANSCRIPT
+    shown = shown_of_closed(stored.disk, path)
+    past = fold(stored.disk, path, shown.end).past if shown.seq else stored.past()
+    return usage_of(past.meter.metrics)

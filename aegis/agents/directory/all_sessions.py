@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,12 @@ from aegis.agents.directory.programs import Programs, SessionUrls
 from aegis.agents.directory.replies import closed_info
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.drivers.cookie import DriverCookies
+from aegis.agents.sessions.archived import ArchivedTranscript
 from aegis.agents.sessions.changes import ResumeAgent
 from aegis.agents.sessions.command_outputs import delete_unfinished
-from aegis.errors import AegisError
-from aegis.journal.disk import Disk
+from aegis.errors import AegisError, StorageError
 from aegis.journal.flusher import Flusher
+from aegis.journal.packed_ledger import packed_parts
 from aegis.journal.purging import delete, delete_left_over, take_name
 from aegis.processes.reaper import end_processes
 from aegis.protocol.agents import AgentInfo, CloseAgent, ShowAgent
@@ -82,22 +83,45 @@ def withdraw_asked(addresses: list[str], registry: Registry) -> None:
             desk.tell(WithdrawAsked(askers=addresses, reason="its session was closed"))
 
 
-async def delete_left(roster: Roster, directory: Path, flusher: Flusher) -> None:
+async def delete_left(
+    roster: Roster,
+    directory: Path,
+    flusher: Flusher,
+    stored_of: Callable[[Member], ArchivedTranscript],
+) -> None:
     """Delete what a kill has left of sessions: of their purge, of a file that was being stored."""
-    for member in roster.by_id.values():
-        if member.is_purged:
-            with contextlib.suppress(OSError):  # tried again by the next start
-                await flusher.call(partial(delete_files, flusher.disk, directory / member.id))
+    purged = [stored_of(each) for each in roster.by_id.values() if each.is_purged]
+    for each in purged:
+        with contextlib.suppress(OSError):  # tried again by the next start
+            await flusher.call(partial(_delete_directory, each))
+    if purged:
+        with contextlib.suppress(OSError, StorageError):
+            await flusher.call(partial(_delete_archived, purged))
     kept = [directory / each.id for each in roster.kept]
     await flusher.call(partial(delete_unfinished, flusher.disk, kept))
     await flusher.call(partial(delete_left_over, flusher.disk, directory))
 
 
-def delete_files(disk: Disk, directory: Path) -> None:
-    """Delete the directory of a purged session, if it is there. Raises ``OSError``. Blocking."""
-    doomed = take_name(disk, directory)
+def delete_files(stored: ArchivedTranscript) -> None:
+    """Delete the directory of a purged session, and what is in the archive. Blocking.
+
+    Raises ``OSError``, ``StorageError``.
+    """
+    _delete_directory(stored)
+    stored.packed.delete()
+
+
+def _delete_directory(stored: ArchivedTranscript) -> None:
+    doomed = take_name(stored.disk, stored.files)
     if doomed is not None:
-        delete(disk, doomed)
+        delete(stored.disk, doomed)
+
+
+def _delete_archived(purged: Sequence[ArchivedTranscript]) -> None:
+    archived = {each.ledger for each in packed_parts(purged[0].disk, purged[0].directory)}
+    for each in purged:
+        if each.files.name in archived:
+            each.packed.delete()
 
 
 async def info_of(member: Member, session: Ref[Any] | None) -> AgentInfo:

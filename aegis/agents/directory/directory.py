@@ -28,6 +28,7 @@ from aegis.agents.directory.all_sessions import (
     resume_all,
     withdraw_asked,
 )
+from aegis.agents.directory.archiving import SessionArchiver
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.differences import answer_difference
 from aegis.agents.directory.following import (
@@ -65,6 +66,7 @@ from aegis.errors import (
     StorageError,
     Unavailable,
 )
+from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
 from aegis.protocol.agent_commands import ReadAgentOutput
@@ -94,7 +96,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
         programs: Programs,
         board: Board,
         supervisor: str,
+        archive: Path,
         flusher: Flusher,
+        keep: Keep = DEFAULT_KEEP,
         resume: bool = False,
         earlier: tuple[str, ...] = (),
     ) -> None:
@@ -107,6 +111,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._board = board
         self._supervisor = supervisor
         self._flusher = flusher
+        self._archive, self._keep = archive, keep
         self._refs: dict[str, Ref[Any]] = {}
         self._counters = programs.counters
         self._openings = Openings()
@@ -131,6 +136,16 @@ class AgentDirectory(Actor[DirectoryMessage]):
             root=self._root,
             start=partial(self._start, is_new=True),
             sessions=self._count_sessions,
+        )
+        self._archiver = SessionArchiver(
+            directory=self._directory,
+            archive=self._archive,
+            keep=self._keep,
+            flusher=self._flusher,
+            lock=self._spawning.lock,
+            roster=lambda: self._ledger.roster,
+            is_at_rest=self._is_at_rest,
+            start_soon=start_soon,
         )
         with contextlib.suppress(StorageError):
             await self._load()
@@ -203,7 +218,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
         if await self._ledger.load() and self.context.incarnation == 1:
             await end_leftovers(self._programs)
             count_spawns(self._ledger.roster, self._counters, time.time())
-            await delete_left(self._ledger.roster, self._directory, self._flusher)
+            await delete_left(
+                self._ledger.roster, self._directory, self._flusher, self._archiver.of
+            )
         self._programs.messages.roster = self._ledger.roster
         self._programs.messages.has_closed = self._board.has_closed
         self._is_loaded = True
@@ -217,6 +234,11 @@ class AgentDirectory(Actor[DirectoryMessage]):
             await self._restore(member)
         if self._resume and self.context.incarnation == 1:
             self.context.start_soon(resume_all, self._to_resume())
+        self._archiver.look()
+
+    def _is_at_rest(self, id_: str) -> bool:
+        """Return whether a session has no actor."""
+        return id_ not in self._refs and self.context.system.registry.find("session", id_) is None
 
     def _count_sessions(self) -> int:
         """Return the number of sessions that are open and have not exited."""
@@ -260,16 +282,17 @@ class AgentDirectory(Actor[DirectoryMessage]):
         roster = self._ledger.roster
         if isinstance(request, api.PurgeAgent):
             member = roster.find(request.handle) or roster.get(request.handle)
-            files = self._directory / member.id
             await self._spawning.wait_started(member.id)
-            return await self._spawning.purge(member, self._refs.get(member.id), files)
+            stored = self._archiver.of(member)
+            return await self._spawning.purge(member, self._refs.get(member.id), stored)
         member = roster.get(request.handle)
         if isinstance(request, api.ForkAgent):
             if member.is_closed:
                 raise InvalidRequest(f"agent fork: {member.handle!r} is closed; resume it first")
             return await self._spawning.fork(request, member, await self._session(member))
         if member.is_closed:
-            member = await self._spawning.reopen(member)
+            async with self._archiver.restored(member):
+                member = await self._spawning.reopen(member)
         else:
             self._check_room("agent resume", member)
         return await self._spawning.wake(member, await self._session(member), request.prompt)
@@ -321,6 +344,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
         id_ = down.path.split("/")[-2]
         if down.final and self._refs.pop(id_, None) is not None and down.reason != "finished":
             self._board.put(closed_info(self._ledger.roster.by_id[id_]))
+        if down.final and id_ in self._ledger.roster.by_id:
+            self._archiver.look(self._ledger.roster.by_id[id_])
 
     async def _session_closed(self, id_: str) -> None:
         with contextlib.suppress(StorageError):  # the next start finds it closed, and writes again
@@ -346,8 +371,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
         elif isinstance(message, api.ShowAgent | api.CloseAgent):
             self.reply(cast("Request[Any]", message), closed_info(member))
         elif isinstance(message, api.ReadSession):
-            files, reply = self._directory / member.id, self.defer(message)
-            self.context.start_soon(read_ended, files, self._flusher, message, reply)
+            stored, reply = self._archiver.of(member), self.defer(message)
+            self.context.start_soon(read_ended, member, stored, self._flusher, message, reply)
         else:
             raise NotFound(
                 f"the session {member.handle!r} is closed: read it with aegis_session_read, or "
@@ -448,8 +473,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
         elif (ref := self._refs.get(member.id)) is not None:
             self.pass_on(message, ref)
         else:
-            files, reply = self._directory / member.id, self.defer(message)
-            self.context.start_soon(follow_ended, member, files, self._flusher, message, reply)
+            stored, reply = self._archiver.of(member), self.defer(message)
+            self.context.start_soon(follow_ended, member, stored, self._flusher, message, reply)
 
     def _outputs(self, member: Member) -> AgentOutputs:
         return AgentOutputs(
@@ -475,8 +500,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
             reply.send(info)
 
     async def _count(self, members: list[Member], reply: Reply[api.UsageList]) -> None:
-        roster, files = self._ledger.roster, self._directory
-        reply.send(await accounting(members, roster, self._refs, files, self._flusher))
+        roster, stored_of = self._ledger.roster, self._archiver.of
+        reply.send(await accounting(members, roster, self._refs, stored_of, self._flusher))
 
     async def _list(self, closed: bool, reply: Reply[api.AgentList]) -> None:
         members = [each for each in self._ledger.roster.kept if closed or not each.is_closed]

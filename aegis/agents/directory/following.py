@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from actors import ActorStopped, Ref, Reply, System
 from aegis.agents.directory.board import Sees
 from aegis.agents.directory.programs import TERMINALS
 from aegis.agents.directory.replies import closed_info
 from aegis.agents.directory.roster import Member, Roster
+from aegis.agents.sessions.archived import ArchivedTranscript
 from aegis.agents.sessions.followers import follow_closed
 from aegis.agents.sessions.transcript import TRANSCRIPT
 from aegis.agents.sessions.transcript_reading import read_closed
@@ -18,6 +21,8 @@ from aegis.journal.flusher import Flusher
 from aegis.protocol.agents import ReadSession, Transcript
 from aegis.protocol.feeds import FollowAgentCommand, FollowSession, SessionNews
 from aegis.protocol.history import TranscriptPlace
+
+T = TypeVar("T")
 
 
 def visible_to(caller: Member | None, roster: Roster) -> Sees:
@@ -49,14 +54,20 @@ def transcripts_of(
 
 async def follow_ended(
     member: Member,
-    files: Path,
+    stored: ArchivedTranscript,
     flusher: Flusher,
     request: FollowSession,
     reply: Reply[SessionNews],
 ) -> None:
-    """Answer the request for a session that has no actor, from the transcript in ``files``."""
+    """Answer the request for a session that has no actor, from its directory or the archive."""
     try:
-        news = await follow_closed(files / TRANSCRIPT, flusher, request)
+        news = await _of_ended(
+            member,
+            stored,
+            flusher,
+            partial(follow_closed, stored.files / TRANSCRIPT, flusher, request),
+            partial(stored.follow, request),
+        )
     except AegisError as error:
         reply.fail(error)
         return
@@ -84,10 +95,42 @@ def ref_of_command(
 
 
 async def read_ended(
-    files: Path, flusher: Flusher, request: ReadSession, reply: Reply[Transcript]
+    member: Member,
+    stored: ArchivedTranscript,
+    flusher: Flusher,
+    request: ReadSession,
+    reply: Reply[Transcript],
 ) -> None:
-    """Answer the request for a closed session from the transcript in ``files``."""
+    """Answer the request for a closed session, from its directory or the archive."""
     try:
-        reply.send(await read_closed(files / TRANSCRIPT, flusher, request))
+        found = await _of_ended(
+            member,
+            stored,
+            flusher,
+            partial(read_closed, stored.files / TRANSCRIPT, flusher, request),
+            partial(stored.read, request),
+        )
     except AegisError as error:
         reply.fail(error)
+    else:
+        reply.send(found)
+
+
+async def _of_ended(
+    member: Member,
+    stored: ArchivedTranscript,
+    flusher: Flusher,
+    in_place: Callable[[], Awaitable[T]],
+    archived: Callable[[], T],
+) -> T:
+    """Return what is read from the directory of a session, or from the archive.
+
+    Raises ``AegisError``.
+    """
+    if not member.is_closed or member.cmd is not None:
+        return await in_place()  # a terminal agent has none anywhere
+    if await flusher.look(stored.is_in_place):
+        found = await in_place()
+        if await flusher.look(stored.is_in_place):
+            return found
+    return await flusher.look(archived)  # it may have just been moved

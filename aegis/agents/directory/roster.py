@@ -189,6 +189,11 @@ class Roster:
         """The sessions that are not closed, in the order in which they were opened."""
         return [self.by_id[each] for each in self._open]
 
+    @property
+    def closed(self) -> list[str]:
+        """The ids of the sessions that are closed and known, in the order of their ends."""
+        return [*self._closed]
+
     def of_workspace(self, workspace: str) -> list[Member]:
         """Return the open sessions that were spawned in this workspace."""
         key = name_key(workspace)
@@ -216,7 +221,7 @@ class Roster:
         if member is None and handle in self.taken:
             raise NotFound(
                 f"the session {handle!r} is closed, and so many after it that it is not kept any "
-                "more; its transcript is still in the directory of agents"
+                "more; its transcript is still in the archive, or in the directory of agents"
             )
         if member is None:
             known = [each.handle for each in self.open]

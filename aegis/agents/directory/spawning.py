@@ -32,6 +32,7 @@ from aegis.agents.directory.roster import Member, opened_line, purged_line, reop
 from aegis.agents.directory.roster_ledger import RosterLedger
 from aegis.agents.directory.working_directory import directory_of
 from aegis.agents.profiles.profile import Profile
+from aegis.agents.sessions.archived import ArchivedTranscript
 from aegis.agents.sessions.changes import ResumeAgent
 from aegis.clock import utc_now
 from aegis.errors import AegisError, AlreadyExists, InvalidRequest, Unavailable
@@ -197,9 +198,12 @@ class Spawning:
                 await self.ledger.write(reopened_line(member))
         return roster.by_id[member.id]
 
-    async def purge(self, member: Member, session: Ref[Any] | None, files: Path) -> api.AgentInfo:
-        """Close a session and delete its ``files``. Raises ``AegisError``, ``ActorError``.
+    async def purge(
+        self, member: Member, session: Ref[Any] | None, stored: ArchivedTranscript
+    ) -> api.AgentInfo:
+        """Close a session and delete its files, also in the archive.
 
+        Raises ``AegisError``, ``ActorError``.
         After a kill the next start deletes the rest; so does another purge after a failed one.
         """
         if session is not None and not member.is_closed:
@@ -214,9 +218,9 @@ class Spawning:
             await self.programs.keys.revoke(member.address)
         flusher = self.ledger.flusher
         try:
-            await flusher.call(partial(delete_files, flusher.disk, files))
+            await flusher.call(partial(delete_files, stored))
         except OSError as error:
-            raise storage_error("delete", files, error) from error
+            raise storage_error("delete", stored.files, error) from error
         return closed_info(attrs.evolve(member, is_closed=True))
 
     async def wake(self, member: Member, session: Ref[Any], prompt: str | None) -> api.AgentInfo:

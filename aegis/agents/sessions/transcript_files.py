@@ -82,7 +82,7 @@ def fold(disk: Disk, path: Path, end: int) -> Folded:
             damaged += part.damaged_count
             for line in part.records:
                 seq = max(seq, _number(line))
-                past = _taken(past, line)
+                past = taken(past, line)
     return Folded(
         past=past, seq=max(seq, after), after=after, damaged=damaged, head_bytes=head_bytes
     )
@@ -192,7 +192,8 @@ def _head(disk: Disk, path: Path) -> tuple[SessionPast | None, int, int]:
     return None, max([0, *map(_number, newest)]), 0
 
 
-def _taken(past: SessionPast, line: dict[str, Any]) -> SessionPast:
+def taken(past: SessionPast, line: dict[str, Any]) -> SessionPast:
+    """Return the fold after one more line; that of a head, if the line is one."""
     carried = _carried(line)
     if carried is not None:
         return carried

@@ -1,0 +1,207 @@
+"""``PackedLedger``: a ledger that is complete, as compressed parts in the archive. Blocking.
+
+    archive/transcripts/2026-11-27T123000-<name>-<first>-<last>.jsonl.gz
+    archive/transcripts/2026-11-27T123000-<name>-fold.jsonl.gz
+
+Each part has the lines with the numbers from ``first`` to ``last``, of 2 MiB at most or one line,
+so that a reader unpacks no more. The last file has one line, ``fold``: what was derived from all of
+them. As all lines of the archive, they have the code of ``rows.jsonl``. Each file is synced. The
+owner stores all parts before it deletes the ledger, and deletes those that a kill has left before
+it stores others; while the ledger is there, it counts.
+
+The parts are files of the archive: the oldest ones are deleted if all together are too large
+(``old_files``).
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import structlog
+
+from aegis.journal.disk import (
+    Disk,
+    make_directory,
+    read_exactly,
+    read_file,
+    replace_file,
+    shown,
+    storage_error,
+    stored_names,
+    sync_directory,
+)
+from aegis.journal.ledger import DamagedLine, decode_line, encode_line, seal_line
+from aegis.journal.old_files import ROWS
+from aegis.journal.reader import LedgerReader
+from aegis.journal.segments import breathe, unpacked
+
+log = structlog.get_logger("aegis.journal")
+
+TRANSCRIPTS = "transcripts"
+"""The name of the directory of transcripts in that of all archives."""
+
+PART_BYTES = 2 * 1024 * 1024
+
+_NAME = re.compile(r"(\d{4}-\d\d-\d\dT\d{6})-([0-9a-f]{32})-(?:(\d{8,16})-(\d{8,16})|fold)")
+
+
+@attrs.frozen(order=True)
+class LedgerPart:
+    """A part of the ledger ``ledger``: the lines ``first`` to ``last``; none in its fold."""
+
+    written_at: str
+    first: int
+    last: int
+    ledger: str
+    path: Path
+    is_fold: bool
+
+
+def packed_parts(disk: Disk, directory: Path) -> list[LedgerPart]:
+    """Return all parts in a directory, in order. Raises ``StorageError``."""
+    found = []
+    for name in stored_names(disk, directory):
+        match = _NAME.fullmatch(name.removesuffix(ROWS)) if name.endswith(ROWS) else None
+        if match is not None:
+            first, last = int(match[3] or 0), int(match[4] or 0)
+            path, is_fold = directory / name, match[3] is None
+            found.append(LedgerPart(match[1], first, last, match[2], path, is_fold))
+    return sorted(found)
+
+
+class PackedLedger:
+    """The parts in ``directory`` of the ledger ``name``, whose file was ``path``."""
+
+    def __init__(self, disk: Disk, directory: Path, name: str, path: Path) -> None:
+        self._disk, self._directory, self._name = disk, directory, name
+        self._path = path
+        self._seal = disk.seal(directory / "rows.jsonl")
+
+    # Reading.
+
+    def parts(self) -> list[LedgerPart]:
+        """Return the parts with lines, the oldest first. Raises ``StorageError``."""
+        found = [each for each in self._all() if not each.is_fold]
+        # A thread of a crashed owner may have left one of those before.
+        return [each for each in found if each.written_at == found[-1].written_at]
+
+    def _all(self) -> list[LedgerPart]:
+        found = packed_parts(self._disk, self._directory)
+        return [each for each in found if each.ledger == self._name]
+
+    def fold(self) -> dict[str, Any] | None:
+        """Return what was derived from all lines; None if it was deleted, or is damaged."""
+        for each in reversed(self._all()):
+            if each.is_fold:
+                return next((fields for fields, _ in self.lines(each)), None)
+        return None
+
+    def lines(
+        self, part: LedgerPart, *, backward: bool = False
+    ) -> Iterator[tuple[dict[str, Any], int]]:
+        """Yield the lines of a part with their sizes, in order; none if it was deleted.
+
+        For a thread, which pauses. Raises ``StorageError``.
+        """
+        lines = self._data(part).splitlines(keepends=True)
+        for count, line in enumerate(reversed(lines) if backward else lines, 1):
+            try:
+                yield decode_line(line, self._seal), len(line)
+            except DamagedLine as error:
+                log.warning("archive damaged", file=shown(part.path), why=str(error))
+            breathe(count)
+
+    def restored(self, part: LedgerPart) -> bytes:
+        """Return the valid lines of a part as they were in the ledger. Raises ``StorageError``."""
+        seal = self._disk.seal(self._path)
+        lines = (encode_line(fields) for fields, _ in self.lines(part))
+        return b"".join(seal_line(each, seal) for each in lines)
+
+    def _data(self, part: LedgerPart) -> bytes:
+        try:
+            packed = read_file(self._disk, part.path, max_bytes=sys.maxsize)
+        except OSError as error:
+            raise storage_error("read", part.path, error) from error
+        data, why = (b"", "") if packed is None else unpacked(packed)
+        if why:
+            log.warning("archive damaged", file=shown(part.path), why=why)
+        return data
+
+    # Storing.
+
+    def store(
+        self,
+        files: Sequence[Path],
+        take: Callable[[dict[str, Any]], None],
+        fold: Callable[[], Mapping[str, Any]],
+    ) -> Iterator[LedgerPart]:
+        """Store the valid lines of files, whose numbers rise, and their fold; yield each part.
+
+        ``take`` gets each line, and ``fold`` returns the fold after the last. Each step writes one
+        file, durably. For a thread, which pauses. Raises ``StorageError``.
+        """
+        stamp = time.strftime("%Y-%m-%dT%H%M%S", time.gmtime(time.time()))
+        last = 0
+        try:
+            make_directory(self._disk, self._directory)
+            self.delete()
+            # It may have been made before a kill, or before the disk refused its sync.
+            sync_directory(self._disk, self._directory.parent)
+            sync_directory(self._disk, self._directory.parent.parent)
+            for path in files:
+                for data, records in self._parts_of(path, files[-1]):
+                    for count, each in enumerate(records, 1):
+                        take(each)
+                        breathe(count)
+                    numbers = [each["seq"] for each in records if type(each.get("seq")) is int]
+                    first, last = min(numbers, default=last), max(numbers, default=last)
+                    yield self._write(stamp, f"{first:08}-{last:08}", data, first, last)
+            yield self._write(stamp, "fold", seal_line(encode_line(fold()), self._seal), 0, 0)
+        except OSError as error:
+            raise storage_error("write", self._directory, error) from error
+
+    def _parts_of(
+        self, path: Path, sealed_as: Path
+    ) -> Iterator[tuple[bytes, list[dict[str, Any]]]]:
+        reader = LedgerReader(path, disk=self._disk, sealed_as=sealed_as)
+        start, more = 0, True
+        while more:
+            part = reader.onward(start, max_bytes=PART_BYTES)
+            more, end = part.more and part.end > start, part.end
+            if end > start:
+                data = self._bytes(path, start, end)
+                # Of damaged lines none gets a valid code.
+                valid = (data[each.start - start : each.end - start] for each in part.lines)
+                yield b"".join(seal_line(each, self._seal) for each in valid), part.records
+            start = end
+
+    def _bytes(self, path: Path, start: int, end: int) -> bytes:
+        fd = self._disk.open(path, 0)
+        try:
+            return read_exactly(self._disk, fd, end - start, start)
+        finally:
+            self._disk.close(fd)
+
+    def _write(self, stamp: str, numbers: str, data: bytes, first: int, last: int) -> LedgerPart:
+        path = self._directory / f"{stamp}-{self._name}-{numbers}{ROWS}"
+        replace_file(self._disk, path, [gzip.compress(data, 6, mtime=0)])
+        return LedgerPart(stamp, first, last, self._name, path, numbers == "fold")
+
+    def delete(self) -> None:
+        """Delete all parts, and what a kill has left of one.
+
+        Raises ``OSError``, ``StorageError``.
+        """
+        names = stored_names(self._disk, self._directory)
+        own = [each for each in names if f"-{self._name}-" in each]
+        for name in own:
+            self._disk.unlink(self._directory / name)
+        if own:
+            sync_directory(self._disk, self._directory)
