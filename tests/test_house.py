@@ -58,8 +58,6 @@ def test_the_report_adds_up_subjects_and_counts_the_modules_of_a_class_name() ->
 
 
 NOT_YET = (
-    "aegis/canvases/",
-    "aegis/history/",
     "aegis/inboxes/",
     "aegis/journal/",
 )

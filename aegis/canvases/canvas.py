@@ -29,7 +29,7 @@ from aegis.canvases.binding import Bound, place_of
 from aegis.canvases.document import BODY, EMPTY, PREAMBLE, Document, differences, plain
 from aegis.canvases.examining import Composed, FoundFile
 from aegis.canvases.messages import CanvasReport, LookNow, SendReport, WatchFile
-from aegis.canvases.past import HistoryPage, NewestFirst
+from aegis.canvases.past import ChangesReply, NewestFirst
 from aegis.canvases.revisions import (
     KIND,
     MAX_HISTORY_CHARS,
@@ -781,7 +781,7 @@ class CanvasActor(Actor[CanvasMessage]):
         newest = self._known.newest + 1
         before = newest if message.before is None else min(newest, message.before)
         changes = NewestFirst(before, [self._table.rows[str(n)] for n in self._known.numbers])
-        page = HistoryPage(self._name, message.limit, before)
+        page = ChangesReply(self._name, message.limit, before)
         if not await self._fill(page, changes, message.section):
             return page.reply(more=True)
         until = trio.current_time() + HISTORY_S
@@ -796,7 +796,7 @@ class CanvasActor(Actor[CanvasMessage]):
                 return page.reply(more=True)
         return page.reply(more=False, gone=await self._is_gone(page.looked))
 
-    async def _fill(self, page: HistoryPage, changes: NewestFirst, section: str | None) -> bool:
+    async def _fill(self, page: ChangesReply, changes: NewestFirst, section: str | None) -> bool:
         """Add changes of a section, or of all; return False at the first without room."""
         keys = {section, PREAMBLE} if section == BODY else {section}
         for each in changes.take():

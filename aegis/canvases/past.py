@@ -53,7 +53,7 @@ class NewestFirst:
 
 
 @attrs.define
-class HistoryPage:
+class ChangesReply:
     """The reply to a request for changes: at most ``limit``, and what fits.
 
     All changes from the number ``looked`` on were looked at.

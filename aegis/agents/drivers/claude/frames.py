@@ -58,7 +58,7 @@ def unknown(frame: Frame) -> Unknown:
 
 
 @attrs.frozen(kw_only=True)
-class _Message:
+class _MessageFields:
     """The fields of a message that its blocks need; ``parent``: the tool call of a subagent."""
 
     assistant: bool
@@ -76,7 +76,7 @@ def _message(frame: Frame) -> list[AgentEvent] | None:
         content = [{"type": "text", "text": content}]
     if not isinstance(content, list):
         return None
-    about = _Message(
+    about = _MessageFields(
         assistant=frame["type"] == "assistant",
         id=name(message.get("id")),
         parent=name(frame.get("parent_tool_use_id")),
@@ -96,7 +96,7 @@ def _titles(frame: Frame) -> dict[str, str]:
     return {name(each.get("id")): name(each.get("display_name")) for each in about}
 
 
-def _block(block: object, about: _Message) -> list[AgentEvent]:
+def _block(block: object, about: _MessageFields) -> list[AgentEvent]:
     fields = mapping(block)
     kind = name(fields.get("type"))
     parse = _BLOCKS.get(kind)
@@ -108,7 +108,7 @@ def _block(block: object, about: _Message) -> list[AgentEvent]:
     return found
 
 
-def _text(block: Frame, about: _Message) -> list[AgentEvent] | None:
+def _text(block: Frame, about: _MessageFields) -> list[AgentEvent] | None:
     written = block.get("text")
     if not isinstance(written, str):
         return None
@@ -121,7 +121,7 @@ def _text(block: Frame, about: _Message) -> list[AgentEvent] | None:
     return [UserMessage(text=written, origin=about.origin)]
 
 
-def _thinking(block: Frame, about: _Message) -> list[AgentEvent] | None:
+def _thinking(block: Frame, about: _MessageFields) -> list[AgentEvent] | None:
     written = block.get("thinking")
     if not isinstance(written, str):
         return None
@@ -132,7 +132,7 @@ def _thinking(block: Frame, about: _Message) -> list[AgentEvent] | None:
     return [AssistantThinking(text=written)]
 
 
-def _tool_use(block: Frame, about: _Message) -> list[AgentEvent] | None:
+def _tool_use(block: Frame, about: _MessageFields) -> list[AgentEvent] | None:
     call, tool, given = name(block.get("id")), name(block.get("name")), block.get("input")
     if not call or not tool or not isinstance(given, dict):
         return None
@@ -140,7 +140,7 @@ def _tool_use(block: Frame, about: _Message) -> list[AgentEvent] | None:
     return [ToolUse(id=call, name=tool, title=title, kind=kind_of(tool), input=given)]
 
 
-def _tool_result(block: Frame, about: _Message) -> list[AgentEvent] | None:
+def _tool_result(block: Frame, about: _MessageFields) -> list[AgentEvent] | None:
     call = name(block.get("tool_use_id"))
     if not call:
         return None
@@ -161,7 +161,7 @@ def result_text(content: object) -> str:
     )
 
 
-_BLOCKS: Mapping[str, Callable[[Frame, _Message], list[AgentEvent] | None]] = {
+_BLOCKS: Mapping[str, Callable[[Frame, _MessageFields], list[AgentEvent] | None]] = {
     "text": _text,
     "thinking": _thinking,
     "tool_use": _tool_use,
