@@ -7,7 +7,14 @@ import select
 
 from aegis.cli.grammar.verb import TargetDaemon, flag, verb
 from aegis.cli.printing.agents import session_table
-from aegis.cli.printing.formatting import cell, duration, print_lines, table, tree_rows
+from aegis.cli.printing.formatting import (
+    cell,
+    duration,
+    print_lines,
+    print_notice,
+    table,
+    tree_rows,
+)
 from aegis.client.line import ClientError, NoDaemon
 
 # A type checker takes this for true.
@@ -17,7 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-DOWN_TIMEOUT_S = 10.0
+SLOW_DOWN_S = 10.0
+DOWN_TIMEOUT_S = 60.0
+"""Seconds after which ``down`` says that it still waits, and after which it gives up.
+
+A daemon ends within two seconds, on a machine with work for ten others within some twenty.
+"""
 
 _NODES_HEAD = ["node", "kind", "state", "terminals", "where", "since"]
 _TREE_HEAD = ["actor", "kind", "state", "mailbox", "restarts", "uptime"]
@@ -48,7 +60,10 @@ def _open_process(pid: int, daemon: TargetDaemon) -> int:
 def _wait_gone(process: int, pid: int) -> None:
     gone = select.poll()
     gone.register(process, select.POLLIN)
-    if not gone.poll(DOWN_TIMEOUT_S * 1000):
+    if gone.poll(SLOW_DOWN_S * 1000):
+        return
+    print_notice(f"↳ the daemon (pid {pid}) is still ending")
+    if not gone.poll((DOWN_TIMEOUT_S - SLOW_DOWN_S) * 1000):
         raise ClientError(
             f"the daemon (pid {pid}) still runs {DOWN_TIMEOUT_S:g} s after down: see its log"
         )

@@ -17,6 +17,7 @@ import pytest
 import aegis
 from aegis.daemon_process import LOG_BYTES
 from tests.e2e.harness import GUARD_S, PROGRAM, DaemonProcess
+from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -195,9 +196,8 @@ def test_up_opens_the_page_once_it_serves(
     root: DaemonProcess, tmp_path: Path, words: list[str]
 ) -> None:
     opened = tmp_path / "opened"
-    os.mkfifo(opened)
     browser = tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.part\nmv {opened}.part {opened}\n')
     browser.chmod(0o755)
     root.variables |= {"DISPLAY": ":77", "BROWSER": f"{browser} %s"}
     started = subprocess.Popen(
@@ -208,7 +208,8 @@ def test_up_opens_the_page_once_it_serves(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    address = opened.read_text().strip()  # blocks until the browser was started
+    until(opened.exists, "the browser is started")
+    address = opened.read_text().strip()
     page = Path(address.removeprefix("file://")).read_text()
     assert root.endpoint.url in page
     assert root.cli("down").returncode == 0

@@ -156,12 +156,14 @@ def test_down_tells_when_the_process_does_not_go(
     process: subprocess.Popen[bytes],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(daemon, "SLOW_DOWN_S", 0.01)
     monkeypatch.setattr(daemon, "DOWN_TIMEOUT_S", 0.05)
     server.answers["down"] = {"pid": process.pid}
     server.announce(process.pid)
     result = invoke("down")
     assert result.exit_code == 1
     assert result.stderr == (
+        f"↳ the daemon (pid {process.pid}) is still ending\n"
         f"aegis-actors: the daemon (pid {process.pid}) still runs 0.05 s after down: see its log\n"
     )
 
