@@ -16,6 +16,7 @@ from aegis.configuration.sections import Configuration
 from aegis.groups.desk import GroupDesk
 from aegis.history.desk import HistoryDesk
 from aegis.history.sources import EndedKind
+from aegis.inboxes.history import MessageEntries
 from aegis.journal.archive import Keep
 from aegis.journal.flusher import Flusher
 from aegis.path_text import path_of_text, text_of_path
@@ -101,8 +102,11 @@ def coordination_children(
         "history",
         HistoryDesk,
         terminals=state.terminals,
+        inboxes=state.inboxes,
         archive=state.archive,
         kinds=KINDS,
+        messages_in=MessageEntries,
+        handles=programs.names,
         flusher=flusher,
     )
     groups = ChildSpec.of(

@@ -284,7 +284,7 @@ LAW: list[Rule] = [
         "aegis.coordination",
         (
             *("actors", "aegis.agents.directory.programs", "aegis.canvases", "aegis.groups"),
-            "aegis.history",
+            *("aegis.history", "aegis.inboxes.history"),
             *("aegis.configuration", "aegis.journal.archive", "aegis.journal.flusher"),
             *("aegis.path_text", "aegis.queues", "aegis.requests"),
             *("aegis.settings", "aegis.state.root", "aegis.trust", "aegis.workflows"),

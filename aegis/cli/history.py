@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PAGE = 50
 TEXT_CHARS = 200
-KINDS = ("command", "task", "request", "run", "transcript")
+KINDS = ("command", "task", "request", "run", "message", "transcript")
 
 
 @verb(
@@ -36,11 +36,11 @@ def history(
     until: str | None,
     limit: int | None,
 ) -> int:
-    """Find ended commands, tasks, requests and runs, and texts of transcripts.
+    """Find what has ended, and messages and texts of transcripts.
 
-    WORD is in the command, payload, question, arguments or text. What the archive has is found too.
-    They are printed as they are found; with --json one object per line. Transcripts are searched
-    with --kind transcript only.
+    WORD is in the command, payload, question, arguments, message or text. What the archive has is
+    found too. They are printed as they are found; with --json one object per line. Messages and
+    transcripts are searched with --kind message and --kind transcript only.
     """
     wanted = {"kind": kind, "name": name, "word": word, "exit_code": exit_code}
     wanted |= {"since": moment("--since", since), "until": moment("--until", until)}

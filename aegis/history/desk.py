@@ -6,10 +6,12 @@ waits for the request of the next page.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC
 from pathlib import Path
+from typing import Protocol
 
+import attrs
 import trio
 from ulid import ULID
 
@@ -22,21 +24,24 @@ from aegis.history.sources import (
     EndedKind,
     LiveRows,
     Search,
+    SentMessages,
     Source,
+    StoredEntries,
     ask_service,
 )
 from aegis.history.transcripts import TranscriptSource
 from aegis.history.wanted import LATEST, Wanted
 from aegis.journal.archive import Archive
-from aegis.journal.disk import stored_names
+from aegis.journal.disk import Disk, stored_names
 from aegis.journal.flusher import Flusher
 from aegis.journal.segments import UnpackedSegments
 from aegis.protocol.history import HistoryPage, ListTranscripts, SearchHistory
-from aegis.protocol.naming import is_login_terminal, name_key
+from aegis.protocol.naming import is_login_terminal, is_name, name_key
 from aegis.protocol.requests import Answerer
 from aegis.turns.services import Services, find_answerer
 
 LEDGER = "ledger.jsonl"
+INBOX_SUFFIX = ".jsonl"
 
 PAGE_S = 0.5
 """Seconds after which a page is sent with what was found."""
@@ -46,14 +51,38 @@ MAX_KEPT = 16
 """Searches that wait for the request of a next page, and for how long."""
 
 
+class Handles(Protocol):
+    """The handles of agent sessions; every other handle is its own address."""
+
+    def address_of(self, handle: str) -> str:
+        """Return the immutable first handle of the session with this handle or alias."""
+        ...
+
+    def shown(self, address: str) -> str:
+        """Return the current handle of the session at ``address``."""
+        ...
+
+
 class HistoryDesk(Actor[SearchHistory]):
-    """The searches of terminals, transcripts and the archive, and of all ``kinds``."""
+    """The searches of terminals, inboxes, transcripts and the archive, and of all ``kinds``.
+
+    ``messages_in`` returns the messages of an inbox, by its file and the handle to show.
+    """
 
     def __init__(
-        self, *, terminals: Path, archive: Path, kinds: Sequence[EndedKind], flusher: Flusher
+        self,
+        *,
+        terminals: Path,
+        inboxes: Path,
+        archive: Path,
+        kinds: Sequence[EndedKind],
+        messages_in: Callable[[Disk, Path, str], StoredEntries],
+        handles: Handles,
+        flusher: Flusher,
     ) -> None:
-        self._terminals, self._archive, self._flusher = terminals, archive, flusher
-        self._kinds = kinds
+        self._terminals, self._inboxes, self._archive = terminals, inboxes, archive
+        self._kinds, self._messages_in, self._handles = kinds, messages_in, handles
+        self._flusher = flusher
         self._kept: dict[str, tuple[str | None, Search]] = {}
 
     async def setup(self) -> None:
@@ -147,11 +176,29 @@ class HistoryDesk(Actor[SearchHistory]):
                 if is_named and not (is_agent and is_login_terminal(name)):
                     path = self._terminals / name / LEDGER
                     sources.append(Commands(self._flusher, path, name, wanted, unpacked))
+        # Only if asked for: most messages repeat a command or a task.
+        if request.kind == "message" and request.exit_code is None:
+            sources += self._inboxes_for(request, wanted)
         for each in self._kinds if request.exit_code is None else ():
             if request.kind in (None, each.kind):
                 archive = Archive(self._archive, each.archive, self._flusher.disk, 0)
                 sources.append(LiveRows(self._services, each.service, wanted, by))
                 sources.append(ArchivedRows(self._flusher, archive, wanted, each.entry_of, by))
+        return sources
+
+    def _inboxes_for(self, request: SearchHistory, wanted: Wanted) -> list[Source]:
+        """Return the inboxes that the caller reads: a person all, as any handle; others theirs."""
+        keys = set() if request.from_handle is None else {name_key(request.from_handle)}
+        if request.name is not None:
+            keys.add(name_key(self._handles.address_of(request.name)))
+            wanted = attrs.evolve(wanted, name=None)
+        sources: list[Source] = []
+        for file in stored_names(self._flusher.disk, self._inboxes):
+            address = file.removesuffix(INBOX_SUFFIX)
+            if address != file and is_name(address) and keys <= {name_key(address)}:
+                path, shown = self._inboxes / file, self._handles.shown(address)
+                stored = self._messages_in(self._flusher.disk, path, shown)
+                sources.append(SentMessages(self._flusher, stored, wanted))
         return sources
 
 

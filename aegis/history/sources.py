@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -132,6 +133,40 @@ class Commands:
             if self._wanted.has(entry):
                 found.append(entry)
         return found
+
+
+class StoredEntries(Protocol):
+    """The entries in a ledger, from the newest to the oldest."""
+
+    def step(self, max_lines: int, max_bytes: int) -> list[HistoryEntry] | None:
+        """Return the entries in so many lines more; None after the oldest.
+
+        Blocking. Raises ``StorageError``.
+        """
+        ...
+
+
+class SentMessages:
+    """The messages of an inbox."""
+
+    def __init__(self, flusher: Flusher, stored: StoredEntries, wanted: Wanted) -> None:
+        self._flusher, self._stored, self._wanted = flusher, stored, wanted
+        self._is_over = False
+        self.reached = LATEST
+
+    async def step(self) -> list[HistoryEntry] | None:
+        return None if self._is_over else await self._flusher.look(self._read)
+
+    def _read(self) -> list[HistoryEntry] | None:
+        entries = self._stored.step(STEP_LINES, STEP_BYTES)
+        if entries is None:
+            return None
+        if entries:
+            # A message that was sent again has its first time.
+            entries.sort(key=attrgetter("at"), reverse=True)
+            self.reached = min(self.reached, entries[0].at)
+            self._is_over = self.reached < self._wanted.since
+        return [each for each in entries if self._wanted.has(each)]
 
 
 class ArchivedRows:

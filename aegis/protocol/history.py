@@ -11,7 +11,7 @@ from aegis.protocol.command import Command, at_most_chars, between, described, m
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 from aegis.protocol.requests import Answerer
 
-HistoryKind = Literal["command", "task", "request", "run", "transcript"]
+HistoryKind = Literal["command", "task", "request", "run", "message", "transcript"]
 
 MAX_TEXT_CHARS = 1_000
 MAX_TIME_CHARS = 40
@@ -22,14 +22,15 @@ MORE_RULE = "the more of the page before"
 
 @attrs.frozen(kw_only=True)
 class HistoryEntry:
-    """An ended command, task, request or workflow run, or a text in the transcript of a session.
+    """An ended command, task, request or workflow run, a message, or a text of a transcript.
 
-    ``name`` is that of the terminal, queue or workflow, or the handle that asked or of the session.
-    ``at`` is the time of the end, UTC, ISO 8601. ``id`` is the seq of the record, or the id of the
-    task, request or run, ``text`` the beginning of the command, the payload, the question or the
-    arguments, and of a transcript the part with the word. ``by`` is the writer, the sender or the
-    answerer. ``outcome`` is ``completed``, ``failed`` or ``cancelled`` for a task or run, the
-    answer or ``withdrawn`` for a request, and the reason of the end for a command, whose exit code
+    ``name`` is that of the terminal, queue or workflow, or the handle that asked, of the inbox, or
+    of the session. ``at`` is the time of the end, or of the message, UTC, ISO 8601. ``id`` is the
+    seq of the record, or the id of the task, request, run or message, ``text`` the beginning of the
+    command, the payload, the question, the arguments or the message, and of a transcript the part
+    with the word. ``by`` is the writer, the sender or the answerer. ``outcome`` is ``completed``,
+    ``failed`` or ``cancelled`` for a task or run, the answer or ``withdrawn`` for a request,
+    ``read`` or ``unread`` for a message, and the reason of the end for a command, whose exit code
     is ``exit``. For a text it is ``message``, ``text``, ``tool``, ``result`` or ``failed``, or the
     outcome of a turn that was not completed. ``archived``: it is in the archive only.
     """
@@ -61,17 +62,17 @@ class HistoryPage:
 
 @attrs.frozen(kw_only=True)
 class SearchHistory(Command[HistoryPage]):
-    """Find ended commands of all terminals, tasks, requests, workflow runs, texts of transcripts.
+    """Find ended commands of all terminals, tasks, requests, runs; messages; texts of transcripts.
 
     The archive is searched as well, newest first. Use aegis_term_read for the output of a command,
     aegis_task_status and aegis_workflow_status for results, aegis_request_list for a request,
     aegis_session_read for a transcript. An agent finds the requests and transcripts that it may
-    read. Transcripts are searched only if that is the kind.
+    read, and the messages to it. Messages and transcripts are searched only if that is the kind.
     """
 
     kind: HistoryKind | None = attrs.field(
         default=None,
-        metadata=described("Only this kind: command, task, request, run or transcript."),
+        metadata=described("Only this kind: command, task, request, run, message or transcript."),
     )
     name: str | None = attrs.field(
         default=None,
@@ -85,7 +86,7 @@ class SearchHistory(Command[HistoryPage]):
         validator=at_most_chars(MAX_WORD_CHARS),
         metadata=described(
             "Text in the command, in the first 200 characters of the payload or arguments, in the "
-            "question of a request, or in a transcript, in any case."
+            "question of a request, in the beginning of a message or in a transcript, in any case."
         ),
     )
     exit_code: int | None = attrs.field(

@@ -109,6 +109,28 @@ def test_a_request_is_answered_from_the_archive_after_a_kill(queued: Queued) -> 
     assert f"request ann {ids[1]}  answered  ask_human: ann asks: Is it 1?" in found
 
 
+def test_messages_are_found_by_who_may_read_them_after_a_kill(queued: Queued) -> None:
+    for number in range(3):
+        text = f"note {number}"
+        queued.call("inbox_read", from_handle="ann")
+        queued.call("handoff", target_handle="ann", context=text, from_handle="bob")
+    sent = queued.call("inbox_read", from_handle="ann", limit=2)
+    queued.call("inbox_read", from_handle="ann", after=sent["next"])
+    queued.daemon.kill()
+    queued.start()
+    found = queued.call("history", kind="message", name="ANN")["result"]
+    assert [(each["text"], each["by"], each["outcome"]) for each in found] == [
+        ("note 2", "agent:bob", "unread"),
+        ("note 1", "agent:bob", "read"),
+        ("note 0", "agent:bob", "read"),
+    ]
+    assert [each["id"] for each in reversed(found)][:2] == [each["id"] for each in sent["messages"]]
+    assert queued.call("history", kind="message", from_handle="ann")["result"] == found
+    assert queued.call("history", kind="message", name="ann", from_handle="bob")["result"] == []
+    printed = queued.daemon.cli("history", "--kind", "message", "NOTE 1").stdout
+    assert f"message ann {found[1]['id']}  read  note 1" in printed
+
+
 @pytest.mark.long
 def test_a_copy_that_is_trusted_has_the_archive_and_the_old_records(
     queued: Queued, tmp_path: Path

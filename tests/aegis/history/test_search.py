@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from actors.simulate import Simulation, simulate
 from aegis.coordination import KINDS
 from aegis.errors import InvalidRequest, StorageError
 from aegis.history.desk import KEPT_S, MAX_KEPT, HistoryDesk
+from aegis.inboxes.history import MessageEntries
 from aegis.journal.archive import Archive
 from aegis.journal.disk import APPEND, make_directory, write_all
 from aegis.journal.ledger import encode_line, seal_new_line
@@ -27,13 +28,16 @@ from aegis.protocol.history import (
     SearchHistory,
     TranscriptPlace,
 )
+from aegis.protocol.inboxes import Deliver
 from aegis.protocol.requests import Answerer, FindAnswerer
+from tests.aegis.inboxes.harness import line_of
 from tests.aegis.simulated_daemon import SimulatedDaemon
 from tests.chaos.machine.simulated_disk import SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 from tests.chaos.reproducible import reproducible
 
 TERMINALS = Path("/state/terminals")
+INBOXES = Path("/state/inboxes")
 ARCHIVE = Path("/state/archive")
 
 
@@ -54,7 +58,10 @@ def command(seq: int, minute: int, cmd: str = "make", exit_code: int = 0) -> dic
 
 
 def write(disk: SimulatedDisk, terminal: str, records: list[dict[str, object]]) -> None:
-    path = TERMINALS / terminal / "ledger.jsonl"
+    append(disk, TERMINALS / terminal / "ledger.jsonl", records)
+
+
+def append(disk: SimulatedDisk, path: Path, records: Sequence[Mapping[str, object]]) -> None:
     make_directory(disk, path.parent)
     fd = disk.open(path, APPEND)
     seal = disk.seal(path)
@@ -144,6 +151,16 @@ class PlayedSessions(Actor[FindAnswerer | ListTranscripts]):
         self.reply(message, Answerer(handle=message.handle, answers_requests=may_answer))
 
 
+class Renamed:
+    """The handles of sessions: ``carl`` is called ``charles`` now."""
+
+    def address_of(self, handle: str) -> str:
+        return "carl" if handle == "charles" else handle
+
+    def shown(self, address: str) -> str:
+        return "charles" if address == "carl" else address
+
+
 class Library(SimulatedDaemon):
     """A daemon with a history."""
 
@@ -163,6 +180,9 @@ class Library(SimulatedDaemon):
                 "history",
                 HistoryDesk,
                 terminals=TERMINALS,
+                inboxes=INBOXES,
+                messages_in=MessageEntries,
+                handles=Renamed(),
                 archive=ARCHIVE,
                 kinds=KINDS,
                 flusher=SimulatedFlusher(self.disk),
@@ -302,6 +322,78 @@ def test_an_agent_finds_the_requests_that_it_may_list() -> None:
         why = await library.refusal(SearchHistory(from_handle="mute", kind="request"))
         assert "the session of 'mute' could not be looked up" in why
         assert await library.ids(kind="task", from_handle="mute") == []
+
+    play(story)
+
+
+def send(disk: SimulatedDisk, handle: str, *minutes: int, acknowledged: int = -1) -> None:
+    """Write the messages of an inbox; those up to the minute ``acknowledged`` were read."""
+    messages = [
+        Deliver(
+            handle=handle, id=f"m{each}", sender="human", body=f"Note {each}", timestamp=at(each)
+        )
+        for each in minutes
+    ]
+    lines = [line_of(each, number + 1) for number, each in enumerate(messages)]
+    if acknowledged >= 0:
+        lines.append({"id": "read/1", "set": {"type": "read", "up_to": f"m{acknowledged}"}})
+    append(disk, INBOXES / f"{handle}.jsonl", lines)
+
+
+def test_messages_are_found_by_handle_time_and_word_if_they_are_asked_for() -> None:
+    async def story(library: Library) -> None:
+        send(library.disk, "pm", *range(0, 400, 2), acknowledged=100)
+        send(library.disk, "ann", *range(1, 400, 2))
+        write(library.disk, "one", [command(0, 200, "make note 6")])
+        wanted = {"kind": "message"}
+        found = await library.found(**wanted, limit=37)
+        assert [each.at for each in found] == [at(each) for each in reversed(range(400))]
+        assert await library.ids(**wanted, word="NOTE 39", until=at(391)) == [
+            "ann/m391",
+            "pm/m390",
+            "ann/m39",
+        ]
+        assert await library.ids(**wanted, name="PM", since=at(396)) == ["pm/m398", "pm/m396"]
+        assert await library.ids(**wanted, until=at(1)) == ["ann/m1", "pm/m0"]
+        assert await library.ids(**wanted, exit_code=0) == []
+        assert await library.ids() == ["one/0"]
+        read = await library.found(**wanted, name="pm", until=at(102))
+        assert [each.outcome for each in read[:2]] == ["unread", "read"]
+
+    play(story)
+
+
+def test_a_caller_under_a_handle_finds_the_messages_of_its_inbox_alone() -> None:
+    async def story(library: Library) -> None:
+        send(library.disk, "pm", 1)
+        send(library.disk, "Bob", 2)
+        send(library.disk, "human", 3)
+        append(library.disk, INBOXES / "notes.txt", [])
+        wanted = {"kind": "message"}
+        assert await library.ids(**wanted) == ["human/m3", "Bob/m2", "pm/m1"]
+        assert await library.ids(**wanted, from_handle="bob") == ["Bob/m2"]
+        assert await library.ids(**wanted, from_handle="eve") == []
+        assert await library.ids(**wanted, from_handle="bob", name="pm") == []
+        assert await library.ids(**wanted, name="bob") == ["Bob/m2"]
+
+    play(story)
+
+
+def test_the_messages_of_a_renamed_session_are_found_by_all_its_handles() -> None:
+    async def story(library: Library) -> None:
+        send(library.disk, "carl", 1)
+        send(library.disk, "charlotte", 2)
+        for by in ({"name": "carl"}, {"name": "charles"}, {"from_handle": "carl"}):
+            assert await library.ids(kind="message", **by) == ["charles/m1"]
+
+    play(story)
+
+
+def test_a_message_that_was_sent_again_hides_no_newer_one() -> None:
+    async def story(library: Library) -> None:
+        send(library.disk, "pm", *range(100), 500, 3, 501)
+        found = await library.ids(kind="message", since=at(99))
+        assert found == ["pm/m501", "pm/m500", "pm/m99"]
 
     play(story)
 
