@@ -23,7 +23,7 @@ PLACE_S = 1.0
 """Seconds that a session has to report the place of a message; then the receipt is the inbox's."""
 
 
-class Sessions(Protocol):
+class SessionDirectory(Protocol):
     """The sessions of agents, as far as messages are concerned."""
 
     def session_of(self, handle: str) -> str | None:
@@ -81,7 +81,7 @@ def agent_of(handoff: Handoff) -> str | None:
     return None if sender is None or name_key(sender) == "human" else sender
 
 
-def delivery_of(handoff: Handoff, target: str, sessions: Sessions) -> Deliver:
+def delivery_of(handoff: Handoff, target: str, sessions: SessionDirectory) -> Deliver:
     """Return the message of a handoff to the inbox of ``target``."""
     sender = agent_of(handoff)
     return Deliver(
@@ -93,7 +93,7 @@ def delivery_of(handoff: Handoff, target: str, sessions: Sessions) -> Deliver:
     )
 
 
-def _unique(key: str | None, sender: str | None, sessions: Sessions) -> str:
+def _unique(key: str | None, sender: str | None, sessions: SessionDirectory) -> str:
     if key is None:
         return uuid.uuid4().hex
     # A session keeps its id when it is renamed.

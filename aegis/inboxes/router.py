@@ -20,7 +20,7 @@ import structlog
 from actors import Actor, ActorError, ChildSpec, Ref, Reply, Request, Restart, SupervisorSpec
 from actors.errors import root_cause
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
-from aegis.inboxes.handoffs import NoSessions, Sessions, agent_of, answer, delivery_of
+from aegis.inboxes.handoffs import NoSessions, SessionDirectory, agent_of, answer, delivery_of
 from aegis.inboxes.inbox import EndWait, Inbox, Settle, stopping
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
@@ -87,7 +87,7 @@ class InboxRouter(Actor[RouterMessage]):
         directory: Path,
         supervisor: str,
         flusher: Flusher,
-        sessions: Sessions | None = None,
+        sessions: SessionDirectory | None = None,
     ) -> None:
         self._directory = directory
         self._supervisor = supervisor

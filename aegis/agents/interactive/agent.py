@@ -28,7 +28,7 @@ from aegis.agents.interactive.hooks import (
     write_settings,
 )
 from aegis.agents.interactive.terminal import FAILURES, ProgramTerminal
-from aegis.agents.interactive.unread import UnreadMessages
+from aegis.agents.interactive.unread import UnreadCount
 from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
 from aegis.agents.sessions.state_reports import AskedChanged, SessionClosed
 from aegis.agents.sessions.status import SessionIdentity, moment_text
@@ -122,7 +122,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         )
         self._one_at_a_time = trio.Lock()
         self._ended = trio.Event()
-        self._unread = UnreadMessages(
+        self._unread = UnreadCount(
             self.context.system, self._identity.address, lambda: self._on_change(self._info())
         )
         self.context.register("session", self._identity.id)

@@ -1,4 +1,4 @@
-"""``UnreadMessages``: how many messages wait in the inbox of a terminal agent.
+"""``UnreadCount``: how many messages wait in the inbox of a terminal agent.
 
 They are kept and announced, never typed into its terminal: its program reads them with a tool.
 """
@@ -26,7 +26,7 @@ AGAIN_S = 1.0
 T = TypeVar("T")
 
 
-class UnreadMessages:
+class UnreadCount:
     """The unread messages of ``address``; ``on_change`` is called when ``count`` has changed."""
 
     def __init__(self, system: System, address: str, on_change: Callable[[], None]) -> None:

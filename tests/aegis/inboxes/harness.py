@@ -10,7 +10,7 @@ from typing import Any
 import trio
 
 from actors import ChildSpec, Ref, SupervisorSpec, System, open_system
-from aegis.inboxes.handoffs import Sessions
+from aegis.inboxes.handoffs import SessionDirectory
 from aegis.inboxes.router import InboxRouter
 from aegis.inboxes.rows import row_of
 from aegis.journal.disk import Disk
@@ -23,7 +23,7 @@ GUARD_S = 60
 
 @asynccontextmanager
 async def open_inboxes(
-    directory: Path, disk: Disk | None = None, sessions: Sessions | None = None
+    directory: Path, disk: Disk | None = None, sessions: SessionDirectory | None = None
 ) -> AsyncIterator[System]:
     spec = SupervisorSpec(
         name="root",
