@@ -85,6 +85,8 @@ def make_older(state: StatePaths) -> None:
         place = fields.get("place")
         absolute = {key: path_of_stored(place, root)} if isinstance(place, str) else {}
         others = {name: older(each, key) for name, each in fields.items() if name != "place"}
+        if fields.get("set", {}).get("type") == "session":  # a row of a table
+            return {"kind": "opened", "id": fields["id"], **older(fields["set"], key)}
         return {**others, **absolute}
 
     state.place.unlink()

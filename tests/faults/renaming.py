@@ -14,7 +14,6 @@ import trio
 
 from actors import Ref, System
 from actors.faults import RUNTIME, FaultTable
-from aegis.agents.directory.roster import Roster
 from aegis.errors import AlreadyExists
 from aegis.inboxes.faults import INBOXES
 from aegis.journal.faults import JOURNAL
@@ -29,7 +28,7 @@ from tests.chaos.machine.simulated_line import simulated_agents
 from tests.chaos.machine.simulated_processes import Machine
 from tests.chaos.reproducible import reproducible
 from tests.faults.retrying import ask_until_answered, until_done
-from tests.faults.sessions import ROSTER, inbox_ids, ledger_lines, session_tree
+from tests.faults.sessions import inbox_ids, roster_on, session_tree
 
 FIRST, SECOND, THIRD = "ann", "bea", "cleo"
 HANDLES = (FIRST, SECOND, THIRD, SECOND)
@@ -90,9 +89,7 @@ class Renames:
                 nursery.cancel_scope.cancel()
 
     def recover(self, disk: SimulatedDisk) -> Held:
-        roster = Roster()
-        for line in ledger_lines(disk, ROSTER):
-            roster.apply(line)
+        roster = roster_on(disk)
         return Held(
             tuple((each.id, each.handle, each.aliases) for each in roster.by_id.values()),
             inbox_ids(disk, FIRST),

@@ -18,7 +18,7 @@ from actors.faults import RUNTIME, FaultTable
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.directory import AgentDirectory
 from aegis.agents.directory.programs import Programs
-from aegis.agents.directory.roster import Roster
+from aegis.agents.directory.roster import Roster, RosterRow
 from aegis.agents.faults import AGENTS
 from aegis.errors import AlreadyExists
 from aegis.inboxes.faults import INBOXES
@@ -139,9 +139,7 @@ class Turns:
                 nursery.cancel_scope.cancel()
 
     def recover(self, disk: SimulatedDisk) -> Held:
-        roster = Roster()
-        for line in ledger_lines(disk, ROSTER):
-            roster.apply(line)
+        roster = roster_on(disk)
         turns: dict[str, dict[str, str]] = {}
         losses: set[str] = set()
         closed: set[str] = set()
@@ -337,6 +335,15 @@ def ledger_lines(disk: SimulatedDisk, path: Path) -> list[dict[str, Any]]:
     disk.close(open_ledger(disk, path).fd)
     data = read_file(disk, path, max_bytes=MOST_BYTES) or b""
     return [line.fields for line in scan(data).lines]
+
+
+def roster_on(disk: SimulatedDisk) -> Roster:
+    """Return the roster, as a start of the daemon leaves it."""
+    opened = open_ledger(disk, ROSTER)
+    disk.close(opened.fd)
+    roster = Roster()
+    roster.begin(read_rows(disk, ROSTER, opened.length, RosterRow).values())
+    return roster
 
 
 def inbox_ids(disk: SimulatedDisk, handle: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from tests.faults.groups import Broadcasts
 from tests.faults.inboxes import HandOver
 from tests.faults.ledgers import Append
 from tests.faults.names import NamedWorkspaces, OpenTerminals, Subscriptions
+from tests.faults.old_sessions import OldSessions
 from tests.faults.queues import Tasks
 from tests.faults.raw_logs import Rotation
 from tests.faults.renaming import Renames
@@ -45,6 +46,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Steps(),
     Turns(),
     Renames(),
+    OldSessions(),
     Transcripts(),
     Subscriptions(),
     OpenTerminals(),

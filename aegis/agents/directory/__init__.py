@@ -1,6 +1,6 @@
 """The sessions of a root: spawned, listed, restored, renamed and closed.
 
-Owns: the roster (``roster``, pure) and its ledger (``roster_ledger``), the programs of sessions
+Owns: the roster (``roster``, pure) and its rows (``roster_table``), the programs of sessions
 (``programs``) and their rights (``session_rights``, pure), handles (``handles``, pure), and the
 actor (``directory``).
 

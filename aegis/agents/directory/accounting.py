@@ -48,7 +48,7 @@ async def accounting(
             handle=member.handle,
             root=[member, *roster.ancestors(member.id)][-1].handle,
             is_closed=member.is_closed,
-            usage=await _usage(member, sessions.get(member.id), stored_of(member), flusher),
+            usage=await _usage(member, roster, sessions.get(member.id), stored_of(member), flusher),
         )
         for member in members
     ]
@@ -101,10 +101,14 @@ def _rank(usage: AgentUsage | None, name: str) -> tuple[float, str]:
 
 
 async def _usage(
-    member: Member, session: Ref[Any] | None, stored: ArchivedTranscript, flusher: Flusher
+    member: Member,
+    roster: Roster,
+    session: Ref[Any] | None,
+    stored: ArchivedTranscript,
+    flusher: Flusher,
 ) -> AgentUsage | None:
     if session is not None:
-        info = await info_of(member, session)
+        info = await info_of(member, roster.cwd(member), session)
         if info.usage is not None:
             return info.usage
     try:

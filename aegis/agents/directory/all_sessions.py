@@ -124,13 +124,13 @@ def _delete_archived(purged: Sequence[ArchivedTranscript]) -> None:
             each.packed.delete()
 
 
-async def info_of(member: Member, session: Ref[Any] | None) -> AgentInfo:
-    """Return the state of a session, whose actor may not answer."""
+async def info_of(member: Member, cwd: str, session: Ref[Any] | None) -> AgentInfo:
+    """Return the state of a session in ``cwd``, whose actor may not answer."""
     if session is not None:
         with contextlib.suppress(ActorError):
             info: AgentInfo = await session.ask(ShowAgent(handle=member.handle), timeout=SHOW_S)
             return info
-    return closed_info(member)
+    return closed_info(member, cwd)
 
 
 async def end_leftovers(programs: Programs) -> None:

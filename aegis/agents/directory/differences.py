@@ -53,23 +53,22 @@ class _Printed:
     is_whole: bool
 
 
-async def answer_difference(member: Member, reply: Reply[AgentDiff]) -> None:
-    """Answer a request for the difference of a session."""
+async def answer_difference(member: Member, cwd: str, reply: Reply[AgentDiff]) -> None:
+    """Answer a request for the difference of a session that works in ``cwd``."""
     try:
-        found = await difference(member)
+        found = await difference(member, cwd)
     except AegisError as error:
         reply.fail(error)
     else:
         reply.send(found)
 
 
-async def difference(member: Member) -> AgentDiff:
+async def difference(member: Member, cwd: str) -> AgentDiff:
     """Return what changed since the session began. Raises ``InvalidRequest``, ``Unavailable``."""
-    cwd = Path(path_of_text(member.cwd))
-    checkout = await in_thread_or_here(find_checkout, cwd)
+    checkout = await in_thread_or_here(find_checkout, Path(path_of_text(cwd)))
     if checkout is None or member.head is None:
         raise InvalidRequest(
-            f"agent diff: {member.handle!r} works in {member.cwd!r}, which was no git checkout "
+            f"agent diff: {member.handle!r} works in {cwd!r}, which was no git checkout "
             "with a commit when it began; look at its transcript with agent read"
         )
     program = shutil.which("git")

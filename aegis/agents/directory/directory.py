@@ -51,8 +51,8 @@ from aegis.agents.directory.replies import (
     reply_to,
     settings_of,
 )
-from aegis.agents.directory.roster import Member, set_line
-from aegis.agents.directory.roster_ledger import RosterLedger
+from aegis.agents.directory.roster import Member
+from aegis.agents.directory.roster_table import RosterTable
 from aegis.agents.directory.spawning import Opening, Spawning
 from aegis.agents.directory.subtree import session_subtree
 from aegis.agents.drivers.harness import Permission
@@ -124,17 +124,17 @@ class AgentDirectory(Actor[DirectoryMessage]):
         """
         self.context.register("service", "agents")
         self.context.register("service", "sessions")
-        start_soon, names = self.context.start_soon, self._programs.names
-        self._ledger = RosterLedger(
-            self._directory, self._flusher, start_soon, names, self._root, self._earlier
+        names = self._programs.names
+        self._table = RosterTable(
+            self._directory, self._flusher, self.context, names, self._root, self._earlier
         )
         self._spawning = Spawning(
             programs=self._programs,
-            ledger=self._ledger,
+            table=self._table,
             system=self.context.system,
             inboxes=self._inboxes,
             root=self._root,
-            start=partial(self._start, is_new=True),
+            start=self._start,
             sessions=self._count_sessions,
         )
         self._archiver = SessionArchiver(
@@ -143,15 +143,15 @@ class AgentDirectory(Actor[DirectoryMessage]):
             keep=self._keep,
             flusher=self._flusher,
             lock=self._spawning.lock,
-            roster=lambda: self._ledger.roster,
+            roster=lambda: self._table.roster,
             is_at_rest=self._is_at_rest,
-            start_soon=start_soon,
+            start_soon=self.context.start_soon,
         )
         with contextlib.suppress(StorageError):
             await self._load()
 
     async def teardown(self) -> None:
-        self._ledger.close()
+        self._table.close()
 
     async def receive(self, message: DirectoryMessage) -> None:  # noqa: C901 - one case per message
         """Handle a command of a client, or the end of a session."""
@@ -170,27 +170,26 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case api.ListSessions(closed=closed):
                 self.context.start_soon(self._list, closed, self.defer(message))
             case api.ReadUsage():
-                members = counted(message, self._ledger.roster)
+                members = counted(message, self._table.roster)
                 self.context.start_soon(self._count, members, self.defer(message))
             case api.DiffAgent():
-                member = self._ledger.roster.get(message.handle)
-                self.context.start_soon(answer_difference, member, self.defer(message))
+                member = self._table.roster.get(message.handle)
+                cwd = self._table.roster.cwd(member)
+                self.context.start_soon(answer_difference, member, cwd, self.defer(message))
             case GetMeta() | api.ListAgents() | FindAnswerer():
-                roster, programs = self._ledger.roster, self._programs
-                known = partial(self._ledger.inboxes, self._inboxes)
+                roster, programs = self._table.roster, self._programs
+                known = partial(self._table.inboxes, self._inboxes)
                 self.reply(message, reply_to(message, roster, programs, known))
             case ReadAgentOutput(handle=handle):
-                member, reply = self._ledger.roster.get(handle), self.defer(message)
+                member, reply = self._table.roster.get(handle), self.defer(message)
                 self.context.start_soon(self._outputs(member).answer, message, reply)
             case ListTranscripts(name=name):
-                sees = visible_to(self._caller(message), self._ledger.roster)
-                self.reply(
-                    message, transcripts_of(self._ledger.roster, self._directory, name, sees)
-                )
+                sees = visible_to(self._caller(message), self._table.roster)
+                self.reply(message, transcripts_of(self._table.roster, self._directory, name, sees))
             case api.SetAgent():
                 self.context.start_soon(self._set, message, self.defer(message))
             case api.ListWorkspaceAgents():
-                self.reply(message, self._ledger.roster.workspace_agents)
+                self.reply(message, self._table.roster.workspace_agents)
             case api.ListAgentCommands():
                 self.reply(message, self._board.commands)
             case SessionClosed(id=id_):
@@ -200,7 +199,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case api.RenameAgent():
                 self.context.start_soon(self._rename, message, self.defer(message))
             case FollowAgents():
-                sees = visible_to(self._caller(message), self._ledger.roster)
+                sees = visible_to(self._caller(message), self._table.roster)
                 self._board.take(message.place, sees, self.defer(message))
             case FollowSession() | FollowAgentCommand():
                 self._follow(message)
@@ -215,20 +214,18 @@ class AgentDirectory(Actor[DirectoryMessage]):
         """Read the roster, once, and restore its sessions. Raises ``StorageError``."""
         if self._is_loaded:
             return
-        if await self._ledger.load() and self.context.incarnation == 1:
+        if await self._table.load() and self.context.incarnation == 1:
             await end_leftovers(self._programs)
-            count_spawns(self._ledger.roster, self._counters, time.time())
-            await delete_left(
-                self._ledger.roster, self._directory, self._flusher, self._archiver.of
-            )
-        self._programs.messages.roster = self._ledger.roster
+            count_spawns(self._table.roster, self._counters, time.time())
+            await delete_left(self._table.roster, self._directory, self._flusher, self._archiver.of)
+        self._programs.messages.roster = self._table.roster
         self._programs.messages.has_closed = self._board.has_closed
         self._is_loaded = True
         follow = self._programs.asked.follow
         self.context.start_soon(follow, self.context.system.registry, self._asked_changed)
-        closed = [each.address for each in self._ledger.roster.by_id.values() if each.is_closed]
+        closed = [each.address for each in self._table.roster.by_id.values() if each.is_closed]
         withdraw_asked(closed, self.context.system.registry)
-        for member in self._ledger.roster.open:
+        for member in self._table.roster.open:
             if member.aliases:  # a kill may have come between the new handle and its requests
                 show_renamed(member, self.context.system)
             await self._restore(member)
@@ -242,11 +239,11 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     def _count_sessions(self) -> int:
         """Return the number of sessions that are open and have not exited."""
-        return sum(not self._board.has_exited(each.id) for each in self._ledger.roster.open)
+        return sum(not self._board.has_exited(each.id) for each in self._table.roster.open)
 
     def _to_resume(self) -> list[Ref[Any]]:
         """Return the sessions to resume with the daemon: all have exited, and the limit holds."""
-        members = sorted(self._ledger.roster.open, key=lambda each: each.cmd is not None)
+        members = sorted(self._table.roster.open, key=lambda each: each.cmd is not None)
         most = self._programs.configuration.limits.sessions
         return [self._refs[each.id] for each in members[:most] if each.id in self._refs]
 
@@ -272,14 +269,16 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     async def _opened(self, request: Opening) -> api.AgentInfo:
         """Open, continue or purge a session. Raises ``AegisError``, ``ActorError``."""
-        if isinstance(request, api.SpawnMember) and request.session in self._ledger.roster.by_id:
-            member = self._ledger.roster.by_id[request.session]  # the caller was restarted
-            return await info_of(member, None if member.is_closed else await self._session(member))
+        if isinstance(request, api.SpawnMember) and request.session in self._table.roster.by_id:
+            member = self._table.roster.by_id[request.session]  # the caller was restarted
+            if not member.is_closed:
+                await self._session(member)
+            return await self._info(member)
         if isinstance(request, api.SpawnAgent):
             return await self._spawning.spawn(request, self._caller(request))
         if isinstance(request, api.LaunchAgent):
             return await self._spawning.launch(request, self._caller(request))
-        roster = self._ledger.roster
+        roster = self._table.roster
         if isinstance(request, api.PurgeAgent):
             member = roster.find(request.handle) or roster.get(request.handle)
             await self._spawning.wait_started(member.id)
@@ -301,18 +300,18 @@ class AgentDirectory(Actor[DirectoryMessage]):
         """Return the actor of a session, started if it is not running. Raises ``ActorError``."""
         await self._spawning.wait_started(member.id)
         ref = self._refs.get(member.id)
-        return await self._start(member) if ref is None or ref.is_stopped else ref
+        return await self._spawning.started(member) if ref is None or ref.is_stopped else ref
 
     def _caller(self, request: Any) -> Member | None:
         """Return the session of the caller, maybe a closed one; None for another client."""
         handle = request.from_handle
-        return None if handle is None else self._ledger.roster.find(handle)
+        return None if handle is None else self._table.roster.find(handle)
 
     async def _start(self, member: Member, *, is_new: bool = False) -> Ref[Any]:
         """Start the actors of a session. Raises ``ActorError``, ``NotFound``."""
         subtree = session_subtree(
             member,
-            self._ledger.roster,
+            self._table.roster,
             self._programs,
             directory=self._directory / member.id,
             above=self._supervisor,
@@ -337,26 +336,27 @@ class AgentDirectory(Actor[DirectoryMessage]):
             await self._start(member)
         except (ActorError, AegisError) as error:
             log.warning("session not restored", handle=member.handle, why=str(error))
-            self._board.put(closed_info(member))
+            self._board.put(closed_info(member, self._table.roster.cwd(member)))
 
     def _session_ended(self, down: Down) -> None:
         """Forget the actor of a session that is closed, or that gave up."""
         id_ = down.path.split("/")[-2]
         if down.final and self._refs.pop(id_, None) is not None and down.reason != "finished":
-            self._board.put(closed_info(self._ledger.roster.by_id[id_]))
-        if down.final and id_ in self._ledger.roster.by_id:
-            self._archiver.look(self._ledger.roster.by_id[id_])
+            member = self._table.roster.by_id[id_]
+            self._board.put(closed_info(member, self._table.roster.cwd(member)))
+        if down.final and id_ in self._table.roster.by_id:
+            self._archiver.look(self._table.roster.by_id[id_])
 
     async def _session_closed(self, id_: str) -> None:
-        with contextlib.suppress(StorageError):  # the next start finds it closed, and writes again
-            await self._ledger.write({"kind": "closed", "id": id_})
-        address = self._ledger.roster.by_id[id_].address
-        await release(address, self._programs.keys, self.context.system.registry)
+        """Note the close of a session, which is durable in its transcript."""
+        roster = self._table.roster
+        self._table.note(id_, partial(Member.closed, changed=roster.next_change()))
+        await release(roster.by_id[id_].address, self._programs.keys, self.context.system.registry)
 
     # Commands on sessions.
 
     def _pass_on(self, message: OnSession) -> None:
-        member = self._ledger.roster.get(message.handle)
+        member = self._table.roster.get(message.handle)
         self._check_reach(message, member)
         if isinstance(message, api.RestartAgent):
             self._check_room("agent restart", member)
@@ -369,7 +369,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
             again = api.ResumeSession(handle=member.handle, from_handle=message.from_handle)
             self.context.start_soon(self._spawn, again, self.defer(message))
         elif isinstance(message, api.ShowAgent | api.CloseAgent):
-            self.reply(cast("Request[Any]", message), closed_info(member))
+            cwd = self._table.roster.cwd(member)
+            self.reply(cast("Request[Any]", message), closed_info(member, cwd))
         elif isinstance(message, api.ReadSession):
             stored, reply = self._archiver.of(member), self.defer(message)
             self.context.start_soon(read_ended, member, stored, self._flusher, message, reply)
@@ -389,7 +390,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     def _tools_listed(self, message: api.ToolsListed) -> None:
         """Notify the session, if one has this handle."""
-        member = self._ledger.roster.find(message.handle)
+        member = self._table.roster.find(message.handle)
         ref = None if member is None else self._refs.get(member.id)
         with contextlib.suppress(ActorError):
             if ref is not None:
@@ -406,7 +407,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
     async def _close_workspace(
         self, request: api.CloseWorkspaceAgents, reply: Reply[list[str]]
     ) -> None:
-        members = self._ledger.roster.of_workspace(request.workspace)
+        members = self._table.roster.of_workspace(request.workspace)
         try:
             for member in members:
                 self._check_reach(
@@ -424,26 +425,24 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     async def _set(self, request: api.SetAgent, reply: Reply[api.AgentInfo]) -> None:
         try:
-            member = self._ledger.roster.get(request.handle)
+            member = self._table.roster.get(request.handle)
             async with self._spawning.lock:
                 await self._change(member, request)
         except AegisError as error:
             reply.fail(error)
         else:
-            reply.send(
-                await info_of(self._ledger.roster.by_id[member.id], self._refs.get(member.id))
-            )
+            reply.send(await self._info(self._table.roster.by_id[member.id]))
 
     async def _change(self, member: Member, request: api.SetAgent) -> None:
         """Change a session, all or nothing. Raises ``AegisError``."""
-        before = self._ledger.roster.by_id[member.id]
+        before = self._table.roster.by_id[member.id]
         after = changed_member(before, request)
         self._programs.check(self._programs.profile_of(after))
         # The line comes first: an agent that has a change would lose it at its next start.
-        await self._ledger.write(set_line(after))
+        await self._table.change(member.id, partial(Member.with_settings_of, other=after))
         refusal = await self._apply(after, request.model, request.permission)
         if refusal is not None:
-            await self._ledger.write(set_line(before))
+            self._table.note(member.id, partial(Member.with_settings_of, other=before))
             await self._apply(before, None, None)
             raise Unavailable(f"agent set: nothing is changed: {refusal}")
 
@@ -456,7 +455,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         ref = self._refs.get(member.id)
         if ref is None:
             return None
-        settings = settings_of(member, profile, self._programs, self._ledger.roster)
+        settings = settings_of(member, profile, self._programs, self._table.roster)
         change = ChangeSettings(settings=settings, model=model, permission=permission)
         try:
             refusal: str | None = await ref.ask(change)
@@ -465,7 +464,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         return refusal
 
     def _follow(self, message: FollowSession | FollowAgentCommand) -> None:
-        member = self._ledger.roster.get(message.handle)
+        member = self._table.roster.get(message.handle)
         self._check_reach(message, member)
         if isinstance(message, FollowAgentCommand):
             path = f"{self._supervisor}/{member.id}"
@@ -487,23 +486,27 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     def _check_reach(self, message: Reaching, member: Member) -> None:
         """Raise ``Forbidden`` if the calling session may not do this to ``member``."""
-        check_reach(message, self._caller(message), member, self._ledger.roster)
+        check_reach(message, self._caller(message), member, self._table.roster)
 
     async def _rename(self, message: api.RenameAgent, reply: Reply[api.AgentInfo]) -> None:
         # A spawn or another rename could take the handle while the line is being synced.
         async with self._spawning.lock:
-            member = await rename(message, reply, self._ledger, self._inboxes, self._check_reach)
+            member = await rename(message, reply, self._table, self._inboxes, self._check_reach)
         if member is not None:
             show_renamed(member, self.context.system)
-            info = await info_of(member, self._refs.get(member.id))
+            info = await self._info(member)
             self._board.put(info)
             reply.send(info)
 
     async def _count(self, members: list[Member], reply: Reply[api.UsageList]) -> None:
-        roster, stored_of = self._ledger.roster, self._archiver.of
+        roster, stored_of = self._table.roster, self._archiver.of
         reply.send(await accounting(members, roster, self._refs, stored_of, self._flusher))
 
+    async def _info(self, member: Member) -> api.AgentInfo:
+        """Return the state of a session, whose actor may not run or answer."""
+        return await info_of(member, self._table.roster.cwd(member), self._refs.get(member.id))
+
     async def _list(self, closed: bool, reply: Reply[api.AgentList]) -> None:
-        members = [each for each in self._ledger.roster.kept if closed or not each.is_closed]
-        shown = [await info_of(each, self._refs.get(each.id)) for each in members]
+        members = [each for each in self._table.roster.kept if closed or not each.is_closed]
+        shown = [await self._info(each) for each in members]
         reply.send(api.AgentList(result=sorted(shown, key=lambda each: each.handle)))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from actors import ActorStopped, Ref, Reply, System
 from aegis.agents.directory.board import Sees
 from aegis.agents.directory.programs import TERMINALS
-from aegis.agents.directory.replies import closed_info
+from aegis.agents.directory.replies import NO_ACTOR
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.sessions.archived import ArchivedTranscript
 from aegis.agents.sessions.followers import follow_closed
@@ -72,7 +72,7 @@ async def follow_ended(
         reply.fail(error)
         return
     if news.is_over and not member.is_closed:  # a stream that asks must not start it again
-        reply.fail(Unavailable(closed_info(member).reason))
+        reply.fail(Unavailable(NO_ACTOR))
     else:
         reply.send(news)
 

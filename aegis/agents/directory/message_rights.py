@@ -59,7 +59,7 @@ class SendingRights:
 
     def has(self, handle: str) -> bool:
         """Return whether a session has or had this handle."""
-        return self.roster is not None and handle in self.roster.taken
+        return self.roster is not None and self.roster.has_had(handle)
 
     def was_dropped(self, handle: str) -> bool:
         """Return whether a session had this handle that is not kept any more."""

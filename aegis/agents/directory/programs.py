@@ -186,13 +186,14 @@ class Programs:
         if refusal is not None:
             raise NotFound(refusal)
 
-    def driver_of(self, member: Member, directory: Path, flusher: Flusher) -> MakeDriver:
-        """Return the maker of the drivers of a session, with files in ``directory``."""
-        return partial(self._driver, member, directory, CommandOutputs(directory, flusher))
+    def driver_of(self, member: Member, cwd: str, directory: Path, flusher: Flusher) -> MakeDriver:
+        """Return the maker of the drivers of a session in ``cwd``, with files in ``directory``."""
+        return partial(self._driver, member, cwd, directory, CommandOutputs(directory, flusher))
 
     async def _driver(
         self,
         member: Member,
+        cwd: str,
         directory: Path,
         outputs: CommandOutputs,
         launch: int,
@@ -204,7 +205,7 @@ class Programs:
         # Once it has a conversation of its own, or has lost it, nothing is copied again.
         is_fork = start.conversation is None and not start.texts and member.fork_of is not None
         beginning = Beginning(
-            cwd=member.cwd,
+            cwd=cwd,
             mcp_url=await self.keys.session_url(member.address),
             primer=primer(self.names.shown(member.address), profile, start.texts),
             conversation=member.fork_of if is_fork else start.conversation,
@@ -235,14 +236,14 @@ class Programs:
                 supervisor=f"{owner.path.rpartition('/')[0]}/{TERMINALS}",
                 launch=launch,
                 cookie=plan.cookie,
-                cwd=path_of_text(member.cwd),
+                cwd=path_of_text(cwd),
                 environment=plan.command_environment(secret_names(profile)),
                 scan=self.scan,
                 outputs=outputs,
                 open_files=self.open_files,
             )
         )
-        client = ClientServices(SessionFiles(path_of_text(member.cwd)), terminals)
+        client = ClientServices(SessionFiles(path_of_text(cwd)), terminals)
         spec = ChildSpec.of(DRIVER, Driver, plan, owner, self.scan, client)
         return spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
 

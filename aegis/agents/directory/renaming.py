@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import attrs
 
 from actors import ActorError, Reply, System
 from aegis.agents.directory.handles import check_handle
-from aegis.agents.directory.roster import Member, renamed_line
-from aegis.agents.directory.roster_ledger import RosterLedger
+from aegis.agents.directory.roster import Member
+from aegis.agents.directory.roster_table import RosterTable
 from aegis.errors import AegisError
 from aegis.protocol.agents import AgentInfo, RenameAgent
 from aegis.protocol.naming import name_key
@@ -21,7 +22,7 @@ from aegis.protocol.requests import RenameRequests
 async def rename(
     request: RenameAgent,
     reply: Reply[AgentInfo],
-    ledger: RosterLedger,
+    table: RosterTable,
     inboxes: Path,
     check_reach: Callable[[RenameAgent, Member], None],
 ) -> Member | None:
@@ -31,17 +32,18 @@ async def rename(
     the lock of new handles. A session can get its own former handles again.
     """
     try:
-        member = ledger.roster.get(request.old_handle)
+        member = table.roster.get(request.old_handle)
         check_reach(request, member)
         own = {name_key(each) for each in (member.handle, *member.aliases)}
-        taken = attrs.evolve(ledger.taken(inboxes), but=own)
+        taken = attrs.evolve(table.handles_in_use(inboxes), but=own)
         check_handle("aegis_rename", request.new_handle, taken)
         if request.new_handle != member.handle:
-            await ledger.write(renamed_line(member, request.new_handle))
+            renamed = partial(Member.renamed, handle=request.new_handle)
+            await table.change(member.id, renamed)
     except AegisError as error:
         reply.fail(error)
         return None
-    return ledger.roster.by_id[member.id]
+    return table.roster.by_id[member.id]
 
 
 def show_renamed(member: Member, system: System) -> None:

@@ -130,17 +130,20 @@ def changed_member(member: Member, request: api.SetAgent) -> Member:
     return attrs.evolve(member, **changed)
 
 
-def closed_info(member: Member) -> api.AgentInfo:
-    """Return the state of a session that has no actor."""
+NO_ACTOR = "its actor does not answer; see the daemon's log"
+
+
+def closed_info(member: Member, cwd: str) -> api.AgentInfo:
+    """Return the state of a session that has no actor, and works in ``cwd``."""
     return api.AgentInfo(
         id=member.id,
         handle=member.handle,
         profile=member.profile,
         provider=member.provider,
         state="closed" if member.is_closed else "error",
-        reason="" if member.is_closed else "its actor does not answer; see the daemon's log",
+        reason="" if member.is_closed else NO_ACTOR,
         since=member.at,
-        cwd=member.cwd,
+        cwd=cwd,
         spawned_by=member.spawned_by,
         model="",
         turn=0,

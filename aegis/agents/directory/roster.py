@@ -1,18 +1,7 @@
 """``Roster``: the sessions of a root, their handles and their spawners. Pure.
 
-The lines of its ledger, each with its ``kind``:
-
-    opened   id, handle, profile, provider, place, spawned_by, parent, at, workspace, head; of a
-             fork fork_of, forked_from and the fields of set; of a terminal agent cmd. place is its
-             directory, relative to the root if it is below it; an older version wrote the absolute
-             cwd instead
-    renamed  id, handle
-    set      id, model, permission, budget_usd
-    closed   id
-    reopened id
-    purged   id
-
-``id`` is immutable. A handle is never given twice: not after a rename, and not after a close.
+The ledger has a row for each session, by its immutable id, and rows with the handles of sessions
+that are not kept. A handle is never given twice: not after a rename, and not after a close.
 
 Of sessions that are closed only the newest are kept. An older one is dropped: its handles stay
 taken, and its files stay where they are.
@@ -20,17 +9,17 @@ taken, and its files stay where they are.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-from collections.abc import Iterator, Mapping
-from typing import Any
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, ClassVar
 
 import attrs
 
-from actors.codec import structure, unstructure
+from actors.codec import structure
 from actors.errors import CodecError
 from aegis.agents.directory.session_names import SessionNames
-from aegis.agents.directory.taken_handles import TakenHandles
 from aegis.agents.drivers.harness import Permission
 from aegis.errors import NotFound
 from aegis.names import nearest
@@ -43,24 +32,33 @@ SET = ("model", "permission", "budget_usd")
 MAX_CLOSED = 4_096
 """Closed sessions that are kept, beside the spawners of open ones."""
 
+GONE = "gone/"
+"""The beginning of the ids of rows that are no session."""
+
+_NUMBERED = re.compile(r"(.+)-([1-9][0-9]{0,14}|0)")
+"""A stem and a number. One with a leading zero is another handle than one without."""
+
 
 @attrs.frozen(kw_only=True)
 class Member:
     """One session. ``parent`` is the id of the session that spawned it; None: a person or client.
 
-    ``spawned_by`` is the spawner's handle at that time. ``fork_of`` is the agent's id of the
-    conversation that it began with a copy of, and ``forked_from`` the session of that one.
-    ``reopened`` counts how often it was opened again after a close. ``head`` is the commit that was
-    checked out in its directory when it began; None: there was none. ``is_purged``: its files are
-    deleted, and only its handles are kept. ``cmd`` is the program of a terminal agent, which runs
-    in the terminal ``address``; None: a driven session.
+    ``spawned_by`` is the spawner's handle at that time. ``place`` is its directory, relative to the
+    root if it is below it. ``fork_of`` is the agent's id of the conversation that it began with a
+    copy of, and ``forked_from`` the session of that one. ``reopened`` counts how often it was
+    opened again after a close, and ``changed`` orders all sessions by their last opening or close.
+    ``head`` is the commit that was checked out in its directory when it began; None: there was
+    none. ``is_purged``: its files are deleted, and only its handles are kept. ``cmd`` is the
+    program of a terminal agent, which runs in the terminal ``address``; None: a driven session.
     """
+
+    tag: ClassVar[str] = "session"
 
     id: str
     handle: str
     profile: str
     provider: str
-    cwd: str
+    place: str
     spawned_by: str
     parent: str | None
     at: str
@@ -68,6 +66,7 @@ class Member:
     fork_of: str | None = None
     forked_from: str | None = None
     reopened: int = 0
+    changed: int = 0
     head: str | None = None
     cmd: str | None = None
     model: str | None = None
@@ -82,102 +81,159 @@ class Member:
         """The first handle, which never changes."""
         return self.aliases[0] if self.aliases else self.handle
 
+    def renamed(self, handle: str) -> Member:
+        """Return the session with another handle; the one before is an alias."""
+        aliases = tuple(dict.fromkeys((*self.aliases, self.handle)))
+        return attrs.evolve(self, handle=handle, aliases=aliases)
 
-@attrs.define
+    def closed(self, changed: int) -> Member:
+        """Return the session once it is closed; a closed one as it is."""
+        return self if self.is_closed else attrs.evolve(self, is_closed=True, changed=changed)
+
+    def reopen(self, changed: int) -> Member:
+        """Return the closed session once it is opened again."""
+        count = self.reopened + 1
+        return attrs.evolve(self, is_closed=False, reopened=count, changed=changed)
+
+    def purged(self, changed: int) -> Member:
+        """Return the session once its files are to be deleted."""
+        return attrs.evolve(self, is_closed=True, is_purged=True, changed=changed)
+
+    def with_settings_of(self, other: Member) -> Member:
+        """Return the session with what a person has set for another version of it."""
+        return attrs.evolve(self, **{name: getattr(other, name) for name in SET})
+
+
+@attrs.frozen(kw_only=True)
+class GoneHandles:
+    """Handles of sessions that are not kept: one of its name, and those with a number after it.
+
+    The workers of a queue have numbered handles, such as ``build-17``. Of these only the ranges
+    are kept, as pairs of a first and a last number that do not touch, in order: as many as ever
+    need the space of one, while there is no gap between them.
+    """
+
+    tag: ClassVar[str] = "gone"
+
+    id: str
+    is_taken: bool = False
+    ranges: tuple[tuple[int, int], ...] = ()
+
+    def with_number(self, number: int | None) -> GoneHandles:
+        """Return the row with one more handle: the name itself, or one with this number."""
+        if number is None:
+            return attrs.evolve(self, is_taken=True)
+        before = [each for each in self.ranges if each[1] < number - 1]
+        after = [each for each in self.ranges if each[0] > number + 1]
+        touching = self.ranges[len(before) : len(self.ranges) - len(after)]
+        first = min([number, *(each for each, _ in touching)])
+        last = max([number, *(each for _, each in touching)])
+        return attrs.evolve(self, ranges=(*before, (first, last), *after))
+
+    def has(self, number: int | None) -> bool:
+        """Return whether the name itself, or the one with this number, is among the handles."""
+        if number is None:
+            return self.is_taken
+        at = bisect_right(self.ranges, number, key=lambda each: each[0]) - 1
+        return at >= 0 and number <= self.ranges[at][1]
+
+
+RosterRow = Member | GoneHandles
+
+
+def gone_place(handle: str) -> tuple[str, int | None]:
+    """Return the id of the row, and the number, under which a handle is kept once it is gone."""
+    key = name_key(handle)
+    numbered = _NUMBERED.fullmatch(key)
+    if numbered is None:
+        return f"{GONE}{key}", None
+    return f"{GONE}{numbered[1]}", int(numbered[2])
+
+
 class Roster:
-    """The fold of the ledger of ``root``, whose ``earlier`` paths are known; texts."""
+    """The sessions of ``root``, a text, as clients see them; ``names`` are their names."""
 
-    root: str = ""
-    earlier: tuple[str, ...] = ()
-    by_id: dict[str, Member] = attrs.field(factory=dict)
-    names: SessionNames = attrs.field(factory=SessionNames)
-    taken: TakenHandles = attrs.field(factory=TakenHandles)
-    """Every handle that is or was used by a session."""
-    skipped: int = 0
-    _ids: dict[str, str] = attrs.field(factory=dict)
-    _open: dict[str, None] = attrs.field(factory=dict)
-    _closed: dict[str, None] = attrs.field(factory=dict)
+    def __init__(self, root: str = "", names: SessionNames | None = None) -> None:
+        self.by_id: dict[str, Member] = {}
+        self.names = names or SessionNames()
+        self._root = root
+        self._ids: dict[str, str] = {}
+        self._gone: dict[str, GoneHandles] = {}
+        self._open: dict[str, None] = {}
+        self._closed: dict[str, None] = {}
+        self._changed = 0
 
-    def apply(self, line: Mapping[str, Any]) -> None:
-        """Apply the next line; one of an unknown kind, or of another form, is ignored."""
-        match line:
-            case {"kind": "opened", **fields}:
-                try:
-                    given = {**self._directory(fields), "aliases": [], "is_closed": False}
-                    member = structure(Member, given)
-                except CodecError:
-                    self.skipped += 1
-                else:
-                    self._add(member)
-                    self._open[member.id] = None
-            case {"kind": "renamed", "id": str(id_), "handle": str(handle)} if id_ in self.by_id:
-                member = self.by_id[id_]
-                aliases = tuple(dict.fromkeys((*member.aliases, member.handle)))
-                self._add(attrs.evolve(member, handle=handle, aliases=aliases))
-            case {"kind": "set", "id": str(id_), **changed} if id_ in self.by_id:
-                self._set(self.by_id[id_], changed)
-            case {"kind": "closed", "id": str(id_)} if id_ in self.by_id:
-                self._close(attrs.evolve(self.by_id[id_], is_closed=True))
-            case {"kind": "purged", "id": str(id_)} if id_ in self.by_id:
-                self._close(attrs.evolve(self.by_id[id_], is_closed=True, is_purged=True))
-            case {"kind": "reopened", "id": str(id_)} if id_ in self.by_id:
-                member = self.by_id[id_]
-                if not member.is_purged:
-                    count = member.reopened + 1
-                    self.by_id[id_] = attrs.evolve(member, is_closed=False, reopened=count)
-                    self._closed.pop(id_, None)
-                    self._open[id_] = None
-
-    def _directory(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        match fields:
-            case {"place": str(place), **others}:
-                return {**others, "cwd": path_of_stored(place, self.root)}
-            case {"cwd": str(cwd), **others}:
-                return {**others, "cwd": path_after_moves(cwd, self.root, self.earlier)}
-        return dict(fields)
-
-    def take_over(self, read: Roster) -> None:
-        """Take over all of another roster; this one and its names are known to others."""
-        self.by_id, self.taken, self.skipped = read.by_id, read.taken, read.skipped
-        self._ids, self._open, self._closed = read._ids, read._open, read._closed
+    def begin(self, rows: Iterable[RosterRow]) -> None:
+        """Take the rows of the ledger, in place of all that were here."""
+        members = [each for each in rows if isinstance(each, Member)]
+        read = Roster(self._root)
+        for each in sorted(members, key=attrgetter("changed")):
+            read.put(each)
+        # The names are known to others, and were those of the last incarnation until now.
         self.names.replace(read.names)
+        self.by_id = {each.id: each for each in members}
+        self._ids, self._changed = read._ids, read._changed
+        self._open, self._closed = read._open, read._closed
+        self._gone = {each.id: each for each in rows if isinstance(each, GoneHandles)}
 
-    def _set(self, member: Member, changed: Mapping[str, Any]) -> None:
-        fields = {name: changed.get(name) for name in SET}
-        with contextlib.suppress(CodecError):
-            self.by_id[member.id] = structure(Member, {**unstructure(member), **fields})
-
-    def _add(self, member: Member) -> None:
+    def put(self, member: Member) -> None:
+        """Add or replace a session."""
+        before = self.by_id.get(member.id)
         self.by_id[member.id] = member
-        self._ids[name_key(member.handle)] = member.id
-        self.names.put(member.address, member.handle)
-        self.taken.add(member.handle)
+        self._ids |= dict.fromkeys(map(name_key, (member.handle, *member.aliases)), member.id)
+        for handle in (*member.aliases, member.handle):
+            self.names.put(member.address, handle)
+        self._changed = max(self._changed, member.changed)
+        if before is None or before.changed != member.changed:  # it is the newest now
+            self._open.pop(member.id, None)
+            self._closed.pop(member.id, None)
+            (self._closed if member.is_closed else self._open)[member.id] = None
 
-    def _close(self, member: Member) -> None:
-        """Note a session that is closed, and drop the oldest such ones beyond the limit."""
-        self.by_id[member.id] = member
-        self._open.pop(member.id, None)
-        self._closed.pop(member.id, None)
-        self._closed[member.id] = None
+    def change(self, id_: str, change: Callable[[Member], Member]) -> None:
+        """Replace a session, if it is kept, by what a function makes of it."""
+        if id_ in self.by_id:
+            self.put(change(self.by_id[id_]))
+
+    def next_change(self) -> int:
+        """Return the number of an opening or a close that happens now."""
+        self._changed += 1
+        return self._changed
+
+    def drop(self, id_: str) -> None:
+        """Remove a session, whose handles were put as gone."""
+        member = self.by_id.pop(id_)
+        self._closed.pop(id_, None)
+        handles = (member.handle, *member.aliases)
+        for handle in handles:
+            self._ids.pop(name_key(handle), None)
+        self.names.drop(member.address, handles)
+
+    def put_gone(self, gone: GoneHandles) -> None:
+        """Add or replace handles of sessions that are not kept."""
+        self._gone[gone.id] = gone
+
+    def superfluous(self) -> list[Member]:
+        """Return the closed sessions beyond the limit, the oldest first."""
         if len(self._closed) <= MAX_CLOSED:
-            return
+            return []
         # An open session has the rights and limits of those above it.
         spawners = {above.id for each in self.open for above in self.ancestors(each.id)}
         over = len(self._closed) - len(spawners & self._closed.keys()) - MAX_CLOSED
-        oldest = (each for each in self._closed if each not in spawners)
-        for id_ in [*itertools.islice(oldest, max(0, over))]:
-            self._drop(id_)
+        oldest = [each for each in self._closed if each not in spawners]
+        return [self.by_id[each] for each in oldest[: max(0, over)]]
 
-    def _drop(self, id_: str) -> None:
-        del self._closed[id_]
-        member = self.by_id.pop(id_)
-        for handle in (member.handle, *member.aliases):
-            self._ids.pop(name_key(handle), None)
-        self.names.drop(member.address, (member.handle, *member.aliases))
+    def cwd(self, member: Member) -> str:
+        """Return the directory of a session, as an absolute path."""
+        return path_of_stored(member.place, self._root)
 
     def was_dropped(self, handle: str) -> bool:
         """Return whether a session had this handle that is not kept any more."""
-        return handle in self.taken and self.find(handle) is None
+        id_, number = gone_place(handle)
+        return id_ in self._gone and self._gone[id_].has(number)
+
+    def has_had(self, handle: str) -> bool:
+        """Return whether a session has or had this handle."""
+        return name_key(handle) in self._ids or self.was_dropped(handle)
 
     @property
     def kept(self) -> list[Member]:
@@ -218,7 +274,7 @@ class Roster:
         member = self.find(handle) or self.by_id.get(handle)
         if member is not None and member.is_purged:
             raise NotFound(f"the session {member.handle!r} was purged; its files are deleted")
-        if member is None and handle in self.taken:
+        if member is None and self.was_dropped(handle):
             raise NotFound(
                 f"the session {handle!r} is closed, and so many after it that it is not kept any "
                 "more; its transcript is still in the archive, or in the directory of agents"
@@ -251,33 +307,57 @@ class Roster:
         }
 
 
-def renamed_line(member: Member, handle: str) -> dict[str, Any]:
-    """Return the line of a new handle of ``member``."""
-    return {"kind": "renamed", "id": member.id, "handle": handle}
+# Ledgers of a version before tables.
 
 
-def purged_line(member: Member) -> dict[str, Any]:
-    """Return the line of a session whose files are deleted from now on."""
-    return {"kind": "purged", "id": member.id}
+class LinesBeforeTables:
+    """Returns the lines of a version before tables as lines of today's form.
 
-
-def reopened_line(member: Member) -> dict[str, Any]:
-    """Return the line of a closed session that is opened again."""
-    return {"kind": "reopened", "id": member.id}
-
-
-def opened_line(member: Member, root: str = "") -> dict[str, Any]:
-    """Return the line of a new session of ``root``.
-
-    A fork has the changes that a person made to its origin.
+    ``root`` and its ``earlier`` paths are texts: such a version may have written the absolute
+    directory of a session.
     """
-    fields = unstructure(member)
-    unset = [name for name in (*SET, "cmd") if fields[name] is None]
-    for name in ("aliases", "is_closed", "is_purged", "reopened", *unset):
-        del fields[name]
-    return {"kind": "opened", **fields, "place": stored_path(fields.pop("cwd"), root)}
 
+    def __init__(self, root: str, earlier: tuple[str, ...]) -> None:
+        self._root, self._earlier = root, earlier
+        self._changed = 0
 
-def set_line(member: Member) -> dict[str, Any]:
-    """Return the line of the changes that a person has made to a session."""
-    return {"kind": "set", "id": member.id, **{name: getattr(member, name) for name in SET}}
+    def __call__(
+        self, line: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]
+    ) -> Sequence[Mapping[str, Any]]:
+        id_ = str(line.get("id"))
+        fields = self._opened(line) if line["kind"] == "opened" else {}
+        if id_ in rows:
+            fields = self._changes(line, rows[id_])
+        try:
+            structure(Member, {**rows.get(id_, {}), "id": id_, **fields})
+        except CodecError:
+            return []
+        return [{"id": id_, "set": fields}] if fields else []
+
+    def _opened(self, line: Mapping[str, Any]) -> dict[str, Any]:
+        known = {each.name for each in attrs.fields(Member)} - {"id", "aliases", "is_closed"}
+        fields = {name: value for name, value in line.items() if name in known}
+        if "place" not in fields:
+            cwd = path_after_moves(str(line.get("cwd")), self._root, self._earlier)
+            fields["place"] = stored_path(cwd, self._root)
+        return {"type": Member.tag, **fields, "changed": self._next()}
+
+    def _changes(self, line: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+        match line:
+            case {"kind": "renamed", "handle": str(handle)}:
+                aliases = dict.fromkeys((*row.get("aliases", ()), row["handle"]))
+                return {"handle": handle, "aliases": [*aliases]}
+            case {"kind": "set"}:
+                return {name: line.get(name) for name in SET}
+            case {"kind": "closed"}:
+                return {"is_closed": True, "changed": self._next()}
+            case {"kind": "purged"}:
+                return {"is_closed": True, "is_purged": True, "changed": self._next()}
+            case {"kind": "reopened"} if not row.get("is_purged"):
+                times = row.get("reopened", 0) + 1
+                return {"is_closed": False, "reopened": times, "changed": self._next()}
+        return {}
+
+    def _next(self) -> int:
+        self._changed += 1
+        return self._changed

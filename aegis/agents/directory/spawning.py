@@ -6,10 +6,10 @@ import contextlib
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import trio
@@ -28,8 +28,8 @@ from aegis.agents.directory.message_rights import root_of
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.prompt import deliver_prompt
 from aegis.agents.directory.replies import closed_info
-from aegis.agents.directory.roster import Member, opened_line, purged_line, reopened_line
-from aegis.agents.directory.roster_ledger import RosterLedger
+from aegis.agents.directory.roster import Member
+from aegis.agents.directory.roster_table import RosterTable
 from aegis.agents.directory.working_directory import directory_of
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.sessions.archived import ArchivedTranscript
@@ -38,7 +38,7 @@ from aegis.clock import utc_now
 from aegis.errors import AegisError, AlreadyExists, InvalidRequest, Unavailable
 from aegis.journal.disk import storage_error
 from aegis.limits import in_thread_or_here
-from aegis.path_text import path_of_text
+from aegis.path_text import path_of_text, stored_path
 from aegis.protocol import agents as api
 from aegis.protocol.terminals import ListTerminals
 
@@ -60,13 +60,18 @@ Opening = (
 )
 """The requests that open a session, or end one for good."""
 
-Start = Callable[[Member], Awaitable[Ref[Any]]]
-"""Starts the actors of a session. Raises ``ActorError``."""
+
+class Start(Protocol):
+    """Starts the actors of a session."""
+
+    async def __call__(self, member: Member, *, is_new: bool = False) -> Ref[Any]:
+        """Return the session's actor. Raises ``ActorError``, ``NotFound``."""
+        ...
 
 
 @attrs.define(kw_only=True)
 class Spawning:
-    """Opens sessions in ``ledger``; ``root`` is the directory of one without a workspace.
+    """Opens sessions in ``table``; ``root`` is the directory of one without a workspace.
 
     ``inboxes`` is the directory of their files. ``sessions`` returns the number of those that are
     open and have not exited. ``lock`` is held while a handle is chosen and
@@ -74,7 +79,7 @@ class Spawning:
     """
 
     programs: Programs
-    ledger: RosterLedger
+    table: RosterTable
     system: System
     inboxes: Path
     root: str
@@ -84,15 +89,15 @@ class Spawning:
     _starting: dict[str, trio.Event] = attrs.field(factory=dict, init=False)
 
     async def wait_started(self, id_: str) -> None:
-        """Wait until the actors of a new session run, or could not be started."""
+        """Wait until the actors of a session run that are being started, or could not be."""
         while id_ in self._starting:
             await self._starting[id_].wait()
 
-    async def _started(self, member: Member) -> Ref[Any]:
+    async def started(self, member: Member, *, is_new: bool = False) -> Ref[Any]:
         """Start the actors of a session that is in the roster. Raises ``ActorError``."""
         started = self._starting[member.id] = trio.Event()
         try:
-            return await self.start(member)
+            return await self.start(member, is_new=is_new)
         finally:
             del self._starting[member.id]
             started.set()
@@ -106,7 +111,7 @@ class Spawning:
             handle=request.handle or "",
             profile=profile.name,
             provider=profile.provider.name,
-            cwd=cwd,
+            place=stored_path(cwd, self.root),
             workspace=request.workspace,
             spawned_by=self._spawner(request),
             parent=None if spawner is None else spawner.id,
@@ -136,7 +141,7 @@ class Spawning:
             handle=request.handle or "",
             profile="",
             provider="terminal",
-            cwd=cwd,
+            place=stored_path(cwd, self.root),
             workspace=request.workspace,
             spawned_by=self.programs.names.shown(request.from_handle or "human"),
             parent=None if spawner is None else spawner.id,
@@ -145,11 +150,11 @@ class Spawning:
         )
 
         def check() -> None:
-            roster, counters = self.ledger.roster, self.programs.counters
+            roster, counters = self.table.roster, self.programs.counters
             check_launch(request.workspace, roster, counters, self.sessions())
 
         member = await self._added(member, spawner, check)
-        session = await self._started(member)
+        session = await self.started(member, is_new=True)
         try:
             info: api.AgentInfo = await session.ask(
                 api.RestartAgent(handle=member.handle), timeout=LAUNCH_S
@@ -190,12 +195,13 @@ class Spawning:
         if member.cmd is None:
             profile = self.programs.profile_of(member)
             self.programs.check(profile)
-            await self.programs.check_program(profile, member.cwd)
-        roster = self.ledger.roster
+            await self.programs.check_program(profile, self.table.roster.cwd(member))
+        roster = self.table.roster
         async with self.lock:
             if roster.get(member.id).is_closed:  # and not purged, or opened by another, meanwhile
                 check_room("agent resume", self.programs.counters, self.sessions())
-                await self.ledger.write(reopened_line(member))
+                reopen = partial(Member.reopen, changed=roster.next_change())
+                await self.table.change(member.id, reopen)
         return roster.by_id[member.id]
 
     async def purge(
@@ -209,19 +215,21 @@ class Spawning:
         if session is not None and not member.is_closed:
             await session.ask(api.CloseAgent(handle=member.handle), timeout=CLOSE_S)
         async with self.lock:
-            now = self.ledger.roster.by_id[member.id]
+            roster = self.table.roster
+            now = roster.by_id[member.id]
             if now.reopened != member.reopened:
                 raise Unavailable(f"agent stop: {member.handle!r} was resumed meanwhile; try again")
             if not now.is_purged:
-                await self.ledger.write(purged_line(member))
+                purged = partial(Member.purged, changed=roster.next_change())
+                await self.table.change(member.id, purged)
         with contextlib.suppress(AegisError):
             await self.programs.keys.revoke(member.address)
-        flusher = self.ledger.flusher
+        flusher = self.table.flusher
         try:
             await flusher.call(partial(delete_files, stored))
         except OSError as error:
             raise storage_error("delete", stored.files, error) from error
-        return closed_info(attrs.evolve(member, is_closed=True))
+        return closed_info(attrs.evolve(member, is_closed=True), roster.cwd(member))
 
     async def wake(self, member: Member, session: Ref[Any], prompt: str | None) -> api.AgentInfo:
         """Start the agent of a session, with a message if there is one; return its state.
@@ -248,9 +256,9 @@ class Spawning:
         # A bad argument is refused as such, also where the program is missing.
         self._handle(member.handle)
         self.programs.check(profile)
-        await self.programs.check_program(profile, member.cwd)
+        await self.programs.check_program(profile, self.table.roster.cwd(member))
         member = await self._added(member, spawner, partial(self._check, profile, spawner))
-        session = await self._started(member)
+        session = await self.started(member, is_new=True)
         if prompt is not None:
             session.tell(ResumeAgent())  # it takes longest: it starts while its message is stored
             registry = self.system.registry
@@ -261,15 +269,21 @@ class Spawning:
         self, member: Member, spawner: Member | None, check: Callable[[], None]
     ) -> Member:
         """Add a session to the roster, durably, unless ``check`` raises; return it."""
-        head = await in_thread_or_here(head_of, path_of_text(member.cwd))
+        roster = self.table.roster
+        head = await in_thread_or_here(head_of, path_of_text(roster.cwd(member)))
         async with self.lock:
-            if member.id in self.ledger.roster.by_id:
+            if member.id in roster.by_id:
                 raise AlreadyExists(f"aegis_group_spawn: session {member.id} exists; try again")
             check()
-            member = attrs.evolve(member, handle=self._handle(member.handle), head=head)
-            await self.ledger.write(opened_line(member, self.root))
+            member = attrs.evolve(
+                member,
+                handle=self._handle(member.handle),
+                head=head,
+                changed=roster.next_change(),
+            )
+            await self.table.add(member)
             if spawner is not None:
-                root = root_of(self.ledger.roster, spawner)
+                root = root_of(roster, spawner)
                 self.programs.counters.note_spawn(root, time.time())
         return member
 
@@ -292,12 +306,12 @@ class Spawning:
         """Raise ``Forbidden`` or ``Unavailable`` if the profile may not be spawned."""
         is_session = spawner is not None and spawner.cmd is None
         by = (spawner, self.programs.profile_of(spawner)) if spawner and is_session else None
-        roster, counters = self.ledger.roster, self.programs.counters
+        roster, counters = self.table.roster, self.programs.counters
         check_spawn(profile, by, roster, counters, self.sessions(), time.time())
 
     def _handle(self, wanted: str) -> str:
         """Return the handle of a new session. Raises ``AlreadyExists``, ``InvalidRequest``."""
-        taken = self.ledger.taken(self.inboxes)
+        taken = self.table.handles_in_use(self.inboxes)
         if not wanted:
             return new_handle(taken, random.SystemRandom().randrange)
         return check_handle("aegis_spawn", wanted, taken)

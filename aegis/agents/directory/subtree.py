@@ -36,6 +36,7 @@ def session_subtree(
     started again by the next command. The session's actor is at ``above/ID/session``. ``is_new``:
     the session has just been opened. Raises ``NotFound`` if its profile is no longer configured.
     """
+    cwd = roster.cwd(member)
     identity = SessionIdentity(
         id=member.id,
         address=member.address,
@@ -44,7 +45,7 @@ def session_subtree(
         asked=partial(programs.asked.of, member.id),
         profile=member.profile,
         provider=member.provider,
-        cwd=member.cwd,
+        cwd=cwd,
         spawned_by=member.spawned_by,
     )
     if member.cmd is not None:
@@ -70,7 +71,7 @@ def session_subtree(
         identity=identity,
         directory=directory,
         settings=settings_of(member, profile, programs, roster),
-        make_driver=programs.driver_of(member, directory, flusher),
+        make_driver=programs.driver_of(member, cwd, directory, flusher),
         processes=f"{above}/{member.id}/processes",
         flusher=flusher,
         on_change=on_change,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aegis.agents.directory.admission import check_spawn
-from aegis.agents.directory.roster import Member, Roster, opened_line
+from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import Profile, profile_of
 from aegis.configuration.agents import AgentSection
@@ -19,7 +19,7 @@ def member(id_: str, parent: str | None = None) -> Member:
         handle=f"agent-{id_}",
         profile="p",
         provider="claude",
-        cwd="/",
+        place="/",
         spawned_by="human",
         parent=parent,
         at="2026-05-22T14:00:00.000Z",
@@ -29,7 +29,7 @@ def member(id_: str, parent: str | None = None) -> Member:
 def roster(*members: Member) -> Roster:
     known = Roster()
     for each in members:
-        known.apply(opened_line(each))
+        known.put(each)
     return known
 
 
@@ -74,16 +74,3 @@ def test_a_tree_of_sessions_is_as_deep_as_the_limit() -> None:
     check_spawn(profile("p"), (first, profile("p")), known, counters, len(known.open), 0.0)
     with pytest.raises(Unavailable, match="spawn_depth is 1"):
         check_spawn(profile("p"), (second, profile("p")), known, counters, len(known.open), 0.0)
-
-
-def test_a_purged_session_is_never_open_again() -> None:
-    roster = Roster()
-    for line in (
-        opened_line(member("a")),
-        {"kind": "closed", "id": "a"},
-        {"kind": "purged", "id": "a"},
-        {"kind": "reopened", "id": "a"},
-    ):
-        roster.apply(line)
-    assert (roster.open, roster.kept) == ([], [])
-    assert "AGENT-a" in roster.taken

@@ -116,7 +116,8 @@ class Keeper(Actor[Message]):
 
     async def _reopen(self, member: Member) -> int:
         async with self._archiver.restored(member), self._lock:
-            self._roster.apply({"kind": "reopened", "id": member.id})
+            reopen = partial(Member.reopen, changed=self._roster.next_change())
+            self._roster.change(member.id, reopen)
             self._running.add(member.id)
         transcript = await TranscriptWriter.open(AGENTS / member.id / TRANSCRIPT, self._flusher)
         newest = transcript.newest
@@ -125,7 +126,8 @@ class Keeper(Actor[Message]):
 
     async def _purge(self, member: Member) -> None:
         async with self._lock:
-            self._roster.apply({"kind": "purged", "id": member.id})
+            purged = partial(Member.purged, changed=self._roster.next_change())
+            self._roster.change(member.id, purged)
         await self._flusher.call(partial(delete_files, self._archiver.of(member)))
 
 
@@ -171,10 +173,18 @@ class Office(SimulatedDaemon):
                 await trio.lowlevel.checkpoint()
 
     def spawn(self, handle: str) -> Member:
-        fields = {"profile": "p", "provider": "claude", "place": ".", "spawned_by": "human"}
-        line = {"kind": "opened", "id": uuid.uuid4().hex, "handle": handle, "parent": None}
-        self.roster.apply({**line, **fields, "at": self.in_seconds(0)})
-        found = self.roster.get(handle)
+        found = Member(
+            id=uuid.uuid4().hex,
+            handle=handle,
+            profile="p",
+            provider="claude",
+            place=".",
+            spawned_by="human",
+            parent=None,
+            at=self.in_seconds(0),
+            changed=self.roster.next_change(),
+        )
+        self.roster.put(found)
         self.running.add(found.id)
         self.texts[handle] = []
         return found
@@ -195,7 +205,8 @@ class Office(SimulatedDaemon):
 
     async def closes(self, handle: str) -> None:
         id_ = self.roster.get(handle).id
-        self.roster.apply({"kind": "closed", "id": id_})
+        closed = partial(Member.closed, changed=self.roster.next_change())
+        self.roster.change(id_, closed)
         self.running.discard(id_)
         await self.ask(Close(id_))
 
@@ -331,7 +342,8 @@ def test_a_purge_deletes_what_is_in_the_archive() -> None:
         await office.passes(1)
         await office.ask(Purge(ids[0]))
         assert office.archived(ids[0]) == []
-        office.roster.apply({"kind": "purged", "id": ids[1]})  # a kill comes before the rest
+        purged = partial(Member.purged, changed=office.roster.next_change())
+        office.roster.change(ids[1], purged)  # a kill comes before the rest
         await office.restart(power_fails=True)
         assert office.archived(ids[1]) == []
         assert await office.said("s2") == ["secret"]
@@ -410,7 +422,8 @@ def test_a_kill_at_each_call_of_the_disk_loses_no_entry(power_fails: bool) -> No
         first, last = office.roster.get("s0").id, office.spawn("s2").id
         await office.says("s2", "2/0")
         office.dies_at(1 + len(died))
-        office.roster.apply({"kind": "closed", "id": last})
+        closed = partial(Member.closed, changed=office.roster.next_change())
+        office.roster.change(last, closed)
         office.running.discard(last)
         requests: tuple[Request[Any], ...] = (Close(last), Reopen(first))
         for request in requests:

@@ -22,12 +22,12 @@ def info(number: int, turn: int, state: str = "idle") -> AgentInfo:
         handle=f"agent{number}",
         profile="asks",
         provider="claude",
-        cwd="/",
+        place="/",
         spawned_by="human",
         parent=None,
         at="2027-01-15T07:59:00.000Z",
     )
-    return attrs.evolve(closed_info(member), turn=turn, state=state)  # type: ignore[arg-type]
+    return attrs.evolve(closed_info(member, "/"), turn=turn, state=state)  # type: ignore[arg-type]
 
 
 def everything(id_: str) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from aegis.agents.directory.message_rights import SendingRights, count_spawns
-from aegis.agents.directory.roster import Member, Roster, opened_line
+from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import Profile, profile_of
 from aegis.configuration.agents import AgentSection
@@ -38,7 +40,7 @@ def member(handle: str, profile_name: str, parent: str | None = None) -> Member:
         handle=handle,
         profile=profile_name,
         provider="claude",
-        cwd="/",
+        place="/",
         spawned_by=parent or "human",
         parent=None if parent is None else f"id-{parent}",
         at=TEXT,
@@ -53,9 +55,9 @@ def test_a_session_is_accepted_under_its_current_and_its_former_handles(
     found = rights()
     assert found.roster is not None
     renamed = member(handles[0], "alone")
-    found.roster.apply(opened_line(renamed))
+    found.roster.put(renamed)
     for handle in handles[1:]:
-        found.roster.apply({"kind": "renamed", "id": renamed.id, "handle": handle})
+        found.roster.change(renamed.id, partial(Member.renamed, handle=handle))
     for sender in handles:
         refused = found.refuse_handoff(sender, "lead", interrupts=False, now=NOON)
         assert refused is None, sender
@@ -73,7 +75,7 @@ def team() -> Roster:
         member("alone", "alone"),
         member("gone", "removed"),
     ):
-        roster.apply(opened_line(each))
+        roster.put(each)
     return roster
 
 
@@ -155,7 +157,7 @@ def test_a_closed_session_is_none() -> None:
     found = rights()
     assert found.session_of("ALONE") == "id-alone"
     assert found.roster is not None
-    found.roster.apply({"kind": "closed", "id": "id-alone"})
+    found.roster.change("id-alone", partial(Member.closed, changed=1))
     assert found.session_of("alone") is None
     assert found.refuse_handoff("root", "alone", interrupts=False, now=NOON) is None
 
@@ -192,7 +194,7 @@ def test_a_group_is_commanded_by_its_creator_and_the_sessions_above(
 def test_a_renamed_creator_still_commands_its_group() -> None:
     found = rights()
     assert found.roster is not None
-    found.roster.apply({"kind": "renamed", "id": "id-root", "handle": "boss"})
+    found.roster.change("id-root", partial(Member.renamed, handle="boss"))
     assert found.commands("boss", "root")
     assert found.commands("root", "boss")
 
