@@ -48,6 +48,8 @@ TRANSCRIPTS = "transcripts"
 """The name of the directory of transcripts in that of all archives."""
 
 PART_BYTES = 2 * 1024 * 1024
+PIECE_BYTES = 64 * 1024
+"""The size of a part, and of what is read of a ledger in one step."""
 
 _NAME = re.compile(r"(\d{4}-\d\d-\d\dT\d{6})-([0-9a-f]{32})-(?:(\d{8,16})-(\d{8,16})|fold)")
 
@@ -148,7 +150,6 @@ class PackedLedger:
         file, durably. For a thread, which pauses. Raises ``StorageError``.
         """
         stamp = time.strftime("%Y-%m-%dT%H%M%S", time.gmtime(time.time()))
-        last = 0
         try:
             make_directory(self._disk, self._directory)
             self.delete()
@@ -156,31 +157,34 @@ class PackedLedger:
             sync_directory(self._disk, self._directory.parent)
             sync_directory(self._disk, self._directory.parent.parent)
             for path in files:
-                for data, records in self._parts_of(path, files[-1]):
-                    for count, each in enumerate(records, 1):
-                        take(each)
-                        breathe(count)
-                    numbers = [each["seq"] for each in records if type(each.get("seq")) is int]
-                    first, last = min(numbers, default=last), max(numbers, default=last)
+                for data, first, last in self._parts_of(path, files[-1], take):
                     yield self._write(stamp, f"{first:08}-{last:08}", data, first, last)
             yield self._write(stamp, "fold", seal_line(encode_line(fold()), self._seal), 0, 0)
         except OSError as error:
             raise storage_error("write", self._directory, error) from error
 
     def _parts_of(
-        self, path: Path, sealed_as: Path
-    ) -> Iterator[tuple[bytes, list[dict[str, Any]]]]:
+        self, path: Path, sealed_as: Path, take: Callable[[dict[str, Any]], None]
+    ) -> Iterator[tuple[bytes, int, int]]:
+        """Yield the lines of a file in parts that have a number, with their first and last ones."""
         reader = LedgerReader(path, disk=self._disk, sealed_as=sealed_as)
-        start, more = 0, True
+        start, size, more = 0, 0, True
+        lines: list[bytes] = []
+        numbers: list[int] = []
         while more:
-            part = reader.onward(start, max_bytes=PART_BYTES)
-            more, end = part.more and part.end > start, part.end
-            if end > start:
-                data = self._bytes(path, start, end)
-                # Of damaged lines none gets a valid code.
-                valid = (data[each.start - start : each.end - start] for each in part.lines)
-                yield b"".join(seal_line(each, self._seal) for each in valid), part.records
-            start = end
+            piece = reader.onward(start, max_bytes=PIECE_BYTES)
+            more, end = piece.more and piece.end > start, piece.end
+            data = self._bytes(path, start, end) if end > start else b""
+            for count, line in enumerate(piece.lines, 1):  # none gets a code that is damaged
+                lines.append(seal_line(data[line.start - start : line.end - start], self._seal))
+                take(line.fields)
+                if type(line.fields.get("seq")) is int:
+                    numbers.append(line.fields["seq"])
+                breathe(count)
+            size, start = size + end - start, end
+            if numbers and (size >= PART_BYTES or not more):
+                yield b"".join(lines), numbers[0], numbers[-1]
+                size, lines, numbers = 0, [], []
 
     def _bytes(self, path: Path, start: int, end: int) -> bytes:
         fd = self._disk.open(path, 0)

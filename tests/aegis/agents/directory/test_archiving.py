@@ -20,12 +20,15 @@ from aegis.agents.directory.all_sessions import delete_files, delete_left
 from aegis.agents.directory.archiving import SessionArchiver
 from aegis.agents.directory.following import follow_ended, read_ended
 from aegis.agents.directory.roster import Member, Roster
+from aegis.agents.sessions.carried import carried
+from aegis.agents.sessions.past import SessionPast
 from aegis.agents.sessions.transcript import TRANSCRIPT, TranscriptWriter
 from aegis.agents.sessions.transcript_files import fold
 from aegis.errors import AegisError, NotFound
 from aegis.journal.archive import Keep
-from aegis.journal.disk import read_file
-from aegis.journal.ledger import decode_line
+from aegis.journal.disk import read_file, replace_file
+from aegis.journal.ledger import decode_line, encode_line, seal_line
+from aegis.journal.rotation import previous_of
 from aegis.protocol.agents import ReadSession
 from aegis.protocol.agents import Transcript as Entries
 from aegis.protocol.feeds import FollowSession, SessionNews
@@ -332,6 +335,24 @@ def test_a_session_is_opened_again_with_its_transcript_and_archived_anew() -> No
         assert "old" not in office.in_place()
         assert await office.said("old") == [*before, "again"]
         assert await office.followed("old") == [*before, "again"]
+
+    play(story)
+
+
+def test_a_file_that_has_only_begun_takes_no_entry_away() -> None:
+    async def story(office: Office) -> None:
+        id_ = await office.ended("old", "alone")
+        path = AGENTS / id_ / TRANSCRIPT
+        office.disk.rename(path, previous_of(path))  # a kill comes after the head of the next file
+        head = {"kind": "head", "after": 1, "past": carried(SessionPast(launches=1))}
+        line = seal_line(encode_line(head), office.disk.seal(path))
+        replace_file(office.disk, path, [line])
+        for number in range(3):
+            await office.ended(f"s{number}", "x")
+        await office.passes(1)
+        assert "old" not in office.in_place()
+        assert await office.said("old") == ["alone"]
+        assert await office.ask(Reopen(id_)) == 1
 
     play(story)
 
