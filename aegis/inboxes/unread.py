@@ -52,6 +52,10 @@ class Rows(Protocol):
         """Yield the durable versions of all rows, in the order of their first lines."""
         ...
 
+    def is_at_rest(self, row_id: str) -> bool:
+        """Return whether a row is durable, and nothing more is being written about it."""
+        ...
+
     def forget(self, row_id: str) -> None:
         """Remove a row from memory."""
         ...
@@ -293,7 +297,8 @@ class UnreadMessages:
 
     def acknowledge(self, row: Acknowledgement) -> None:
         """Forget what a durable acknowledgement reaches, and the acknowledgement."""
-        self._rows.forget(row.id)
+        if self._rows.is_at_rest(row.id):  # not if another reader's is written under the same id
+            self._rows.forget(row.id)
         self._begin = row.begin
         place = self._place(row.up_to)
         if place is None:

@@ -77,6 +77,9 @@ class RecoveredRows:
     def all_shown(self) -> Iterator[InboxRow]:
         return iter(self.rows.values())
 
+    def is_at_rest(self, row_id: str) -> bool:
+        return row_id in self.rows
+
     def forget(self, row_id: str) -> None:
         del self.rows[row_id]
 

@@ -195,6 +195,21 @@ def test_each_handle_has_an_inbox_of_its_own_in_any_case_of_its_letters() -> Non
 # Acknowledging.
 
 
+def test_two_readers_may_acknowledge_the_same_message_at_the_same_moment() -> None:
+    async def story(office: Office) -> None:
+        await office.fill(map(note, range(5)))
+        for again in range(3):
+            read = ReadInbox(from_handle="pm", limit=1_000, after=f"n{again}")
+            answers = [office.ask_soon(read) for _ in range(3)]
+            await office.settles()
+            for each in answers:
+                assert ids(each.value) == [f"n{number}" for number in range(again + 1, 5)]
+        await office.restart(power_fails=True)
+        assert await office.unread() == ["n3", "n4"]
+
+    play(story)
+
+
 def test_acknowledging_takes_the_message_and_all_older_ones_and_twice_changes_nothing() -> None:
     async def story(office: Office) -> None:
         await office.fill(map(note, range(5)))
