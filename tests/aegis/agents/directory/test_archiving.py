@@ -429,6 +429,53 @@ def test_what_is_younger_than_its_days_stays() -> None:
     play(story, keep=attrs.evolve(FEW, days=1))
 
 
+@pytest.mark.parametrize("kind", [Reopen, Purge])
+def test_a_session_that_is_opened_or_purged_while_it_is_moved_is_not_mixed_up(
+    kind: type[Reopen | Purge],
+) -> None:
+    async def story(office: Office, number: int) -> bool:
+        for each in range(2):
+            await office.ended(f"s{each}", f"{each}/0", f"{each}/1")
+        first = office.roster.get("s0").id
+        office.spawn("s2")
+        await office.says("s2", "2/0")
+        calls = 0
+        answers: list[Any] = []
+
+        def ask_at(_: str) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == number:
+                answers.append(office.ask_soon(kind(first)))
+
+        office.disk.before_call = ask_at
+        await office.closes("s2")
+        await office.passes(2)
+        office.disk.before_call = lambda _: None
+        if answers and kind is Reopen:
+            assert answers[0].value == 2
+            assert "s0" in office.in_place()
+            path = AGENTS / first / TRANSCRIPT
+            assert b"0/1" in (read_file(office.disk, path, max_bytes=1 << 20) or b"")
+        elif answers:
+            assert answers[0].error is None
+            assert (office.archived(first), "s0" in office.in_place()) == ([], False)
+        else:
+            assert await office.said("s0") == ["0/0", "0/1"]
+        assert office.left() == []
+        return bool(answers)
+
+    was_asked: list[bool] = []
+    for number in range(1, 120):
+
+        async def one(office: Office, number: int = number) -> None:
+            was_asked.append(await story(office, number))
+
+        play(one)
+    assert was_asked[:20] == [True] * 20
+    assert not was_asked[-1], "the end was reached"
+
+
 CALLS = 120
 """More than the calls of the disk in which a transcript is moved, and its session opened again."""
 
