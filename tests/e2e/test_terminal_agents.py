@@ -316,7 +316,7 @@ async def test_a_spinner_is_work_and_a_blink_is_not(
     (own_daemon.root / ".aegis.yaml").write_text("lifecycle: {idle_s: 5.0}\n")
     own_daemon.start("--port", "0", "--trust")
     # Where a machine stalls, glyphs come together, and what blinks looks like work for a while.
-    seconds = 60 if waits else 11
+    seconds = 600 if waits else 11
     # As agents do, it looks for keys between its glyphs. One that only slept would be at work.
     program = (
         "import itertools, select, sys\n"
