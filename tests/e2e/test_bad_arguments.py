@@ -103,6 +103,7 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "signal": [("9", "INT"), ("", "INT"), ("SIGSEGV", "INT"), (2, "text"), (None, "")],
     "last_n": [(0, "from 1 to 1000"), (1001, "from 1"), ("5", "whole number"), (2.5, "whole")],
     "since_seq": [(-2, "from -1"), ("0", "whole number"), (True, "whole number")],
+    "before": [(0, "from 1"), ("0", "whole number"), (True, "whole number")],
     "before_seq": [(-1, "from 0"), ("0", "whole number"), (True, "whole number")],
     "output": [("no", "true or false"), (1, "true or false")],
     "cursor": [(-1, "from 0"), (10**12, "ends at"), ("0", "whole number")],

@@ -54,8 +54,8 @@ def broken_cleaner(self: object, text: str) -> str:
         ("capture", "TextCleaner._take_complete", broken_cleaner),
         ("marks", "MarkParser._without_secret", broken_cleaner),
         ("boundaries", "Boundaries._advance", lambda self, number: None),
-        ("queries", "queries._cut_off", lambda data, start: b""),
-        ("plain", "plain._is_cut_off", lambda data, found: False),
+        ("queries", "queries._unfinished", lambda data, start: b""),
+        ("plain", "plain._is_incomplete", lambda data, found: False),
     ],
 )
 def test_a_target_sees_what_is_broken(
