@@ -67,8 +67,10 @@ def test_a_command_whose_end_a_ctrl_c_discards_ends_as_lost_and_the_next_one_has
             os.kill(pid, signal.SIGINT)
     finally:
         os.kill(daemon, signal.SIGCONT)
-    # bash heeds such a Ctrl-C with the key that comes next, and may drop it.
-    terminal.keys("\r", from_handle="bob")
+    # bash heeds such a Ctrl-C with the key that comes next, and may drop it. dash heeds it at once:
+    # a line that is typed before the prompt of an empty one would be typed ahead.
+    if shell != "dash":
+        terminal.keys("\r", from_handle="bob")
     until(lambda: terminal.described()["state"] == "idle", "the shell is at its prompt")
     terminal.keys("echo typed\r", from_handle="bob")
     assert terminal.run("echo last")["stdout"] == "last\n"
