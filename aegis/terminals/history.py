@@ -82,9 +82,9 @@ class History:
 
     async def read(self, request: ReadRecords) -> RecordList:
         """Return the requested records, up to ``MAX_REPLY_BYTES``. Raises ``StorageError``."""
-        damaged = 0
+        damaged, since, number = 0, request.since_seq, request.last_n or DEFAULT_LAST_N
         while True:
-            reading, reaches_back = await self._reading(request)
+            reading = await self._reading(request, number)
             records = await self._records_in_steps(reading)
             damaged += reading.damaged_count + len(reading.records) - len(records)
             further = None if records else _beyond(reading, request)
@@ -93,6 +93,10 @@ class History:
             request = further  # nobody could: a page is asked for by a record of the last one
         if not request.output:
             records = [attrs.evolve(record, stdout="", stderr="") for record in records]
+        if since is None:
+            reaches_back = len(reading.records) < number and not reading.more
+        else:
+            reaches_back = reading.oldest > since + 1
         return RecordList(
             result=records,
             more=reading.more,
@@ -100,18 +104,14 @@ class History:
             oldest_kept=reading.oldest if reaches_back else 0,
         )
 
-    async def _reading(self, request: ReadRecords) -> tuple[Reading, bool]:
-        """Return what is read, and whether older lines would have been if they were kept."""
+    async def _reading(self, request: ReadRecords, number: int) -> Reading:
         if request.since_seq is not None:
-            reading = await self._reader.since(
+            return await self._reader.since(
                 request.since_seq, newest=self.newest, max_bytes=MAX_REPLY_BYTES
             )
-            return reading, reading.oldest > request.since_seq + 1
-        number = request.last_n or DEFAULT_LAST_N
-        reading = await self._reader.last(
+        return await self._reader.last(
             number, before=request.before_seq, newest=self.newest, max_bytes=MAX_REPLY_BYTES
         )
-        return reading, len(reading.records) < number and not reading.more
 
     async def stretch(self, since_seq: int, max_bytes: int) -> Stretch:
         """Return the oldest records after ``since_seq``. Raises ``StorageError``."""

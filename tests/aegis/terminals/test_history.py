@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from aegis.errors import NotFound
 from aegis.journal.disk import OsDisk
 from aegis.journal.ledger import encode_line
+from aegis.journal.segment_names import segments_of
 from aegis.journal.segments import close_segment
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.terminals import ReadRecords
@@ -87,6 +88,21 @@ def test_a_page_is_never_empty_while_there_are_records_beyond_it(
     page = read(ledger, **arguments)
     assert [each["seq"] for each in page["result"]] == found
     assert page.get("damaged", 0) == damaged
+
+
+def test_a_page_behind_lines_that_are_passed_says_what_was_deleted_before_them(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.write_bytes(b"".join(map(line, range(4))))
+    close_segment(OsDisk(), ledger, 3)
+    ledger.write_bytes(b"".join(line(seq, color="red") for seq in range(4, 8)))
+    close_segment(OsDisk(), ledger, 7)
+    segments_of(OsDisk(), ledger)[0].path.unlink()
+    ledger.write_bytes(line(8))
+    monkeypatch.setattr(history_module, "MAX_REPLY_BYTES", 2 * len(line(0)) + 10)
+    page = read(ledger, since_seq=1)
+    assert [each["seq"] for each in page["result"]] == [8]
+    assert page["oldest_kept"] == 4
 
 
 def test_reading_backwards_says_how_many_lines_on_the_way_cannot_be_read(ledger: Path) -> None:
