@@ -19,6 +19,7 @@ from actors import Actor, Reply
 from aegis.clock import moment_of, utc_text
 from aegis.errors import AegisError, InvalidRequest, StorageError
 from aegis.history.sources import (
+    LATEST,
     ArchivedRows,
     Commands,
     EndedKind,
@@ -27,10 +28,10 @@ from aegis.history.sources import (
     SentMessages,
     Source,
     StoredEntries,
+    Wanted,
     ask_service,
 )
 from aegis.history.transcripts import TranscriptSource
-from aegis.history.wanted import LATEST, Wanted
 from aegis.journal.archive import Archive
 from aegis.journal.disk import Disk, stored_names
 from aegis.journal.flusher import Flusher

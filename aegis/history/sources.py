@@ -15,7 +15,6 @@ import trio
 
 from actors import Request
 from aegis.errors import StorageError
-from aegis.history.wanted import LATEST, Wanted
 from aegis.journal.archive import Archive, NewestLines
 from aegis.journal.flusher import Flusher
 from aegis.journal.segments import SegmentReader, UnpackedSegments
@@ -25,6 +24,7 @@ from aegis.protocol.history import (
     HistoryKind,
     ListEnded,
 )
+from aegis.protocol.naming import name_key
 from aegis.protocol.requests import Answerer
 from aegis.turns.services import Services
 
@@ -44,6 +44,30 @@ PAUSE_S = 0.001
 
 ASK_S = 5.0
 """Seconds in which a service has to answer; a search continues without it."""
+
+
+LATEST = "9"
+"""A time after all others."""
+
+
+@attrs.frozen
+class Wanted:
+    """The filter of a search; ``word`` is in lower case, times are UTC, ISO 8601."""
+
+    name: str | None = None
+    word: str | None = None
+    exit: int | None = None
+    since: str = ""
+    until: str = LATEST
+
+    def has(self, entry: HistoryEntry) -> bool:
+        """Return whether an entry is looked for."""
+        return (
+            self.since <= entry.at <= self.until
+            and (self.exit is None or entry.exit == self.exit)
+            and (self.name is None or name_key(entry.name) == name_key(self.name))
+            and (self.word is None or self.word in entry.text.lower())
+        )
 
 
 def command_entry(terminal: str, record: Mapping[str, Any]) -> HistoryEntry | None:

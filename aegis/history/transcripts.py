@@ -11,16 +11,12 @@ from typing import Any
 import attrs
 
 from aegis.clock import utc_text
-from aegis.history.wanted import LATEST, Wanted
+from aegis.history.sources import LATEST, STEP_BYTES, STEP_LINES, Wanted
 from aegis.journal.flusher import Flusher
 from aegis.journal.packed_ledger import TRANSCRIPTS, LedgerPart, PackedLedger
 from aegis.journal.reader import LedgerReader
 from aegis.journal.rotation import previous_of
 from aegis.protocol.history import MAX_TEXT_CHARS, HistoryEntry
-
-STEP_LINES = 64
-STEP_BYTES = 64 * 1024
-"""The entries that are read in one step."""
 
 MAX_MESSAGE_CHARS = 64 * 1024
 """The part of a message in which a word is found whose chunks are entries of their own."""

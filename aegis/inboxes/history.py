@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aegis.inboxes.reading import opened
+from aegis.inboxes.reading import backward, opened
 from aegis.inboxes.rows import message_in
-from aegis.journal.disk import Disk, read_exactly
+from aegis.journal.disk import Disk
 from aegis.journal.folding import exists
-from aegis.journal.ledger import Line, judge, pieces_backward
+from aegis.journal.ledger import Line, judge
 from aegis.protocol.history import MAX_TEXT_CHARS, HistoryEntry
 
 
@@ -34,13 +34,9 @@ class MessageEntries:
         seal, lines, size = self._disk.seal(self._path), 0, 0
         # It is opened for each step: many ledgers would use up the descriptors.
         with opened(self._disk, self._path) as fd:
-
-            def read_at(offset: int, size: int) -> bytes:
-                return read_exactly(self._disk, fd, size, offset)
-
             end = self._disk.size(fd)
             end, self._end = end if self._end is None else min(end, self._end), 0
-            for piece in pieces_backward(read_at, end):
+            for piece in backward(self._disk, fd, end):
                 line = judge(piece, seal) if piece.whole else None
                 entry = self._entry(line.fields) if isinstance(line, Line) else None
                 if entry is not None:

@@ -63,7 +63,7 @@ def newest_messages(disk: Disk, path: Path, end: int, limit: int) -> list[Messag
     found: list[Message] = []
     size, seal = 0, disk.seal(path)
     with opened(disk, path) as fd:
-        for piece in _backward(disk, fd, end):
+        for piece in backward(disk, fd, end):
             line = judge(piece, seal) if _is_message(piece) else None
             message = message_in(line.fields) if isinstance(line, Line) else None
             size += piece.end - piece.start if message is not None else 0
@@ -94,7 +94,7 @@ def _beginnings(disk: Disk, fd: int, end: int, seal: Seal | None) -> tuple[int, 
     """Return the offset of the oldest id to know, and that of the first unread message."""
     unread: int | None = None
     messages = start = 0
-    for piece in _backward(disk, fd, end):
+    for piece in backward(disk, fd, end):
         start = piece.start
         if unread is None:
             unread = _needed_from(disk, fd, piece, seal)
@@ -125,7 +125,9 @@ def _starts_with(piece: Piece, start: bytes) -> bool:
     return piece.whole and piece.data is not None and piece.data.startswith(start)
 
 
-def _backward(disk: Disk, fd: int, end: int) -> Iterator[Piece]:
+def backward(disk: Disk, fd: int, end: int) -> Iterator[Piece]:
+    """Yield the pieces of the first ``end`` bytes, the newest first. Raises ``OSError``."""
+
     def read_at(offset: int, size: int) -> bytes:
         return read_exactly(disk, fd, size, offset)
 

@@ -1,11 +1,10 @@
-"""Reading a ledger into the state that its lines result in. Blocking: call it in a thread."""
+"""Reading all lines of a ledger, and logging the damage. Blocking: call it in a thread."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
 
 import structlog
 
@@ -19,19 +18,6 @@ SHOWN_DAMAGE = 3
 """The number of damaged lines of the ledger that are listed in the log."""
 
 
-class Fold(Protocol):
-    """The state that the lines so far result in; ``skipped`` lines could not be understood."""
-
-    skipped: int
-
-    def apply(self, line: Mapping[str, Any]) -> None:
-        """Apply the next line."""
-        ...
-
-
-F = TypeVar("F", bound=Fold)
-
-
 def exists(disk: Disk, path: Path) -> bool:
     """Return whether there is a ledger. Raises ``StorageError``."""
     try:
@@ -41,19 +27,6 @@ def exists(disk: Disk, path: Path) -> bool:
     except OSError as error:
         raise storage_error("open", path, error) from error
     return True
-
-
-def load(disk: Disk, path: Path, end: int | None, fold: F, *, sealed_as: Path | None = None) -> F:
-    """Apply the first ``end`` bytes of the ledger to ``fold``; return it. Raises ``StorageError``.
-
-    Damaged lines are skipped, logged, and stay in the ledger. ``sealed_as`` is the path that the
-    codes of its lines are made for, if that is another.
-    """
-    damaged: list[Damaged] = []
-    for line in lines_of(disk, path, end, damaged, sealed_as=sealed_as):
-        fold.apply(line.fields)
-    log_damage(path, damaged, fold.skipped)
-    return fold
 
 
 def lines_of(

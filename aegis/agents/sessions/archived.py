@@ -13,11 +13,11 @@ from typing import Any
 
 import attrs
 
-from aegis.agents.sessions.carried import carried, restored
+from aegis.agents.sessions.carried import carried
 from aegis.agents.sessions.followers import BATCH_BYTES, first_news
 from aegis.agents.sessions.past import SessionPast
 from aegis.agents.sessions.transcript import TRANSCRIPT
-from aegis.agents.sessions.transcript_files import EntryPage, ShownPart, taken
+from aegis.agents.sessions.transcript_files import EntryPage, ShownPart, carried_in, taken
 from aegis.agents.sessions.transcript_reading import NEWEST
 from aegis.errors import NotFound
 from aegis.journal.disk import (
@@ -97,10 +97,8 @@ class ArchivedTranscript:
     def past(self) -> SessionPast:
         """Return the fold of the transcript; an empty one if it was deleted."""
         line = self.packed.fold()
-        try:
-            return SessionPast() if line is None else restored(line["past"])
-        except (KeyError, TypeError, ValueError):
-            return SessionPast()
+        carried_past = None if line is None else carried_in(line)
+        return SessionPast() if carried_past is None else carried_past
 
     # Moving.
 

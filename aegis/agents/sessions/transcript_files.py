@@ -185,7 +185,7 @@ def _head(disk: Disk, path: Path) -> tuple[SessionPast | None, int, int]:
     Without a head, the fold is None.
     """
     first = _current(disk, path).onward(0, max_bytes=HEAD_BYTES).records[:1]
-    past = _carried(first[0]) if first else None
+    past = carried_in(first[0]) if first else None
     if past is not None:
         return past, int(first[0][AFTER]), len(encode_line(first[0]))
     newest = _earlier(disk, path).last_n(1).records
@@ -194,14 +194,14 @@ def _head(disk: Disk, path: Path) -> tuple[SessionPast | None, int, int]:
 
 def taken(past: SessionPast, line: dict[str, Any]) -> SessionPast:
     """Return the fold after one more line; that of a head, if the line is one."""
-    carried = _carried(line)
+    carried = carried_in(line)
     if carried is not None:
         return carried
     past.take(line)
     return past
 
 
-def _carried(line: dict[str, Any]) -> SessionPast | None:
+def carried_in(line: dict[str, Any]) -> SessionPast | None:
     """Return the fold in a head line; None if the line is an entry, or has another form."""
     if type(line.get(AFTER)) is not int or "seq" in line:
         return None
