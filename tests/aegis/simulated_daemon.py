@@ -15,7 +15,9 @@ import trio
 import trio.testing
 
 from actors import AskError, ChildSpec, Request, SupervisorSpec, System
+from actors.errors import InjectedCrash
 from actors.simulate import Simulation
+from actors.system import LifeCycleEvent
 from aegis.clock import utc_text
 from aegis.errors import AegisError
 from tests.chaos.machine.disk_images import drawn_image, legal_images
@@ -80,6 +82,8 @@ class SimulatedDaemon(ABC):
         self.plan = RefusingDisk()
         self.disk = SimulatedDisk(EMPTY, self.plan)
         self.system: System
+        self.own_crashes: list[Exception] = []
+        """Why its actors have crashed, apart from crashes that a test injects."""
         self._simulation = simulation
         self._desk = desk
         self._scope = trio.CancelScope()
@@ -102,9 +106,14 @@ class SimulatedDaemon(ABC):
     async def _live(self, task_status: trio.TaskStatus[None]) -> None:
         spec = SupervisorSpec(name="root", children=self.actors(), intensity=self.intensity)
         with trio.CancelScope() as self._scope:
-            async with self._simulation.open_system(spec) as self.system:
+            opened = self._simulation.open_system(spec, observer=self._observe)
+            async with opened as self.system:
                 task_status.started()
                 await trio.sleep_forever()
+
+    def _observe(self, event: LifeCycleEvent) -> None:
+        if event.error is not None and not isinstance(event.error, InjectedCrash):
+            self.own_crashes.append(event.error)
 
     async def stop(self, *, power_fails: bool = False, draws: bool = False) -> None:
         """Kill the daemon; ``power_fails``: only synced data is left, or what chance ``draws``."""

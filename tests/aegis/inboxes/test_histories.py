@@ -31,6 +31,7 @@ from tests.aegis.simulated_daemon import WRITES, Answer
 STEPS = 150
 HANDLES = ("pm", "bob", "builder")
 KEYS = ("k1", "k2", "k3")
+CALLS = [*sorted(WRITES), "pread"]
 IN_FLIGHT = 5
 """Messages that one writer has sent and that are not confirmed."""
 
@@ -162,7 +163,7 @@ class History:
                 calls = chance.choice([WRITES, {"fdatasync"}, {"write"}, {"pread"}, {"open"}])
                 office.refuse(*calls)
             case 1:
-                office.plan.refuse_one(chance.choice([*WRITES, "pread"]), chance.randint(1, 5))
+                office.plan.refuse_one(chance.choice(CALLS), chance.randint(1, 5))
             case 2 | 3 | 4:
                 office.accept()
             case 5 if chance.random() < 0.5:
@@ -223,7 +224,8 @@ class History:
         request: Any = ReadInbox(from_handle=box.handle, after=after, limit=1000)
         if chance.random() < 0.3:
             request = WaitInbox(from_handle=box.handle, after=after, timeout=chance.choice([0, 20]))
-        self.asked.append(Asked(request, self.office.ask_soon(request)))
+        for _ in range(chance.choice([1, 1, 2, 3])):  # readers, at the same moment
+            self.asked.append(Asked(request, self.office.ask_soon(request)))
 
     def wait(self) -> None:
         chance = self.chance
@@ -328,6 +330,7 @@ class History:
 
     async def check(self) -> None:
         """Check what holds whenever the disk accepts."""
+        assert not self.office.own_crashes, "an inbox crashes by itself"
         for handle, box in self.boxes.items():
             found = (await self.office.read(handle, unread=False)).messages
             self.note_bodies(box, found)
