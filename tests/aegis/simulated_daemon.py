@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 from actors import AskError, ChildSpec, Request, SupervisorSpec, System
-from actors.errors import InjectedCrash
+from actors.errors import InjectedCrash, RestartsExhausted, StartFailed
 from actors.simulate import Simulation
 from actors.system import LifeCycleEvent
 from aegis.clock import utc_text
@@ -77,13 +77,16 @@ class SimulatedDaemon(ABC):
     intensity = 3
     """The restarts of its actors in a short time, beyond which it ends."""
 
+    planned: tuple[type[Exception], ...] = (InjectedCrash,)
+    """Errors by which its actors may crash: those that a test injects."""
+
     def __init__(self, simulation: Simulation, desk: str) -> None:
         self.chance = simulation.chance
         self.plan = RefusingDisk()
         self.disk = SimulatedDisk(EMPTY, self.plan)
         self.system: System
         self.own_crashes: list[Exception] = []
-        """Why its actors have crashed, apart from crashes that a test injects."""
+        """Why its actors have crashed, apart from what is planned; one fails the test."""
         self._simulation = simulation
         self._desk = desk
         self._scope = trio.CancelScope()
@@ -112,8 +115,12 @@ class SimulatedDaemon(ABC):
                 await trio.sleep_forever()
 
     def _observe(self, event: LifeCycleEvent) -> None:
-        if event.error is not None and not isinstance(event.error, InjectedCrash):
-            self.own_crashes.append(event.error)
+        error, killed = event.error, self._scope.cancel_called
+        # A killed life does no cleanup, and a supervisor ends by a crash that was seen before.
+        if killed or error is None or isinstance(error, StartFailed | RestartsExhausted):
+            return
+        if not _has(error, self.planned):
+            self.own_crashes.append(error)
 
     async def stop(self, *, power_fails: bool = False, draws: bool = False) -> None:
         """Kill the daemon; ``power_fails``: only synced data is left, or what chance ``draws``."""
@@ -153,6 +160,8 @@ class SimulatedDaemon(ABC):
         async with trio.open_nursery() as self._nursery:
             await self.start()
             yield self
+            for error in self.own_crashes:
+                raise AssertionError(f"an actor crashes by itself: {error!r}") from error
             self._nursery.cancel_scope.cancel()
 
     async def settles(self) -> None:
@@ -231,3 +240,10 @@ class SimulatedDaemon(ABC):
             return opens(self.disk.model, path, *arguments, **more)
 
         self.disk.model.open = refusing  # type: ignore[method-assign]
+
+
+def _has(error: Exception, kinds: tuple[type[Exception], ...]) -> bool:
+    """Return whether an error is of these kinds, or one of its parts."""
+    if isinstance(error, ExceptionGroup):
+        return any(_has(each, kinds) for each in error.exceptions)
+    return isinstance(error, kinds)

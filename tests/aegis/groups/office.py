@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from actors import Actor, ChildSpec, Reply, Request
+from actors.errors import InjectedCrash
 from actors.simulate import Simulation, simulate
 from aegis.errors import AegisError, AlreadyExists, Busy, Forbidden, NotFound, Unavailable
 from aegis.groups.desk import GroupDesk
@@ -285,7 +286,7 @@ class Rights:
 
     def refuse_work(self, sender: str | None, agent: str) -> AegisError | None:
         if agent == self.BREAKS:
-            raise RuntimeError("the desk is to crash")
+            raise InjectedCrash("the desk is to crash")
         return Forbidden(f"{sender} may not use {agent}") if sender in self.no_work else None
 
     def refuse_messages(self, sender: str, number: int, now: float) -> AegisError | None:

@@ -23,6 +23,7 @@ from actors import (
     Reply,
     Restart,
 )
+from actors.errors import InjectedCrash
 from actors.faults import RUNTIME, Crash, Plan, armed
 from actors.simulate import Simulation, simulate
 from aegis.errors import StorageError, Unavailable
@@ -166,7 +167,7 @@ class PlayedOwner(Actor[ApplyAnswer | CrashNow]):
     async def receive(self, message: ApplyAnswer | CrashNow) -> None:
         match message:
             case CrashNow():
-                raise RuntimeError("as the test ordered")
+                raise InjectedCrash("as the test ordered")
             case ApplyAnswer():
                 self._owners.take(message, self.defer(message))
 

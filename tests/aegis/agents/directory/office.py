@@ -14,6 +14,7 @@ from typing import Any
 import trio
 
 from actors import Actor, ChildSpec, SupervisorSpec
+from actors.errors import InjectedCrash
 from actors.faults import RUNTIME, Crash, Plan, armed
 from actors.simulate import Simulation, simulate
 from aegis.agents.directory.board import Board
@@ -22,7 +23,7 @@ from aegis.agents.directory.programs import Programs
 from aegis.configuration.agents import AgentSection
 from aegis.configuration.limits import LimitsSection
 from aegis.configuration.sections import Configuration
-from aegis.errors import AegisError
+from aegis.errors import AegisError, StorageError
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.faults import JOURNAL
 from aegis.processes.process_scan import ProcessScan
@@ -89,6 +90,8 @@ class Office(SimulatedDaemon):
     """
 
     intensity = 6
+    # A session whose transcript cannot be opened is restarted, and then by the next request.
+    planned = (InjectedCrash, StorageError)
 
     def __init__(self, simulation: Simulation, faults: Plan) -> None:
         super().__init__(simulation, "root/agent-directory")

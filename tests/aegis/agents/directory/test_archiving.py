@@ -26,7 +26,7 @@ from aegis.agents.sessions.transcript import TRANSCRIPT, TranscriptWriter
 from aegis.agents.sessions.transcript_files import fold
 from aegis.errors import AegisError, NotFound
 from aegis.journal.archive import Keep
-from aegis.journal.disk import read_file, replace_file
+from aegis.journal.disk import read_file, replace_file, storage_error
 from aegis.journal.ledger import decode_line, encode_line, seal_line
 from aegis.journal.rotation import previous_of
 from aegis.protocol.agents import ReadSession
@@ -131,7 +131,10 @@ class Keeper(Actor[Message]):
         async with self._lock:
             purged = partial(Member.purged, changed=self._roster.next_change())
             self._roster.change(member.id, purged)
-        await self._flusher.call(partial(delete_files, self._archiver.of(member)))
+        try:
+            await self._flusher.call(partial(delete_files, self._archiver.of(member)))
+        except OSError as error:
+            raise storage_error("delete", AGENTS / member.id, error) from error
 
 
 class Office(SimulatedDaemon):
