@@ -16,7 +16,7 @@ import trio
 
 from actors import Ref, System
 from actors.faults import RUNTIME, FaultTable
-from aegis.agents.directory import roster
+from aegis.agents.directory import roster_table
 from aegis.errors import AlreadyExists, NotFound
 from aegis.journal.faults import JOURNAL
 from aegis.protocol.agents import CloseAgent, RenameAgent, ShowAgent, SpawnAgent
@@ -80,7 +80,7 @@ class OldSessions:
         with (
             reproducible(world.simulation.chance),
             simulated_agents(agents),
-            mock.patch.object(roster, "MAX_CLOSED", KEPT),
+            mock.patch.object(roster_table, "MAX_CLOSED", KEPT),
         ):
             async with trio.open_nursery() as nursery:
                 machine = Machine(nursery, world.simulation.chance)

@@ -19,7 +19,7 @@ from pathlib import Path
 import structlog
 import trio
 
-from aegis.agents.directory.roster import MAX_CLOSED, Member, Roster
+from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.sessions.archived import ArchivedTranscript
 from aegis.agents.sessions.transcript import TRANSCRIPT
 from aegis.errors import StorageError
@@ -127,8 +127,7 @@ class SessionArchiver:
         roster = self._roster()
         # Those that the roster has dropped are the oldest. If it has dropped none, others are of
         # lines of the roster that were damaged, and a copy of it may have them.
-        has_dropped = len(roster.closed) >= MAX_CLOSED
-        older = sorted(found.difference(roster.by_id)) if has_dropped else []
+        older = sorted(found.difference(roster.by_id)) if roster.has_dropped else []
         closed = [each for each in roster.closed if each in found]
         before = dict.fromkeys(each for each in (*older, *closed) if each not in self._in_place)
         self._in_place = {**before, **self._in_place}

@@ -32,8 +32,7 @@ from aegis.agents.directory.archiving import SessionArchiver
 from aegis.agents.directory.board import Board
 from aegis.agents.directory.differences import answer_difference
 from aegis.agents.directory.following import (
-    follow_ended,
-    read_ended,
+    answer_ended,
     ref_of_command,
     transcripts_of,
     visible_to,
@@ -126,7 +125,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self.context.register("service", "sessions")
         names = self._programs.names
         self._table = RosterTable(
-            self._directory, self._flusher, self.context, names, self._root, self._earlier
+            directory=self._directory,
+            archive=self._archive,
+            keep=self._keep,
+            flusher=self._flusher,
+            context=self.context,
+            names=names,
+            root=self._root,
+            earlier=self._earlier,
         )
         self._spawning = Spawning(
             programs=self._programs,
@@ -201,6 +207,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case FollowAgents():
                 sees = visible_to(self._caller(message), self._table.roster)
                 self._board.take(message.place, sees, self.defer(message))
+            case api.ReadSession() | FollowSession() if not self._table.roster.has(message.handle):
+                self.context.start_soon(self._answer_dropped, message, self.defer(message))
             case FollowSession() | FollowAgentCommand():
                 self._follow(message)
             case Down():
@@ -372,8 +380,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             cwd = self._table.roster.cwd(member)
             self.reply(cast("Request[Any]", message), closed_info(member, cwd))
         elif isinstance(message, api.ReadSession):
-            stored, reply = self._archiver.of(member), self.defer(message)
-            self.context.start_soon(read_ended, member, stored, self._flusher, message, reply)
+            self.context.start_soon(self._answer_ended, member, message, self.defer(message))
         else:
             raise NotFound(
                 f"the session {member.handle!r} is closed: read it with aegis_session_read, or "
@@ -472,8 +479,25 @@ class AgentDirectory(Actor[DirectoryMessage]):
         elif (ref := self._refs.get(member.id)) is not None:
             self.pass_on(message, ref)
         else:
-            stored, reply = self._archiver.of(member), self.defer(message)
-            self.context.start_soon(follow_ended, member, stored, self._flusher, message, reply)
+            self.context.start_soon(self._answer_ended, member, message, self.defer(message))
+
+    async def _answer_dropped(
+        self, message: api.ReadSession | FollowSession, reply: Reply[Any]
+    ) -> None:
+        """Answer for a session that is not known, and may have been dropped."""
+        try:
+            member = await self._table.find(message.handle)
+            self._check_reach(message, member)
+        except AegisError as error:
+            reply.fail(error)
+        else:
+            await self._answer_ended(member, message, reply)
+
+    async def _answer_ended(
+        self, member: Member, message: api.ReadSession | FollowSession, reply: Reply[Any]
+    ) -> None:
+        stored = self._archiver.of(member)
+        await answer_ended(member, stored, self._flusher, message, reply)
 
     def _outputs(self, member: Member) -> AgentOutputs:
         return AgentOutputs(

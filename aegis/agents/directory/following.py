@@ -52,29 +52,33 @@ def transcripts_of(
     ]
 
 
-async def follow_ended(
+async def answer_ended(
     member: Member,
     stored: ArchivedTranscript,
     flusher: Flusher,
-    request: FollowSession,
-    reply: Reply[SessionNews],
+    request: ReadSession | FollowSession,
+    reply: Reply[Any],
 ) -> None:
-    """Answer the request for a session that has no actor, from its directory or the archive."""
+    """Answer for a session that has no actor, from its directory or the archive."""
+    path = stored.files / TRANSCRIPT
+    found: Transcript | SessionNews
     try:
-        news = await _of_ended(
-            member,
-            stored,
-            flusher,
-            partial(follow_closed, stored.files / TRANSCRIPT, flusher, request),
-            partial(stored.follow, request),
-        )
+        if isinstance(request, ReadSession):
+            in_place = partial(read_closed, path, flusher, request)
+            found = await _of_ended(
+                member, stored, flusher, in_place, partial(stored.read, request)
+            )
+        else:
+            follow = partial(follow_closed, path, flusher, request)
+            archived = partial(stored.follow, request)
+            found = await _of_ended(member, stored, flusher, follow, archived)
     except AegisError as error:
         reply.fail(error)
         return
-    if news.is_over and not member.is_closed:  # a stream that asks must not start it again
-        reply.fail(Unavailable(NO_ACTOR))
+    if isinstance(found, SessionNews) and found.is_over and not member.is_closed:
+        reply.fail(Unavailable(NO_ACTOR))  # a stream that asks must not start it again
     else:
-        reply.send(news)
+        reply.send(found)
 
 
 def ref_of_command(
@@ -92,28 +96,6 @@ def ref_of_command(
             f"agent {member.address!r} has no open command {command!r}; if it was released, its "
             f"transcript has the end of its output: aegis-actors agent read {member.address}"
         ) from None
-
-
-async def read_ended(
-    member: Member,
-    stored: ArchivedTranscript,
-    flusher: Flusher,
-    request: ReadSession,
-    reply: Reply[Transcript],
-) -> None:
-    """Answer the request for a closed session, from its directory or the archive."""
-    try:
-        found = await _of_ended(
-            member,
-            stored,
-            flusher,
-            partial(read_closed, stored.files / TRANSCRIPT, flusher, request),
-            partial(stored.read, request),
-        )
-    except AegisError as error:
-        reply.fail(error)
-    else:
-        reply.send(found)
 
 
 async def _of_ended(

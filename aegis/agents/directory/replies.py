@@ -178,6 +178,9 @@ def check_reach(message: object, caller: Member | None, member: Member, roster: 
     if caller.id == member.id and isinstance(message, OWN):
         return
     verb = VERBS[type(message)]
-    refusal = refuse_reach(verb, caller.handle, member.handle, roster.parents())
+    parent = roster.by_id.get(member.parent or "")
+    # One that was dropped is not in the roster.
+    parents = {**roster.parents(), member.handle: None if parent is None else parent.handle}
+    refusal = refuse_reach(verb, caller.handle, member.handle, parents)
     if refusal is not None:
         raise Forbidden(refusal)

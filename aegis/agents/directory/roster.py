@@ -3,8 +3,8 @@
 The ledger has a row for each session, by its immutable id, and rows with the handles of sessions
 that are not kept. A handle is never given twice: not after a rename, and not after a close.
 
-Of sessions that are closed only the newest are kept. An older one is dropped: its handles stay
-taken, and its files stay where they are.
+Of sessions that are closed only the newest are kept. An older one is dropped: its row is moved to
+the archive, its handles stay taken, and its files stay where they are.
 """
 
 from __future__ import annotations
@@ -28,9 +28,6 @@ from aegis.protocol.naming import name_key
 
 SET = ("model", "permission", "budget_usd")
 """The fields of a session that a person has set; None: the profile's."""
-
-MAX_CLOSED = 4_096
-"""Closed sessions that are kept, beside the spawners of open ones."""
 
 GONE = "gone/"
 """The beginning of the ids of rows that are no session."""
@@ -141,6 +138,13 @@ class GoneHandles:
 RosterRow = Member | GoneHandles
 
 
+def unless_purged(member: Member) -> Member:
+    """Return the session. Raises ``NotFound`` if it was purged."""
+    if member.is_purged:
+        raise NotFound(f"the session {member.handle!r} was purged; its files are deleted")
+    return member
+
+
 def gone_place(handle: str) -> tuple[str, int | None]:
     """Return the id of the row, and the number, under which a handle is kept once it is gone."""
     key = name_key(handle)
@@ -212,15 +216,13 @@ class Roster:
         """Add or replace handles of sessions that are not kept."""
         self._gone[gone.id] = gone
 
-    def superfluous(self) -> list[Member]:
-        """Return the closed sessions beyond the limit, the oldest first."""
-        if len(self._closed) <= MAX_CLOSED:
-            return []
-        # An open session has the rights and limits of those above it.
-        spawners = {above.id for each in self.open for above in self.ancestors(each.id)}
-        over = len(self._closed) - len(spawners & self._closed.keys()) - MAX_CLOSED
-        oldest = [each for each in self._closed if each not in spawners]
-        return [self.by_id[each] for each in oldest[: max(0, over)]]
+    def spawners(self) -> set[str]:
+        """Return the ids of the sessions above open ones, which have their rights and limits."""
+        return {above.id for each in self.open for above in self.ancestors(each.id)}
+
+    def has(self, name: str) -> bool:
+        """Return whether a session is known by this handle, alias or id."""
+        return name_key(name) in self._ids or name in self.by_id
 
     def cwd(self, member: Member) -> str:
         """Return the directory of a session, as an absolute path."""
@@ -234,6 +236,11 @@ class Roster:
     def has_had(self, handle: str) -> bool:
         """Return whether a session has or had this handle."""
         return name_key(handle) in self._ids or self.was_dropped(handle)
+
+    @property
+    def has_dropped(self) -> bool:
+        """Whether there were sessions that are not kept any more."""
+        return bool(self._gone)
 
     @property
     def kept(self) -> list[Member]:
@@ -272,8 +279,6 @@ class Roster:
     def get(self, handle: str) -> Member:
         """Return the session with this handle, alias or id. Raises ``NotFound`` with a hint."""
         member = self.find(handle) or self.by_id.get(handle)
-        if member is not None and member.is_purged:
-            raise NotFound(f"the session {member.handle!r} was purged; its files are deleted")
         if member is None and self.was_dropped(handle):
             raise NotFound(
                 f"the session {handle!r} is closed, and so many after it that it is not kept any "
@@ -288,7 +293,7 @@ class Roster:
                 else f"there are: {', '.join(sorted(known)[:20]) or 'none'};"
             )
             raise NotFound(f"there is no agent {handle!r}; {hint} aegis_spawn starts one")
-        return member
+        return unless_purged(member)
 
     def ancestors(self, id_: str) -> Iterator[Member]:
         """Yield the sessions that spawned this one, the nearest first."""

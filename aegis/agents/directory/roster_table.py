@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import attrs
-import trio
 
 from actors import Context, Reply
 from aegis.agents.directory.roster import (
@@ -18,9 +17,12 @@ from aegis.agents.directory.roster import (
     Roster,
     RosterRow,
     gone_place,
+    unless_purged,
 )
 from aegis.agents.directory.session_names import SessionNames
 from aegis.errors import NotFound, StorageError
+from aegis.journal.archive import Keep
+from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.journal.table import Table
@@ -28,10 +30,17 @@ from aegis.protocol.naming import name_key
 
 NAME = "sessions.jsonl"
 
-DROPPED_AT_ONCE = 50
-"""Sessions that are dropped without a pause for others."""
+MAX_CLOSED = 4_096
+"""Closed sessions that are kept, beside the spawners of open ones."""
+
+KIND = "sessions"
+"""The kind of the archived rows of sessions that are not kept."""
 
 Change = Callable[[Member], Member]
+
+
+def _name_of(handle: str) -> str:
+    return f"@{name_key(handle)}"
 
 
 @attrs.frozen
@@ -48,7 +57,7 @@ class HandlesInUse:
 
 
 class RosterTable:
-    """The rows of ``roster`` in ``directory``. The owner closes it.
+    """The rows of ``roster`` in ``directory``, and those in the ``archive``. The owner closes it.
 
     The roster has a change once it is durable, and a fact at once: the disk cannot refuse it.
     ``root`` and its ``earlier`` paths are texts.
@@ -57,6 +66,8 @@ class RosterTable:
     def __init__(
         self,
         directory: Path,
+        archive: Path,
+        keep: Keep,
         flusher: Flusher,
         context: Context,
         names: SessionNames | None = None,
@@ -66,15 +77,24 @@ class RosterTable:
         self._directory = directory
         self.flusher = flusher
         self.roster = Roster(root, names)
-        self._start_soon = context.start_soon
         self._is_read = False
+        self._archiver = Archiver(
+            archive,
+            KIND,
+            Keep(newest=MAX_CLOSED, days=0, archive_bytes=keep.archive_bytes),
+            flusher,
+            context,
+            find=self._leaving,
+            leave=self._keep_handles,
+            left=self.roster.drop,
+        )
         self._table: Table[RosterRow] = Table(
             directory / NAME,
             RosterRow,
             flusher,
             context,
             changed=lambda: None,
-            lost=self._drop_superfluous_soon,
+            lost=self._look,
             upgrade=LinesBeforeTables(root, earlier),
         )
 
@@ -92,7 +112,7 @@ class RosterTable:
         if not self._is_read:
             self._is_read = True
             self.roster.begin(self._table.rows.values())
-            self._drop_superfluous_soon()
+            self._look()
 
     def close(self) -> None:
         """Close the file."""
@@ -122,7 +142,9 @@ class RosterTable:
         await reply.wait()
 
     def _changed(self, id_: str, change: Change, reply: Reply[None]) -> None:
+        self._archiver.remove(id_)
         self.roster.change(id_, change)
+        self._look()
         reply.send(None)
 
     def _put(self, member: Member, then: Callable[[], None], reply: Reply[None]) -> None:
@@ -142,32 +164,48 @@ class RosterTable:
                 assert isinstance(row, Member), f"{id_} is the id of a session"
                 return change(row)
 
+            self._archiver.remove(id_)
             self.roster.change(id_, change)
-            self._table.fact(id_, changed, self._drop_superfluous_soon)
+            self._table.fact(id_, changed, self._look)
 
     # Sessions that are not kept.
 
-    def _drop_superfluous_soon(self) -> None:
-        if self.roster.superfluous():
-            self._start_soon(self._drop_superfluous)
+    def _look(self) -> None:
+        """Have the oldest closed sessions dropped if there are too many."""
+        if len(self.roster.closed) > MAX_CLOSED:
+            spawners = self.roster.spawners()
+            for each in self.roster.closed:
+                if each not in spawners:
+                    self._archiver.add(each, self.roster.by_id[each].changed)
 
-    async def _drop_superfluous(self) -> None:
-        """Drop sessions; those that the disk refuses to drop are dropped later."""
-        for count, member in enumerate(self.roster.superfluous()):
-            if self._table.is_at_rest(member.id):
-                for handle in (member.handle, *member.aliases):
-                    self._put_gone(handle)
-                # After its handles: no crash leaves a session that is gone without them.
-                self._table.drop(member.id, partial(self.roster.drop, member.id))
-            if count % DROPPED_AT_ONCE == DROPPED_AT_ONCE - 1:
-                await trio.lowlevel.checkpoint()
+    def _leaving(self, id_: str) -> Leaving | None:
+        member = self._table.rows.get(id_)
+        if not isinstance(member, Member) or not member.is_closed or id_ in self.roster.spawners():
+            return None
+        names = (id_, *map(_name_of, (member.handle, *member.aliases)))
+        return Leaving(self._table, (member,), {each: {"id": id_} for each in names})
 
-    def _put_gone(self, handle: str) -> None:
-        id_, number = gone_place(handle)
-        gone = self._table.rows.get(id_) or GoneHandles(id=id_)
-        assert isinstance(gone, GoneHandles), f"{id_} is no session"
-        gone = gone.with_number(number)
-        self._table.put(gone, partial(self.roster.put_gone, gone))
+    def _keep_handles(self, id_: str) -> None:
+        # Before the session is dropped: no crash leaves one that is gone without its handles.
+        member = self.roster.by_id[id_]
+        for handle in (member.handle, *member.aliases):
+            gone_id, number = gone_place(handle)
+            gone = self._table.rows.get(gone_id) or GoneHandles(id=gone_id)
+            assert isinstance(gone, GoneHandles), f"{gone_id} is no session"
+            gone = gone.with_number(number)
+            self._table.put(gone, partial(self.roster.put_gone, gone))
+
+    async def find(self, name: str) -> Member:
+        """Return the session with this handle, alias or id, also one that was dropped.
+
+        Raises ``NotFound``, ``StorageError``.
+        """
+        for each in () if self.roster.has(name) else (_name_of(name), name):
+            entry = await self._archiver.entry(each)
+            found = None if entry is None else await self._archiver.row(Member, entry, entry["id"])
+            if found is not None:
+                return unless_purged(found)
+        return self.roster.get(name)
 
     # Handles.
 

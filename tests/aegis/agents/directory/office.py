@@ -25,6 +25,7 @@ from aegis.configuration.limits import LimitsSection
 from aegis.configuration.sections import Configuration
 from aegis.errors import AegisError, StorageError
 from aegis.inboxes.router import InboxRouter
+from aegis.journal.archive import DEFAULT_KEEP
 from aegis.journal.faults import JOURNAL
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.agents import (
@@ -99,6 +100,7 @@ class Office(SimulatedDaemon):
         self.root = ROOT
         self.earlier: tuple[str, ...] = ()
         self.configuration = CONFIGURATION
+        self.keep = DEFAULT_KEEP
         self.life = 0
         self.machine: Machine
         self.programs: Programs
@@ -146,6 +148,7 @@ class Office(SimulatedDaemon):
                 supervisor="root/agents",
                 archive=Path(ROOT, "archive"),
                 flusher=flusher,
+                keep=self.keep,
                 earlier=self.earlier,
             ),
         )

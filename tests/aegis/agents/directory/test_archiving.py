@@ -18,7 +18,7 @@ from actors.messages import Request
 from actors.simulate import Simulation, simulate
 from aegis.agents.directory.all_sessions import delete_files, delete_left
 from aegis.agents.directory.archiving import SessionArchiver
-from aegis.agents.directory.following import follow_ended, read_ended
+from aegis.agents.directory.following import answer_ended
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.sessions.carried import carried
 from aegis.agents.sessions.past import SessionPast
@@ -105,11 +105,11 @@ class Keeper(Actor[Message]):
             case ReadSession(handle=handle):
                 member, reply = self._roster.get(handle), self.defer(message)
                 stored = self._archiver.of(member)
-                self.context.start_soon(read_ended, member, stored, self._flusher, message, reply)
+                self.context.start_soon(answer_ended, member, stored, self._flusher, message, reply)
             case FollowSession(handle=handle):
                 member, news = self._roster.get(handle), self.defer(message)
                 stored = self._archiver.of(member)
-                self.context.start_soon(follow_ended, member, stored, self._flusher, message, news)
+                self.context.start_soon(answer_ended, member, stored, self._flusher, message, news)
 
     async def _answer(self, work: Callable[[], Awaitable[Any]], reply: Reply[Any]) -> None:
         try:

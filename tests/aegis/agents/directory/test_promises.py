@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
-from aegis.agents.directory import roster
+from aegis.agents.directory import roster_table
+from aegis.agents.sessions.transcript import TRANSCRIPT
 from aegis.errors import (
     AegisError,
     AlreadyExists,
@@ -16,12 +18,15 @@ from aegis.errors import (
     StorageError,
     Unavailable,
 )
+from aegis.journal.archive import Keep
+from aegis.journal.archiver import AGAIN_S
 from aegis.protocol.agents import (
     CloseAgent,
     CloseWorkspaceAgents,
     ForkAgent,
     InterruptAgent,
     PurgeAgent,
+    ReadSession,
     ReadUsage,
     RenameAgent,
     ResumeSession,
@@ -32,6 +37,7 @@ from aegis.protocol.agents import (
     SpawnMember,
     SpawnWorker,
 )
+from aegis.protocol.feeds import FollowSession
 from aegis.protocol.meta import GetMeta
 from aegis.protocol.requests import FindAnswerer, ListRequests
 from tests.aegis.agents.directory.office import AGENTS, ROSTER, Office, play
@@ -52,7 +58,7 @@ def renaming(old: str, new: str, by: str | None = None) -> RenameAgent:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep three closed sessions."""
-    monkeypatch.setattr(roster, "MAX_CLOSED", 3)
+    monkeypatch.setattr(roster_table, "MAX_CLOSED", 3)
 
 
 # A session.
@@ -671,6 +677,68 @@ def test_a_session_that_is_opened_again_is_not_dropped() -> None:
         assert await office.handles(closed=True) == ["ann", "w-4", "w-5"]
         await office.restart()
         assert await office.handles(closed=True) == ["ann", "w-4", "w-5"]
+
+    play(case)
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("newest", [1_000, 1])
+def test_the_transcript_of_a_session_that_is_not_kept_is_read(newest: int) -> None:
+    def prepare(office: Office) -> None:
+        office.keep = Keep(newest=newest, days=0)
+
+    async def case(office: Office) -> None:
+        await office.spawn("lead", profile="lead")
+        first = await office.spawn("build-1", from_handle="lead", prompt=WORK.format(1))
+        await office.passes(5)
+        await office.rename("build-1", "Release")
+        for number in range(2, 6):
+            await office.spawn(f"build-{number}")
+        await office.purge("build-2")
+        before = await office.ask(ReadSession(handle="release", last_n=500))
+        await office.close("release")
+        for number in range(3, 6):
+            await office.close(f"build-{number}")
+            await office.settles()
+        await office.passes(1)
+        in_place = str(AGENTS / first.id / TRANSCRIPT) in office.image()
+        assert in_place is (newest > 1)
+        for name in ("build-1", "RELEASE", first.id):
+            for caller in (None, "lead"):
+                reading = ReadSession(handle=name, last_n=500, from_handle=caller)
+                read = await office.ask(reading)
+                assert read.result[: len(before.result)] == before.result
+                assert "closed" in [each.kind for each in read.result]
+            following = FollowSession(handle=name, last_n=1)
+            news = await office.ask(following)
+            assert await office.ask(attrs.evolve(following, place=news.place))
+            other = ReadSession(handle=name, from_handle="build-5")
+            assert isinstance(await office.refused(other), Forbidden)
+            await office.restart(power_fails=True)
+        assert "build-2' was purged" in await office.refusal(ReadSession(handle="build-2"))
+        assert "not kept any more" in await office.refusal(ShowAgent(handle="release"))
+        assert "there is no agent" in await office.refusal(ReadSession(handle="build"))
+
+    play(case, prepare=prepare)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_session_is_dropped_once_the_disk_accepts_it_in_the_archive() -> None:
+    async def case(office: Office) -> None:
+        for number in range(1, 6):
+            await office.spawn(f"build-{number}")
+        for number in range(1, 5):
+            await office.close(f"build-{number}")
+            await office.settles()
+        assert "build-1" not in await office.handles(closed=True)
+        office.plan.refuses = ("rename",)
+        await office.close("build-5")
+        await office.passes(1)
+        assert "build-2" in await office.handles(closed=True)
+        office.plan.refuses = ()
+        await office.passes(AGAIN_S)
+        assert await office.handles(closed=True) == ["build-3", "build-4", "build-5"]
+        assert await office.entries("build-2", "closed")
 
     play(case)
 
