@@ -9,8 +9,10 @@ import attrs
 import pytest
 
 from actors import AskError, Request
+from aegis.agents.directory import roster_table
 from aegis.agents.drivers.harness import Permission
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError
+from aegis.journal.archiver import AGAIN_S
 from aegis.protocol.agents import (
     AgentInfo,
     CloseAgent,
@@ -18,11 +20,13 @@ from aegis.protocol.agents import (
     InterruptAgent,
     ListSessions,
     PurgeAgent,
+    ReadSession,
     RenameAgent,
     ResumeSession,
     SetAgent,
     ShowAgent,
     SpawnAgent,
+    Transcript,
 )
 from aegis.protocol.requests import FindAnswerer
 from tests.aegis.agents.directory.office import Office, play
@@ -30,6 +34,13 @@ from tests.aegis.agents.directory.office import Office, play
 STEPS = 45
 SEEDS = range(40)
 LONG_SEEDS = range(40, 340)
+SEEDS_THAT_DROP = [
+    *range(400, 424),
+    *(pytest.param(each, marks=pytest.mark.long) for each in range(424, 600)),
+]
+KEPT = 2
+"""The closed sessions that are kept in histories that drop others."""
+
 PERMISSIONS: tuple[Permission, ...] = ("ask", "write", "full")
 WRITES = ("write", "fdatasync", "ftruncate")
 
@@ -60,8 +71,9 @@ class Known:
 class History:
     """What people and the daemon did, at random; what is promised of it is checked."""
 
-    def __init__(self, office: Office, seed: int, *, refuses: bool) -> None:
+    def __init__(self, office: Office, seed: int, *, refuses: bool, drops: bool = False) -> None:
         self.office = office
+        self.drops = drops
         self.chance = Random(seed)
         self.refuses = refuses
         self.count = 0
@@ -82,7 +94,7 @@ class History:
         for _ in range(STEPS):
             await self.chance.choice(steps)()
         self.office.plan.refuses = ()
-        await self.office.passes(20)
+        await self.office.passes(2 * AGAIN_S if self.drops else 20)
         await self.check()
         await self.office.restart(power_fails=self.chance.random() < 0.5)
         await self.check()
@@ -167,7 +179,7 @@ class History:
         elif answer is None or isinstance(answer, StorageError):
             found.may_be_called.add(new)
             self.unsure.add(new.lower())
-        else:
+        elif not (self.drops and found.is_closed and isinstance(answer, NotFound)):
             raise AssertionError(f"a rename to {new} is refused: {answer}")
 
     async def sets(self) -> None:
@@ -279,8 +291,17 @@ class History:
     async def check(self) -> None:
         office = self.office
         found = {each.id: each for each in (await office.ask(ListSessions(closed=True))).result}
+        dropped = [
+            each
+            for each in self.known.values()
+            if each.id not in found
+            and "not kept any more" in await office.refusal(ShowAgent(handle=each.handles[0]))
+        ]
+        await self.check_dropped(dropped, found)
         for known in self.known.values():
             info = found.get(known.id)
+            if known in dropped:
+                continue
             if not known.is_unsure:
                 assert (info is None) == known.is_purged, known
             if info is None:
@@ -297,7 +318,7 @@ class History:
                     await office.refused(SpawnAgent(handle=handle.swapcase())), AlreadyExists
                 )
             assert office.programs.names.shown(known.handles[0]) == info.handle
-            await self.check_tree(known, info)
+            await self.check_tree(known, info, {each.id for each in dropped})
         names = [each.handle.lower() for each in found.values()]
         assert len({*names}) == len(names)
         for each in found.values():
@@ -305,19 +326,40 @@ class History:
         unknown = await office.refused(InterruptAgent(handle="nobody"))
         assert isinstance(unknown, NotFound)
 
-    async def check_tree(self, known: Known, info: AgentInfo) -> None:
+    async def check_dropped(self, dropped: list[Known], found: dict[str, AgentInfo]) -> None:
+        """Check what is known of sessions that are not kept, and how many are."""
+        for known in dropped:
+            assert self.drops, known
+            assert known.is_closed or known.is_unsure, known
+            for name in (known.id, *known.handles):
+                answer = await self.answer(ReadSession(handle=name))
+                if isinstance(answer, Transcript):
+                    assert not known.is_purged, known
+                else:
+                    assert "was purged" in str(answer), answer
+                    assert known.is_purged or known.is_unsure, known
+            for handle in known.handles:
+                error = await self.office.refused(SpawnAgent(handle=handle.swapcase()))
+                assert isinstance(error, AlreadyExists)
+        if self.drops:
+            opened = [each for each in found.values() if each.state != "closed"]
+            answers = [await self.office.ask(FindAnswerer(handle=each.handle)) for each in opened]
+            above = {each for answer in answers for each in answer.ancestors}
+            assert len(found.keys() - above) - len(opened) <= KEPT
+
+    async def check_tree(self, known: Known, info: AgentInfo, dropped: set[str]) -> None:
         if info.state != "closed":
             found = await self.office.ask(FindAnswerer(handle=info.handle))
             above, parent = [], known.parent
-            while parent is not None:
+            while parent is not None and parent not in dropped:
                 above.append(parent)
                 parent = self.known[parent].parent
             assert [*found.ancestors] == above
 
 
-def history(seed: int, *, refuses: bool) -> None:
+def history(seed: int, *, refuses: bool, drops: bool = False) -> None:
     async def case(office: Office) -> None:
-        await History(office, seed, refuses=refuses).run()
+        await History(office, seed, refuses=refuses, drops=drops).run()
 
     play(case, seed)
 
@@ -330,6 +372,12 @@ def test_a_history_without_a_refusing_disk(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_history_with_a_disk_that_refuses(seed: int) -> None:
     history(seed, refuses=True)
+
+
+@pytest.mark.parametrize("seed", SEEDS_THAT_DROP)
+def test_a_history_of_a_roster_that_keeps_few(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roster_table, "MAX_CLOSED", KEPT)
+    history(seed, refuses=seed % 2 > 0, drops=True)
 
 
 @pytest.mark.long
