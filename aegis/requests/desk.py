@@ -172,7 +172,10 @@ class RequestDesk(Actor[DeskMessage]):
     async def receive(self, message: DeskMessage) -> None:
         """Handle a message of an owner, an answerer or a reader."""
         if not self._table.is_open:
-            await self._load(creates=isinstance(message, Opening))
+            # A message without a reply finds no request then. A few crashes would end the daemon.
+            refusal = () if isinstance(message, Request) else (StorageError,)
+            with contextlib.suppress(*refusal):
+                await self._load(creates=isinstance(message, Opening))
         elif isinstance(message, Change):
             await self._table.open()  # a disk that has refused may accept again
         match message:

@@ -77,9 +77,6 @@ class SimulatedDaemon(ABC):
     intensity = 3
     """The restarts of its actors in a short time, beyond which it ends."""
 
-    planned: tuple[type[Exception], ...] = (InjectedCrash,)
-    """Errors by which its actors may crash: those that a test injects."""
-
     def __init__(self, simulation: Simulation, desk: str) -> None:
         self.chance = simulation.chance
         self.plan = RefusingDisk()
@@ -119,8 +116,12 @@ class SimulatedDaemon(ABC):
         # A killed life does no cleanup, and a supervisor ends by a crash that was seen before.
         if killed or error is None or isinstance(error, StartFailed | RestartsExhausted):
             return
-        if not _has(error, self.planned):
+        if not self.is_planned(event.path, error):
             self.own_crashes.append(error)
+
+    def is_planned(self, path: str, error: Exception) -> bool:
+        """Return whether the actor at ``path`` may crash by this error: one that a test injects."""
+        return has_part(error, InjectedCrash)
 
     async def stop(self, *, power_fails: bool = False, draws: bool = False) -> None:
         """Kill the daemon; ``power_fails``: only synced data is left, or what chance ``draws``."""
@@ -242,8 +243,8 @@ class SimulatedDaemon(ABC):
         self.disk.model.open = refusing  # type: ignore[method-assign]
 
 
-def _has(error: Exception, kinds: tuple[type[Exception], ...]) -> bool:
-    """Return whether an error is of these kinds, or one of its parts."""
+def has_part(error: Exception, kind: type[Exception]) -> bool:
+    """Return whether an error, or a part of it, is of this kind."""
     if isinstance(error, ExceptionGroup):
-        return any(_has(each, kinds) for each in error.exceptions)
-    return isinstance(error, kinds)
+        return any(has_part(each, kind) for each in error.exceptions)
+    return isinstance(error, kind)

@@ -22,6 +22,7 @@ from aegis.protocol.requests import (
     ListRequests,
     OpenedRequest,
     RequestReply,
+    WithdrawAsked,
     WithdrawRequests,
 )
 from aegis.requests.faults import REQUESTS
@@ -1325,6 +1326,22 @@ def test_a_ledger_that_cannot_be_opened_is_tried_anew_by_every_request() -> None
             assert isinstance(await office.refused(ListRequests()), StorageError)
         office.refuse_to_open("")
         assert await office.state(request) == "open"
+
+    play(story)
+
+
+def test_news_of_others_crash_no_desk_whose_ledger_cannot_be_opened() -> None:
+    async def story(office: Office) -> None:
+        request = await office.open(of_flow())
+        await office.stop()
+        office.refuse_to_open(LEDGER.name)
+        await office.start()
+        for _ in range(5):
+            office.desk.tell(WithdrawAsked(askers=["ann"], reason="its session was closed"))
+        await office.settles()
+        office.refuse_to_open("")
+        assert await office.state(request) == "open"
+        assert not office.own_crashes
 
     play(story)
 

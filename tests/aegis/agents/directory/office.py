@@ -14,7 +14,6 @@ from typing import Any
 import trio
 
 from actors import Actor, ChildSpec, SupervisorSpec
-from actors.errors import InjectedCrash
 from actors.faults import RUNTIME, Crash, Plan, armed
 from actors.simulate import Simulation, simulate
 from aegis.agents.directory.board import Board
@@ -44,7 +43,7 @@ from aegis.protocol.agents import (
 )
 from aegis.protocol.workspaces import ListWorkspaces, WorkspaceInfo, WorkspaceList
 from aegis.requests.desk import RequestDesk
-from tests.aegis.simulated_daemon import SimulatedDaemon
+from tests.aegis.simulated_daemon import SimulatedDaemon, has_part
 from tests.chaos.histories.tree import SimulatedKeys
 from tests.chaos.machine.disk_model import Image, cached_image
 from tests.chaos.machine.simulated_agent import AgentWorld
@@ -91,8 +90,6 @@ class Office(SimulatedDaemon):
     """
 
     intensity = 6
-    # A session whose transcript cannot be opened is restarted, and then by the next request.
-    planned = (InjectedCrash, StorageError)
 
     def __init__(self, simulation: Simulation, faults: Plan) -> None:
         super().__init__(simulation, "root/agent-directory")
@@ -156,6 +153,11 @@ class Office(SimulatedDaemon):
     def dies(self) -> None:
         if self._host is not None:
             self._host.kill()
+
+    def is_planned(self, path: str, error: Exception) -> bool:
+        # A session whose transcript cannot be opened is restarted, and then by the next request.
+        is_session = path.startswith("root/agents/")
+        return super().is_planned(path, error) or (is_session and has_part(error, StorageError))
 
     def image(self) -> dict[str, bytes | None]:
         return dict(cached_image(self.disk.model))
