@@ -13,7 +13,7 @@ import structlog
 import trio
 
 from aegis.errors import InvalidRequest
-from aegis.journal.disk import shown, storage_error
+from aegis.journal.disk import shown, storage_errors
 from aegis.limits import in_thread
 from aegis.protocol.daemon import Voided
 from aegis.protocol.pages import Page, PageAddress, PageList, PagesRevoked
@@ -153,10 +153,8 @@ class Keyring:
 
     async def _in_thread(self, change: Callable[[*A], T], *arguments: *A) -> T:
         # In a thread: a change of the keys writes and syncs a file.
-        try:
+        with storage_errors("write", self.keys.path):
             return await in_thread(change, *arguments)
-        except OSError as error:
-            raise storage_error("write", self.keys.path, error) from error
 
     def _revoke(self, identities: list[Identity]) -> Voided:
         return Voided(
@@ -190,10 +188,8 @@ class Keyring:
     def _write_new_token(self) -> None:
         if self.stop.is_set():
             return  # the endpoint file was removed for the stop
-        try:
+        with storage_errors("put the new token into", self.state.endpoint):
             self.write_endpoint()
-        except OSError as error:
-            raise storage_error("put the new token into", self.state.endpoint, error) from error
 
 
 def _identity_of(path: Path) -> tuple[int, int] | None:

@@ -37,6 +37,12 @@ def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
     return [by_key[key] for key in close]
 
 
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """Return a question after the nearest names; ``otherwise`` if no known name is near."""
+    close = nearest(name, known)
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else otherwise
+
+
 def shorten(text: str, limit: int = 80) -> str:
     """``text`` cut to ``limit`` characters for use inside a sentence."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -36,7 +36,7 @@ from aegis.following import Followers
 from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
-from aegis.names import nearest
+from aegis.names import did_you_mean
 from aegis.protocol.canvases import (
     AppendToSection,
     CanvasInfo,
@@ -206,10 +206,7 @@ class CanvasDesk(Actor[DeskMessage]):
 
     def _unknown(self, name: str) -> str:
         names = [each.name for each in self._bound.values()]
-        close = nearest(name, names)
-        hint = (
-            f"did you mean {' or '.join(map(repr, close))}?" if close else "see aegis_canvas_list"
-        )
+        hint = did_you_mean(name, names, "see aegis_canvas_list")
         return f"there is no canvas {name!r}; {hint}"
 
     def _actor(self, key: str) -> Ref[Any] | None:

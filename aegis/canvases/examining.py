@@ -19,7 +19,7 @@ from aegis.canvases.document import (
 from aegis.canvases.revisions import Revision, revisions_before
 from aegis.errors import AegisError
 from aegis.journal import shared_files
-from aegis.journal.disk import Disk, storage_error
+from aegis.journal.disk import Disk, storage_errors
 from aegis.journal.file_content import (
     NO_FILE,
     Exchanged,
@@ -106,19 +106,14 @@ def examine(
 
 def exchange(disk: Disk, place: FilePlace, data: bytes, before: str) -> Exchanged:
     """Put new content in place of that with the digest ``before``. Raises ``StorageError``."""
-    try:
+    with storage_errors("write", Path(place.path)):
         return shared_files.exchange(disk, place, data, before, MAX_FILE_BYTES)
-    except OSError as error:
-        raise storage_error("write", Path(place.path), error) from error
 
 
 def discard(disk: Disk, place: FilePlace, keep_as: str = "") -> None:
     """Remove what an exchange left, or keep it under this name. Raises ``StorageError``."""
-    try:
+    with storage_errors("remove what an exchange left beside", Path(place.path)):
         shared_files.discard(disk, place, path_of_text(keep_as))
-    except OSError as error:
-        what = "remove what an exchange left beside"
-        raise storage_error(what, Path(place.path), error) from error
 
 
 def older_revisions(disk: Disk, path: Path) -> list[Revision]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from aegis.canvases.document import BODY, EMPTY, PREAMBLE, Document
 from aegis.canvases.revisions import Known, Revision
 from aegis.errors import AegisError, Busy, InvalidRequest, NotFound
-from aegis.names import nearest, shorten
+from aegis.names import did_you_mean, shorten
 from aegis.protocol.canvases import (
     OUTSIDE,
     AppendToSection,
@@ -75,8 +75,7 @@ def text_of(
 
 
 def _unknown_section(canvas: str, section: str, names: list[str]) -> NotFound:
-    close = nearest(section, names)
-    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else _all_of(names)
+    hint = did_you_mean(section, names, _all_of(names))
     return NotFound(f"canvas {canvas!r} has no section {shorten(section)!r}; {hint}")
 
 

@@ -10,7 +10,7 @@ import attrs
 
 from aegis.errors import Busy, InvalidRequest, NotFound, Unavailable
 from aegis.groups.rows import AgentGroup, BroadcastEnd, BroadcastProgress
-from aegis.names import nearest, shorten
+from aegis.names import did_you_mean, shorten
 from aegis.protocol.groups import (
     BroadcastInfo,
     GroupInfo,
@@ -239,17 +239,14 @@ def _with_state(part: MemberReply, member: GroupMember | None) -> MemberReply:
 
 def no_group(name: str, known: Sequence[str]) -> NotFound:
     """Return the error for a name that no group of the ``known`` ones has."""
-    close = nearest(name, known)
     there = f"there are: {', '.join(sorted(known)[:MAX_KNOWN])}" if known else "there is none"
-    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else there
+    hint = did_you_mean(name, known, there)
     return NotFound(f"there is no group {shorten(name)!r}; {hint}; aegis_group_spawn creates one")
 
 
 def no_preset(name: str, known: Sequence[str]) -> NotFound:
     """Return the error for a preset that is not among the ``known`` ones."""
-    close = nearest(name, known)
-    there = f"there are: {', '.join(sorted(known)) or 'none'}"
-    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else there
+    hint = did_you_mean(name, known, f"there are: {', '.join(sorted(known)) or 'none'}")
     return NotFound(f"there is no preset {name!r} in groups.presets of .aegis.yaml; {hint}")
 
 

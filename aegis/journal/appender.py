@@ -44,6 +44,7 @@ from aegis.journal.disk import (
     read_exactly,
     shown,
     storage_error,
+    storage_errors,
     sync_directory,
     write_all,
 )
@@ -221,10 +222,8 @@ class Appender:
             failed = self._epoch
             if failed.error is None:
                 return
-            try:
+            with storage_errors("open", self.path):
                 fresh = await self._reopened(failed.synced - self.shift)
-            except OSError as error:
-                raise storage_error("open", self.path, error) from error
             if self._closed:
                 self._flusher.disk.close(fresh)
                 self._check_open()

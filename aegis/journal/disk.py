@@ -328,7 +328,7 @@ def install_file(disk: Disk, path: Path, chunks: Iterable[bytes], *, durable: bo
     fresh = path.with_name(path.name + ".new")
     with contextlib.ExitStack() as undo:
         fd = disk.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-        undo.callback(_discard, disk, fd, fresh)
+        undo.callback(discard_file, disk, fd, fresh)
         for chunk in chunks:
             write_all(disk, fd, chunk)
         if durable:
@@ -338,7 +338,8 @@ def install_file(disk: Disk, path: Path, chunks: Iterable[bytes], *, durable: bo
     return fd
 
 
-def _discard(disk: Disk, fd: int, path: Path) -> None:
+def discard_file(disk: Disk, fd: int, path: Path) -> None:
+    """Close a file that is not needed, and delete it if the disk permits. Blocking."""
     disk.close(fd)
     with contextlib.suppress(OSError):
         disk.unlink(path)
@@ -385,6 +386,15 @@ def storage_error(action: str, path: Path, error: OSError) -> StorageError:
         remedy = "move it away, then try again"
     reason = error.strerror or type(error).__name__
     return StorageError(f"cannot {action} {shown(path)}: {reason}; {remedy}")
+
+
+@contextlib.contextmanager
+def storage_errors(action: str, path: Path) -> Iterator[None]:
+    """Raise the ``storage_error`` of an ``OSError`` in the block."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(action, path, error) from error
 
 
 def shown(path: Path) -> str:

@@ -35,6 +35,7 @@ from aegis.journal.disk import (
     pwrite_all,
     read_file,
     storage_error,
+    storage_errors,
 )
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import (
@@ -100,11 +101,9 @@ class Note:
     def open(cls, path: Path, flusher: Flusher) -> Note:
         """Open the note, or create an empty one. Raises ``StorageError``."""
         note = cls(path, flusher)
-        try:
+        with storage_errors("open", path):
             make_directory(note._disk, path.parent, durable=False)
             note._read()
-        except OSError as error:
-            raise storage_error("open", path, error) from error
         return note
 
     @property

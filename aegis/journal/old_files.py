@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import structlog
 
-from aegis.journal.disk import Disk, file_size, storage_error, stored_names, sync_directory
+from aegis.journal.disk import Disk, file_size, storage_errors, stored_names, sync_directory
 from aegis.journal.segment_names import segments_among
 
 log = structlog.get_logger("aegis.journal")
@@ -37,10 +37,8 @@ def old_files(disk: Disk, state: Path) -> list[OldFile]:
     The newest segment of a terminal is not among them: the next number of a command may be known
     from it alone.
     """
-    try:
+    with storage_errors("list", state):
         return sorted([*_archived(disk, state / ARCHIVE), *_segments(disk, state / TERMINALS)])
-    except OSError as error:
-        raise storage_error("list", state, error) from error
 
 
 def delete_oldest(disk: Disk, state: Path, max_bytes: int, *, spared: Path | None = None) -> None:
@@ -49,7 +47,7 @@ def delete_oldest(disk: Disk, state: Path, max_bytes: int, *, spared: Path | Non
     Blocks. Raises ``StorageError``.
     """
     files, sizes = old_files(disk, state), dict[Path, int]()
-    try:
+    with storage_errors("delete from", state):
         for each in files:
             with contextlib.suppress(FileNotFoundError):  # another process deletes too
                 sizes[each.path] = file_size(disk, each.path)
@@ -65,8 +63,6 @@ def delete_oldest(disk: Disk, state: Path, max_bytes: int, *, spared: Path | Non
             sync_directory(disk, path.parent)
             total -= sizes[path]
             gone.append(str(path.relative_to(state)))
-    except OSError as error:
-        raise storage_error("delete from", state, error) from error
     if gone:
         log.warning("archive too large, oldest deleted", files=gone, limit=max_bytes)
 

@@ -23,6 +23,7 @@ from aegis.journal.disk import (
     read_exactly,
     replace_file,
     storage_error,
+    storage_errors,
     sync_directory,
 )
 from aegis.journal.flusher import Flusher
@@ -58,7 +59,7 @@ def open_ledger(disk: Disk, path: Path) -> OpenedLedger:
 
     Blocks for some syncs, so call it in a thread. Raises ``StorageError``.
     """
-    try:
+    with storage_errors("open", path):
         make_directory(disk, path.parent)
         with contextlib.ExitStack() as undo:
             fd = disk.open(path, APPEND)
@@ -66,8 +67,6 @@ def open_ledger(disk: Disk, path: Path) -> OpenedLedger:
             opened = _made_whole(disk, path, fd)
             undo.pop_all()
             return opened
-    except OSError as error:
-        raise storage_error("open", path, error) from error
 
 
 async def sync_ledger(flusher: Flusher, path: Path) -> None:

@@ -32,7 +32,7 @@ from aegis.journal.disk import (
     read_exactly,
     read_file,
     replace_file,
-    storage_error,
+    storage_errors,
     write_some,
 )
 from aegis.journal.ledger import DamagedLine, decode_line, encode_line
@@ -83,11 +83,9 @@ class RawLog:
         power loss has shortened the file, the log continues there, and never before it.
         """
         log = cls(directory, OsDisk() if disk is None else disk, limit_bytes)
-        try:
+        with storage_errors("open", log.path):
             make_directory(log._disk, directory, durable=False)
             log._open_current(at_least)
-        except OSError as error:
-            raise storage_error("open", log.path, error) from error
         log._buffer_start = max(log._file_end, at_least)
         return log
 
@@ -138,11 +136,9 @@ class RawLog:
 
         Raises ``StorageError`` if the disk refuses; unwritten bytes stay for the next flush.
         """
-        try:
+        with storage_errors("write", self.path):
             while self._buffer:
                 self._write_some()
-        except OSError as error:
-            raise storage_error("write", self.path, error) from error
 
     def rest(self) -> None:
         """Close the file until it is needed again: an idle terminal keeps no descriptor."""
@@ -156,10 +152,8 @@ class RawLog:
         """
         assert not self._closed
         start, end = max(start, 0), min(end, self.position)
-        try:
+        with storage_errors("read", self.path):
             kept = self._kept(start, end)
-        except OSError as error:
-            raise storage_error("read", self.path, error) from error
         return kept, max(end - start, 0) - len(kept)
 
     def stretch(self, start: int, max_bytes: int) -> tuple[int, bytes]:
@@ -170,7 +164,7 @@ class RawLog:
         """
         assert not self._closed
         begin, kept = max(start, 0), b""
-        try:
+        with storage_errors("read", self.path):
             self._current()
             for base, end in self._extents():
                 at = begin + len(kept)
@@ -178,8 +172,6 @@ class RawLog:
                     break
                 begin, at = (begin, at) if kept else (max(at, base), max(at, base))
                 kept += self._kept(at, min(end, begin + max_bytes))
-        except OSError as error:
-            raise storage_error("read", self.path, error) from error
         return (begin, kept) if kept else (self.position, b"")
 
     def close(self) -> None:

@@ -19,7 +19,14 @@ from pathlib import Path
 from aegis.errors import StorageError
 from aegis.journal import faults
 from aegis.journal.appender import Appender
-from aegis.journal.disk import Disk, is_there, storage_error, sync_directory, write_all
+from aegis.journal.disk import (
+    Disk,
+    discard_file,
+    is_there,
+    storage_errors,
+    sync_directory,
+    write_all,
+)
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import decode_line, seal_line
 from aegis.journal.opening import OpenedLedger
@@ -46,10 +53,8 @@ async def rotate_ledger(path: Path, head: bytes, flusher: Flusher) -> Appender:
     the same as before, and its appender may continue.
     """
     line = seal_line(head, flusher.disk.seal(path))
-    try:
+    with storage_errors("rotate", path):
         fd = await flusher.call(partial(_begin, flusher.disk, path, line))
-    except OSError as error:
-        raise storage_error("rotate", path, error) from error
     opened = OpenedLedger(
         fd=fd, length=len(line), last=decode_line(line), damaged=(), damaged_count=0, torn=None
     )
@@ -58,10 +63,8 @@ async def rotate_ledger(path: Path, head: bytes, flusher: Flusher) -> Appender:
 
 def settle_rotation(disk: Disk, path: Path) -> None:
     """Complete or undo a rotation that was cut. Blocks for a sync. Raises ``StorageError``."""
-    try:
+    with storage_errors("open", path):
         _settle(disk, path)
-    except OSError as error:
-        raise storage_error("open", path, error) from error
 
 
 def _begin(disk: Disk, path: Path, line: bytes) -> int:
@@ -70,7 +73,7 @@ def _begin(disk: Disk, path: Path, line: bytes) -> int:
     faults.ROTATE_BEFORE.hit(path.name)
     with contextlib.ExitStack() as undo:
         fd = disk.open(fresh, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC)
-        undo.callback(_discard, disk, fd, fresh)
+        undo.callback(discard_file, disk, fd, fresh)
         write_all(disk, fd, line)
         disk.fsync(fd)
         faults.RENAME_BEFORE.hit(path.name)
@@ -86,12 +89,6 @@ def _begin(disk: Disk, path: Path, line: bytes) -> int:
         sync_directory(disk, path.parent)
         faults.ROTATE_AFTER.hit(path.name)
     return fd
-
-
-def _discard(disk: Disk, fd: int, path: Path) -> None:
-    disk.close(fd)
-    with contextlib.suppress(OSError):
-        disk.unlink(path)
 
 
 def _restore(disk: Disk, path: Path) -> None:

@@ -42,7 +42,7 @@ from aegis.journal.disk import (
     read_file,
     replace_file,
     shown,
-    storage_error,
+    storage_errors,
     sync_directory,
 )
 from aegis.journal.ledger import (
@@ -109,30 +109,24 @@ def close_segment(disk: Disk, ledger: Path, last: int) -> None:
     Every line must be synced. Afterwards the ledger has no growing file. Raises ``StorageError``;
     then the file has either name.
     """
-    try:
+    with storage_errors("rename", ledger):
         first = max((each.last for each in segments_of(disk, ledger)), default=-1) + 1
-    except OSError as error:
-        raise storage_error("rename", ledger, error) from error
     if first > last:
         raise StorageError(f"another file beside {shown(ledger)} has the numbers up to {first - 1}")
     stamp = time.strftime("%Y-%m-%dT%H%M%S", time.gmtime(time.time()))
     name = f"{ledger.stem}.{stamp}.{first:08}-{last:08}.jsonl"
     faults.SPLIT_BEFORE.hit(ledger.name)
-    try:
+    with storage_errors("rename", ledger):
         disk.rename(ledger, ledger.with_name(name))
         sync_directory(disk, ledger.parent)
         faults.SPLIT_AFTER.hit(ledger.name)
-    except OSError as error:
-        raise storage_error("rename", ledger, error) from error
 
 
 def pack_segments(disk: Disk, ledger: Path) -> None:
     """Compress all segments but the newest. Blocks. Raises ``StorageError``."""
-    try:
+    with storage_errors("compress", ledger):
         for segment in segments_of(disk, ledger)[:-1]:
             _pack(disk, segment, ledger.name)
-    except OSError as error:
-        raise storage_error("compress", ledger, error) from error
 
 
 def _pack(disk: Disk, segment: Segment, subject: str) -> None:
@@ -276,7 +270,7 @@ class SegmentReader:
 
     @contextlib.contextmanager
     def _reading(self, budget: int | None, pauses: bool) -> Iterator[_Files]:
-        try:
+        with storage_errors("read", self.path):
             files = _Files.found(self._disk, self.path, budget, self._unpacked)
             files.pauses = pauses and budget is None
             try:
@@ -284,8 +278,6 @@ class SegmentReader:
             finally:
                 if files.fd is not None:
                     self._disk.close(files.fd)
-        except OSError as error:
-            raise storage_error("read", self.path, error) from error
 
 
 @attrs.define(eq=False)

@@ -53,9 +53,11 @@ from aegis.journal import faults
 from aegis.journal.appender import Appender, Position
 from aegis.journal.disk import (
     Disk,
+    discard_file,
     read_exactly,
     shown,
     storage_error,
+    storage_errors,
     sync_directory,
     write_all,
 )
@@ -698,7 +700,7 @@ class Table(Generic[R]):
             undo.callback(disk.close, source)
             fd = await call(partial(disk.open, fresh, os.O_RDWR | os.O_APPEND | FRESH))
             undo_fresh = undo.enter_context(contextlib.ExitStack())
-            undo_fresh.callback(_discard, disk, fd, fresh)
+            undo_fresh.callback(discard_file, disk, fd, fresh)
             writer = _RowsWriter(disk, fd, disk.seal(self._path), partial(self._text_from, source))
             for batch in _batches(rows):
                 await call(partial(writer.write, batch))
@@ -784,20 +786,12 @@ def _batches(rows: Sequence[R]) -> Iterator[list[R]]:
         yield batch
 
 
-def _discard(disk: Disk, fd: int, path: Path) -> None:
-    disk.close(fd)
-    with contextlib.suppress(OSError):
-        disk.unlink(path)
-
-
 def settle_replacement(disk: Disk, path: Path) -> None:
     """Complete a replacement that was cut: make its name durable, delete its rest. Blocking."""
-    try:
+    with storage_errors("open", path):
         with contextlib.suppress(FileNotFoundError):
             disk.unlink(next_of(path))
         sync_directory(disk, path.parent)
-    except OSError as error:
-        raise storage_error("open", path, error) from error
 
 
 @attrs.define
@@ -976,21 +970,17 @@ def _text_in(part: object, field: str, digest: str) -> str | None:
 
 def _lines_at(disk: Disk, path: Path, places: Sequence[tuple[int, int, int]]) -> list[Fields | str]:
     """Return the lines at these descriptors, offsets and sizes. Raises ``StorageError``."""
-    try:
+    with storage_errors("read", path):
         ends = {fd: disk.size(fd) for fd in {each[0] for each in places}}
         return [
             _line_at(disk, fd, start, size) if start + size <= ends[fd] else "the file ends before"
             for fd, start, size in places
         ]
-    except OSError as error:
-        raise storage_error("read", path, error) from error
 
 
 def _lines_in(disk: Disk, path: Path, places: Sequence[tuple[int, int]]) -> list[Fields | str]:
-    try:
+    with storage_errors("read", path):
         fd = disk.open(path, os.O_RDONLY)
-    except OSError as error:
-        raise storage_error("read", path, error) from error
     try:
         return _lines_at(disk, path, [(fd, *each) for each in places])
     finally:

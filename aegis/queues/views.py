@@ -8,7 +8,7 @@ from typing import Any
 from aegis.clock import local_text
 from aegis.errors import InvalidRequest, NotFound
 from aegis.journal.table import HEAD_CHARS
-from aegis.names import nearest
+from aegis.names import did_you_mean
 from aegis.protocol.history import HistoryEntry
 from aegis.protocol.queues import TaskInfo, TaskStatus
 from aegis.queues.tasks import Task, moment_text
@@ -157,10 +157,7 @@ def unknown_queue(name: str, known: list[str]) -> NotFound:
         return NotFound(
             f"there is no queue {name!r}: none is configured; add the section queues to .aegis.yaml"
         )
-    close = nearest(name, known)
-    hint = (
-        f"did you mean {' or '.join(map(repr, close))}?" if close else f"{', '.join(known)} exist"
-    )
+    hint = did_you_mean(name, known, f"{', '.join(known)} exist")
     return NotFound(f"there is no queue {name!r}; {hint}")
 
 

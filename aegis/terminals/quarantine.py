@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from aegis.journal.disk import Disk, read_file, shown, storage_error
+from aegis.journal.disk import Disk, read_file, shown, storage_errors
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import MAX_LINE_BYTES
 from aegis.journal.note import Note
@@ -31,12 +31,10 @@ def open_note(path: Path, flusher: Flusher) -> Note:
     if not note.damaged or not note.is_blank:
         return note
     note.close()
-    try:
+    with storage_errors("open", path):
         data = read_file(flusher.disk, path, max_bytes=MAX_LINE_BYTES)
         if data is not None:
             quarantine(flusher.disk, path, data, "none of its slots checks")
-    except OSError as error:
-        raise storage_error("open", path, error) from error
     fresh = Note.open(path, flusher)
     fresh.damaged = True
     return fresh

@@ -24,7 +24,7 @@ import attrs
 import structlog
 
 from actors.codec import unstructure
-from aegis.journal.disk import Disk, read_file, replace_file, shown, storage_error
+from aegis.journal.disk import Disk, read_file, replace_file, shown, storage_errors
 from aegis.journal.folding import exists, lines_of, log_damage
 from aegis.journal.ledger import Damaged, DamagedLine, decode_line, encode_line, seal_line
 from aegis.journal.table import StoredText
@@ -55,10 +55,8 @@ def run_before_tables(disk: Disk, directory: Path) -> StoredRun | None:
     Blocking. Raises ``StorageError``.
     """
     path = directory / META
-    try:
+    with storage_errors("read", path):
         data = read_file(disk, path, max_bytes=MAX_META_BYTES)
-    except OSError as error:
-        raise storage_error("read", path, error) from error
     if data is None:
         return None
     try:
@@ -146,12 +144,10 @@ def upgrade_journal(disk: Disk, path: Path) -> None:
         journal.apply(each.fields)
     log_damage(path, damaged, journal.skipped)
     seal = disk.seal(path)
-    try:
+    with storage_errors("write", path):
         replace_file(
             disk, path, (seal_line(_line_of(each), seal) for each in journal.calls.values())
         )
-    except OSError as error:
-        raise storage_error("write", path, error) from error
 
 
 def _line_of(call: EngineCall) -> bytes:

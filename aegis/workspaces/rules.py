@@ -18,7 +18,7 @@ from collections.abc import Mapping
 import attrs
 
 from aegis.errors import AlreadyExists, NotFound, Unavailable
-from aegis.names import nearest
+from aegis.names import did_you_mean
 from aegis.path_text import path_after_moves, path_of_stored, stored_path, text_of_path
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.workspaces import shell_id
@@ -49,12 +49,8 @@ class WorkspacesByName:
         found = self.by_key.get(name_key(name))
         if found is None:
             known = [each.name for each in self.by_key.values()]
-            close = nearest(name, known)
-            hint = (
-                f"did you mean {' or '.join(map(repr, close))}?"
-                if close
-                else f"there are: {', '.join(sorted(known)[:20]) or 'none'};"
-            )
+            there = f"there are: {', '.join(sorted(known)[:20]) or 'none'};"
+            hint = did_you_mean(name, known, there)
             raise NotFound(f"there is no workspace {name!r}; {hint} workspace_create makes one")
         return found
 

@@ -25,7 +25,7 @@ from aegis.journal.disk import (
     make_directory,
     read_file,
     replace_file,
-    storage_error,
+    storage_errors,
     sync_found,
 )
 from aegis.journal.flusher import Flusher
@@ -108,10 +108,8 @@ class OpenNames:
             await self._save_or_refuse()
 
     async def _save_or_refuse(self) -> None:
-        try:
+        with storage_errors("write", self.path):
             await self._save()
-        except OSError as error:
-            raise storage_error("write", self.path, error) from error
 
     async def _save(self) -> None:
         """Return once a file with every change so far is synced."""

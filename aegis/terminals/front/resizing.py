@@ -17,7 +17,7 @@ import trio
 from actors import Ref, Reply
 from aegis.clock import utc_now
 from aegis.errors import AegisError, Busy
-from aegis.journal.disk import storage_error
+from aegis.journal.disk import storage_errors
 from aegis.journal.flusher import Flusher
 from aegis.protocol.control import ResizeTerminal
 from aegis.protocol.feeds import ClaimSize, OwnedSize, ReleaseSize
@@ -102,11 +102,9 @@ class Resizing:
         if (rows, cols) == (self._state.settings.rows, self._state.settings.cols):
             return
         settings = attrs.evolve(self._state.settings, rows=rows, cols=cols)
-        try:
+        with storage_errors("write", self._files.meta):
             save = partial(save_settings, self._flusher.disk, self._files, settings)
             await self._flusher.call(save)
-        except OSError as error:
-            raise storage_error("write", self._files.meta, error) from error
         self._state.settings = settings
 
 

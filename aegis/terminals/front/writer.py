@@ -17,7 +17,7 @@ import structlog
 from actors import Actor
 from aegis.errors import StorageError
 from aegis.journal.appender import Appender, Position
-from aegis.journal.disk import shown, storage_error
+from aegis.journal.disk import shown, storage_errors
 from aegis.journal.flusher import Flusher
 from aegis.journal.old_files import ARCHIVE_BYTES, delete_oldest
 from aegis.journal.segment_names import segments_of
@@ -91,10 +91,8 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
             return seq
         # It has no line yet, or damaged ones alone: the segments have the last number.
         disk, ledger = self._flusher.disk, self._files.ledger
-        try:
+        with storage_errors("read", ledger):
             has_segments = bool(segments_of(disk, ledger))
-        except OSError as error:
-            raise storage_error("read", ledger, error) from error
         if not has_segments:
             return -1
         return await self._flusher.look(partial(newest_number, disk, ledger))

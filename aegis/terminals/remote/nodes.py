@@ -29,7 +29,7 @@ from aegis.journal.disk import (
     make_directory,
     read_file,
     replace_file,
-    storage_error,
+    storage_errors,
     sync_found,
 )
 from aegis.journal.flusher import Flusher
@@ -284,10 +284,8 @@ class NodeFile:
     async def _write(self, path: Path) -> None:
         changes = self._changes
         content = encode_nodes(self.nodes, self._flusher.disk.seal(path))
-        try:
+        with storage_errors("write", path):
             await self._flusher.call(partial(_store, self._flusher.disk, path, content))
-        except OSError as error:
-            raise storage_error("write", path, error) from error
         self._changes_saved = changes
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import attrs
 import trio
 
-from aegis.journal.disk import Disk, storage_error
+from aegis.journal.disk import Disk, storage_error, storage_errors
 from aegis.path_text import path_of_text
 from aegis.processes.environment import shell_environment
 from aegis.processes.process_host import ErrorTerminal, ProcessHost, ShellProcess
@@ -130,9 +130,7 @@ class Starter:
     def _prepare(self, shell: str, cookie: str, error_tty: str | None) -> ShellAdapter:
         """Write the start-up files of the shell, and the note before its start."""
         directory = self.host.startup_directory(self.files.directory)
-        try:
+        with storage_errors("write", self.files.directory):
             adapter = prepare_shell(shell, directory, error_tty)
             save_note(self.disk, self.files.shell, make_note(self.host, None, cookie))
-        except OSError as error:
-            raise storage_error("write", self.files.directory, error) from error
         return adapter

@@ -15,7 +15,7 @@ import trio
 
 from aegis.errors import InvalidRequest, NotFound, Unavailable
 from aegis.limits import in_thread_or_here
-from aegis.names import nearest, shorten
+from aegis.names import did_you_mean, shorten
 from aegis.path_text import path_of_text
 from aegis.processes.guarded.frames import Frame
 from aegis.processes.guarded.line_process import (
@@ -93,11 +93,8 @@ class Found:
         return found
 
     def _sentence(self, name: str) -> str:
-        close = nearest(name, self.workflows)
-        hint = "aegis_workflow_list lists them"
-        if close:
-            hint = f"did you mean {' or '.join(map(repr, close))}?"
-        elif not self.workflows and not self.problems:
+        hint = did_you_mean(name, self.workflows, "aegis_workflow_list lists them")
+        if not self.workflows and not self.problems:
             hint = "no plugin has one: write it into .aegis/plugins"
         sentence = f"there is no workflow {name!r}; {hint}"
         if self.problems:
