@@ -16,6 +16,11 @@ def utc_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def moment_text(moment: float) -> str:
+    """Seconds since 1970 in UTC with milliseconds."""
+    return utc_text(datetime.fromtimestamp(moment, UTC))
+
+
 def to_seconds(timestamp: str) -> str:
     """A timestamp without its fraction: ``2026-05-22T14:03:25Z``."""
     return f"{timestamp[:19]}Z" if timestamp.endswith("Z") else timestamp

@@ -743,13 +743,7 @@ class CanvasActor(Actor[CanvasMessage]):
         return views.change_of(revision, views.excerpt(self._text(revision)), self._document)
 
     def _text(self, revision: Revision) -> str | None:
-        if revision.text is None:
-            return None
-        try:
-            return self._table.text(revision.text, "text")
-        except StorageError as error:
-            log.warning("text not read", canvas=self._name, rev=revision.id, why=str(error))
-            return revision.text.head
+        return None if revision.text is None else self._table.text_or_head(revision.text, "text")
 
     def _names(self) -> list[str]:
         """Return the names of the sections."""

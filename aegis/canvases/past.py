@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from aegis.canvases.revisions import Revision
-from aegis.canvases.views import json_size
 from aegis.protocol.canvases import CanvasChange, CanvasHistory
-from aegis.protocol.command import MAX_REPLY_BYTES
+from aegis.protocol.command import MAX_REPLY_BYTES, json_size
 
 HISTORY_BYTES = MAX_REPLY_BYTES - 8 * 1024
 MAX_LONE_CHARS = 1_000

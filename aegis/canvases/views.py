@@ -24,7 +24,7 @@ from aegis.protocol.canvases import (
     CanvasWritten,
     WriteSection,
 )
-from aegis.protocol.command import MAX_REPLY_BYTES
+from aegis.protocol.command import MAX_REPLY_BYTES, fitting, json_size
 from aegis.shown_text import shortened
 
 MAX_TEXT_BYTES = MAX_REPLY_BYTES - 80 * 1024
@@ -59,16 +59,17 @@ def text_of(
     found = []
     for name in dict.fromkeys(names):
         key = document.key(name)
-        text, is_cut = _fitting(document.texts.get(key, ""), room)
-        room -= json_size(text)
+        text = document.texts.get(key, "")
+        fit = fitting(text, room)
+        room -= json_size(fit)
         newest = known.sections.get(key)
         found.append(
             CanvasSection(
                 section=name,
-                text=text,
+                text=fit,
                 rev=0 if newest is None else newest.number,
                 writer="" if newest is None else newest.writer,
-                more=is_cut,
+                more=fit != text,
             )
         )
     return CanvasText(canvas=canvas, file=file, rev=known.recorded, sections=found)
@@ -150,22 +151,6 @@ def shown_name(document: Document | None, key: str) -> str:
     """Return the name of a section: the text of a file without headings is ``body``."""
     is_alone = key == PREAMBLE and len((document or EMPTY).sections) == 1
     return BODY if is_alone else key
-
-
-def json_size(value: object) -> int:
-    """Return the bytes of a value, as JSON."""
-    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace"))
-
-
-def _fitting(text: str, room: int) -> tuple[str, bool]:
-    """Return the beginning of ``text`` that takes at most ``room`` bytes of JSON."""
-    if json_size(text) <= room:
-        return text, False
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if json_size(text[:middle]) <= room else (low, middle - 1)
-    return text[:low], True
 
 
 # Wakes.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -11,6 +10,7 @@ import attrs
 from aegis.errors import Busy, InvalidRequest, NotFound, Unavailable
 from aegis.groups.rows import AgentGroup, BroadcastEnd, BroadcastProgress
 from aegis.names import did_you_mean, shorten
+from aegis.protocol.command import fitting, json_size
 from aegis.protocol.groups import (
     BroadcastInfo,
     GroupInfo,
@@ -182,30 +182,13 @@ def fitted(texts: Mapping[str, str], limit: int) -> dict[str, str]:
 
     A short text leaves its share to the others.
     """
-    sizes = {name: _size(text) for name, text in texts.items()}
+    sizes = {name: json_size(text) for name, text in texts.items()}
     left, fits = limit, dict(texts)
     for number, name in enumerate(sorted(sizes, key=lambda each: sizes[each])):
         share = left // (len(sizes) - number)
-        if sizes[name] > share:
-            fits[name] = _truncated(texts[name], share)
+        fits[name] = fitting(texts[name], share)
         left -= min(sizes[name], share)
     return fits
-
-
-def _truncated(text: str, limit: int) -> str:
-    """Return the longest beginning of a text that takes at most ``limit`` bytes of JSON."""
-    least, most = 0, min(len(text), limit)
-    while least < most:
-        middle = (least + most + 1) // 2
-        if _size(text[:middle]) <= limit:
-            least = middle
-        else:
-            most = middle - 1
-    return text[:least]
-
-
-def _size(text: str) -> int:
-    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 # The states of sessions, by their handles; None: it is not known.

@@ -291,6 +291,14 @@ class Table(Generic[R]):
         file = self._file if text.file is None else text.file
         return self._read(text, field, self._appender.fd if file.fd is None else file.fd)
 
+    def text_or_head(self, text: StoredText, field: str) -> str:
+        """Return the whole of a text, or its beginning if it cannot be read any more."""
+        try:
+            return self.text(text, field)
+        except StorageError as error:
+            log.warning("text not read", file=shown(self._path), why=str(error))
+            return text.head
+
     def _read(self, text: StoredText, field: str, fd: int) -> str:
         shift = self._file.shift if text.file is None else text.file.shift
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -19,6 +20,22 @@ quote and line end escaped, and the official client refuses an event of more tha
 
 MAX_TIMEOUT_S = 86_400.0
 """A day: the longest time, in seconds, that a call may wait."""
+
+
+def json_size(value: object) -> int:
+    """Return the bytes of a value, as JSON."""
+    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+
+
+def fitting(text: str, room: int) -> str:
+    """Return the longest beginning of a text that takes at most ``room`` bytes of JSON."""
+    if json_size(text) <= room:
+        return text
+    low, high = 0, max(0, min(len(text), room))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if json_size(text[:middle]) <= room else (low, middle - 1)
+    return text[:low]
 
 
 @attrs.frozen(kw_only=True)

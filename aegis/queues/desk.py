@@ -27,7 +27,7 @@ import trio
 from ulid import ULID
 
 from actors import Actor, Reply, Timer
-from aegis.clock import local_text, moment_of
+from aegis.clock import local_text, moment_of, moment_text
 from aegis.errors import (
     AegisError,
     Forbidden,
@@ -77,7 +77,6 @@ from aegis.queues.tasks import (
     entries_of,
     id_name,
     key_name,
-    moment_text,
 )
 from aegis.queues.workers import TaskAbandoned, TaskWorker, end_message
 from aegis.turns.services import Services

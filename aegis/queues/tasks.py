@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
 
 import attrs
 
-from aegis.clock import utc_text
+from aegis.clock import moment_text
 from aegis.journal.table import StoredText
 from aegis.protocol.naming import name_key
 from aegis.shown_text import shortened
@@ -268,11 +267,6 @@ def idle(task: Task, worker: str, reason: str, now: float) -> Task:
 def _returned(task: Task, reason: str, next_try: float) -> Task:
     error = shortened(reason, MAX_ERROR_CHARS)
     return attrs.evolve(task, phase="queued", idle_starts=0, next_try=next_try, error=error)
-
-
-def moment_text(moment: float) -> str:
-    """Return a moment, in seconds since 1970, as text."""
-    return utc_text(datetime.fromtimestamp(moment, UTC))
 
 
 def lines_of_today(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from aegis.clock import local_text
+from aegis.clock import local_text, moment_text
 from aegis.errors import InvalidRequest, NotFound
 from aegis.journal.table import HEAD_CHARS
 from aegis.names import did_you_mean
 from aegis.protocol.history import HistoryEntry
 from aegis.protocol.queues import TaskInfo, TaskStatus
-from aegis.queues.tasks import Task, moment_text
+from aegis.queues.tasks import Task
 from aegis.shown_text import shortened
 
 MAX_NAMED = 3

@@ -26,6 +26,7 @@ from aegis.protocol.terminals import ListTerminals
 from aegis.queues import faults
 from aegis.queues.tasks import Task
 from aegis.turns.sessions import CLOSE_S, AgentSessions
+from aegis.turns.watch import ENDS, FAILED
 
 SPAWN_S = 120.0
 LIST_S = 10.0
@@ -127,18 +128,11 @@ class WorkerWatch:
             return IsWaiting()
         if outcome != "completed":
             why = str(self.end.get("reason") or "no reason is known")
-            return IsLost(f"its turn {_ENDED.get(outcome, outcome)}: {why}", text)
+            _, ended = ENDS.get(outcome, FAILED)
+            return IsLost(f"{ended}: {why}", text)
         if not is_over and (is_busy or info.blocked is not None or info.tools or info.terminals):
             return IsWaiting(is_held=True)
         return IsDone(text)
-
-
-_ENDED = {
-    "failed": "failed",
-    "interrupted": "was interrupted",
-    "cancelled": "was cancelled",
-    "limited": "was refused by a usage limit",
-}
 
 
 def _reason(info: AgentInfo) -> str:

@@ -17,11 +17,11 @@ TurnEnd = Literal["completed", "failed", "interrupted", "cancelled", "limited", 
 daemon ended in the turn. ``lost``: no turn answers the message, or its transcript does not say.
 """
 
-_FAILED: tuple[TurnEnd, str] = ("failed", "its turn failed")
+FAILED: tuple[TurnEnd, str] = ("failed", "its turn failed")
 
-_ENDS: Mapping[str, tuple[TurnEnd, str]] = {
+ENDS: Mapping[str, tuple[TurnEnd, str]] = {
     "completed": ("completed", ""),
-    "failed": _FAILED,
+    "failed": FAILED,
     "interrupted": ("interrupted", "its turn was interrupted"),
     "cancelled": ("cancelled", "its turn was cancelled"),
     "limited": ("limited", "its turn was refused by a usage limit"),
@@ -107,7 +107,7 @@ class TurnWatch:
 
     def _outcome(self, ended: TranscriptEntry) -> TurnOutcome:
         fields = ended.fields
-        end, why = _ENDS.get(str(fields.get("outcome")), _FAILED)
+        end, why = ENDS.get(str(fields.get("outcome")), FAILED)
         reason, text = str(fields.get("reason") or ""), fields.get("text")
         return TurnOutcome(
             end=end,

@@ -21,12 +21,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import attrs
-import structlog
 import trio
 from ulid import ULID
 
 from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Restart
-from aegis.clock import moment_of
+from aegis.clock import moment_of, moment_text
 from aegis.errors import (
     AegisError,
     Forbidden,
@@ -40,7 +39,7 @@ from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.archiver import Archiver, Leaving, understood
 from aegis.journal.disk import Disk, remove_tree, stored_names
 from aegis.journal.flusher import Flusher
-from aegis.journal.table import REOPEN_S, StoredText, Table
+from aegis.journal.table import REOPEN_S, Table
 from aegis.limits import in_thread
 from aegis.processes.environment import Withhold, withhold_keys
 from aegis.processes.process_scan import ProcessScan
@@ -80,8 +79,6 @@ from aegis.workflows.process import (
 )
 from aegis.workflows.runs import EngineCall, Moment, Seen, StoredRun
 from aegis.workflows.upgrade import LEDGER, META, run_before_tables, upgrade_journal
-
-log = structlog.get_logger("aegis.workflows")
 
 RUNS = "runs.jsonl"
 LOG = "log.txt"
@@ -608,21 +605,13 @@ class WorkflowDesk(Actor[DeskMessage]):
                 current = live.current
         return runs.info_of(
             run,
-            self._text(run.kwargs, "kwargs"),
-            None if run.result is None else self._text(run.result, "result"),
+            self._runs.text_or_head(run.kwargs, "kwargs"),
+            None if run.result is None else self._runs.text_or_head(run.result, "result"),
             calls=calls,
             checkpoint=checkpoint,
             current=current,
             problem=problem,
         )
-
-    def _text(self, text: StoredText, field: str) -> str:
-        """Return a text of a run, or its beginning if it is damaged."""
-        try:
-            return self._runs.text(text, field)
-        except StorageError as error:
-            log.warning("text of a workflow not read", why=str(error))
-            return text.head
 
     def _news(self, ids: list[str] | None, place: StatesPlace) -> WorkflowsNews:
         found = map(self._runs.shown, self._live if ids is None else ids)
@@ -755,7 +744,7 @@ class WorkflowDesk(Actor[DeskMessage]):
         self, end: runs.End, *, result: str | None = None, error: str | None = None
     ) -> Callable[[StoredRun], StoredRun]:
         """Return the change of a run that ends now."""
-        at = runs.moment_text(time.time())
+        at = moment_text(time.time())
 
         def change(run: StoredRun) -> StoredRun:
             live = self._live.get(run.id)
@@ -790,7 +779,7 @@ class WorkflowDesk(Actor[DeskMessage]):
 
     async def _notify(self, run: StoredRun) -> None:
         faults.NOTIFY_BEFORE.hit(run.name)
-        result = None if run.result is None else self._text(run.result, "result")
+        result = None if run.result is None else self._runs.text_or_head(run.result, "result")
         await self._carrier.services.answer("inboxes", end_message(run, result), 30.0)
         faults.NOTIFY_AFTER.hit(run.name)
 
@@ -806,7 +795,7 @@ class WorkflowDesk(Actor[DeskMessage]):
         run = self._runs.shown(id_) if id_ in self._settled else None
         if run is None or not run.is_settled:
             return None
-        entries = runs.entries_of(run, self._text(run.kwargs, "kwargs"))
+        entries = runs.entries_of(run, self._runs.text_or_head(run.kwargs, "kwargs"))
         return Leaving(self._runs, (run,), entries, partial(_log_line, self._log_path(id_), id_))
 
     def _leave(self, id_: str) -> None:

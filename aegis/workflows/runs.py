@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import attrs
 
-from aegis.clock import utc_text
+from aegis.clock import moment_text
 from aegis.errors import AegisError, InvalidRequest, Unavailable
 from aegis.journal.table import HEAD_CHARS, StoredText, digest_of
 from aegis.path_text import is_utf8
@@ -149,11 +148,6 @@ class EngineCall:
 
 
 # Runs.
-
-
-def moment_text(now: float) -> str:
-    """Return a moment, in seconds since 1970, as text."""
-    return utc_text(datetime.fromtimestamp(now, UTC))
 
 
 def new_run(request: RunWorkflow, id_: str, sender: str, file: str, now: float) -> StoredRun:
