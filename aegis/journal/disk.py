@@ -366,12 +366,11 @@ def stored_names(disk: Disk, directory: Path) -> list[str]:
 
     Raises ``StorageError``.
     """
-    try:
-        return sorted(disk.list_directory(directory))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise storage_error("list", directory, error) from error
+    with storage_errors("list", directory):
+        try:
+            return sorted(disk.list_directory(directory))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
 
 def storage_error(action: str, path: Path, error: OSError) -> StorageError:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from aegis.journal.disk import Disk, shown, storage_error
+from aegis.journal.disk import Disk, shown, storage_errors
 from aegis.journal.ledger import Damaged, Line
 from aegis.journal.reader import LedgerReader
 
@@ -20,12 +20,11 @@ SHOWN_DAMAGE = 3
 
 def exists(disk: Disk, path: Path) -> bool:
     """Return whether there is a ledger. Raises ``StorageError``."""
-    try:
-        disk.close(disk.open(path, os.O_RDONLY))
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise storage_error("open", path, error) from error
+    with storage_errors("open", path):
+        try:
+            disk.close(disk.open(path, os.O_RDONLY))
+        except FileNotFoundError:
+            return False
     return True
 
 

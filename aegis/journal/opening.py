@@ -22,7 +22,6 @@ from aegis.journal.disk import (
     read_blocks,
     read_exactly,
     replace_file,
-    storage_error,
     storage_errors,
     sync_directory,
 )
@@ -75,18 +74,16 @@ async def sync_ledger(flusher: Flusher, path: Path) -> None:
     Required before a ledger that no appender has open is shown: its last lines may never have been
     acknowledged. Raises ``StorageError``.
     """
-    try:
-        fd = flusher.disk.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise storage_error("read", path, error) from error
-    try:
-        await flusher.fsync(fd)
-    except OSError as error:
-        raise storage_error("sync", path, error) from error
-    finally:
-        flusher.disk.close(fd)
+    with storage_errors("read", path):
+        try:
+            fd = flusher.disk.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+    with storage_errors("sync", path):
+        try:
+            await flusher.fsync(fd)
+        finally:
+            flusher.disk.close(fd)
 
 
 def _made_whole(disk: Disk, path: Path, fd: int) -> OpenedLedger:

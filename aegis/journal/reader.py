@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from aegis.journal.disk import Disk, OsDisk, read_exactly, storage_error
+from aegis.journal.disk import Disk, OsDisk, read_exactly, storage_errors
 from aegis.journal.ledger import (
     BLOCK_BYTES,
     MAX_LINE_BYTES,
@@ -153,20 +153,17 @@ class LedgerReader:
     @contextmanager
     def _opened(self, end: int | None) -> Iterator[tuple[ReadAt, int]]:
         """Open the file; yield it and where to stop. A ledger that does not exist yet is empty."""
-        try:
-            fd = self._disk.open(self.path, os.O_RDONLY)
-        except FileNotFoundError:
-            yield nothing_at, 0
-            return
-        except OSError as error:
-            raise storage_error("read", self.path, error) from error
-        try:
-            size = self._disk.size(fd)
-            yield partial(_read_at, self._disk, fd), size if end is None else min(end, size)
-        except OSError as error:
-            raise storage_error("read", self.path, error) from error
-        finally:
-            self._disk.close(fd)
+        with storage_errors("read", self.path):
+            try:
+                fd = self._disk.open(self.path, os.O_RDONLY)
+            except FileNotFoundError:
+                yield nothing_at, 0
+                return
+            try:
+                size = self._disk.size(fd)
+                yield partial(_read_at, self._disk, fd), size if end is None else min(end, size)
+            finally:
+                self._disk.close(fd)
 
 
 def _read_at(disk: Disk, fd: int, offset: int, size: int) -> bytes:
