@@ -60,7 +60,7 @@ class Peers:
         """Return the identity of a connected process.
 
         Raises ``Forbidden`` if it has ended or its agent is not known, ``Unavailable`` if the
-        terminal of its command does not answer.
+        terminal of its command does not answer, ``LimitReached``.
         """
         found = ancestry(pid, self.children)
         if found and found[-1].is_child and not found[-1].is_remembered:

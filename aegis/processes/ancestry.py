@@ -8,7 +8,7 @@ import time
 import attrs
 
 from aegis.processes.children import ChildCookies
-from aegis.processes.os_processes import environment_of, process_of
+from aegis.processes.os_processes import environment_of, known_process
 from aegis.processes.process_table import ProcessInfo, cookie_of
 
 MAX_ANCESTORS = 64
@@ -44,14 +44,15 @@ def ancestry(pid: int, children: ChildCookies | None = None) -> list[Ancestor]:
 
     Of ``children`` the remembered cookie counts, of other processes the one in the environment.
     Empty if the process is gone, or has more than ``MAX_ANCESTORS``: a part of the ancestors could
-    be without the one that has a cookie.
+    be without the one that has a cookie. Raises ``LimitReached``: a process that cannot be looked
+    at must not pass for one without a cookie.
     """
     # The start time of a process counts from the boot and includes suspends, as this clock does.
     booted_at = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     found: list[Ancestor] = []
     child: ProcessInfo | None = None
     while pid not in (0, os.getpid()):
-        process = process_of(pid)
+        process = known_process(pid)
         if process is None or (child is not None and process.start_time > child.start_time):
             # The parent has ended since its child was read, and its pid may be another process
             # now. The child has another parent by now.
@@ -79,7 +80,7 @@ def ancestry(pid: int, children: ChildCookies | None = None) -> list[Ancestor]:
 
 def _next_parent(child: ProcessInfo | None, ended: int) -> int:
     """Return the parent that a process has after its parent has ended; 0 without one."""
-    now = None if child is None else process_of(child.pid)
+    now = None if child is None else known_process(child.pid)
     if child is None or now is None or now.start_time != child.start_time:
         return 0
     return 0 if now.parent == ended else now.parent

@@ -26,6 +26,7 @@ from aegis.processes.input_wait import (
     sleep_of,
 )
 from aegis.processes.line_discipline import LineDiscipline
+from aegis.processes.proc_files import list_names, read_file
 from aegis.processes.process_host import ProcessHost, Program, ProgramImage, ShellProcess
 from aegis.processes.process_scan import GroupScan
 from aegis.processes.process_table import arguments_address
@@ -165,14 +166,14 @@ def _program(pid: int, terminal: str, name: str) -> Program:
 
 def _threads(pid: int) -> Sequence[str]:
     try:
-        return os.listdir(f"/proc/{pid}/task")[:MAX_THREADS]  # noqa: PTH208 - names are enough
+        return list_names(f"/proc/{pid}/task")[:MAX_THREADS]
     except OSError:
         return ()
 
 
 def _files(pid: int) -> dict[int, str]:
     try:
-        numbers = os.listdir(f"/proc/{pid}/fd")[:MAX_DESCRIPTORS]  # noqa: PTH208
+        numbers = list_names(f"/proc/{pid}/fd")[:MAX_DESCRIPTORS]
     except OSError:
         return {}
     return {int(number): _file(pid, int(number)) for number in numbers}
@@ -188,7 +189,6 @@ def _file(pid: int, descriptor: int) -> str:
 def _read(path: str) -> bytes | None:
     """Return a small file of ``/proc``; None if it cannot be read."""
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - called often
-            return file.read(4096)
+        return read_file(path, 4096)
     except OSError:
         return None

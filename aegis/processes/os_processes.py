@@ -15,10 +15,12 @@ from pathlib import Path
 import attrs
 import trio
 
+from aegis.errors import LimitReached
 from aegis.limits import in_thread_or_here
 from aegis.path_text import path_of_text
 from aegis.processes import foreground, pty, working_directory
 from aegis.processes.children import ChildCookies
+from aegis.processes.proc_files import list_names, read_file
 from aegis.processes.process_host import Groups, Program, ProgramImage, Target
 from aegis.processes.process_table import (
     COOKIE_VARIABLE,
@@ -103,7 +105,10 @@ class OsProcessHost:
         return foreground.program_image(pid)
 
     def environment_of(self, pid: int) -> Mapping[str, str]:
-        entries = os.fsdecode(environment_of(pid) or b"").split("\0")
+        try:
+            entries = os.fsdecode(environment_of(pid) or b"").split("\0")
+        except LimitReached:
+            return {}
         pairs = (entry.partition("=") for entry in entries)
         return {name: text for name, equals, text in pairs if name and equals}
 
@@ -132,8 +137,11 @@ def _current_boot() -> str:
 
 
 def read_processes() -> list[OwnedProcess]:
-    """Return every live process with its cookie, except this one and its ancestors."""
-    found = {pid: process for pid in _pids() if (process := process_of(pid)) is not None}
+    """Return every live process with its cookie, except this one and its ancestors.
+
+    Raises ``OSError``, ``LimitReached`` where no descriptor is free to look at all.
+    """
+    found = {pid: process for pid in _pids() if (process := known_process(pid)) is not None}
     excluded = with_ancestors(os.getpid(), found)
     alive = [pid for pid, process in found.items() if process.is_alive and pid not in excluded]
     environments = {pid: environment_of(pid) for pid in alive}
@@ -148,18 +156,26 @@ def read_groups() -> Groups:
     groups: dict[int, list[int]] = {}
     for pid in _pids():
         try:
-            with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:  # noqa: PTH123
-                groups.setdefault(group_of(file.read(1024)), []).append(pid)
+            groups.setdefault(group_of(read_file(f"/proc/{pid}/stat", 1024)), []).append(pid)
         except (OSError, ValueError):  # it has just ended
             continue
     return groups
 
 
 def process_of(pid: int) -> ProcessInfo | None:
-    """Return the process with this pid, None without one."""
+    """Return the process with this pid; None without one, or if no descriptor is free."""
     try:
-        return parse_stat(_read(f"/proc/{pid}/stat"))
-    except (OSError, ValueError):
+        return known_process(pid)
+    except LimitReached:
+        return None
+
+
+def known_process(pid: int) -> ProcessInfo | None:
+    """Return the process with this pid, None without one. Raises ``LimitReached``."""
+    stat = _read(f"/proc/{pid}/stat")
+    try:
+        return None if stat is None else parse_stat(stat)
+    except ValueError:
         return None
 
 
@@ -215,22 +231,22 @@ class OsTarget:
 
 
 def _pids() -> list[int]:
-    names = os.listdir("/proc")  # noqa: PTH208 - a Path for each process costs more than it
-    return [int(name) for name in names if name.isdigit()]
+    return [int(name) for name in list_names("/proc") if name.isdigit()]
 
 
 def environment_of(pid: int) -> bytes | None:
-    """Return a process's first environment; None if it is gone or the environment is hidden."""
-    try:
-        return _read(f"/proc/{pid}/environ")
-    except OSError:
-        return None
+    """Return a process's first environment; None if it is gone or the environment is hidden.
+
+    Raises ``LimitReached``.
+    """
+    return _read(f"/proc/{pid}/environ")
 
 
 def _range(pid: int) -> tuple[int, int] | None:
+    stat = _read(f"/proc/{pid}/stat")
     try:
-        return environment_range(_read(f"/proc/{pid}/stat"))
-    except (OSError, ValueError):
+        return None if stat is None else environment_range(stat)
+    except ValueError:
         return None
 
 
@@ -252,6 +268,11 @@ def _after_exec(pids: Sequence[int]) -> dict[int, bytes]:
     return found
 
 
-def _read(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - called for each process
-        return file.read()
+def _read(path: str) -> bytes | None:
+    """Return a file of ``/proc``; None if it cannot be read. Raises ``LimitReached``."""
+    try:
+        return read_file(path)
+    except LimitReached:
+        raise
+    except OSError:
+        return None

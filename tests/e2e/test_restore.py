@@ -35,10 +35,12 @@ def workspace(daemon: DaemonProcess) -> list[str]:
     return names
 
 
-def refused(daemon: DaemonProcess, name: str) -> CommandFailed | None:
-    """The error of a command there, if there is one."""
+def refused(
+    daemon: DaemonProcess, name: str, call: str = "term_run", **arguments: object
+) -> CommandFailed | None:
+    """The error of a call there, if there is one."""
     try:
-        daemon.call("term_run", name=name, cmd="true")
+        daemon.call(call, name=name, **arguments)
     except CommandFailed as error:
         return error
     return None
@@ -294,12 +296,19 @@ def test_terminals_for_which_no_descriptors_are_free_have_failed_and_the_daemon_
         assert 0 < len(failed) < len(names)
         assert all("ulimit -n" in infos[name]["notice"] for name in failed)
         alive = next(name for name in names if name not in failed)
-        until(lambda: refused(daemon, alive) is None, "a terminal that was started runs commands")
+        until(
+            lambda: refused(daemon, alive, cmd="true") is None,
+            "a terminal that was started runs commands",
+        )
         # What the starts had open at once is free by now, and is enough for some of them or all:
         # each is started or refused.
         for name in failed:
-            refused(daemon, name)
-        daemon.call("term_close", name=failed[0])
+            refused(daemon, name, cmd="true")
+        # The next call, too, is refused if they have left no descriptor to look at its process.
+        until(
+            lambda: refused(daemon, failed[0], "term_close") is None,
+            "a terminal that has failed is closed",
+        )
         assert workspace(daemon) == [name for name in names if name != failed[0]]
     finally:
         code = daemon.stop()

@@ -26,7 +26,7 @@ def read(monkeypatch: pytest.MonkeyPatch, table: Table, pid: int) -> list[int]:
         states = table.get(wanted, [None])
         return states.pop(0) if len(states) > 1 else states[0]
 
-    monkeypatch.setattr(module, "process_of", process_of)
+    monkeypatch.setattr(module, "known_process", process_of)
     monkeypatch.setattr(module, "environment_of", lambda pid: b"")
     return [each.pid for each in ancestry(pid)]
 
