@@ -14,7 +14,7 @@ from tests.e2e.conftest import Connect
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
 from tests.resources.conftest import spawned
 from tests.resources.fuse_disk import FuseDisk
-from tests.resources.waiting import until_state
+from tests.resources.waiting import until, until_state
 
 pytestmark = pytest.mark.real
 
@@ -240,9 +240,15 @@ def test_a_terminal_that_the_disk_refused_at_the_start_comes_by_itself_when_it_t
     fused_daemon.start()
     assert other.run("echo fine")["stdout"] == "fine\n"
     assert terminal.described()["state"] == "failed"
-    error = terminal.refusal("echo no")
-    assert (error.code, str(error).endswith(EIO)) == ("unavailable", True)
-    assert "could not be started, and the daemon keeps retrying: cannot write" in str(error)
+
+    def names_the_reason() -> bool:
+        error = terminal.refusal("echo no")
+        assert error.code == "unavailable"
+        reason = "could not be started, and the daemon keeps retrying: cannot write"
+        return reason in str(error) and str(error).endswith(EIO)
+
+    # During a retry it is refused by a terminal that ends again, and without the reason.
+    until(names_the_reason, "a command is refused with the reason")
     assert woken.next()["body"].splitlines()[1] == "exit ? · killed by restart"
     closed.close()
     for each in failing:
