@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import inspect
 import os
 import shutil
 import signal
@@ -59,6 +60,18 @@ for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the durations of the run in a file."""
     config.pluginmanager.register(Durations(config))
+
+
+CLOCKS = {"autojump_clock", "mock_clock"}
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Refuse a test that has the simulated clock through a fixture: it would run in real time."""
+    # pytest-trio takes the clock from the arguments of the test alone.
+    if isinstance(item, pytest.Function) and CLOCKS & set(item.fixturenames):
+        arguments = inspect.signature(item.function).parameters
+        if not CLOCKS & set(arguments):
+            raise pytest.UsageError(f"{item.nodeid} must ask for its clock itself")
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -27,6 +27,7 @@ PAST_IT = {
     "aegis/processes/guarded/guarded_process.py": "the control pipe of a guard",
     "aegis/processes/guarded/stderr_file.py": "what a program last said, which a restart drops",
     "aegis/processes/os_processes.py": "/proc",
+    "aegis/processes/proc_files.py": "/proc",
     "aegis/processes/pty.py": "PTYs, and the program and the directory of a shell",
     "aegis/processes/working_directory.py": "/proc, and directories of the user",
     "aegis/terminals/directory/spawning.py": "/proc, and directories of the user",

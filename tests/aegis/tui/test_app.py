@@ -702,15 +702,21 @@ def test_the_pictures_of_the_documentation_are_what_is_shown(name: str) -> None:
         await show(stage)
         await asyncio.sleep(0.1)
         await stage.pilot.pause()
-        made = stage.app.export_screenshot(title="aegis-actors tui")
         path = IMAGES / f"{name}.svg"
         if UPDATES:
-            path.write_text(made, encoding="utf-8")
-        assert words_of(path.read_text(encoding="utf-8")) == words_of(made), (
-            "look at it, then run this test with AEGIS_UPDATE_PICTURES=1"
+            path.write_text(screenshot(stage), encoding="utf-8")
+        words = words_of(path.read_text(encoding="utf-8"))
+        # What is shown first is not laid out yet.
+        await until(
+            lambda: words_of(screenshot(stage)) == words,
+            f"{path}: look at it, then run this test with AEGIS_UPDATE_PICTURES=1",
         )
 
     play(work, shop(), size=(100, 24))
+
+
+def screenshot(stage: Stage) -> str:
+    return stage.app.export_screenshot(title="aegis-actors tui")
 
 
 def words_of(picture: str) -> list[str]:

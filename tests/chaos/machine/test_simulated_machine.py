@@ -26,7 +26,7 @@ COOKIE = "/root/build/life"
 
 
 @pytest.fixture
-def machine(nursery: trio.Nursery, autojump_clock: trio.testing.MockClock) -> Machine:
+def machine(nursery: trio.Nursery) -> Machine:
     return Machine(nursery, Random("machine"))
 
 
@@ -82,7 +82,9 @@ def names(machine: Machine) -> list[str]:
     return sorted(each.name for each in machine.alive)
 
 
-async def test_a_signal_ends_is_ignored_or_is_handled(machine: Machine) -> None:
+async def test_a_signal_ends_is_ignored_or_is_handled(
+    machine: Machine, autojump_clock: trio.testing.MockClock
+) -> None:
     plain, deaf, handling = start(machine), start(machine, signal.SIGTERM), start(machine)
     handled: list[str] = []
     handling.handle(signal.SIGTERM, lambda: handled.append("TERM"))
@@ -98,7 +100,7 @@ async def test_a_signal_ends_is_ignored_or_is_handled(machine: Machine) -> None:
 
 
 async def test_what_is_stopped_takes_a_signal_once_it_goes_on_and_kill_at_once(
-    machine: Machine,
+    machine: Machine, autojump_clock: trio.testing.MockClock
 ) -> None:
     first, second = start(machine), start(machine)
     for each in (first, second):
@@ -113,7 +115,7 @@ async def test_what_is_stopped_takes_a_signal_once_it_goes_on_and_kill_at_once(
 
 
 async def test_one_that_has_ended_is_a_zombie_until_its_parent_takes_its_status(
-    machine: Machine,
+    machine: Machine, autojump_clock: trio.testing.MockClock
 ) -> None:
     parent = start(machine)
     child = machine.fork(parent, sleeper, ("sleep",))
@@ -148,7 +150,7 @@ async def test_a_pid_that_is_given_again_is_no_target(
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["nohup", "setsid", "deaf", "hold"])
 async def test_whatever_stays_of_a_shell_is_found_and_ended_by_the_reaper(
-    how: str, machine: Machine, tmp_path: Path
+    how: str, machine: Machine, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     host = SimulatedHost(machine)
     shell = await shell_on(host, tmp_path)
@@ -164,7 +166,7 @@ async def test_whatever_stays_of_a_shell_is_found_and_ended_by_the_reaper(
 
 @pytest.mark.long
 async def test_a_killed_daemon_leaves_what_does_not_heed_a_hang_up_to_the_next_one(
-    machine: Machine, tmp_path: Path
+    machine: Machine, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     host = SimulatedHost(machine)
     shell = await shell_on(host, tmp_path)
@@ -183,7 +185,7 @@ async def test_a_killed_daemon_leaves_what_does_not_heed_a_hang_up_to_the_next_o
 
 
 async def test_the_foreground_group_gets_a_hang_up_when_the_shell_is_killed(
-    machine: Machine, tmp_path: Path
+    machine: Machine, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     host = SimulatedHost(machine)
     shell = await shell_on(host, tmp_path)
@@ -199,7 +201,9 @@ async def test_the_foreground_group_gets_a_hang_up_when_the_shell_is_killed(
     assert await shell.process.read() == b""
 
 
-async def test_the_tty_and_proc_show_the_foreground_group(machine: Machine, tmp_path: Path) -> None:
+async def test_the_tty_and_proc_show_the_foreground_group(
+    machine: Machine, tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
     host: ProcessHost = SimulatedHost(machine)
     assert isinstance(host, SimulatedHost)
     shell = await shell_on(host, tmp_path)
@@ -227,7 +231,9 @@ async def test_the_tty_and_proc_show_the_foreground_group(machine: Machine, tmp_
     assert process.line_discipline() is None
 
 
-async def test_what_is_not_modelled_is_refused(machine: Machine) -> None:
+async def test_what_is_not_modelled_is_refused(
+    machine: Machine, autojump_clock: trio.testing.MockClock
+) -> None:
     host = SimulatedHost(machine)
     with pytest.raises(Unavailable):
         host.open_error_pty(24, 80)
