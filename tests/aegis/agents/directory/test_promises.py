@@ -20,6 +20,7 @@ from aegis.errors import (
 )
 from aegis.journal.archive import Keep
 from aegis.journal.archiver import AGAIN_S
+from aegis.journal.ledger import decode_line, encode_line, seal_line
 from aegis.protocol.agents import (
     CloseAgent,
     CloseWorkspaceAgents,
@@ -1066,6 +1067,23 @@ def test_a_ledger_of_a_version_before_tables_is_read_and_continued(*, power_fail
         for handle in ("EVE", "eva", "bea", "build-7", "zoe", "term"):
             assert await office.is_taken(handle), handle
         assert [each.fields["times"] for each in await office.entries("build-2", "reopened")] == [2]
+
+    play(case)
+
+
+def test_a_line_before_tables_that_is_not_understood_costs_only_itself() -> None:
+    async def case(office: Office) -> None:
+        await office.stop()
+        recorded = (RECORDINGS / "sessions_before_tables.jsonl").read_bytes()
+        ann = decode_line(recorded.splitlines(keepends=True)[0])["id"]
+        strange = encode_line({"kind": "set", "id": ann, "model": 5, "budget_usd": 1.0})
+        recorded += seal_line(strange, office.disk.seal(ROSTER))
+        office.put({str(AGENTS): None, str(ROSTER): recorded})
+        await office.start()
+        for _ in range(2):
+            found = await office.show("ann")
+            assert (found.id, found.permission, found.budget_usd) == (ann, "write", 4.0)
+            await office.restart(power_fails=True)
 
     play(case)
 
