@@ -471,7 +471,7 @@ class QueueDesk(Actor[DeskMessage]):
         if request.key is None:
             return None
         known = queue.keys.get((name_key(sender), request.key))
-        if known is not None:
+        if known is not None and known in queue.table.rows:  # the disk may have refused it
             digest = queue.table.rows[known].payload.digest
         else:
             entry = await self._archiver.entry(key_name(queue.name, sender, request.key))
