@@ -46,7 +46,7 @@ from aegis.canvases.revisions import (
 from aegis.canvases.wakes import Wakes
 from aegis.clock import moment_of, utc_now
 from aegis.errors import AegisError, Busy, InvalidRequest, StorageError, Unavailable
-from aegis.journal.archive import Keep
+from aegis.journal.archive import Archive, Keep
 from aegis.journal.archiver import Archiver, Leaving, understood
 from aegis.journal.file_content import NO_FILE, Exchanged
 from aegis.journal.flusher import Flusher
@@ -194,8 +194,12 @@ class CanvasActor(Actor[CanvasMessage]):
             upgrade=revisions.line_of_today,
         )
         self._archiver = Archiver(
-            self._archive,
-            f"{KIND}{self._name}-{self._bound.life}",
+            Archive(
+                self._archive,
+                f"{KIND}{self._name}-{self._bound.life}",
+                self._flusher.disk,
+                self._keep.archive_bytes,
+            ),
             self._keep,
             self._flusher,
             self.context,

@@ -47,7 +47,7 @@ from aegis.groups.rows import (
     end_id,
 )
 from aegis.groups.views import Shown
-from aegis.journal.archive import DEFAULT_KEEP, Keep
+from aegis.journal.archive import DEFAULT_KEEP, Archive, Keep
 from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
@@ -315,8 +315,7 @@ class GroupDesk(Actor[DeskMessage]):
         self.context.register("service", "groups")
         self._members = Members(AgentSessions(Services(self.context.system)))
         self._archiver = Archiver(
-            self._archive,
-            rows.KIND,
+            Archive(self._archive, rows.KIND, self._flusher.disk, self._keep.archive_bytes),
             self._keep,
             self._flusher,
             self.context,
@@ -326,8 +325,7 @@ class GroupDesk(Actor[DeskMessage]):
         # Nothing shows a group that is gone, and its ledger would have to stay open.
         at_once = attrs.evolve(self._keep, newest=0, days=0)
         self._group_archiver = Archiver(
-            self._archive,
-            rows.KIND_OF_GROUPS,
+            Archive(self._archive, rows.KIND_OF_GROUPS, self._flusher.disk, at_once.archive_bytes),
             at_once,
             self._flusher,
             self.context,

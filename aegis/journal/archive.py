@@ -20,6 +20,7 @@ import contextlib
 import gzip
 import os
 import sys
+import threading
 import time
 import zlib
 from collections import deque
@@ -88,12 +89,15 @@ class Keep:
         """The number of rows that are moved together, so that there are few files."""
         return max(1, self.newest // 10)
 
+    def is_old(self, ended: float, now: float) -> bool:
+        """Return whether a row is kept only if it is one of the ``newest``."""
+        return ended < now - self.days * DAY_S
+
     def count(self, ended: Sequence[float], now: float) -> int:
         """Return how many of the oldest rows are to be moved; ``ended`` are all, oldest first."""
         if len(ended) > self.most:
             return len(ended) - max(0, self.most - self.batch)
-        limit = now - self.days * DAY_S
-        old = next((n for n, each in enumerate(ended) if each >= limit), len(ended))
+        old = next((n for n, each in enumerate(ended) if not self.is_old(each, now)), len(ended))
         count = min(old, len(ended) - self.newest)
         return count if count >= self.batch else 0
 
@@ -104,7 +108,10 @@ Entries = Mapping[str, Mapping[str, Any]]
 
 
 class Archive:
-    """The archive of one kind of rows in ``directory``, which has one directory for each kind."""
+    """The archive of one kind of rows in ``directory``, which has one directory for each kind.
+
+    Its methods may be called in several threads.
+    """
 
     def __init__(self, directory: Path, kind: str, disk: Disk, max_bytes: int) -> None:
         self._root, self._max_bytes = directory, max_bytes
@@ -113,7 +120,8 @@ class Archive:
         # Lines are moved from one file to another, so all have the code of one name.
         self._seal = disk.seal(self.directory / "rows.jsonl")
         self._is_empty: bool | None = None
-        self._has_directory = False
+        self._has_directory = self._is_clean = False
+        self._lock = threading.Lock()
 
     def add(self, rows: Sequence[Mapping[str, Any]], entries: Entries) -> None:
         """Store the lines of rows, and the entries of the index; returns once all is durable.
@@ -122,12 +130,13 @@ class Archive:
         """
         disk, directory = self._disk, self.directory
         try:
-            self._make_directory()
-            name, before = self._file_to_extend()
-            lines = before + b"".join(self._line(each) for each in rows)
-            replace_file(disk, directory / name, [gzip.compress(lines, 6, mtime=0)])
-            self._add_entries({key: {"in": name, **each} for key, each in entries.items()})
-            delete_oldest(disk, self._root.parent, self._max_bytes, spared=directory / name)
+            with self._lock:
+                self._make_directory()
+                name, before = self._file_to_extend()
+                lines = before + b"".join(self._line(each) for each in rows)
+                replace_file(disk, directory / name, [gzip.compress(lines, 6, mtime=0)])
+                self._add_entries({key: {"in": name, **each} for key, each in entries.items()})
+                delete_oldest(disk, self._root.parent, self._max_bytes, spared=directory / name)
         except OSError as error:
             raise storage_error("write", directory, error) from error
         self._is_empty = False
@@ -142,7 +151,10 @@ class Archive:
             self._has_directory = True
 
     def delete_unfinished(self) -> None:
-        """Delete files of which a kill has left a part, as far as the disk permits."""
+        """Delete files of which a kill has left a part, as far as the disk permits. Once."""
+        if self._is_clean:
+            return  # others may be written now
+        self._is_clean = True
         with contextlib.suppress(StorageError, OSError):
             for name in self._names():
                 if name.endswith(".new"):

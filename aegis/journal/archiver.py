@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -47,7 +46,7 @@ class Leaving:
 
     The others are parts of the first row, which mean nothing without it. ``more`` returns other
     lines for the archive, in a thread. ``stays`` returns the row that takes the place of the first
-    one; None if it is dropped, as all others are.
+    one; None if it is dropped, as all others are. In the archive the ids begin with the ``prefix``.
     """
 
     table: Table[Any]
@@ -55,6 +54,7 @@ class Leaving:
     entries: Entries
     more: Callable[[], Sequence[Mapping[str, Any]]] | None = None
     stays: Callable[[], Row | None] | None = None
+    prefix: str = ""
 
     @property
     def is_at_rest(self) -> bool:
@@ -64,12 +64,17 @@ class Leaving:
             rows.get(each.id) is each and self.table.is_at_rest(each.id) for each in self.rows
         )
 
+    def lines(self) -> list[dict[str, Any]]:
+        """Return the lines of its rows for the archive. Raises ``StorageError``."""
+        whole = map(self.table.whole, self.rows)
+        return [{**each, "id": f"{self.prefix}{each['id']}"} for each in whole]
+
 
 class Archiver:
-    """The things of one ``kind`` that have ended and are in a table, and the archive of others.
+    """The things of one kind that have ended and are in a table, and the ``archive`` of others.
 
-    The archive has a ``directory`` for each kind. A part of a file that a kill has left is deleted
-    here, which blocks: make one at the start of its owner.
+    Several may have one archive. A part of a file that a kill has left is deleted here, which
+    blocks: make one at the start of its owner.
 
     ``find`` returns a thing by its id, None if it has not ended. ``leave`` is called before its
     rows are dropped, ``left`` once that is durable. ``max_size`` limits the sizes of those that
@@ -78,8 +83,7 @@ class Archiver:
 
     def __init__(
         self,
-        directory: Path,
-        kind: str,
+        archive: Archive,
         keep: Keep,
         flusher: Flusher,
         context: Context,
@@ -89,8 +93,8 @@ class Archiver:
         left: Callable[[str], object] | None = None,
         max_size: float = float("inf"),
     ) -> None:
-        self._archive = Archive(directory, kind, flusher.disk, keep.archive_bytes)
-        self._archive.delete_unfinished()
+        self._archive = archive
+        archive.delete_unfinished()
         self._keep, self._flusher = keep, flusher
         self._start_soon = context.start_soon
         self._find, self._leave, self._left = find, leave, left
@@ -165,10 +169,16 @@ class Archiver:
 
     def _move_soon(self) -> None:
         """Start to move the due things, once those that are being read were added."""
-        has_many = len(self._ended) > self._keep.newest or self._size > self._max_size
-        if has_many and not self._is_moving:
+        has_many = len(self._ended) > self._keep.newest and self._may_be_due()
+        if (has_many or self._size > self._max_size) and not self._is_moving:
             self._is_moving = True
             self._start_soon(self._move)
+
+    def _may_be_due(self) -> bool:
+        """Return False if even the oldest thing is to be kept: then no others are looked at."""
+        if not self._is_sorted or len(self._ended) > self._keep.most:
+            return True
+        return self._keep.is_old(next(iter(self._ended.values())), time.time())
 
     async def _move(self) -> None:
         try:
@@ -221,7 +231,7 @@ class Archiver:
                 continue
             _raise_problem(leaving)  # otherwise each attempt would add it to the archive
             try:
-                whole = [*map(leaving.table.whole, leaving.rows)]
+                whole = leaving.lines()
             except StorageError as error:
                 log.warning("not archived, as a text is damaged", id=each, why=str(error))
                 self.remove(each)

@@ -37,7 +37,7 @@ from aegis.errors import (
     Unavailable,
 )
 from aegis.following import Followers
-from aegis.journal.archive import DEFAULT_KEEP, Keep
+from aegis.journal.archive import DEFAULT_KEEP, Archive, Keep
 from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
@@ -286,8 +286,7 @@ class QueueDesk(Actor[DeskMessage]):
         self.context.register("service", "queues")
         self._sessions = AgentSessions(Services(self.context.system))
         self._archiver = Archiver(
-            self._archive,
-            KIND,
+            Archive(self._archive, KIND, self._flusher.disk, self._keep_rule.archive_bytes),
             self._keep_rule,
             self._flusher,
             self.context,

@@ -26,7 +26,7 @@ import trio
 from actors import Actor, ActorError, AskError, Down, Ref, Reply, Request
 from aegis.clock import moment_of, utc_now
 from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
-from aegis.journal.archive import DEFAULT_KEEP, Keep
+from aegis.journal.archive import DEFAULT_KEEP, Archive, Keep
 from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.flusher import Flusher
 from aegis.journal.folding import exists
@@ -151,8 +151,7 @@ class RequestDesk(Actor[DeskMessage]):
             upgrade=records.lines_of_today,
         )
         self._archiver = Archiver(
-            self._archive,
-            records.KIND,
+            Archive(self._archive, records.KIND, self._flusher.disk, self._keep.archive_bytes),
             self._keep,
             self._flusher,
             self.context,

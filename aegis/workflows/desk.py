@@ -35,7 +35,7 @@ from aegis.errors import (
     Unavailable,
 )
 from aegis.following import Followers
-from aegis.journal.archive import DEFAULT_KEEP, Keep
+from aegis.journal.archive import DEFAULT_KEEP, Archive, Keep
 from aegis.journal.archiver import Archiver, Leaving, understood
 from aegis.journal.disk import Disk, remove_tree, stored_names
 from aegis.journal.flusher import Flusher
@@ -261,8 +261,7 @@ class WorkflowDesk(Actor[DeskMessage]):
             lost=self._runs_accept,
         )
         self._archiver = Archiver(
-            self._archive,
-            runs.KIND,
+            Archive(self._archive, runs.KIND, self._flusher.disk, self._keep.archive_bytes),
             self._keep,
             self._flusher,
             self.context,

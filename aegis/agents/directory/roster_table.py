@@ -21,7 +21,7 @@ from aegis.agents.directory.roster import (
 )
 from aegis.agents.directory.session_names import SessionNames
 from aegis.errors import NotFound, StorageError
-from aegis.journal.archive import Keep
+from aegis.journal.archive import Archive, Keep
 from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
@@ -79,9 +79,8 @@ class RosterTable:
         self.roster = Roster(root, names)
         self._is_read = False
         self._archiver = Archiver(
-            archive,
-            KIND,
-            Keep(newest=MAX_CLOSED, days=0, archive_bytes=keep.archive_bytes),
+            Archive(archive, KIND, flusher.disk, keep.archive_bytes),
+            Keep(newest=MAX_CLOSED, days=0),
             flusher,
             context,
             find=self._leaving,
