@@ -70,9 +70,10 @@ from aegis.daemon_process import (
     reset_ignored_signals,
 )
 from aegis.errors import StartupError
+from aegis.inboxes.reading import message_archive
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
+from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.flusher import Flusher
-from aegis.journal.old_files import ARCHIVE_BYTES
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.keyring import Keyring
 from aegis.lifetime import (
@@ -196,7 +197,7 @@ def daemon_tree(
     shell_file_limit: int,
     restore: bool = True,
     raw_log_bytes: int = LIMIT_BYTES,
-    archive_bytes: int = ARCHIVE_BYTES,
+    keep: Keep = DEFAULT_KEEP,
     nodes: Nodes | None = None,
     agents: tuple[SupervisorSpec | ChildSpec, ...] = (),
     sessions: SendingRights | None = None,
@@ -221,6 +222,8 @@ def daemon_tree(
                 "inbox-router",
                 InboxRouter,
                 directory=state.inboxes,
+                archive=message_archive(state.archive, flusher.disk, keep),
+                keep=keep,
                 supervisor="root/inboxes",
                 flusher=flusher,
                 sessions=sessions,
@@ -240,7 +243,7 @@ def daemon_tree(
                 flusher=flusher,
                 shell_file_limit=shell_file_limit,
                 raw_log_bytes=raw_log_bytes,
-                archive_bytes=archive_bytes,
+                archive_bytes=keep.archive_bytes,
                 host=host,
                 workers=() if nodes is None else nodes.workers,
                 earlier=earlier,
@@ -409,7 +412,7 @@ async def _serve(
             shell_file_limit=shell_file_limit,
             restore=not settings.clean,
             raw_log_bytes=configuration.terminals.raw_log_bytes,
-            archive_bytes=configuration.keep.archive_bytes,
+            keep=keep_of(configuration),
             nodes=nodes,
             agents=agent_children(
                 state,

@@ -16,7 +16,7 @@ from aegis.configuration.sections import Configuration
 from aegis.groups.desk import GroupDesk
 from aegis.history.desk import HistoryDesk
 from aegis.history.sources import EndedKind
-from aegis.inboxes.history import MessageEntries
+from aegis.inboxes.history import MessageEntries, archived_message
 from aegis.journal.archive import Keep
 from aegis.journal.flusher import Flusher
 from aegis.path_text import path_of_text, text_of_path
@@ -106,6 +106,7 @@ def coordination_children(
         archive=state.archive,
         kinds=KINDS,
         messages_in=MessageEntries,
+        archived_message=archived_message,
         handles=programs.names,
         flusher=flusher,
     )

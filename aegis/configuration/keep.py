@@ -14,8 +14,9 @@ MOST = 1_000_000
 class KeepSection:
     """How long what has ended is kept, before it moves to the archive.
 
-    Ended tasks, requests, broadcasts and workflows, transcripts of closed sessions, and changes of
-    canvases. The numbers are of each kind, of all queues and groups together, and of each canvas.
+    Ended tasks, requests, broadcasts and workflows, transcripts of closed sessions, messages that
+    were read, and changes of canvases. The numbers are of each kind, of all queues and groups
+    together, and of each canvas and inbox.
     """
 
     newest: int = setting(

@@ -6,10 +6,10 @@ waits for the request of the next page.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 import trio
@@ -36,13 +36,15 @@ from aegis.journal.archive import Archive
 from aegis.journal.disk import Disk, stored_names
 from aegis.journal.flusher import Flusher
 from aegis.journal.segments import UnpackedSegments
-from aegis.protocol.history import HistoryPage, ListTranscripts, SearchHistory
+from aegis.protocol.history import HistoryEntry, HistoryPage, ListTranscripts, SearchHistory
 from aegis.protocol.naming import is_login_terminal, is_name, name_key
 from aegis.protocol.requests import Answerer
 from aegis.turns.services import Services, find_answerer
 
 LEDGER = "ledger.jsonl"
 INBOX_SUFFIX = ".jsonl"
+MESSAGES = "messages"
+"""The name of the archive of all inboxes."""
 
 PAGE_S = 0.5
 """Seconds after which a page is sent with what was found."""
@@ -67,7 +69,8 @@ class Handles(Protocol):
 class HistoryDesk(Actor[SearchHistory]):
     """The searches of terminals, inboxes, transcripts and the archive, and of all ``kinds``.
 
-    ``messages_in`` returns the messages of an inbox, by its file and the handle to show.
+    ``messages_in`` returns the messages of an inbox, by its file and the handle to show;
+    ``archived_message`` that of a line of their archive, with its first handle.
     """
 
     def __init__(
@@ -78,11 +81,13 @@ class HistoryDesk(Actor[SearchHistory]):
         archive: Path,
         kinds: Sequence[EndedKind],
         messages_in: Callable[[Disk, Path, str], StoredEntries],
+        archived_message: Callable[[Mapping[str, Any]], HistoryEntry | None],
         handles: Handles,
         flusher: Flusher,
     ) -> None:
         self._terminals, self._inboxes, self._archive = terminals, inboxes, archive
         self._kinds, self._messages_in, self._handles = kinds, messages_in, handles
+        self._archived_message = archived_message
         self._flusher = flusher
         self._kept: dict[str, tuple[str | None, Search]] = {}
 
@@ -200,7 +205,15 @@ class HistoryDesk(Actor[SearchHistory]):
                 path, shown = self._inboxes / file, self._handles.shown(address)
                 stored = self._messages_in(self._flusher.disk, path, shown)
                 sources.append(SentMessages(self._flusher, stored, wanted))
-        return sources
+
+        def entry_of(line: Mapping[str, Any], _: object) -> HistoryEntry | None:
+            entry = self._archived_message(line)
+            if entry is None or not keys <= {name_key(entry.name)}:
+                return None
+            return attrs.evolve(entry, name=self._handles.shown(entry.name))
+
+        archive = Archive(self._archive, MESSAGES, self._flusher.disk, 0)
+        return [*sources, ArchivedRows(self._flusher, archive, wanted, entry_of, None)]
 
 
 def _utc(name: str, text: str) -> str:

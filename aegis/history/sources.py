@@ -218,6 +218,7 @@ class ArchivedRows:
             return None
         found = [self._entry_of(each, self._by) for each in lines]
         entries = [each for each in found if each is not None]
+        entries.sort(key=attrgetter("at"), reverse=True)  # those of several inboxes are mixed
         self.reached = min([self.reached, *(each.at for each in entries)])
         return [each for each in entries if self._wanted.has(each)]
 

@@ -1,7 +1,7 @@
 """Handoffs: the message of one, the check of its sender, and its receipt.
 
 The id of a message with a key is made from the sender and the key, so the inbox drops a repeated
-one, as it drops every id among its newest ``MAX_KNOWN_IDS``, also after a restart.
+one, as it drops every id that it knows, also of messages that are in the archive.
 """
 
 from __future__ import annotations

@@ -1,17 +1,25 @@
-"""The messages of an inbox as a search of the history shows them."""
+"""The messages of inboxes as a search of the history shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from aegis.inboxes.reading import backward, opened
-from aegis.inboxes.rows import message_in
-from aegis.journal.disk import Disk
+from aegis.inboxes.reading import opened
+from aegis.inboxes.rows import MARK, archived_row, message_in
+from aegis.journal.disk import Disk, read_exactly
 from aegis.journal.folding import exists
-from aegis.journal.ledger import Line, judge
+from aegis.journal.ledger import Line, Piece, judge, pieces_backward
 from aegis.protocol.history import MAX_TEXT_CHARS, HistoryEntry
+from aegis.protocol.inboxes import Message
+from aegis.state.sealing import Seal
+
+MARK_START = f'{{"id":"{MARK}"'.encode()
+"""The beginning of each line about the messages that are read."""
+
+OLD_STARTS = (b'{"kind":', b'{"id":"read/')
+"""The beginnings of lines of older versions, before which is none of today's."""
 
 
 class MessageEntries:
@@ -20,6 +28,7 @@ class MessageEntries:
     def __init__(self, disk: Disk, path: Path, handle: str) -> None:
         self._disk, self._path, self._handle = disk, path, handle
         self._end: int | None = None  # of what is not read yet
+        self._read = 0  # the number up to which all are read
         self._acknowledged: set[str] = set()
         self._is_read = False
 
@@ -34,9 +43,16 @@ class MessageEntries:
         seal, lines, size = self._disk.seal(self._path), 0, 0
         # It is opened for each step: many ledgers would use up the descriptors.
         with opened(self._disk, self._path) as fd:
+
+            def read_at(offset: int, size: int) -> bytes:
+                return read_exactly(self._disk, fd, size, offset)
+
             end = self._disk.size(fd)
+            if self._end is None:
+                # A compaction leaves it before the messages.
+                self._read = _read_up_to(pieces_backward(read_at, end), seal)
             end, self._end = end if self._end is None else min(end, self._end), 0
-            for piece in backward(self._disk, fd, end):
+            for piece in pieces_backward(read_at, end):
                 line = judge(piece, seal) if piece.whole else None
                 entry = self._entry(line.fields) if isinstance(line, Line) else None
                 if entry is not None:
@@ -56,13 +72,40 @@ class MessageEntries:
         if message is None:
             return None
         # An acknowledgement reaches the message that it names, and all older ones.
-        self._is_read = self._is_read or message.id in self._acknowledged
-        return HistoryEntry(
-            kind="message",
-            at=message.timestamp,
-            name=self._handle,
-            id=message.id,
-            text=message.body[:MAX_TEXT_CHARS],
-            by=message.sender,
-            outcome="read" if self._is_read else "unread",
-        )
+        number = fields["set"].get("number") if "set" in fields else None
+        is_reached = type(number) is int and number <= self._read
+        self._is_read = self._is_read or is_reached or message.id in self._acknowledged
+        return entry_of(self._handle, message, is_read=self._is_read)
+
+
+def _read_up_to(newest_first: Iterable[Piece], seal: Seal | None) -> int:
+    """Return the number up to which all messages are read; 0 if no line of today's says it."""
+    for piece in newest_first:
+        if not piece.whole or piece.data is None:
+            continue
+        if piece.data.startswith(OLD_STARTS):
+            break
+        line = judge(piece, seal) if piece.data.startswith(MARK_START) else None
+        match line:
+            case Line(fields={"set": {"number": int(number)}}):
+                return number
+    return 0
+
+
+def entry_of(handle: str, message: Message, *, is_read: bool) -> HistoryEntry:
+    """Return a message as the history has it."""
+    return HistoryEntry(
+        kind="message",
+        at=message.timestamp,
+        name=handle,
+        id=message.id,
+        text=message.body[:MAX_TEXT_CHARS],
+        by=message.sender,
+        outcome="read" if is_read else "unread",
+    )
+
+
+def archived_message(line: Mapping[str, Any]) -> HistoryEntry | None:
+    """Return the message of a line of the archive, by its handle; None if it is no message."""
+    handle, message = archived_row(line)
+    return None if message is None else entry_of(handle, message, is_read=True)

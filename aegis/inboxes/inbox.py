@@ -3,39 +3,53 @@
 Reading does not consume a message: passing ``after`` acknowledges it. A message is shown, and its
 delivery confirmed, once it is durable. A deferred delivery (``defer_sync``) is written at once and
 synced later, at the latest before a reader is answered.
+
+What is not unread any more moves to the archive of all inboxes once it is old. Its id stays known
+there: a message whose id is in no row is looked for in the index, unless it is a wake about a
+later record than all others of its terminal.
 """
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import attrs
 import structlog
+import trio
 
 from actors import Actor, Reply, Request, Timer
 from aegis.clock import utc_now
-from aegis.errors import AegisError, Busy, StorageError, Unavailable
+from aegis.errors import Busy, InvalidRequest, StorageError, Unavailable
 from aegis.inboxes import faults
-from aegis.inboxes.reading import ReadMessages, newest_messages
+from aegis.inboxes.reading import ArchivedMessages
 from aegis.inboxes.rows import (
+    MARK,
     Acknowledgement,
     InboxMessage,
     InboxRow,
+    ReadMark,
+    archived_id,
+    archived_wakes,
     message_in,
     message_of,
     row_of,
     upgraded,
     with_text,
 )
-from aegis.inboxes.unread import Arriving, UnreadMessages
+from aegis.inboxes.unread import Arriving, FoldKey, UnreadMessages, fold_of
+from aegis.journal.archive import Archive, Keep, NewestLines
+from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.disk import shown
 from aegis.journal.flusher import Flusher
 from aegis.journal.reader import ON_LOOP_BYTES
 from aegis.journal.table import Table
+from aegis.names import shorten
 from aegis.protocol import resources
 from aegis.protocol.feeds import FollowInbox, InboxNews, InboxPlace
 from aegis.protocol.inboxes import (
@@ -47,7 +61,7 @@ from aegis.protocol.inboxes import (
     SyncInbox,
     WaitInbox,
 )
-from aegis.protocol.wakes import parse_wake_id
+from aegis.protocol.wakes import WakeId, parse_wake_id
 from aegis.publishing import publish_change
 
 log = structlog.get_logger("aegis.inboxes")
@@ -81,6 +95,18 @@ MAX_KEPT_CHARS = 8 * 1024
 
 MAX_REPORTED = 1_000
 """Damaged lines of one inbox that are logged."""
+
+FOLDED_TOGETHER = 64
+"""The wakes of a terminal that a fold gets before it is written, so that they may be archived."""
+
+MAX_SHOWN_BYTES = 16 * 1024 * 1024
+"""The limit, in bytes of lines, of the newest messages."""
+
+MAX_READ_CHARS = 32 * 1024 * 1024
+"""The limit of the characters of messages that are not unread, and not in the archive."""
+
+ARCHIVE_S = 5.0
+"""Seconds after which the newest messages are returned with what was found in the archive."""
 
 SUBSTRATE = "substrate"
 """The sender of messages that the daemon itself writes."""
@@ -118,7 +144,7 @@ class _Arrival:
     """A message that is written, not durable; its ``senders`` wait for that."""
 
     row: InboxMessage
-    is_wake: bool
+    wake: WakeId | None
     is_deferred: bool
     senders: list[Reply[Receipt]]
 
@@ -163,11 +189,14 @@ InboxRequest = (
 
 
 class Inbox(Actor[InboxRequest]):
-    """The inbox of one handle; its ledger is ``path``."""
+    """The inbox of one handle; its ledger is ``path``. All inboxes have one ``archive``."""
 
-    def __init__(self, *, handle: str, path: Path, flusher: Flusher) -> None:
+    def __init__(
+        self, *, handle: str, path: Path, archive: Archive, keep: Keep, flusher: Flusher
+    ) -> None:
         self._handle = handle
         self._path = path
+        self._archive, self._keep = archive, keep
         self._flusher = flusher
         self._unread: UnreadMessages
         self._arrivals: dict[str, _Arrival] = {}
@@ -182,10 +211,10 @@ class Inbox(Actor[InboxRequest]):
         self._settlers: list[Reply[None]] = []
         self._newest: InboxMessage | None = None
         self._reported: set[int] = set()
+        self._folded: dict[FoldKey, list[InboxMessage]] = {}  # wakes whose folds are not written
 
     async def setup(self) -> None:
         """Register the inbox and open the ledger. If the disk refuses, each request tries again."""
-        self._read_before = ReadMessages()
         self._table: Table[InboxRow] = Table(
             self._path,
             InboxRow,
@@ -194,7 +223,15 @@ class Inbox(Actor[InboxRequest]):
             changed=self._changed,
             lost=self._derive,
             upgrade=upgraded,
-            beginning=self._read_before.find,
+        )
+        self._archiver = Archiver(
+            self._archive,
+            self._keep,
+            self._flusher,
+            self.context,
+            find=self._leaving,
+            leave=lambda _: None,
+            max_size=MAX_READ_CHARS,
         )
         self._is_derived = False
         self.context.register("inbox", self._handle.lower())
@@ -221,11 +258,11 @@ class Inbox(Actor[InboxRequest]):
             case Deliver():
                 if not self._is_usable:
                     await self._open()
-                self._deliver(message)
+                await self._deliver(message)
             case ReadInbox() | WaitInbox() | FollowInbox():
                 if not self._is_usable:
                     await self._open()
-                self._take_reader(message)
+                await self._take_reader(message)
             case SyncInbox():
                 self._sync_deferred()
             case WaitDeadline(wait=number):
@@ -250,43 +287,127 @@ class Inbox(Actor[InboxRequest]):
         await self._table.open()
         if not self._table.is_open:
             raise StorageError(self._table.refusal)
-        self._derive()
+        if not self._is_derived:
+            self._derive()
 
     def _derive(self) -> None:
-        """Derive the unread messages, once the rows were read."""
-        if not self._is_derived:
-            self._is_derived = True
-            self._unread = UnreadMessages(self._table, self._read_before.known)
-            self._read_before.known.clear()
-            self._last_number = max(self._unread.newest_place, 0)
+        """Derive the unread messages from what was read, or is left by a disk that refused."""
+        self._is_derived = True
+        self._folded.clear()
+        self._unread = UnreadMessages(
+            self._table.all_shown(), folded=self._fold_away, left=self._leave_unread
+        )
+        self._last_number = self._unread.newest
+        if self._unread.is_old:
+            self._convert()
+
+    def _convert(self) -> None:
+        """Write the rows of a version before today's in today's form."""
+        old = [each for each in self._table.rows.values() if isinstance(each, Acknowledgement)]
+        if self._unread.read:
+            mark = ReadMark(id=MARK, up_to=old[-1].up_to, number=self._unread.read)
+            self._table.put(mark, is_deferred=True)
+        for fold in self._unread.folds():
+            self._write_fold(fold)
+        for each in old:
+            self._table.drop(each.id)
+        self._table.settled(self._table.compact)
+
+    # What is not unread any more.
+
+    def _fold_away(self, row: InboxMessage, fold: InboxMessage) -> None:
+        """Let a folded wake leave the ledger once its fold is durable.
+
+        A fold follows from its wakes again, so it is written for many of them together.
+        """
+        folded = self._folded.setdefault(fold_of(fold), [])
+        folded.append(row)
+        if len(folded) >= FOLDED_TOGETHER:
+            del self._folded[fold_of(fold)]
+            self._table.put(fold, partial(self._leave_folded, folded), is_deferred=True)
+
+    def _write_fold(self, row: InboxMessage, then: Callable[[], None] | None = None) -> bool:
+        """Write a fold; return whether that is to be done."""
+        stored = self._table.rows[row.id]
+        if isinstance(stored, InboxMessage) and stored.fold == row.fold:
+            return False
+        return self._table.put(row, then, is_deferred=then is None)
+
+    def _leave_folded(self, rows: list[InboxMessage]) -> None:
+        for each in rows:
+            self._archiver.add(each.id, each.at, each.chars)
+
+    def _leave_unread(self, row: InboxMessage) -> None:
+        self._archiver.add(row.id, row.at, row.chars)
+        if row.fold is not None:
+            self._leave_folded(self._folded.pop(fold_of(row), []))
+
+    def _leaving(self, message_id: str) -> Leaving | None:
+        """Return a message as the archive gets it; None if it is unread."""
+        row = self._table.rows.get(message_id)
+        if not isinstance(row, InboxMessage) or message_id in self._unread:
+            return None
+        entries = {archived_id(self._handle, message_id): {"number": row.number}}
+        wake = parse_wake_id(message_id)
+        if wake is not None:
+            entries[archived_wakes(self._handle, wake)] = {"seq": self._unread.highest(wake) or 0}
+        return Leaving(self._table, (row,), entries, prefix=archived_id(self._handle, ""))
+
+    async def _number_of(self, message_id: str) -> int | None:
+        """Return the place of a durable or archived message; None if there was none."""
+        row = self._table.shown(message_id)
+        if isinstance(row, InboxMessage):
+            return row.number
+        entry = await self._archiver.entry(archived_id(self._handle, message_id))
+        return None if entry is None else int(entry["number"])
+
+    async def _archived_highest(self, wake: WakeId) -> int | None:
+        """Return the highest record of this terminal that had an archived wake."""
+        entry = await self._archiver.entry(archived_wakes(self._handle, wake))
+        return None if entry is None else int(entry["seq"])
+
+    async def _knows(self, message_id: str) -> bool:
+        """Return whether a durable message of this id was delivered before."""
+        return await self._number_of(message_id) is not None
 
     # Delivering.
 
-    def _deliver(self, delivery: Deliver) -> None:
+    async def _deliver(self, delivery: Deliver) -> None:
         arrival = self._arrivals.get(delivery.id)
         if arrival is not None:
             arrival.senders.append(self.defer(delivery))
             if not delivery.defer_sync:
                 self._table.sync()
             return
-        if self._unread.knows(delivery.id):
+        wake = parse_wake_id(delivery.id)
+        highest = None if wake is None else self._unread.highest(wake)
+        is_new = wake is not None and highest is not None and wake.seq > highest
+        if not is_new and await self._knows(delivery.id):
             self.reply(delivery, Receipt(id=delivery.id, status="queued", position=0))
             return
+        if wake is not None and highest is None:
+            highest = await self._archived_highest(wake)
         self._unread.check_room(self._handle, delivery, self._arriving)
         self._check_arriving()
-        self._check_order(delivery.after)
+        await self._check_order(delivery.after)
         faults.APPEND_BEFORE.hit(self._handle)
-        row = row_of(delivery, self._last_number + 1)
+        row = row_of(
+            delivery,
+            self._last_number + 1,
+            at=int(time.time()),
+            highest=None if wake is None or (highest or 0) <= wake.seq else highest,
+        )
         then = partial(self._delivered, delivery.id)
         if not self._table.put(row, then, is_deferred=delivery.defer_sync):
             raise StorageError(self._table.refusal)
         faults.APPEND_AFTER.hit(self._handle)
         self._last_number = row.number
         self._newest = row if row.chars <= MAX_KEPT_CHARS else None
-        is_wake = parse_wake_id(row.id) is not None
-        arrival = _Arrival(row, is_wake, delivery.defer_sync, [self.defer(delivery)])
+        if wake is not None:
+            self._unread.note(wake, highest)
+        arrival = _Arrival(row, wake, delivery.defer_sync, [self.defer(delivery)])
         self._arrivals[row.id] = arrival
-        self._arriving.count(row, is_wake=is_wake, sign=1)
+        self._arriving.count(row, is_wake=wake is not None, sign=1)
         if delivery.defer_sync:
             self._deferred += 1
             self._sync_if_enough()
@@ -321,9 +442,11 @@ class Inbox(Actor[InboxRequest]):
                 "synced; send again later"
             )
 
-    def _check_order(self, after: str | None) -> None:
+    async def _check_order(self, after: str | None) -> None:
         """Raise ``Unavailable`` unless the sender's previous message ``after`` was written."""
-        if after is not None and after not in self._arrivals and not self._unread.knows(after):
+        if after is None or after in self._arrivals:
+            return
+        if not await self._knows(after):
             raise Unavailable(
                 f"the previous message to {self._handle!r} could not be stored: send both again"
             )
@@ -332,11 +455,11 @@ class Inbox(Actor[InboxRequest]):
         """Show a message that is durable now, and answer its senders."""
         faults.CONFIRM_BEFORE.hit(self._handle)
         arrival = self._arrivals.pop(message_id)
-        self._arriving.count(arrival.row, is_wake=arrival.is_wake, sign=-1)
+        self._arriving.count(arrival.row, is_wake=arrival.wake is not None, sign=-1)
         self._deferred -= arrival.is_deferred
         row = self._table.rows[message_id]
         assert isinstance(row, InboxMessage)
-        self._unread.add(row)
+        self._unread.add(row, arrival.wake)
         has_waiter = self._waiter is not None and not self._waiter.reply.is_settled
         position = 0 if has_waiter else len(self._unread) - 1
         receipt = Receipt(
@@ -368,7 +491,7 @@ class Inbox(Actor[InboxRequest]):
         self._arrivals.clear()
         self._arriving, self._deferred = Arriving(), 0
         if self._is_derived:
-            self._last_number = max(self._unread.newest_place, 0)
+            self._last_number = self._unread.newest
         readings, self._readings = self._readings, {}
         for each in readings.values():
             if each.timer is None:
@@ -384,31 +507,56 @@ class Inbox(Actor[InboxRequest]):
 
     # Reading.
 
-    def _take_reader(self, request: Reader) -> None:
+    async def _take_reader(self, request: Reader) -> None:
         """Answer when the acknowledgement of the request, and deferred messages, are durable."""
         reader = cast("Request[Any]", request)
         after = None if isinstance(request, FollowInbox) else request.after
-        acknowledges = after is not None and self._unread.check_cursor(after)
+        number = 0 if after is None else await self._cursor(after)
+        shrunk = None if after is None else self._unread.shrunk_by(after, number)
+        acknowledges = shrunk is not None or self._unread.reaches(number)
         if not acknowledges and not self._deferred:
             self._answer(request, self.defer(reader))
             return
         self._numbers += 1
-        number = self._numbers
-        then, timer = partial(self._read_on, number), None
+        reading, timer = self._numbers, None
         if after is not None and acknowledges:
-            row = self._unread.acknowledgement(after)
-            acknowledged = partial(self._acknowledged, row, number)
-            if not self._table.put(row, acknowledged, is_deferred=True):
-                raise StorageError(self._table.refusal)
+            acknowledged = partial(self._acknowledged, after, number, reading)
+            self._acknowledge(after, number, shrunk, acknowledged)
         else:
-            timer = self.context.after(SYNC_PATIENCE_S, ReadingDeadline(number=number))
-            self._table.settled(then)
-        self._readings[number] = _Reading(request, self.defer(reader), timer)
+            timer = self.context.after(SYNC_PATIENCE_S, ReadingDeadline(number=reading))
+            self._table.settled(partial(self._read_on, reading))
+        self._readings[reading] = _Reading(request, self.defer(reader), timer)
         self._table.sync()
 
-    def _acknowledged(self, row: Acknowledgement, number: int) -> None:
-        self._unread.acknowledge(row)
-        self._read_on(number)
+    async def _cursor(self, after: str) -> int:
+        """Return the place of a message. Raises ``InvalidRequest`` for an unknown id."""
+        number = await self._number_of(after)
+        if number is None:
+            raise InvalidRequest(
+                f"after {shorten(after)!r} is not the 'next' of an earlier reply of this inbox"
+            )
+        return number
+
+    def _acknowledge(
+        self, up_to: str, number: int, shrunk: InboxMessage | None, then: Callable[[], None]
+    ) -> None:
+        """Write that messages are read; ``shrunk`` is the fold that has one as an older wake."""
+        mark = self._table.rows.get(MARK)
+        if isinstance(mark, ReadMark) and mark.number >= number:
+            mark = attrs.evolve(mark)  # another reader's may not be durable yet
+        else:
+            mark = ReadMark(id=MARK, up_to=up_to, number=number)
+        # A fold does not follow any more from wakes of which some are read.
+        for each in self._unread.across(number):
+            self._write_fold(shrunk if shrunk is not None and shrunk.id == each.id else each)
+        if not self._table.put(mark, then, is_deferred=True):
+            raise StorageError(self._table.refusal)
+
+    def _acknowledged(self, up_to: str, number: int, reading: int) -> None:
+        shrunk = self._unread.acknowledge(up_to, number)
+        # The fold may have grown, and may have been written as it was, since this was written.
+        if shrunk is None or not self._write_fold(shrunk, partial(self._read_on, reading)):
+            self._read_on(reading)
 
     def _read_on(self, number: int) -> None:
         """Answer the reader, after the sync that it waited for, or too long."""
@@ -431,12 +579,50 @@ class Inbox(Actor[InboxRequest]):
                 self._wait(reply, timeout)
 
     async def _answer_all(self, limit: int, reply: Reply[MessageList]) -> None:
-        end = self._table.synced
-        read = partial(newest_messages, self._flusher.disk, self._path, end, limit)
+        """Answer with the newest messages, read or not; fewer if they are very long."""
+        rows = self._newest_rows(limit)
+        # Older ones are in the archive, and perhaps some between them.
+        first = self._unread.newest + 1
+        following = [*takewhile(lambda each: first - each[1].number == each[0], enumerate(rows, 1))]
+        before = first - len(following)
         try:
-            reply.send(_list(await self._flusher.look(read)))
+            lines = await self._table.lines_of_many([each.message for each in rows])
+            stored = zip(rows, map(_message_of_line, rows, lines), strict=True)
+            found = {row.number: message for row, message in stored if message is not None}
+            if len(following) < limit and before > 1:
+                found = await self._with_archived(found, before, limit)
+            newest = sorted(found, reverse=True)[:limit]
+            reply.send(_list([found[each] for each in reversed(newest)]))
         except StorageError as error:
             reply.fail(error)
+
+    def _newest_rows(self, limit: int) -> list[InboxMessage]:
+        """Return the newest durable messages that are not in the archive, the newest first."""
+        found: list[InboxMessage] = []
+        size = 0
+        for row in self._newest_first():
+            size += row.message.size
+            if len(found) == limit or (found and size > MAX_SHOWN_BYTES):
+                break
+            found.append(row)
+        return found
+
+    def _newest_first(self) -> Iterable[InboxMessage]:
+        found = [each for each in self._table.all_shown() if isinstance(each, InboxMessage)]
+        # The row of an archived message comes last if the disk has refused its drop.
+        found.sort(key=_number)
+        return reversed(found)
+
+    async def _with_archived(
+        self, found: dict[int, Message], before: int, limit: int
+    ) -> dict[int, Message]:
+        """Return messages by number, with the archived ones before this number."""
+        archived = ArchivedMessages(NewestLines(self._archive), self._handle, before, {**found})
+        with trio.move_on_after(ARCHIVE_S):
+            while archived.misses(limit) and archived.size < MAX_SHOWN_BYTES:
+                if not await self._flusher.look(archived.step):
+                    break
+        return archived.found
 
     def _send(
         self,
@@ -472,8 +658,8 @@ class Inbox(Actor[InboxRequest]):
 
     def _message(self, row: InboxMessage, line: Any) -> Message:
         """Return the message of a row, or one in its place that says that it is damaged."""
-        message = None if isinstance(line, str) else message_in(line)
-        if message is None or message.id != row.id:
+        message = _message_of_line(row, line)
+        if message is None:
             message = self._substitute(
                 row, line if isinstance(line, str) else "another line is there"
             )
@@ -535,23 +721,32 @@ class Inbox(Actor[InboxRequest]):
     # Streams.
 
     def _follow(self, request: FollowInbox, reply: Reply[InboxNews]) -> None:
-        try:
-            if request.place is None:
-                place = self._place_after(request.after)
-                reply.send(InboxNews(messages=[], missed=0, place=place))
-            elif not self._answered(follower := _Follower(request, request.place, reply)):
+        if request.place is None:
+            self._read_soon(self._answer_place, request.after, reply)
+        elif not self._answered(follower := _Follower(request, request.place, reply)):
+            try:
                 self._make_room()
+            except Busy as error:
+                reply.fail(error)
+            else:
                 self._followers.append(follower)
-        except AegisError as error:
-            reply.fail(error)
         self._sync_if_watched()
 
-    def _place_after(self, after: str | None) -> InboxPlace:
-        unread = self._unread
-        at = unread.newest_place if after is None else unread.place_of(after)
-        behind = unread.behind(at, 1)
-        number = unread.number(behind[0]) - 1 if behind else max(unread.newest_place, 0)
-        return InboxPlace(at=at, number=number, life=self.context.incarnation)
+    async def _answer_place(self, after: str | None, reply: Reply[InboxNews]) -> None:
+        """Answer with the place behind a message, or behind all."""
+        try:
+            at = self._unread.newest if after is None else await self._number_of(after)
+        except StorageError as error:
+            reply.fail(error)
+            return
+        if at is None:
+            why = f"no message {shorten(after or '')!r} was ever in this inbox"
+            reply.fail(InvalidRequest(why))
+            return
+        behind = self._unread.behind(at, 1)
+        number = behind[0].number - 1 if behind else self._unread.newest
+        place = InboxPlace(at=at, number=number, life=self.context.incarnation)
+        reply.send(InboxNews(messages=[], missed=0, place=place))
 
     def _make_room(self) -> None:
         if len(self._followers) >= MAX_FOLLOWERS:
@@ -564,15 +759,26 @@ class Inbox(Actor[InboxRequest]):
         if follower.reply.is_settled:
             return True
         place = follower.place
-        found = self._unread.behind(place.at, follower.request.limit)
+        # A later place is one of a ledger that had other numbers: of a version before today's.
+        at = place.at if place.at <= self._unread.newest else 0
+        found = self._unread.behind(at, follower.request.limit)
         if not found:
             return False
-        newest = found[-1]
-        number = self._unread.number(newest)
-        missed = max(number - place.number - len(found), 0)
-        here = InboxPlace(at=newest.place, number=number, life=self.context.incarnation)
+        newest = found[-1].number
+        missed = max(newest - place.number - len(found), 0)
+        here = InboxPlace(at=newest, number=newest, life=self.context.incarnation)
         self._send(follower.reply, found, partial(_news, missed=missed, place=here))
         return True
+
+
+def _message_of_line(row: InboxMessage, line: Any) -> Message | None:
+    """Return the message of a row; None if its line is damaged."""
+    message = None if isinstance(line, str) else message_in(line)
+    return message if message is not None and message.id == row.id else None
+
+
+def _number(row: InboxMessage) -> int:
+    return row.number
 
 
 def stopping() -> Unavailable:

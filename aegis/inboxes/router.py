@@ -22,6 +22,7 @@ from actors.errors import root_cause
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.inboxes.handoffs import NoSessions, SessionDirectory, agent_of, answer, delivery_of
 from aegis.inboxes.inbox import EndWait, Inbox, Settle, stopping
+from aegis.journal.archive import DEFAULT_KEEP, Archive, Keep
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
@@ -78,18 +79,22 @@ RouterMessage = (
 class InboxRouter(Actor[RouterMessage]):
     """The actor that routes messages to inboxes, which are below ``supervisor`` (a path).
 
-    ``directory`` contains their files. ``sessions`` are the sessions of agents.
+    ``directory`` contains their files, ``archive`` what is old in all of them. ``sessions`` are the
+    sessions of agents.
     """
 
     def __init__(
         self,
         *,
         directory: Path,
+        archive: Archive,
         supervisor: str,
         flusher: Flusher,
+        keep: Keep = DEFAULT_KEEP,
         sessions: SessionDirectory | None = None,
     ) -> None:
         self._directory = directory
+        self._archive, self._keep = archive, keep
         self._supervisor = supervisor
         self._flusher = flusher
         self._sessions = sessions or NoSessions()
@@ -268,6 +273,8 @@ class InboxRouter(Actor[RouterMessage]):
             Inbox,
             handle=handle,
             path=self._directory / f"{handle}{SUFFIX}",
+            archive=self._archive,
+            keep=self._keep,
             flusher=self._flusher,
         )
         return SupervisorSpec(name=handle, children=(inbox,), restart=Restart.TEMPORARY)

@@ -7,22 +7,26 @@ since.
 Wakes are folded: an unread inbox must not fill with the wakes of a busy terminal, and no wake may
 be lost. So the oldest wakes of a terminal become one message that names the records to read in the
 terminal's ledger. It has the place and the id of its newest wake, so acknowledging that wake still
-has the same effect. Folds are not stored: the lines of a ledger result in them.
+has the same effect. A fold that is not durable yet follows from its wakes again.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable
 from itertools import islice, takewhile
-from typing import Protocol
 
 import attrs
 
-from aegis.errors import InvalidRequest, Unavailable
-from aegis.inboxes.reading import MAX_KNOWN_IDS
-from aegis.inboxes.rows import Acknowledgement, InboxMessage, InboxRow, with_text
-from aegis.names import shorten
+from aegis.errors import Unavailable
+from aegis.inboxes.rows import (
+    Acknowledgement,
+    InboxMessage,
+    InboxRow,
+    ReadMark,
+    WakeFold,
+    with_text,
+)
 from aegis.protocol.inboxes import Deliver, Message
 from aegis.protocol.wakes import WakeId, parse_wake_id
 
@@ -39,95 +43,9 @@ FoldKey = tuple[str, str]
 """The name of a terminal and the incarnation of its ledger: wakes with equal keys are folded."""
 
 
-class Rows(Protocol):
-    """The rows of a table."""
-
-    rows: dict[str, InboxRow]
-
-    def shown(self, row_id: str) -> InboxRow | None:
-        """Return the durable version of a row; None if there is none."""
-        ...
-
-    def all_shown(self) -> Iterator[InboxRow]:
-        """Yield the durable versions of all rows, in the order of their first lines."""
-        ...
-
-    def is_at_rest(self, row_id: str) -> bool:
-        """Return whether a row is durable, and nothing more is being written about it."""
-        ...
-
-    def forget(self, row_id: str) -> None:
-        """Remove a row from memory."""
-        ...
-
-
-@attrs.frozen(kw_only=True)
-class Wake:
-    """An unread wake: its place, the offset of its line, and the parts of its id."""
-
-    place: int
-    start: int
-    about: WakeId
-
-    @classmethod
-    def of(cls, row: InboxMessage) -> Wake:
-        """Return the wake that a row is."""
-        about = parse_wake_id(row.id)
-        assert about is not None, "only wakes fold"
-        return cls(place=row.place, start=row.message.start, about=about)
-
-    @property
-    def key(self) -> FoldKey:
-        """The key of the fold that this wake belongs to."""
-        return (self.about.terminal, self.about.life)
-
-
-@attrs.frozen(kw_only=True)
-class WakeFold:
-    """The folded wakes of one terminal, by the numbers of their records.
-
-    It takes the place of its newest wake, at ``place``. All records are after ``since_seq`` and
-    none is after ``last_seq``. ``first`` is the oldest wake. ``late_seq`` is the lowest record
-    whose wake came after that of a later record: a wake that was sent again.
-    """
-
-    first: Wake
-    place: int
-    since_seq: int
-    last_seq: int
-    late_seq: int | None = None
-
-    @classmethod
-    def of(cls, wake: Wake) -> WakeFold:
-        """Return the fold of one wake."""
-        seq = wake.about.seq
-        return cls(first=wake, place=wake.place, since_seq=seq - 1, last_seq=seq)
-
-    def grown(self, wake: Wake) -> WakeFold:
-        """Return the fold with one more wake, which is newer than the others."""
-        seq, late = wake.about.seq, self.late_seq
-        if seq < self.last_seq:
-            late = seq if late is None else min(late, seq)
-        return WakeFold(
-            first=self.first,
-            place=wake.place,
-            since_seq=min(self.since_seq, seq - 1),
-            last_seq=max(self.last_seq, seq),
-            late_seq=late,
-        )
-
-    def read_up_to(self, seq: int) -> WakeFold:
-        """Return the fold without its wake about ``seq`` and the wakes before it."""
-        known = seq if self.late_seq is None else min(seq, self.late_seq - 1)
-        return attrs.evolve(self, since_seq=max(self.since_seq, known))
-
-    def body(self) -> str:
-        """Return the text that names the folded records, and the call that reads them."""
-        name = self.first.about.terminal
-        return (
-            f"older messages of this terminal are folded into this one, up to seq {self.last_seq}\n"
-            f'read them: aegis_term_read(name="{name}", since_seq={self.since_seq})'
-        )
+def key_of(wake: WakeId) -> FoldKey:
+    """Return the key of the fold of wakes like this one."""
+    return (wake.terminal, wake.life)
 
 
 @attrs.define
@@ -148,88 +66,108 @@ class Arriving:
 class UnreadMessages:
     """The durable messages among ``rows``, apart from those that are acknowledged or folded away.
 
-    ``known`` are the places of messages that were read long ago, by their ids.
+    ``folded`` is called with a message that is part of a fold now, and with that fold; ``left``
+    with a message that is read, or part of a durable fold. ``is_old`` if some rows have the form of
+    a version before today's.
     """
 
-    def __init__(self, rows: Rows, known: dict[str, int]) -> None:
-        self._rows = rows
-        self._known = OrderedDict(known)
-        self._count = 0
+    def __init__(
+        self,
+        rows: Iterable[InboxRow],
+        *,
+        folded: Callable[[InboxMessage, InboxMessage], None],
+        left: Callable[[InboxMessage], None],
+    ) -> None:
+        self._folded, self._left = folded, left
+        self._unread: dict[str, InboxMessage] = {}
         self._chars = 0
         self._wakes: deque[InboxMessage] = deque()
-        self._folds: dict[FoldKey, WakeFold] = {}
-        self._folded: dict[str, WakeFold] = {}  # by the ids of their newest wakes
-        self._numbers: dict[str, int] = {}  # of messages of version 1
-        self._begin = 0
-        self.newest_place = max(known.values(), default=-1)
-        """The place of the newest message; lower than every place if there was none."""
-        for row in [*rows.rows.values()]:
+        self._folds: dict[FoldKey, InboxMessage] = {}
+        self._highest: dict[FoldKey, int] = {}
+        known = [*rows]
+        self.is_old = any(isinstance(each, Acknowledgement) for each in known)
+        if not self.is_old:
+            # The row of an archived message comes last if the disk has refused its drop.
+            known.sort(key=lambda each: each.number)
+        self.read = max((each.number for each in known if isinstance(each, ReadMark)), default=0)
+        """The number up to which all messages are read."""
+        self.newest = self.read
+        """The number of the newest message, which may be in the archive; 0 if there was none."""
+        self._derive(known)
+
+    def _derive(self, rows: list[InboxRow]) -> None:
+        messages = [each for each in rows if isinstance(each, InboxMessage)]
+        folded: dict[FoldKey, int] = {}  # the places of the newest folds
+        numbers: dict[str, int] = {}
+        for each in messages:
+            if each.fold is not None and (about := parse_wake_id(each.id)) is not None:
+                folded[key_of(about)] = each.number
+        for row in rows:
             if isinstance(row, Acknowledgement):
-                self.acknowledge(row)
-            else:
-                self.add(row)
-        old = [each.id for each in self._durable() if not each.number]
-        first = self.newest_place - self._count + 1
-        self._numbers = {each: first + number for number, each in enumerate(old)}
+                if row.up_to in numbers:
+                    self.acknowledge(row.up_to, numbers[row.up_to])
+            elif isinstance(row, InboxMessage):
+                numbers[row.id] = row.number
+                about = parse_wake_id(row.id)
+                if about is not None:
+                    self.note(about, row.highest)
+                is_folded = about is not None and row.number < folded.get(key_of(about), 0)
+                if row.number <= self.read or is_folded:
+                    self.newest = max(self.newest, row.number)
+                    self._left(row)
+                else:
+                    self.add(row, about)
 
     def __len__(self) -> int:
         """Return the number of unacknowledged messages."""
-        return self._count
+        return len(self._unread)
 
-    def knows(self, message_id: str) -> bool:
-        """Return whether a durable message of this id was delivered before."""
-        return message_id in self._known or self._rows.shown(message_id) is not None
+    def __contains__(self, message_id: object) -> bool:
+        """Return whether a message is unread."""
+        return message_id in self._unread
 
-    def add(self, row: InboxMessage) -> None:
-        """Count a row that is durable now, at a place after all others."""
-        self.newest_place = row.place
-        self._count += 1
-        self._chars += row.chars
-        if parse_wake_id(row.id) is not None:
+    def add(self, row: InboxMessage, about: WakeId | None) -> None:
+        """Count a durable row, at a place after all others; ``about`` if it is a wake."""
+        self.newest = row.number
+        self._unread[row.id] = row
+        self._chars += _chars_shown(row)
+        if about is not None and row.fold is not None:
+            self._folds[key_of(about)] = row
+        elif about is not None:
             self._wakes.append(row)
             if len(self._wakes) > MAX_WAKES:
                 self._fold(self._wakes.popleft())
 
     def first(self, limit: int) -> list[InboxMessage]:
         """Return the oldest ``limit`` unacknowledged messages, oldest first."""
-        return [*islice(self._durable(), limit)]
+        return [*islice(self._unread.values(), limit)]
 
-    def behind(self, place: int, limit: int) -> list[InboxMessage]:
+    def behind(self, number: int, limit: int) -> list[InboxMessage]:
         """Return the oldest ``limit`` unacknowledged messages after a place, oldest first."""
-        newer = [*takewhile(lambda each: each.place > place, self._newest_first())]
+        newest_first = reversed(self._unread.values())
+        newer = [*takewhile(lambda each: each.number > number, newest_first)]
         return newer[: -limit - 1 : -1]
-
-    def number(self, row: InboxMessage) -> int:
-        """Return the number of a message: numbers of later ones count on."""
-        return row.number or self._numbers.get(row.id, row.place)
-
-    def place_of(self, message_id: str) -> int:
-        """Return the place of a message. Raises ``InvalidRequest`` for an unknown id."""
-        place = self._place(message_id)
-        if place is None:
-            raise InvalidRequest(f"no message {shorten(message_id)!r} was ever in this inbox")
-        return place
 
     def shown(self, row: InboxMessage, stored: Message) -> Message:
         """Return the message for the reader; ``stored`` is the message in the line."""
-        fold = self._folded.get(row.id)
-        if fold is None:
+        body = _folded_body(row)
+        if body is None:
             return stored
-        return with_text(attrs.evolve(stored, body=fold.body(), task_id=None, status=None))
+        return with_text(attrs.evolve(stored, body=body, task_id=None, status=None))
 
-    def _durable(self) -> Iterator[InboxMessage]:
-        for row in self._rows.all_shown():
-            if isinstance(row, InboxMessage):
-                yield row
+    # The records of wakes.
 
-    def _newest_first(self) -> Iterator[InboxMessage]:
-        for row in reversed(self._rows.rows.values()):
-            if isinstance(row, InboxMessage) and self._rows.shown(row.id) is not None:
-                yield row
+    def note(self, wake: WakeId, highest: int | None) -> None:
+        """Note the record of a wake that is written, and the ``highest`` of its row."""
+        key = key_of(wake)
+        self._highest[key] = max(wake.seq, highest or 0, self._highest.get(key, 0))
 
-    def _place(self, message_id: str) -> int | None:
-        row = self._rows.shown(message_id)
-        return row.place if isinstance(row, InboxMessage) else self._known.get(message_id)
+    def highest(self, wake: WakeId) -> int | None:
+        """Return the highest record of this terminal that had a wake; None if it is not known.
+
+        A wake about a later record is new.
+        """
+        return self._highest.get(key_of(wake))
 
     # Room.
 
@@ -238,7 +176,7 @@ class UnreadMessages:
 
         A wake may use the room of the wakes that are folded because of it.
         """
-        messages = self._count + arriving.messages
+        messages = len(self._unread) + arriving.messages
         chars = self._chars + arriving.chars
         if messages < MAX_UNREAD and chars < MAX_UNREAD_CHARS:
             return
@@ -256,102 +194,107 @@ class UnreadMessages:
         messages = chars = 0
         excess = len(self._wakes) + wakes - MAX_WAKES
         for row in islice(self._wakes, max(0, excess)):
-            wake = Wake.of(row)
-            before = folds.get(wake.key)
-            folds[wake.key] = after = WakeFold.of(wake) if before is None else before.grown(wake)
-            chars += row.chars - len(after.body())
+            before, after = _with_fold(folds, row)
+            chars += row.chars - _chars_shown(after)
             if before is not None:
                 messages += 1
-                chars += len(before.body())
+                chars += _chars_shown(before)
         return messages, chars
 
     # Acknowledging.
 
-    def check_cursor(self, after: str) -> bool:
-        """Return whether acknowledging up to ``after`` would change anything.
+    def reaches(self, number: int) -> bool:
+        """Return whether a message up to this place is unread."""
+        oldest = next(iter(self._unread.values()), None)
+        return oldest is not None and oldest.number <= number
 
-        Raises ``InvalidRequest`` if the inbox never had such a message.
-        """
-        place = self._place(after)
-        if place is None:
-            raise InvalidRequest(
-                f"after {shorten(after)!r} is not the 'next' of an earlier reply of this inbox"
-            )
-        oldest = next(self._durable(), None)
-        if oldest is not None and oldest.place <= place:
-            return True
-        return self._shrunk_by(after, place) is not None
+    def folds(self) -> list[InboxMessage]:
+        """Return all folds."""
+        return [*self._folds.values()]
 
-    def acknowledgement(self, up_to: str) -> Acknowledgement:
-        """Return the row that acknowledges the messages up to ``up_to``, which was checked."""
-        row = self._rows.shown(up_to)
-        if isinstance(row, InboxMessage):
-            place, begin = row.place, row.message.start
-        else:
-            place, begin = self._known[up_to], self._begin
-        for each in self._folds.values():
-            if each.place > place:  # it may begin before that message and end after it
-                begin = min(begin, each.first.start)
-        # Two rows of one id would be one, at the place of the first.
-        return Acknowledgement(id=f"read/{self.newest_place}/{up_to}", up_to=up_to, begin=begin)
+    def across(self, number: int) -> list[InboxMessage]:
+        """Return the folds that begin up to this place and end after it."""
+        found = [each for each in self.folds() if each.number > number]
+        return [each for each in found if each.fold is not None and each.fold.first <= number]
 
-    def acknowledge(self, row: Acknowledgement) -> None:
-        """Forget what a durable acknowledgement reaches, and the acknowledgement."""
-        if self._rows.is_at_rest(row.id):  # not if another reader's is written under the same id
-            self._rows.forget(row.id)
-        self._begin = row.begin
-        place = self._place(row.up_to)
-        if place is None:
-            return
-        for each in [*takewhile(lambda each: each.place <= place, self._durable())]:
+    def acknowledge(self, up_to: str, number: int) -> InboxMessage | None:
+        """Remove what a durable acknowledgement reaches; return a fold that is smaller now."""
+        self.read = max(self.read, number)
+        for each in [*takewhile(lambda each: each.number <= number, self._unread.values())]:
             self._drop(each)
-        while self._wakes and self._wakes[0].place <= place:
+        while self._wakes and self._wakes[0].number <= number:
             self._wakes.popleft()
-        shrunk = self._shrunk_by(row.up_to, place)
+        shrunk = self.shrunk_by(up_to, number)
         if shrunk is not None:
-            self._show(shrunk, self._newest_of(shrunk))
+            self._show(shrunk)
+            self._folds[fold_of(shrunk)] = shrunk
+        return shrunk
+
+    def shrunk_by(self, up_to: str, number: int) -> InboxMessage | None:
+        """Return the fold that has ``up_to`` as an older wake, without it; None if unchanged."""
+        about = parse_wake_id(up_to) if self._folds else None
+        row = None if about is None else self._folds.get(key_of(about))
+        if row is None or row.fold is None or about is None:
+            return None
+        if not row.fold.first <= number < row.number:
+            return None
+        shrunk = row.fold.read_up_to(about.seq)
+        return None if shrunk == row.fold else attrs.evolve(row, fold=shrunk)
 
     def _drop(self, row: InboxMessage) -> None:
-        fold = self._folded.pop(row.id, None)
-        if fold is not None:
-            del self._folds[fold.first.key]
-        self._count -= 1
-        self._chars -= row.chars if fold is None else len(fold.body())
-        self._rows.forget(row.id)
-        self._known[row.id] = row.place
-        if len(self._known) > MAX_KNOWN_IDS:
-            self._known.popitem(last=False)
+        self._remove(row)
+        if row.fold is not None:
+            del self._folds[fold_of(row)]
+        self._left(row)
+
+    def _remove(self, row: InboxMessage) -> None:
+        del self._unread[row.id]
+        self._chars -= _chars_shown(row)
 
     # Folding.
 
     def _fold(self, row: InboxMessage) -> None:
         """Add the oldest wake to its terminal's fold, which takes the wake's place."""
-        wake = Wake.of(row)
-        fold = self._folds.get(wake.key)
-        if fold is None:
-            self._show(WakeFold.of(wake), row)
-        else:
-            self._drop(self._newest_of(fold))
-            self._show(fold.grown(wake), row)
+        before, after = _with_fold(self._folds, row)
+        self._show(after)
+        if before is not None:
+            self._remove(before)
+            self._folded(before, after)
 
-    def _newest_of(self, fold: WakeFold) -> InboxMessage:
-        newest = next(each for each, known in self._folded.items() if known.place == fold.place)
-        row = self._rows.shown(newest)
-        assert isinstance(row, InboxMessage)
-        return row
+    def _show(self, row: InboxMessage) -> None:
+        self._chars += _chars_shown(row) - _chars_shown(self._unread[row.id])
+        self._unread[row.id] = row
 
-    def _show(self, fold: WakeFold, row: InboxMessage) -> None:
-        before = self._folded.get(row.id)
-        self._chars += len(fold.body()) - (row.chars if before is None else len(before.body()))
-        self._folded[row.id] = self._folds[fold.first.key] = fold
 
-    def _shrunk_by(self, up_to: str, place: int) -> WakeFold | None:
-        """Return the fold that contains ``up_to`` as an older wake, reduced; None if unchanged."""
-        about = parse_wake_id(up_to) if self._folds else None
-        if about is None:
-            return None
-        fold = self._folds.get((about.terminal, about.life))
-        if fold is None or not fold.first.place <= place < fold.place:
-            return None
-        shrunk = fold.read_up_to(about.seq)
-        return None if shrunk == fold else shrunk
+def fold_of(row: InboxMessage) -> FoldKey:
+    """Return the key of the fold that a wake belongs to."""
+    return key_of(_wake(row))
+
+
+def _wake(row: InboxMessage) -> WakeId:
+    about = parse_wake_id(row.id)
+    assert about is not None, "only wakes fold"
+    return about
+
+
+def _with_fold(
+    folds: dict[FoldKey, InboxMessage], row: InboxMessage
+) -> tuple[InboxMessage | None, InboxMessage]:
+    """Add a wake to the ``folds``; return the fold that there was, and the one in its place."""
+    about = _wake(row)
+    before = folds.get(key_of(about))
+    if before is None or before.fold is None:
+        fold = WakeFold.of(row.number, about.seq)
+    else:
+        fold = before.fold.grown(about.seq)
+    folds[key_of(about)] = after = attrs.evolve(row, fold=fold)
+    return before, after
+
+
+def _folded_body(row: InboxMessage) -> str | None:
+    return None if row.fold is None else row.fold.body(_wake(row).terminal)
+
+
+def _chars_shown(row: InboxMessage) -> int:
+    body = _folded_body(row)
+    return row.chars if body is None else len(body)

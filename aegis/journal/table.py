@@ -111,9 +111,6 @@ Then = Callable[[], None]
 
 Fields = Mapping[str, Any]
 Documents = Mapping[str, Mapping[str, Any]]
-Beginning = Callable[[Disk, Path, int], int]
-"""Returns the offset in a ledger, of so many bytes, where the first line is that matters."""
-
 Upgrade = Callable[[Fields, Documents], Sequence[Fields]]
 """Returns a line of an older form as lines of today's, given the rows so far; none to skip it."""
 
@@ -218,7 +215,6 @@ class Table(Generic[R]):
 
     ``changed`` is called when ``shown`` has changed, ``lost`` when the disk accepts again after it
     has refused. ``upgrade`` reads the lines of ledgers that an older version has written.
-    ``beginning`` skips the part of a long ledger that is not needed.
     """
 
     def __init__(
@@ -231,12 +227,10 @@ class Table(Generic[R]):
         changed: Then,
         lost: Then,
         upgrade: Upgrade | None = None,
-        beginning: Beginning | None = None,
     ) -> None:
         self._path, self._row, self._flusher = path, row, flusher
         self._start_soon = context.start_soon
         self._changed, self._lost, self._upgrade = changed, lost, upgrade
-        self._beginning = beginning
         self._appender: Appender | None = None
         self._written: deque[_Written[R]] = deque()
         self._facts: deque[_Fact[R]] = deque()
@@ -377,9 +371,7 @@ class Table(Generic[R]):
         with contextlib.ExitStack() as undo:
             undo.callback(appender.close)
             await self._flusher.call(partial(settle_replacement, disk, self._path))
-            read = partial(
-                _read, disk, self._path, appender.synced, self._row, self._upgrade, self._beginning
-            )
+            read = partial(_read, disk, self._path, appender.synced, self._row, self._upgrade)
             found = await self._flusher.look(read)
             undo.pop_all()
         self.rows, self._file = found.rows, found.file
@@ -393,12 +385,6 @@ class Table(Generic[R]):
     def is_whole(self) -> bool:
         """Whether it is open, and each of its lines was understood."""
         return self._may_compact
-
-    @property
-    def synced(self) -> int:
-        """The size of the durable part of an open ledger that was not replaced."""
-        assert self._appender is not None
-        return self._appender.synced - self._appender.shift
 
     @property
     def is_open(self) -> bool:
@@ -514,12 +500,6 @@ class Table(Generic[R]):
             self.settled(partial(reply.send, None), reply)
             with contextlib.suppress(StorageError):
                 return await reply.wait()
-
-    def forget(self, row_id: str) -> None:
-        """Remove a row from memory, not from the ledger. Requires that it is durable."""
-        assert row_id not in self._durable
-        del self.rows[row_id]
-        self._may_compact = False  # only what is in memory would be in the new ledger
 
     def _write_fact(self, fact: _Fact[R]) -> bool:
         row = fact.change(self._row_of(fact))
@@ -826,21 +806,13 @@ def read_rows(
     return _read(disk, path, end, row, upgrade).rows
 
 
-def _read(
-    disk: Disk,
-    path: Path,
-    end: int,
-    row: Any,
-    upgrade: Upgrade | None,
-    beginning: Beginning | None = None,
-) -> _Found:
+def _read(disk: Disk, path: Path, end: int, row: Any, upgrade: Upgrade | None) -> _Found:
     found: dict[str, dict[str, Any]] = {}
     texts = {name for each in _classes(row) for name in _fields_of(each, StoredText)}
     documents = {name for each in _classes(row) for name in _fields_of(each, StoredDocument)}
     damaged: list[Damaged] = []
     skipped = waste = 0
-    start = 0 if beginning is None else beginning(disk, path, end)
-    for line in lines_of(disk, path, end, damaged, start=start):
+    for line in lines_of(disk, path, end, damaged):
         of_today: Sequence[Fields] = (line.fields,)
         if upgrade is not None and "kind" in line.fields:
             of_today = upgrade(line.fields, found)
@@ -854,7 +826,7 @@ def _read(
     log_damage(path, damaged, skipped)
     file, count = LedgerFile(), len(found)
     rows = dict(_structured(row, found, path, file))
-    is_whole = not (damaged or skipped or start) and len(rows) == count
+    is_whole = not (damaged or skipped) and len(rows) == count
     return _Found(rows, file, waste, is_whole)
 
 
@@ -866,8 +838,8 @@ def _waste_of(before: Fields, line: Fields, size: int) -> int:
 
 
 def _weight(name: str, value: Any) -> int:
-    """Return about how many bytes a field needs; of a stored text, the line that has it."""
-    if isinstance(value, dict) and "digest" in value:
+    """Return about how many bytes a field needs; of what is stored, the line that has it."""
+    if isinstance(value, dict) and value.keys() >= {"start", "size"}:
         return int(value["size"])
     text = str(value)
     return len(name) + 4 + len(text if text.isascii() else text.encode("utf-8", "surrogatepass"))

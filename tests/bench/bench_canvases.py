@@ -20,6 +20,7 @@ import trio
 from actors import ChildSpec, Ref, SupervisorSpec, open_system
 from aegis.canvases.desk import CanvasDesk
 from aegis.canvases.watcher import CanvasWatcher
+from aegis.inboxes.reading import message_archive
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.flusher import Flusher
 from aegis.protocol.canvases import (
@@ -49,6 +50,7 @@ async def running(root: Path) -> AsyncIterator[Ref[Any]]:
                 "inbox-router",
                 InboxRouter,
                 directory=state / "inboxes",
+                archive=message_archive(state / "archive", flusher.disk),
                 supervisor="root/inboxes",
                 flusher=flusher,
             ),

@@ -22,6 +22,7 @@ from typing import Any
 import trio
 
 from actors import ChildSpec, Ref, SupervisorSpec, open_system
+from aegis.inboxes.reading import message_archive
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.appender import Appender
 from aegis.journal.disk import Disk
@@ -106,6 +107,7 @@ async def open_terminal(root: Path, disk: Disk | None = None) -> AsyncIterator[R
                 "inbox-router",
                 InboxRouter,
                 directory=root / "inboxes",
+                archive=message_archive(root / "archive", flusher.disk),
                 supervisor="root/inboxes",
                 flusher=flusher,
             ),

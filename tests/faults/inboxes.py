@@ -15,11 +15,12 @@ import trio
 from actors import ChildSpec, Ref, SupervisorSpec
 from actors.faults import RUNTIME, FaultTable
 from aegis.inboxes.faults import INBOXES
-from aegis.inboxes.reading import newest_messages
+from aegis.inboxes.reading import message_archive
 from aegis.inboxes.router import InboxRouter
-from aegis.inboxes.rows import InboxRow, upgraded
+from aegis.inboxes.rows import InboxMessage, InboxRow, message_in, upgraded
 from aegis.inboxes.unread import UnreadMessages
 from aegis.journal.faults import JOURNAL
+from aegis.journal.folding import lines_of
 from aegis.journal.opening import open_ledger
 from aegis.journal.table import read_rows
 from aegis.protocol.inboxes import Deliver, Message, ReadInbox
@@ -65,23 +66,14 @@ class Shown:
     id: str
 
 
-@attrs.define
-class RecoveredRows:
-    """The rows of a ledger, all of which are durable."""
+def ignored(*_: InboxMessage) -> None:
+    """Do nothing: the messages are only counted."""
 
-    rows: dict[str, InboxRow]
 
-    def shown(self, row_id: str) -> InboxRow | None:
-        return self.rows.get(row_id)
-
-    def all_shown(self) -> Iterator[InboxRow]:
-        return iter(self.rows.values())
-
-    def is_at_rest(self, row_id: str) -> bool:
-        return row_id in self.rows
-
-    def forget(self, row_id: str) -> None:
-        del self.rows[row_id]
+def stored_messages(disk: SimulatedDisk, path: Path) -> list[Message]:
+    """Return the messages in a ledger, the oldest first."""
+    found = [message_in(each.fields) for each in lines_of(disk, path, None, [])]
+    return [each for each in found if each is not None]
 
 
 @attrs.frozen
@@ -114,6 +106,7 @@ class HandOver:
                     "router",
                     InboxRouter,
                     directory=INBOX.parent,
+                    archive=message_archive(INBOX.parent.parent / "archive", world.flusher.disk),
                     supervisor="root/inboxes",
                     flusher=world.flusher,
                 ),
@@ -171,9 +164,9 @@ class HandOver:
     def recover(self, disk: SimulatedDisk) -> HeldInbox:
         opened = open_ledger(disk, INBOX)
         disk.close(opened.fd)
-        rows = RecoveredRows(read_rows(disk, INBOX, opened.length, InboxRow, upgraded))
-        state = UnreadMessages(rows, {})
-        messages = newest_messages(disk, INBOX, opened.length, 1000)
+        rows = read_rows(disk, INBOX, opened.length, InboxRow, upgraded)
+        state = UnreadMessages(rows.values(), folded=ignored, left=ignored)
+        messages = stored_messages(disk, INBOX)
         unread = tuple(each.id for each in state.first(1000))
         return HeldInbox(tuple(messages), unread)
 

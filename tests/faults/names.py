@@ -13,6 +13,7 @@ import trio.testing
 
 from actors import Actor, ChildSpec, Ref, Request, SupervisorSpec
 from actors.faults import RUNTIME, FaultTable
+from aegis.inboxes.reading import message_archive
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.faults import JOURNAL
 from aegis.journal.note import Note
@@ -141,6 +142,7 @@ class Subscriptions:
                     "router",
                     InboxRouter,
                     directory=Path("/state/inboxes"),
+                    archive=message_archive(Path("/state/archive"), world.flusher.disk),
                     supervisor="root/inboxes",
                     flusher=world.flusher,
                 ),

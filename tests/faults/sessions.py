@@ -22,7 +22,7 @@ from aegis.agents.directory.roster import Roster, RosterRow
 from aegis.agents.faults import AGENTS
 from aegis.errors import AlreadyExists
 from aegis.inboxes.faults import INBOXES
-from aegis.inboxes.reading import newest_messages
+from aegis.inboxes.reading import message_archive
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.disk import read_file
 from aegis.journal.faults import JOURNAL
@@ -46,6 +46,7 @@ from tests.chaos.machine.simulated_host import SimulatedHost
 from tests.chaos.machine.simulated_line import simulated_agents
 from tests.chaos.machine.simulated_processes import Machine
 from tests.chaos.reproducible import reproducible
+from tests.faults.inboxes import stored_messages
 from tests.faults.retrying import PAUSE_S, ask_until_answered, until_done
 
 STATE = Path("/state")
@@ -302,6 +303,7 @@ def session_tree(world: World, machine: Machine, life: str) -> SupervisorSpec:
                 "inbox-router",
                 InboxRouter,
                 directory=INBOXES_DIRECTORY,
+                archive=message_archive(INBOXES_DIRECTORY.parent / "archive", flusher.disk),
                 supervisor="root/inboxes",
                 flusher=flusher,
             ),
@@ -351,7 +353,7 @@ def inbox_ids(disk: SimulatedDisk, handle: str) -> tuple[str, ...]:
     path = INBOXES_DIRECTORY / f"{handle}.jsonl"
     opened = open_ledger(disk, path)
     disk.close(opened.fd)
-    return tuple(each.id for each in newest_messages(disk, path, opened.length, 1000))
+    return tuple(each.id for each in stored_messages(disk, path))
 
 
 def _answers(disk: SimulatedDisk) -> dict[str, str]:

@@ -16,7 +16,6 @@ from aegis.canvases.canvas import CanvasActor
 from aegis.groups import members
 from aegis.groups.desk import DeskGroup
 from aegis.inboxes.inbox import Inbox
-from aegis.inboxes.unread import UnreadMessages
 from aegis.journal import disk, note, opening, raw_log, shared_files
 from aegis.journal.appender import Appender
 from aegis.journal.disk import Disk
@@ -116,7 +115,10 @@ def rename_before_the_data_is_synced(patch: Patch) -> None:
 
 
 def deliver_twice(patch: Patch) -> None:
-    patch.setattr(UnreadMessages, "knows", lambda self, message_id: False)
+    async def unknown(_inbox: Inbox, _id: str) -> bool:
+        return False
+
+    patch.setattr(Inbox, "_knows", unknown)
 
 
 def show_deferred_messages_before_their_sync(patch: Patch) -> None:

@@ -14,7 +14,7 @@ from actors.simulate import Simulation, simulate
 from aegis.coordination import KINDS
 from aegis.errors import InvalidRequest, StorageError
 from aegis.history.desk import KEPT_S, MAX_KEPT, HistoryDesk
-from aegis.inboxes.history import MessageEntries
+from aegis.inboxes.history import MessageEntries, archived_message
 from aegis.journal.archive import Archive
 from aegis.journal.disk import APPEND, make_directory, write_all
 from aegis.journal.ledger import encode_line, seal_new_line
@@ -182,6 +182,7 @@ class Library(SimulatedDaemon):
                 terminals=TERMINALS,
                 inboxes=INBOXES,
                 messages_in=MessageEntries,
+                archived_message=archived_message,
                 handles=Renamed(),
                 archive=ARCHIVE,
                 kinds=KINDS,
@@ -338,6 +339,45 @@ def send(disk: SimulatedDisk, handle: str, *minutes: int, acknowledged: int = -1
     if acknowledged >= 0:
         lines.append({"id": "read/1", "set": {"type": "read", "up_to": f"m{acknowledged}"}})
     append(disk, INBOXES / f"{handle}.jsonl", lines)
+
+
+def archive_messages(disk: SimulatedDisk, handle: str, *minutes: int) -> None:
+    """Write messages that were read into the archive of all inboxes."""
+    lines = []
+    for each in minutes:
+        content = {"sender": "human", "body": f"Note {each}", "timestamp": at(each)}
+        row = {"type": "message", "chars": 6, "message": content, "number": each}
+        lines.append({"id": f"{handle}/m{each}", "set": row})
+    Archive(ARCHIVE, "messages", disk, 1 << 30).add(lines, {})
+
+
+def test_messages_are_found_in_ledgers_and_in_the_archive() -> None:
+    async def story(library: Library) -> None:
+        for first in range(0, 60, 20):
+            archive_messages(library.disk, "pm", *range(first, first + 20, 2))
+            archive_messages(library.disk, "carl", *range(first + 1, first + 20, 2))
+        send(library.disk, "pm", *range(58, 100, 2))
+        send(library.disk, "carl", *range(61, 100, 2))
+        wanted = {"kind": "message"}
+        found = await library.found(**wanted, limit=7)
+        assert {each.at for each in found} == {*map(at, range(100))}
+        outcomes = {(each.name, each.outcome) for each in found if each.at < at(58)}
+        assert outcomes == {("pm", "read"), ("charles", "read")}
+        assert await library.ids(**wanted, name="pm") == [
+            f"pm/m{each}" for each in reversed(range(0, 100, 2))
+        ]
+        expected = [f"charles/m{each}" for each in reversed(range(1, 100, 2))]
+        for by in ({"name": "carl"}, {"name": "charles"}, {"from_handle": "carl"}):
+            assert await library.ids(**wanted, **by) == expected
+        assert await library.ids(**wanted, from_handle="eve") == []
+        assert await library.ids(**wanted, from_handle="carl", name="pm") == []
+        assert await library.ids(**wanted, name="pm", until=at(3), word="note") == [
+            "pm/m2",
+            "pm/m0",
+        ]
+        assert "pm" not in str(await library.ids())
+
+    play(story)
 
 
 def test_messages_are_found_by_handle_time_and_word_if_they_are_asked_for() -> None:

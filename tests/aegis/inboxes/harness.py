@@ -11,6 +11,7 @@ import trio
 
 from actors import ChildSpec, Ref, SupervisorSpec, System, open_system
 from aegis.inboxes.handoffs import SessionDirectory
+from aegis.inboxes.reading import message_archive
 from aegis.inboxes.router import InboxRouter
 from aegis.inboxes.rows import row_of
 from aegis.journal.disk import Disk
@@ -33,6 +34,7 @@ async def open_inboxes(
                 "router",
                 InboxRouter,
                 directory=directory,
+                archive=message_archive(directory.parent / "archive", Flusher(disk).disk),
                 supervisor="root/inboxes",
                 flusher=Flusher(disk),
                 sessions=sessions,

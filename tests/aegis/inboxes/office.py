@@ -20,7 +20,9 @@ from actors import Actor, ActorError, ChildSpec, Ref, Reply, Request, Supervisor
 from actors.faults import RUNTIME, Crash, Plan, armed
 from actors.simulate import Simulation, simulate
 from aegis.errors import AegisError
+from aegis.inboxes.reading import message_archive
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
+from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.ledger import decode_line, encode_line, seal_new_line
 from aegis.protocol.feeds import FollowInbox, InboxNews
 from aegis.protocol.inboxes import (
@@ -47,6 +49,7 @@ from tests.chaos.reproducible import reproducible
 T = TypeVar("T")
 
 DIRECTORY = Path("/state/inboxes")
+ARCHIVE = Path("/state/archive/messages")
 TIME = "2026-05-22T14:03:25.120Z"
 TOGETHER = 500
 """Requests that a client sends without waiting for the answers; a mailbox has room for them."""
@@ -147,8 +150,9 @@ class Office(SimulatedDaemon):
 
     intensity = 1_000
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, keep: Keep = DEFAULT_KEEP) -> None:
         super().__init__(simulation, "root/router")
+        self.keep = keep
         self.sessions = PlayedSessions()
         self.running = {"s-builder": "builder"}
         """The sessions that run from the start of each life, and their handles."""
@@ -165,6 +169,8 @@ class Office(SimulatedDaemon):
             "router",
             InboxRouter,
             directory=DIRECTORY,
+            archive=message_archive(ARCHIVE.parent, self.disk, self.keep),
+            keep=self.keep,
             supervisor="root/inboxes",
             flusher=SimulatedFlusher(self.disk),
             sessions=self.sessions,
@@ -348,13 +354,15 @@ def limited(monkeypatch: pytest.MonkeyPatch, **limits: float) -> None:
             monkeypatch.setattr(each, name, limit)
 
 
-def play(story: Callable[[Office], Awaitable[None]], *, seed: int = 1) -> None:
+def play(
+    story: Callable[[Office], Awaitable[None]], *, seed: int = 1, keep: Keep = DEFAULT_KEEP
+) -> None:
     """Run a story of an office."""
 
     async def run(simulation: Simulation) -> None:
         with reproducible(simulation.chance):
-            async with Office(simulation).opened() as office:
-                with trio.fail_after(1_000_000):
+            async with Office(simulation, keep).opened() as office:
+                with trio.fail_after(1_000_000_000):
                     await story(office)
 
     simulate(run, seed=seed)

@@ -13,6 +13,7 @@ import attrs
 import pytest
 
 from aegis.errors import Unavailable
+from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.protocol.inboxes import Deliver, Message, MessageList
 from aegis.protocol.wakes import parse_wake_id
 from tests.aegis.inboxes.office import Office, ids, limited, note, play, wake
@@ -235,9 +236,7 @@ def test_wakes_that_wait_for_their_sync_take_the_room_that_their_folds_leave(
 
 
 @pytest.mark.usefixtures("two_wakes")
-def test_unread_ids_stay_known_however_many_came_since(monkeypatch: pytest.MonkeyPatch) -> None:
-    limited(monkeypatch, MAX_KNOWN_IDS=3)
-
+def test_unread_ids_stay_known_however_many_came_since() -> None:
     async def story(office: Office) -> None:
         await office.deliver(note(1), wake(0, "test"), *wakes(*range(50)))
         expected = ["n1", "test (-1, 0]", "build (-1, 47]", "build 48", "build 49"]
@@ -247,7 +246,7 @@ def test_unread_ids_stay_known_however_many_came_since(monkeypatch: pytest.Monke
             await office.restart(power_fails=True)
         assert await shown(office, after=wake(0, "test").id) == expected[2:]
 
-    play(story)
+    play(story, keep=Keep(newest=0, days=0))
 
 
 @pytest.mark.usefixtures("two_wakes")
@@ -387,7 +386,7 @@ def test_a_reader_sees_each_message_in_order_and_is_told_of_every_wake(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     most = 1 + seed % 4
-    limited(monkeypatch, MAX_WAKES=most)
+    limited(monkeypatch, MAX_WAKES=most, FOLDED_TOGETHER=1 + seed % 3)
 
     async def story(office: Office) -> None:
         run = Run(office, most, acknowledges_each=seed % 3 == 0)
@@ -399,4 +398,5 @@ def test_a_reader_sees_each_message_in_order_and_is_told_of_every_wake(
         assert (seen if run.acknowledges_each else [*dict.fromkeys(seen)]) == notes
         assert wakes_of(run.model.came) <= run.model.told
 
-    play(story, seed=seed)
+    keep = Keep(newest=0, days=0) if seed % 2 else DEFAULT_KEEP
+    play(story, seed=seed, keep=keep)

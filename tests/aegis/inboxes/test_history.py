@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from aegis.inboxes.history import MessageEntries
@@ -21,6 +23,7 @@ from tests.aegis.inboxes.office import (
 )
 
 PM = DIRECTORY / "pm.jsonl"
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 MAX_STEPS = 1_000
 
 
@@ -53,6 +56,23 @@ def test_all_messages_are_found_newest_first_and_whether_they_were_read(lines: i
         read = [(f"n{each}", "read") for each in (2, 1, 0)]
         assert outcomes(office, lines) == unread + read
         assert outcomes(office, lines, size=1) == unread + read
+
+    play(story)
+
+
+def test_what_was_read_is_known_wherever_the_ledger_says_it() -> None:
+    async def story(office: Office) -> None:
+        await office.fill(map(note, range(400)))
+        await office.read(after="n99")
+        [mark] = [each for each in office.lines() if each["id"] == "mark"]
+        others = [each for each in office.lines() if each["id"] != "mark"]
+        for place in (0, 50, 150, 400):  # a compaction leaves it where it was first
+            await office.restart_with([*others[:place], mark, *others[place:]])
+            found = dict(outcomes(office))
+            assert [*found] == [f"n{each}" for each in reversed(range(400))]
+            assert [each for each in found if found[each] == "read"] == [*found][300:]
+        await office.restart_with([*others, mark, {"id": "mark", "set": {}}])
+        assert dict(outcomes(office)) == found
 
     play(story)
 
@@ -103,6 +123,21 @@ def test_lines_of_version_1_are_found_and_damaged_ones_are_left_out() -> None:
         write_all(office.disk, fd, torn)
         office.disk.close(fd)
         assert outcomes(office) == found
+
+    play(story)
+
+
+def test_lines_of_a_version_before_the_archive_are_found_and_what_was_read_of_them() -> None:
+    async def story(office: Office) -> None:
+        recorded = (RECORDINGS / "inbox_before_archive.jsonl").read_bytes()
+        await office.restart_with(recorded.splitlines(keepends=True))
+        before = outcomes(office)
+        assert next(each for each, outcome in before if outcome == "read") == wake(2).id
+        await office.read()
+        await office.settles()
+        assert outcomes(office) == before
+        await office.read(after="n5")
+        assert {outcome for _, outcome in outcomes(office)} == {"read"}
 
     play(story)
 

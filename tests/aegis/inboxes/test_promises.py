@@ -22,6 +22,7 @@ from aegis.errors import (
     Unavailable,
 )
 from aegis.inboxes.faults import INBOXES
+from aegis.journal.archive import Keep
 from aegis.journal.ledger import decode_line
 from aegis.protocol.feeds import FollowInbox
 from aegis.protocol.inboxes import (
@@ -49,6 +50,7 @@ from tests.aegis.inboxes.office import (
     wake,
 )
 
+FEW = Keep(newest=2, days=0)
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 FULL = re.compile(r"the inbox of 'pm' is full: \d+ messages wait to be read and acknowledged")
@@ -316,32 +318,6 @@ def test_a_repeated_id_is_delivered_once_while_it_is_written_and_after() -> None
     play(story)
 
 
-def test_the_newest_ids_are_known_and_those_of_unread_messages(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    limited(monkeypatch, MAX_KNOWN_IDS=3)
-
-    async def story(office: Office) -> None:
-        for number in range(6):
-            await office.deliver(note(number))
-            await office.unread(after=f"n{number}")
-        for _ in range(2):
-            await office.deliver(*map(note, (3, 4, 5)))
-            assert await office.unread() == [], "these are known"
-            await office.restart(power_fails=True)
-        await office.deliver(*map(note, range(10, 20)))
-        for oldest in (10, 11):
-            await office.deliver(*map(note, range(oldest, 20)))
-            expected = [f"n{each}" for each in range(oldest, 20)]
-            assert await office.unread() == expected, "unread ones are known"
-            assert await office.unread(after=f"n{oldest}") == expected[1:]
-            await office.restart(power_fails=True)
-        await office.deliver(note(0))
-        assert (await office.unread())[-1] == "n0", "an old one is not known"
-
-    play(story)
-
-
 @pytest.mark.long
 @pytest.mark.one_python
 def test_a_hundred_thousand_ids_are_known_after_a_restart() -> None:
@@ -350,20 +326,14 @@ def test_a_hundred_thousand_ids_are_known_after_a_restart() -> None:
         start = sum(map(len, lines[:-1]))
         await office.restart_with([*lines, sealed(read_line("n100000", start))])
         assert await office.unread() == []
-        await office.fill(note(each) for each in range(1, 100_001, 13))
+        await office.fill(note(each) for each in range(0, 100_001, 13))
         assert await office.unread() == []
-        await office.deliver(note(0))
-        assert await office.unread() == ["n0"]
 
     play(story)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_id_that_was_known_is_known_after_a_restart(
-    monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    limited(monkeypatch, MAX_KNOWN_IDS=5)
-
+def test_an_id_that_was_known_is_known_after_a_restart(seed: int) -> None:
     async def story(office: Office) -> None:
         chance = office.chance
         for number in range(60):
@@ -374,12 +344,10 @@ def test_an_id_that_was_known_is_known_after_a_restart(
             if chance.random() < 0.3:
                 await office.restart(power_fails=True)
                 unread = await office.unread()
-                newest = [f"n{each}" for each in range(max(0, number - 4), number + 1)]
-                for each in {*newest, *unread}:
-                    await office.deliver(note(int(each[1:])))
+                await office.deliver(*map(note, range(number + 1)))
                 assert await office.unread() == unread, "a sender sends again what it is unsure of"
 
-    play(story, seed=seed)
+    play(story, seed=seed, keep=FEW)
 
 
 # Durability.
@@ -1471,11 +1439,7 @@ def test_a_ledger_with_a_wrong_place_of_its_unread_messages_loses_none(start: ob
     play(story)
 
 
-def test_the_unread_messages_of_a_long_ledger_are_found_from_the_last_acknowledgement(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    limited(monkeypatch, MAX_KNOWN_IDS=5)
-
+def test_the_unread_messages_of_a_long_ledger_are_found_behind_many_that_were_read() -> None:
     async def story(office: Office) -> None:
         await office.fill(map(note, range(50)))
         await office.unread(after="n29")
@@ -1487,7 +1451,7 @@ def test_the_unread_messages_of_a_long_ledger_are_found_from_the_last_acknowledg
         assert await office.unread() == [f"n{each}" for each in range(40, 60)]
         assert await office.all(limit=30) == [f"n{each}" for each in range(30, 60)]
 
-    play(story)
+    play(story, keep=FEW)
 
 
 def test_lines_that_are_damaged_or_of_another_kind_are_skipped_and_logged() -> None:
@@ -1582,6 +1546,66 @@ def test_a_ledger_of_version_1_is_read_and_continued(monkeypatch: pytest.MonkeyP
         assert await office.all(limit=3) == [wake(11).id, wake(12).id, "n6"]
 
     play(story)
+
+
+@pytest.mark.parametrize("power_fails", [False, True])
+def test_a_ledger_of_a_version_before_the_archive_is_read_and_continued(
+    monkeypatch: pytest.MonkeyPatch, power_fails: bool
+) -> None:
+    limited(monkeypatch, MAX_WAKES=3)
+
+    async def story(office: Office) -> None:
+        recorded = (RECORDINGS / "inbox_before_archive.jsonl").read_bytes()
+        lines = recorded.splitlines(keepends=True)
+        before = [decode_line(each) for each in lines]
+        delivered = [each["id"] for each in before if each["set"]["type"] == "message"]
+        await office.restart_with(lines)
+        for _ in range(3):
+            found = await office.read()
+            assert [(each.id, each.body) for each in found.messages] == [
+                (wake(1, "test").id, folded("test", -1, 1)),
+                (wake(2, "test", "9a0c").id, folded("test", 1, 2)),
+                ("n3", "lost"),
+                ("n4", "x" * 300),
+                (wake(9).id, folded("build", 2, 9)),
+                (wake(8).id, "$ make"),
+                (wake(11).id, "$ make"),
+                (wake(12).id, "$ ls\nexit 0"),
+                ("n5", "body 5"),
+            ]
+            assert await office.all() == delivered
+            for each in delivered:
+                await office.deliver(note(0, id=each))
+            await office.settles()
+            assert not [each for each in office.lines() if each["id"].startswith("read/")]
+            await office.restart(power_fails=power_fails)
+        await office.deliver(note(6))
+        assert (await office.unread(after="n5")) == ["n6"]
+
+    play(story)
+
+
+@pytest.mark.parametrize("name", ["inbox_before_tables", "inbox_before_archive"])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_daemon_that_is_killed_while_it_converts_a_ledger_loses_nothing(
+    name: str, seed: int
+) -> None:
+    async def story(office: Office) -> None:
+        lines = (RECORDINGS / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
+        await office.restart_with(lines)
+        unread, all_ids = await office.unread(), await office.all()
+        await office.restart_with(lines)
+        for _ in range(5):
+            office.ask_soon(reading())
+            await trio.sleep(office.chance.random() * 0.03)
+            await office.stop(power_fails=office.chance.random() < 0.5, draws=True)
+            await office.start()
+            assert await office.unread() == unread
+            assert await office.all() == all_ids
+        await office.deliver(*(note(0, id=each) for each in all_ids))
+        assert await office.all() == all_ids
+
+    play(story, seed=seed)
 
 
 def folded(terminal: str, since: int, last: int) -> str:

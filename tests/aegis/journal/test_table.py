@@ -75,7 +75,6 @@ class Owner(Actor[Do]):
             self.context,
             changed=self._changed,
             lost=self._lost,
-            beginning=lambda *_: self._world.beginning,
         )
         self._world.table = self.table
         await self.table.open()
@@ -119,7 +118,6 @@ class World:
     """
 
     table: Table[Shelf]
-    beginning = 0
 
     def __init__(self, simulation: Simulation) -> None:
         self.chance = simulation.chance
@@ -570,26 +568,6 @@ def test_a_document_is_read_while_the_ledger_is_compacted_and_after() -> None:
             await nursery.start(world.live)
             kept = [row.paper for row in world.table.rows.values() if row.paper is not None]
             assert numbers_in(world.table.lines_of(kept)) == [*range(20, 40)]
-            await world.stop(power_fails=False)
-
-    simulate(story, seed=1)
-
-
-def test_a_ledger_is_read_from_the_line_that_the_owner_names_and_is_not_compacted_then() -> None:
-    async def story(simulation: Simulation) -> None:
-        world = World(simulation)
-        async with trio.open_nursery() as nursery:
-            await nursery.start(world.live)
-            stored = await papers(world)
-            await world.stop(power_fails=True)
-            world.beginning = stored[1].start
-            await nursery.start(world.live)
-            assert [*world.table.rows] == ["p1", "p2"]
-            kept = [row.paper for row in world.table.rows.values() if row.paper is not None]
-            assert numbers_in(world.table.lines_of(kept)) == [1, 2]
-            world.table.compact()
-            await trio.sleep(1)
-            assert lines_in(cached_image(world.disk.model)) == 3
             await world.stop(power_fails=False)
 
     simulate(story, seed=1)

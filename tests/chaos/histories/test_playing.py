@@ -19,7 +19,7 @@ from aegis.canvases import views
 from aegis.canvases.revisions import Subscriber
 from aegis.canvases.wakes import Wakes
 from aegis.groups import rows as group_rows
-from aegis.inboxes.unread import UnreadMessages
+from aegis.inboxes import inbox
 from aegis.journal import shared_files
 from aegis.journal.appender import Appender
 from aegis.journal.file_content import Exchanged, FilePlace
@@ -216,8 +216,10 @@ def syncs_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimulatedFlusher, "sync_slowly", skipping(SimulatedFlusher.sync_slowly))
 
 
-def delivers_twice(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(UnreadMessages, "knows", lambda self, message_id: False)
+def lists_twice(patch: pytest.MonkeyPatch) -> None:
+    """List the newest message twice: a row has room for one message with its id."""
+    listed = inbox._list
+    patch.setattr(inbox, "_list", lambda messages: listed([*messages, *messages[-1:]]))
 
 
 def credits_an_exit_to_the_next(patch: pytest.MonkeyPatch) -> None:
@@ -342,7 +344,7 @@ def closes_no_session(patch: pytest.MonkeyPatch) -> None:
         (forgets_what_was_in_flight, "unrecorded"),
         (ends_no_process, "process left"),
         (syncs_nothing, "told and gone"),
-        (delivers_twice, "kept twice"),
+        (lists_twice, "kept twice"),
         (credits_an_exit_to_the_next, "outcome"),
         (drops_a_record, "numbers"),
         (notifies_nobody, "end unreported"),

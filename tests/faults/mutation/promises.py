@@ -173,15 +173,15 @@ _BROKEN = (
         "a message that is known is delivered again",
         "G7",
         "aegis/inboxes/inbox.py",
-        "        if self._unread.knows(delivery.id):\n",
+        "        if not is_new and await self._knows(delivery.id):\n",
         "        if not delivery.id:\n",
     ),
     Promise(
         "what was read is not written down",
         "G7",
         "aegis/inboxes/inbox.py",
-        "            if not self._table.put(row, acknowledged, is_deferred=True):\n",
-        "            if self._table.settled(acknowledged):\n",
+        "        if not self._table.put(mark, then, is_deferred=True):\n",
+        "        if self._table.settled(then):\n",
     ),
     Promise(
         "the writer of a command is woken too",
@@ -267,7 +267,7 @@ _BROKEN = (
         "a wake is taken though the one before it was refused",
         "G11",
         "aegis/inboxes/inbox.py",
-        "        self._check_order(delivery.after)\n",
+        "        await self._check_order(delivery.after)\n",
         "",
     ),
     Promise(

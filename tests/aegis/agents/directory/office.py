@@ -23,6 +23,7 @@ from aegis.configuration.agents import AgentSection
 from aegis.configuration.limits import LimitsSection
 from aegis.configuration.sections import Configuration
 from aegis.errors import AegisError, StorageError
+from aegis.inboxes.reading import message_archive
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.archive import DEFAULT_KEEP
 from aegis.journal.faults import JOURNAL
@@ -122,6 +123,7 @@ class Office(SimulatedDaemon):
                 "inbox-router",
                 InboxRouter,
                 directory=inboxes,
+                archive=message_archive(inboxes.parent / "archive", flusher.disk),
                 supervisor="root/inboxes",
                 flusher=flusher,
             ),

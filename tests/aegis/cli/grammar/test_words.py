@@ -7,10 +7,9 @@ import pytest
 
 from aegis.cli.grammar.click_program import cli
 from aegis.cli.grammar.words import command_text, in_verbs
-from aegis.inboxes.unread import Wake, WakeFold
+from aegis.inboxes.rows import WakeFold
 from aegis.protocol.entry import Entry
 from aegis.protocol.table import COMMANDS
-from aegis.protocol.wakes import WakeId
 
 each_command = pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
 
@@ -79,5 +78,5 @@ def test_the_remedies_of_every_entry_name_verbs_only(entry: Entry) -> None:
 
 
 def test_the_call_that_reads_folded_messages_is_shown_with_its_arguments() -> None:
-    body = WakeFold.of(Wake(place=1, start=0, about=WakeId("build", "life", 7, "pm"))).body()
+    body = WakeFold.of(number=1, seq=7).body("build")
     assert in_verbs(body).endswith("aegis-actors term read build --since 6")

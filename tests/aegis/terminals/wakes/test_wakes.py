@@ -25,6 +25,7 @@ from actors import Actor, ActorError, AskError, ChildSpec, Request, SupervisorSp
 from actors.faults import RUNTIME, Crash, Plan, armed
 from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
 from aegis.inboxes.faults import INBOXES
+from aegis.inboxes.reading import message_archive
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.disk import OsDisk
 from aegis.journal.faults import JOURNAL
@@ -162,6 +163,9 @@ class Place:
                     "router",
                     InboxRouter,
                     directory=self.inboxes,
+                    archive=message_archive(
+                        self.inboxes.parent / "archive", Flusher(inbox_disk).disk
+                    ),
                     supervisor="root/inboxes",
                     flusher=Flusher(inbox_disk),
                 ),
