@@ -7,8 +7,8 @@ A file of rows has the lines that would add them to a table, compressed; each is
 synced, a small one again with the next rows. The index has short entries by name, such as the id of
 a row or the key of a request: a name stays known when the file of its row was deleted, because all
 files together are larger than ``archive_bytes`` (``old_files``). An index file is sorted by the
-digests of the names, so that a look reads a few blocks; a new entry replaces the file. Nothing of
-it is in memory.
+digests of the names, so that a look reads a few blocks; a new entry replaces the file. In memory is
+a filter of the names, made by the first look, so that most unknown names need no other.
 
 An owner adds rows before it drops them from their table. A kill between the two leaves a row in
 both: its table has the newer version.
@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import re
 import sys
 import threading
 import time
@@ -47,6 +48,7 @@ from aegis.journal.disk import (
     sync_directory,
 )
 from aegis.journal.ledger import DamagedLine, decode_line, encode_line, seal_new_line
+from aegis.journal.name_filter import NameFilter
 from aegis.journal.old_files import ARCHIVE_BYTES, ROWS, delete_oldest
 
 log = structlog.get_logger("aegis.journal")
@@ -64,6 +66,7 @@ LOOK_BYTES = 16 * 1024
 """The part of an index file that is read whole."""
 
 MAX_ENTRY_BYTES = 4 * 1024
+SHORTEST_ENTRY_BYTES = 80
 
 DATE_CHARS = len("2026-11-27")
 
@@ -119,7 +122,7 @@ class Archive:
         self._disk = disk
         # Lines are moved from one file to another, so all have the code of one name.
         self._seal = disk.seal(self.directory / "rows.jsonl")
-        self._is_empty: bool | None = None
+        self._names_known: NameFilter | None = None  # a look makes it
         self._has_directory = self._is_clean = False
         self._lock = threading.Lock()
 
@@ -139,7 +142,6 @@ class Archive:
                 delete_oldest(disk, self._root.parent, self._max_bytes, spared=directory / name)
         except OSError as error:
             raise storage_error("write", directory, error) from error
-        self._is_empty = False
 
     def _make_directory(self) -> None:
         if not self._has_directory:
@@ -160,20 +162,19 @@ class Archive:
                 if name.endswith(".new"):
                     self._disk.unlink(self.directory / name)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether it is known to have no entry. Does not block."""
-        return self._is_empty is True
+    def lacks(self, name: str) -> bool:
+        """Return whether it is known to have no entry of a name. Does not block."""
+        known = self._names_known
+        return known is not None and not known.has(_digest(name))
 
     def entry(self, name: str) -> dict[str, Any] | None:
         """Return the entry of a name; None if there is none. Raises ``StorageError``."""
-        if self._is_empty is None:
-            self._is_empty = not self._index_files()
-        if self._is_empty:
-            return None
         key = _digest(name)
         for _ in range(2):
             try:
+                self._know_names()
+                if self.lacks(name):
+                    return None
                 found = (self._find(each, key) for each in self._index_files())
                 return next((each for each in found if each is not None), None)
             except FileNotFoundError:
@@ -258,7 +259,27 @@ class Archive:
         names = (each for each in self._names() if each.startswith(INDEX))
         return sorted((each for each in names if each.endswith(".jsonl")), reverse=True)
 
+    def _know_names(self) -> None:
+        """Read the names in the index, unless they are known. Raises ``OSError``."""
+        if self._names_known is None:
+            with self._lock:  # a name that is added meanwhile would be missing
+                self._names_known = self._names_known or self._names_in_index()
+
+    def _names_in_index(self) -> NameFilter:
+        files = [self.directory / each for each in self._index_files()]
+        size = sum(file_size(self._disk, each) for each in files)
+        known = NameFilter(size // (SHORTEST_ENTRY_BYTES // 2))  # room for as many more
+        for each in files:
+            lines = (read_file(self._disk, each, max_bytes=sys.maxsize) or b"").splitlines()
+            known.add([_key_in(line).decode() for line in lines if _KEY_START.match(line)])
+        return known
+
     def _add_entries(self, entries: Entries) -> None:
+        if self._names_known is not None:
+            # Before they are written: a write that fails may have changed the file.
+            self._names_known.add([*map(_digest, entries)])
+            if self._names_known.is_full:
+                self._names_known = None
         added = sorted(self._line({"k": _digest(k), "v": dict(v)}) for k, v in entries.items())
         assert all(len(each) < MAX_ENTRY_BYTES for each in added), "entries are short"
         newest = next(iter(self._index_files()), f"{INDEX}0000-")
@@ -332,6 +353,7 @@ def _digest(name: str) -> str:
 
 
 _KEY = slice(len(b'{"k":"'), len(b'{"k":"') + 32)
+_KEY_START = re.compile(rb'\{"k":"[0-9a-f]{32}"')
 
 
 def _key_in(line: bytes) -> bytes:

@@ -138,7 +138,7 @@ class Archiver:
 
     async def entry(self, name: str) -> dict[str, Any] | None:
         """Return an entry of the index; None if there is none. Raises ``StorageError``."""
-        if self._archive.is_empty:
+        if self._archive.lacks(name):
             return None
         return await self._flusher.look(partial(self._archive.entry, name))
 

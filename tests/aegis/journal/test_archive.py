@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
+from hashlib import blake2b
 from pathlib import Path
 from random import Random
+from threading import Thread
 
 import pytest
 
 from aegis.errors import StorageError
-from aegis.journal import archive
+from aegis.journal import archive, name_filter
 from aegis.journal.archive import Archive
+from aegis.journal.disk import OsDisk
 from tests.chaos.machine.disk_images import legal_images
 from tests.chaos.machine.disk_model import Image, cached_image
 from tests.chaos.machine.simulated_disk import ANY, DiskPlan, Fail, SimulatedDisk
@@ -48,14 +52,15 @@ def test_every_row_is_found_by_its_name(index_bytes: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(archive, "INDEX_BYTES", index_bytes)
     disk = SimulatedDisk(EMPTY)
     found = opened(disk)
+    assert not found.lacks("thing 1"), "it is not known yet"
     assert found.entry("thing 1") is None
-    assert found.is_empty
+    assert found.lacks("thing 1")
     for first in range(0, 1_000, 100):
         add(found, first, 100)
     for again in (found, opened(disk)):
         assert [known(again, each) for each in range(0, 1_000, 7)] == [*range(0, 1_000, 7)]
         assert again.entry("thing 1000") is None
-        assert not again.is_empty
+        assert not any(again.lacks(f"thing {each}") for each in range(1_000))
     rows = [each["id"] for file in found.files() for each in found.rows(file)]
     assert rows == [f"r{each}" for each in reversed(range(1_000))], "the newest first"
 
@@ -131,6 +136,94 @@ def test_damaged_files_are_logged_and_not_taken_for_rows(
     assert known(opened(SimulatedDisk(image)), 2) is None
     del image[second]
     assert capsys.readouterr().out.count("archive damaged") >= 2
+
+
+def test_most_unknown_names_need_no_look_at_the_disk() -> None:
+    plan = DiskPlan()
+    disk = SimulatedDisk(EMPTY, plan)
+    found = opened(disk)
+    for first in range(0, 20_000, 5_000):
+        add(found, first, 5_000)
+    for again in (found, opened(disk)):
+        assert again.entry("thing") is None
+        before = plan.hits[ANY]
+        unknown = [f"another {each}" for each in range(2_000)]
+        assert sum(again.lacks(each) for each in unknown) > 1_950
+        assert plan.hits[ANY] == before
+        assert {again.entry(each) for each in unknown} == {None}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_name_in_the_index_is_taken_for_an_unknown_one(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = Random(seed)
+    monkeypatch.setattr(archive, "INDEX_BYTES", chance.choice([1, 2_000, 20_000]))
+    monkeypatch.setattr(name_filter, "MIN_BITS", chance.choice([8, 256, 1 << 13]))
+    monkeypatch.setattr(name_filter, "MAX_BITS", chance.choice([8, 1024, 1 << 26]))
+    now = 1_700_000_000.0
+    monkeypatch.setattr("time.time", lambda: now)
+    plan = DiskPlan()
+    disk, found, added = SimulatedDisk(EMPTY, plan), None, 0
+    for _ in range(chance.randrange(10, 40)):
+        found = found or opened(disk, chance.choice([2_000, 1 << 30]))
+        if chance.random() < 0.3:
+            plan.faults[ANY, plan.hits[ANY] + chance.randrange(1, 20)] = Fail(errno.EIO)
+        with contextlib.suppress(StorageError):
+            if chance.random() < 0.6:
+                first, count = added, chance.randrange(1, 60)
+                added += count
+                add(found, chance.choice([first, first, max(0, first - 30)]), count)
+            else:
+                found.entry(f"thing {chance.randrange(added + 9)}")
+        plan.faults.clear()
+        now += chance.choice([0, 1, archive.DAY_S, 150 * archive.DAY_S])
+        there = known_in(cached_image(disk.model))
+        for each in (f"thing {number}" for number in range(added + 9)):
+            assert (found.entry(each) is not None) == (each in there)
+            assert not (found.lacks(each) and each in there)
+        match chance.randrange(8):
+            case 0:  # a kill
+                found = None
+            case 1:
+                images = [*legal_images(disk.model)]
+                disk, found = SimulatedDisk(chance.choice(images), plan), None
+            case 2:
+                found.delete_unfinished()
+                for name in [each for each in found.files() if chance.random() < 0.5]:
+                    disk.unlink(found.directory / name)
+
+
+def known_in(image: Image) -> set[str]:
+    """Return the names of all entries in the index."""
+    keys = {
+        json.loads(line)["k"]
+        for path, data in image.items()
+        if "/index-" in path and path.endswith(".jsonl")
+        for line in (data or b"").splitlines()
+    }
+    names = (f"thing {each}" for each in range(3_000))
+    return {each for each in names if blake2b(each.encode(), digest_size=16).hexdigest() in keys}
+
+
+def test_a_name_that_is_added_while_the_names_are_read_is_known(tmp_path: Path) -> None:
+    add(Archive(tmp_path, "things", OsDisk(), 1 << 30), 1, 1)
+    adding: list[Thread] = []
+
+    class Disk(OsDisk):
+        def pread(self, fd: int, size: int, offset: int) -> bytes:
+            data = super().pread(fd, size, offset)
+            if not adding:
+                adding.append(Thread(target=add, args=(found, 2, 1)))
+                adding[0].start()
+                adding[0].join(0.2)  # it waits until all is read
+            return data
+
+    found = Archive(tmp_path, "things", Disk(), 1 << 30)
+    assert found.entry("another") is None
+    adding[0].join()
+    assert not found.lacks("thing 1")
+    assert not found.lacks("thing 2")
 
 
 CALLS = 40
