@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aegis.inboxes.reading import opened
 from aegis.inboxes.rows import MARK, archived_row, message_in
-from aegis.journal.disk import Disk, read_exactly
+from aegis.journal.disk import Disk, read_exactly, storage_error
 from aegis.journal.folding import exists
 from aegis.journal.ledger import Line, Piece, judge, pieces_backward
 from aegis.protocol.history import MAX_TEXT_CHARS, HistoryEntry
@@ -42,7 +43,7 @@ class MessageEntries:
         found: list[HistoryEntry] = []
         seal, lines, size = self._disk.seal(self._path), 0, 0
         # It is opened for each step: many ledgers would use up the descriptors.
-        with opened(self._disk, self._path) as fd:
+        with _opened(self._disk, self._path) as fd:
 
             def read_at(offset: int, size: int) -> bytes:
                 return read_exactly(self._disk, fd, size, offset)
@@ -76,6 +77,19 @@ class MessageEntries:
         is_reached = type(number) is int and number <= self._read
         self._is_read = self._is_read or is_reached or message.id in self._acknowledged
         return entry_of(self._handle, message, is_read=self._is_read)
+
+
+@contextmanager
+def _opened(disk: Disk, path: Path) -> Iterator[int]:
+    """Open the ledger for reading; convert errors of the disk to ``StorageError``."""
+    try:
+        fd = disk.open(path, os.O_RDONLY)
+        try:
+            yield fd
+        finally:
+            disk.close(fd)
+    except OSError as error:
+        raise storage_error("read", path, error) from error
 
 
 def _read_up_to(newest_first: Iterable[Piece], seal: Seal | None) -> int:

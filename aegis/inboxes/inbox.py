@@ -15,19 +15,15 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import attrs
-import structlog
-import trio
 
 from actors import Actor, Reply, Request, Timer
-from aegis.clock import utc_now
 from aegis.errors import Busy, InvalidRequest, StorageError, Unavailable
 from aegis.inboxes import faults
-from aegis.inboxes.reading import ArchivedMessages
+from aegis.inboxes.reading import InboxReader
 from aegis.inboxes.rows import (
     MARK,
     Acknowledgement,
@@ -36,18 +32,13 @@ from aegis.inboxes.rows import (
     ReadMark,
     archived_id,
     archived_wakes,
-    message_in,
-    message_of,
     row_of,
     upgraded,
-    with_text,
 )
 from aegis.inboxes.unread import Arriving, FoldKey, UnreadMessages, fold_of
-from aegis.journal.archive import Archive, Keep, NewestLines
+from aegis.journal.archive import Archive, Keep
 from aegis.journal.archiver import Archiver, Leaving
-from aegis.journal.disk import shown
 from aegis.journal.flusher import Flusher
-from aegis.journal.reader import ON_LOOP_BYTES
 from aegis.journal.table import Table
 from aegis.names import shorten
 from aegis.protocol import resources
@@ -63,8 +54,6 @@ from aegis.protocol.inboxes import (
 )
 from aegis.protocol.wakes import WakeId, parse_wake_id
 from aegis.publishing import publish_change
-
-log = structlog.get_logger("aegis.inboxes")
 
 T = TypeVar("T")
 
@@ -90,26 +79,11 @@ A daemon that is killed sends as many again at its next start; the inbox drops t
 SYNC_PATIENCE_S = 2.0
 """Seconds that a reader waits for deferred messages to be synced; then it gets the durable ones."""
 
-MAX_KEPT_CHARS = 8 * 1024
-"""The longest message that is kept in memory, if it is the newest: a stream waits for it."""
-
-MAX_REPORTED = 1_000
-"""Damaged lines of one inbox that are logged."""
-
 FOLDED_TOGETHER = 64
 """The wakes of a terminal that a fold gets before it is written, so that they may be archived."""
 
-MAX_SHOWN_BYTES = 16 * 1024 * 1024
-"""The limit, in bytes of lines, of the newest messages."""
-
 MAX_READ_CHARS = 32 * 1024 * 1024
 """The limit of the characters of messages that are not unread, and not in the archive."""
-
-ARCHIVE_S = 5.0
-"""Seconds after which the newest messages are returned with what was found in the archive."""
-
-SUBSTRATE = "substrate"
-"""The sender of messages that the daemon itself writes."""
 
 Reader = ReadInbox | WaitInbox | FollowInbox
 """A request that is answered with messages."""
@@ -209,8 +183,6 @@ class Inbox(Actor[InboxRequest]):
         self._numbers = 0
         self._reads = 0  # of the disk, in progress
         self._settlers: list[Reply[None]] = []
-        self._newest: InboxMessage | None = None
-        self._reported: set[int] = set()
         self._folded: dict[FoldKey, list[InboxMessage]] = {}  # wakes whose folds are not written
 
     async def setup(self) -> None:
@@ -232,6 +204,9 @@ class Inbox(Actor[InboxRequest]):
             find=self._leaving,
             leave=lambda _: None,
             max_size=MAX_READ_CHARS,
+        )
+        self._reader = InboxReader(
+            self._handle, self._path, self._table, self._archive, self._flusher
         )
         self._is_derived = False
         self.context.register("inbox", self._handle.lower())
@@ -402,7 +377,7 @@ class Inbox(Actor[InboxRequest]):
             raise StorageError(self._table.refusal)
         faults.APPEND_AFTER.hit(self._handle)
         self._last_number = row.number
-        self._newest = row if row.chars <= MAX_KEPT_CHARS else None
+        self._reader.keep(row)
         if wake is not None:
             self._unread.note(wake, highest)
         arrival = _Arrival(row, wake, delivery.defer_sync, [self.defer(delivery)])
@@ -579,50 +554,10 @@ class Inbox(Actor[InboxRequest]):
                 self._wait(reply, timeout)
 
     async def _answer_all(self, limit: int, reply: Reply[MessageList]) -> None:
-        """Answer with the newest messages, read or not; fewer if they are very long."""
-        rows = self._newest_rows(limit)
-        # Older ones are in the archive, and perhaps some between them.
-        first = self._unread.newest + 1
-        following = [*takewhile(lambda each: first - each[1].number == each[0], enumerate(rows, 1))]
-        before = first - len(following)
         try:
-            lines = await self._table.lines_of_many([each.message for each in rows])
-            stored = zip(rows, map(_message_of_line, rows, lines), strict=True)
-            found = {row.number: message for row, message in stored if message is not None}
-            if len(following) < limit and before > 1:
-                found = await self._with_archived(found, before, limit)
-            newest = sorted(found, reverse=True)[:limit]
-            reply.send(_list([found[each] for each in reversed(newest)]))
+            reply.send(_list(await self._reader.newest(limit, self._unread.newest)))
         except StorageError as error:
             reply.fail(error)
-
-    def _newest_rows(self, limit: int) -> list[InboxMessage]:
-        """Return the newest durable messages that are not in the archive, the newest first."""
-        found: list[InboxMessage] = []
-        size = 0
-        for row in self._newest_first():
-            size += row.message.size
-            if len(found) == limit or (found and size > MAX_SHOWN_BYTES):
-                break
-            found.append(row)
-        return found
-
-    def _newest_first(self) -> Iterable[InboxMessage]:
-        found = [each for each in self._table.all_shown() if isinstance(each, InboxMessage)]
-        # The row of an archived message comes last if the disk has refused its drop.
-        found.sort(key=_number)
-        return reversed(found)
-
-    async def _with_archived(
-        self, found: dict[int, Message], before: int, limit: int
-    ) -> dict[int, Message]:
-        """Return messages by number, with the archived ones before this number."""
-        archived = ArchivedMessages(NewestLines(self._archive), self._handle, before, {**found})
-        with trio.move_on_after(ARCHIVE_S):
-            while archived.misses(limit) and archived.size < MAX_SHOWN_BYTES:
-                if not await self._flusher.look(archived.step):
-                    break
-        return archived.found
 
     def _send(
         self,
@@ -631,16 +566,11 @@ class Inbox(Actor[InboxRequest]):
         make: Callable[[list[Message]], T],
     ) -> None:
         """Read messages; answer with the result of ``make``. A few are read at once."""
-        newest = self._newest
-        if len(rows) == 1 and newest is not None and newest.id == rows[0].id:
-            reply.send(make([self._unread.shown(rows[0], message_of(newest))]))
-            return
-        if sum(each.message.size for each in rows) > ON_LOOP_BYTES:
+        if self._reader.is_slow(rows):
             self._read_soon(self._send_many, reply, rows, make)
             return
         try:
-            lines = self._table.lines_of([each.message for each in rows])
-            reply.send(make([*map(self._message, rows, lines)]))
+            reply.send(make(self._reader.messages_now(rows)))
         except StorageError as error:
             reply.fail(error)
 
@@ -651,36 +581,9 @@ class Inbox(Actor[InboxRequest]):
         make: Callable[[list[Message]], T],
     ) -> None:
         try:
-            lines = await self._table.lines_of_many([each.message for each in rows])
-            reply.send(make([*map(self._message, rows, lines)]))
+            reply.send(make(await self._reader.messages(rows)))
         except StorageError as error:
             reply.fail(error)
-
-    def _message(self, row: InboxMessage, line: Any) -> Message:
-        """Return the message of a row, or one in its place that says that it is damaged."""
-        message = _message_of_line(row, line)
-        if message is None:
-            message = self._substitute(
-                row, line if isinstance(line, str) else "another line is there"
-            )
-        return self._unread.shown(row, message)
-
-    def _substitute(self, row: InboxMessage, reason: str) -> Message:
-        # Without a message in its place it could not be acknowledged.
-        start = row.message.start
-        where, file = f"bytes {start} to {start + row.message.size}", shown(self._path)
-        if start not in self._reported and len(self._reported) < MAX_REPORTED:
-            self._reported.add(start)
-            log.warning("message damaged", file=file, id=row.id, where=f"{where}: {reason}")
-        return with_text(
-            Message(
-                id=row.id,
-                sender=SUBSTRATE,
-                body=f"this message cannot be read: {where} of {file} are damaged: {reason}",
-                text="",
-                timestamp=utc_now(),
-            )
-        )
 
     def _read_soon(self, read: Callable[..., Awaitable[None]], *args: object) -> None:
         self._reads += 1
@@ -769,16 +672,6 @@ class Inbox(Actor[InboxRequest]):
         here = InboxPlace(at=newest, number=newest, life=self.context.incarnation)
         self._send(follower.reply, found, partial(_news, missed=missed, place=here))
         return True
-
-
-def _message_of_line(row: InboxMessage, line: Any) -> Message | None:
-    """Return the message of a row; None if its line is damaged."""
-    message = None if isinstance(line, str) else message_in(line)
-    return message if message is not None and message.id == row.id else None
-
-
-def _number(row: InboxMessage) -> int:
-    return row.number
 
 
 def stopping() -> Unavailable:

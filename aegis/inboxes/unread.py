@@ -148,13 +148,6 @@ class UnreadMessages:
         newer = [*takewhile(lambda each: each.number > number, newest_first)]
         return newer[: -limit - 1 : -1]
 
-    def shown(self, row: InboxMessage, stored: Message) -> Message:
-        """Return the message for the reader; ``stored`` is the message in the line."""
-        body = _folded_body(row)
-        if body is None:
-            return stored
-        return with_text(attrs.evolve(stored, body=body, task_id=None, status=None))
-
     # The records of wakes.
 
     def note(self, wake: WakeId, highest: int | None) -> None:
@@ -269,6 +262,14 @@ class UnreadMessages:
 def fold_of(row: InboxMessage) -> FoldKey:
     """Return the key of the fold that a wake belongs to."""
     return key_of(_wake(row))
+
+
+def shown(row: InboxMessage, stored: Message) -> Message:
+    """Return the message for the reader; ``stored`` is the message in the line."""
+    body = _folded_body(row)
+    if body is None:
+        return stored
+    return with_text(attrs.evolve(stored, body=body, task_id=None, status=None))
 
 
 def _wake(row: InboxMessage) -> WakeId:
