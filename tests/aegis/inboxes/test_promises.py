@@ -823,6 +823,22 @@ def test_a_stream_gets_each_later_message_once_in_order() -> None:
     play(story)
 
 
+def test_a_stream_waits_on_through_changes_that_bring_it_no_message() -> None:
+    async def story(office: Office) -> None:
+        await office.deliver(note(1), note(2))
+        last = await office.follow()
+        stream = office.follow_soon(last)
+        await office.settles()
+        await office.unread(after="n1")
+        await office.unread(after="n2")
+        assert not stream.has_come
+        await office.deliver(note(3))
+        await office.settles()
+        assert ids(stream.value) == ["n3"]
+
+    play(story)
+
+
 def test_a_stream_may_begin_behind_a_known_message() -> None:
     async def story(office: Office) -> None:
         empty = await office.follow()
