@@ -83,7 +83,7 @@ def test_one_that_cannot_has_its_reason_and_the_others_their_records(
     running = busy.start(gate.hold)
     gate.wait_reached()
     names = [good.name, busy.name, "no-such-terminal", closed.name]
-    reply = daemon.call("term_broadcast", names=names, cmd="echo hi", timeout=2)
+    reply = daemon.call("term_broadcast", names=names, cmd="echo hi", timeout=5)
     gate.open()
     running.result()
     assert [each["name"] for each in reply["result"]] == names
@@ -101,7 +101,7 @@ def test_who_runs_out_of_time_has_the_record_so_far(
     gate = new_gate()
     claim = tmp_path / "claimed"
     cmd = f"if mkdir {claim} 2>/dev/null; then {gate.hold}; fi"
-    reply = broadcast(three, cmd, timeout=2).result()
+    reply = broadcast(three, cmd, timeout=5).result()
     late = [each["record"] for each in reply["result"] if each["record"]["timed_out"]]
     assert [(each["exit"], each["end"]) for each in late] == [(None, None)]
     gate.open()

@@ -91,7 +91,7 @@ def test_trap_04_what_cannot_be_read_to_its_end_is_refused(apart: LiveTerminal, 
 def test_trap_05_a_timeout_then_the_next_run_each_have_their_own(
     apart: LiveTerminal, gate: Gate
 ) -> None:
-    late = apart.start(f"echo early >&2; {gate.hold}; echo late >&2", timeout=2)
+    late = apart.start(f"echo early >&2; {gate.hold}; echo late >&2", timeout=5)
     gate.wait_reached()
     record = late.result()
     assert (record["timed_out"], record["stderr"], record["end"]) == (True, "early\n", None)
@@ -195,7 +195,7 @@ def test_it_stays_so_across_a_restart_and_what_was_killed_has_both_in_its_output
     own_daemon.call("term_spawn", name="build", stderr="separate")
     terminal = own_daemon.terminal("build")
     assert terminal.run("echo err >&2")["stderr"] == "err\n"
-    shown = terminal.run(f"echo out; echo err >&2; {gate.hold}", timeout=2)
+    shown = terminal.run(f"echo out; echo err >&2; {gate.hold}", timeout=5)
     assert (shown["timed_out"], shown["stdout"], shown["stderr"]) == (True, "out\n", "err\n")
     own_daemon.kill()
     own_daemon.start()

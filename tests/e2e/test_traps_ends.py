@@ -22,7 +22,7 @@ def test_trap_05_after_a_timeout_the_next_run_has_its_own_output_and_exit(
     terminal: LiveTerminal, gate: Gate
 ) -> None:
     slow = f"echo begun; {gate.hold}; echo ended; (exit 5)"
-    so_far = terminal.run(slow, timeout=2)
+    so_far = terminal.run(slow, timeout=5)
     assert (so_far["timed_out"], so_far["stdout"], so_far["end"]) == (True, "begun\n", None)
     following = terminal.start("echo mine; (exit 6)").has_arrived()
     gate.open()

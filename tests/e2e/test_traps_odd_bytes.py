@@ -276,7 +276,7 @@ def test_commands_messages_and_wakes_with_odd_text_are_kept_exactly_through_a_ki
     assert "damaged" not in records
     messages = own_daemon.call("inbox_read", from_handle="eve")["messages"]
     assert all(any(f"{cmd}\0\r" in each["text"] for each in messages) for cmd in cmds)
-    assert own_daemon.call("inbox_wait", from_handle="bob", timeout=5)["messages"]
+    assert own_daemon.call("inbox_wait", from_handle="bob", timeout=60)["messages"]
     assert not has_problem(own_daemon.examine().values())
     assert not own_daemon.failures()
 

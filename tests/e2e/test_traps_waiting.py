@@ -95,7 +95,7 @@ READS_ASIDE = (
 def test_a_read_of_the_terminal_beside_other_work_sends_no_caller_away(
     terminal: LiveTerminal, cmd: str, program: str
 ) -> None:
-    record = terminal.run(cmd, timeout=2.5)
+    record = terminal.run(cmd, timeout=6)
     assert (record["timed_out"], record["needs_input"]) == (True, None)
     assert record["may_need_input"] == {"kind": "input", "program": program}
     waited = terminal.daemon.call("term_wait", name=terminal.name, timeout=0.5)

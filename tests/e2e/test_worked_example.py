@@ -147,7 +147,7 @@ async def test_a_command_that_takes_too_long_is_interrupted_through_the_raw_chan
     with trio.fail_after(GUARD_S):
         async with connect_mcp(daemon, mode, builder) as client:
             await called(client, "aegis_term_spawn", name=build)
-            record = await called(client, "aegis_term_run", name=build, cmd="sleep 30", timeout=0.5)
+            record = await called(client, "aegis_term_run", name=build, cmd="sleep 30", timeout=3)
             assert (record["timed_out"], record["exit"], record["end"]) == (True, None, None)
             await called(client, "aegis_term_keys", name=build, keys="\x03")
             following = await called(client, "aegis_term_run", name=build, cmd="echo next")
