@@ -242,6 +242,12 @@ def test_a_disk_that_refuses_and_kills_lose_no_task_and_no_key(seed: int) -> Non
                 Enqueue(queue="build", payload=f"work {number}", key=f"k{number}")
             )
             await office.passes(0.1)
+            for old in office.chance.sample(sorted(ids), min(3, len(ids))):
+                repeated = office.ask_soon(
+                    Enqueue(queue="build", payload=f"work {old}", key=f"k{old}")
+                )
+                await office.passes(0.1)
+                assert repeated.value is None or repeated.value.task_id == ids[old]
             if answer.value is None:
                 continue
             ids[number] = answer.value.task_id
