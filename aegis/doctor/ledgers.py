@@ -70,7 +70,16 @@ def ledgers(state: StatePaths) -> list[Path]:
         found += sorted(directory.glob(f"*/{LEDGER}"))
     for directory in (state.workflows, state.queues, state.groups, state.inboxes):
         found += sorted(directory.glob("*.jsonl"))
-    return found + [each for each in (state.telegram,) if each.exists()]
+    return found + [each for each in _single(state) if each.exists()]
+
+
+def _single(state: StatePaths) -> dict[Path, str]:
+    """Return the ledgers of which there is one, with their subjects."""
+    return {
+        state.requests: "requests",
+        state.agents / "sessions.jsonl": "sessions",
+        state.telegram: "telegram",
+    }
 
 
 def _seals(state: StatePaths) -> Seals | None:
@@ -169,8 +178,8 @@ def _start(judged: Line | Damaged) -> int:
 
 def _subject(state: StatePaths, path: Path) -> str:
     """Return the subject of a ledger: ``terminal build``, ``inbox pm`` or ``telegram``."""
-    if path == state.telegram:
-        return "telegram"
+    if (subject := _single(state).get(path)) is not None:
+        return subject
     kinds = {
         "terminal": state.terminals,
         "canvas": state.canvases,

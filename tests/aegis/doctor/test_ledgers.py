@@ -190,6 +190,18 @@ def test_lines_that_check_and_are_no_records_are_counted_and_named(state: StateP
     assert "missing" not in found.sentence, "their numbers were given"
 
 
+@pytest.mark.parametrize("name", ["requests", "agents/sessions", "telegram", "queues/build"])
+def test_the_ledger_of_each_table_is_read(state: StatePaths, name: str) -> None:
+    path = state.directory / f"{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(encode_line({"id": "x", "set": {}}) + DAMAGED)
+    found = {each.subject: each for each in examined(state)}
+    assert found.pop("ledgers").sentence == "1 read, 1 intact lines"
+    [(subject, damaged)] = found.items()
+    assert subject in name.replace("queues/", "queue ")
+    assert "1 lines have a bad checksum" in damaged.sentence
+
+
 def test_lines_of_the_chat_and_of_canvases_are_numbered_from_one_and_a_head_goes_on(
     state: StatePaths,
 ) -> None:
