@@ -145,6 +145,12 @@ def test_a_restart_keeps_the_scrollback_and_draws_a_separator(launcher: Launcher
     launcher.launch(handle="pm")
     launcher.is_ready("pm")
     launcher.order("pm", "work 0.2")
+
+    def text() -> str:
+        shown = launcher.daemon.call("term_output", name="pm", cursor=0, max_bytes=100_000)
+        return str(shown["text"])
+
+    until(lambda: "step 1" in text(), "it has begun: it is ready before the order too")
     launcher.is_ready("pm")
     [before] = [pid for pid in launcher.processes("pm") if str(TUI) in command_of(pid)]
     launcher.daemon.call("agent_restart", handle="pm")
@@ -152,8 +158,7 @@ def test_a_restart_keeps_the_scrollback_and_draws_a_separator(launcher: Launcher
     [after] = [pid for pid in launcher.processes("pm") if str(TUI) in command_of(pid)]
     assert before != after
     assert not is_alive(before)
-    text = launcher.daemon.call("term_output", name="pm", cursor=0, max_bytes=100_000)["text"]
-    first, _, second = text.partition("──── launched again ────")
+    first, _, second = text().partition("──── launched again ────")
     assert "step 1" in first
     assert "step 1" not in second
     assert launcher.info("pm")["program"]["launches"] == 2
