@@ -29,19 +29,20 @@ def examine_archive(state: StatePaths) -> Iterator[Finding]:
     if not found:
         yield ok("archive", "empty")
         return
-    files = [each.path for each in found]
-    for path in files:
-        if path.suffix != ".gz":
-            continue
+    size = 0
+    for path in (each.path for each in found):
         try:
-            gzip.decompress(path.read_bytes())
+            size += path.stat().st_size
+            if path.suffix == ".gz":
+                gzip.decompress(path.read_bytes())
+        except FileNotFoundError:
+            continue  # a daemon has replaced or deleted it meanwhile
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             name = path.relative_to(state.directory)
             yield warning("archive", f"{name} is damaged: {error}", "replace it by a good copy")
-    size = sum(each.stat().st_size for each in files)
     limit = _limit(state)
     oldest = found[0].written_at[: len("2026-11-27")]
-    sentence = f"{len(files)} files since {oldest}, {size} of {limit} bytes"
+    sentence = f"{len(found)} files since {oldest}, {size} of {limit} bytes"
     if size >= NEARLY * limit:
         yield warning(
             "archive",

@@ -67,7 +67,8 @@ def _meta(subject: str, path: Path) -> Iterator[Finding]:
     try:
         decode_line(path.read_bytes())
     except FileNotFoundError:
-        yield problem(subject, f"{path.name} is missing; default settings are used", remedy)
+        if path.parent.exists():  # it was not purged meanwhile
+            yield problem(subject, f"{path.name} is missing; default settings are used", remedy)
     except DamagedLine as damage:
         sentence = f"{path.name} is damaged: {damage}; default settings are used"
         yield problem(subject, sentence, remedy)

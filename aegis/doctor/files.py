@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from aegis.daemon_process import STATE_VERSION
@@ -26,8 +26,7 @@ _MODES = {stat.S_IFDIR: 0o700, stat.S_IFREG: 0o600, stat.S_IFSOCK: 0o600}
 def examine_modes(state: StatePaths) -> Iterator[Finding]:
     """Check that no other user owns the files or may access them. Raises ``OSError``."""
     open_to_others, foreign = [], []
-    for path in every_file(state.directory):
-        found = path.lstat()
+    for path, found in _present(every_file(state.directory)):
         if found.st_uid != os.geteuid():
             foreign.append(path)
         elif _is_open_to_others(path, found):
@@ -43,8 +42,7 @@ def examine_modes(state: StatePaths) -> Iterator[Finding]:
 
 def repair_modes(state: StatePaths) -> Iterator[Finding]:
     """Remove the permissions of other users."""
-    for path in every_file(state.directory):
-        found = path.lstat()
+    for path, found in _present(every_file(state.directory)):
         if found.st_uid == os.geteuid() and _is_open_to_others(path, found):
             mode = _MODES[stat.S_IFMT(found.st_mode)]
             path.chmod(mode)
@@ -126,6 +124,16 @@ def every_file(directory: Path) -> Iterator[Path]:
         yield from (Path(above, name) for name in (*names, *files))
 
 
+def _present(paths: Iterable[Path]) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the paths with their stat; without those that a daemon has renamed meanwhile."""
+    for path in paths:
+        try:
+            found = path.lstat()
+        except FileNotFoundError:
+            continue
+        yield path, found
+
+
 def _is_open_to_others(path: Path, found: os.stat_result) -> bool:
     if stat.S_IFMT(found.st_mode) not in _MODES or path.name.startswith("typed."):
         return False  # shells make the typed.* files, in a directory that is private
@@ -139,4 +147,5 @@ def _some(state: StatePaths, paths: list[Path]) -> str:
 
 
 def _raise(error: OSError) -> None:
-    raise error
+    if not isinstance(error, FileNotFoundError):  # a daemon has removed the directory meanwhile
+        raise error

@@ -31,6 +31,7 @@ from aegis.inboxes.rows import (
     InboxRow,
     ReadMark,
     archived_id,
+    archived_newest,
     archived_wakes,
     row_of,
     upgraded,
@@ -209,6 +210,7 @@ class Inbox(Actor[InboxRequest]):
             self._handle, self._path, self._table, self._archive, self._flusher
         )
         self._is_derived = False
+        self._archived = 0
         self.context.register("inbox", self._handle.lower())
         with contextlib.suppress(StorageError):
             await self._open()
@@ -263,6 +265,10 @@ class Inbox(Actor[InboxRequest]):
         if not self._table.is_open:
             raise StorageError(self._table.refusal)
         if not self._is_derived:
+            if MARK not in self._table.rows:
+                # Its ledger may have been lost, but not its archive: numbers are not given again.
+                entry = await self._archiver.entry(archived_newest(self._handle))
+                self._archived = 0 if entry is None else int(entry["number"])
             self._derive()
 
     def _derive(self) -> None:
@@ -270,7 +276,10 @@ class Inbox(Actor[InboxRequest]):
         self._is_derived = True
         self._folded.clear()
         self._unread = UnreadMessages(
-            self._table.all_shown(), folded=self._fold_away, left=self._leave_unread
+            self._table.all_shown(),
+            folded=self._fold_away,
+            left=self._leave_unread,
+            archived=self._archived,
         )
         self._last_number = self._unread.newest
         if self._unread.is_old:
@@ -323,6 +332,7 @@ class Inbox(Actor[InboxRequest]):
         if not isinstance(row, InboxMessage) or message_id in self._unread:
             return None
         entries = {archived_id(self._handle, message_id): {"number": row.number}}
+        entries[archived_newest(self._handle)] = {"number": self._unread.newest}
         wake = parse_wake_id(message_id)
         if wake is not None:
             entries[archived_wakes(self._handle, wake)] = {"seq": self._unread.highest(wake) or 0}
@@ -510,7 +520,8 @@ class Inbox(Actor[InboxRequest]):
             raise InvalidRequest(
                 f"after {shorten(after)!r} is not the 'next' of an earlier reply of this inbox"
             )
-        return number
+        # A later place is one of a ledger that was lost.
+        return number if number <= self._unread.newest else 0
 
     def _acknowledge(
         self, up_to: str, number: int, shrunk: InboxMessage | None, then: Callable[[], None]

@@ -257,6 +257,11 @@ def archived_wakes(handle: str, wake: WakeId) -> str:
     return archived_id(handle, f"term:{wake.terminal}/{wake.life}")
 
 
+def archived_newest(handle: str) -> str:
+    """Return the name in the index of the highest number of an inbox from which rows have left."""
+    return archived_id(handle, "")
+
+
 def archived_row(line: Mapping[str, Any]) -> tuple[str, Message | None]:
     """Return the handle of a line of the archive, and its message; None if it is no message."""
     handle, _, message_id = str(line["id"]).partition("/")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from aegis.daemon_process import hold_root
+from aegis.doctor import files
 from aegis.doctor.examination import examine, repair
 from aegis.doctor.files import (
     examine_keys,
@@ -48,6 +51,24 @@ def test_a_private_state_is_well(state: StatePaths) -> None:
     write(state.terminals / "build" / "typed.0", mode=0o644)  # a shell made it
     (state.directory / "link").symlink_to("/etc/passwd")
     assert [each.level for each in examine_modes(state)] == [Level.OK]
+
+
+def test_what_a_daemon_removes_meanwhile_is_no_problem(
+    state: StatePaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(state.lock)
+    write(state.terminals / "build" / "meta.json.new")
+    listed = files.every_file
+
+    def every_file(directory: Path) -> Iterator[Path]:
+        for path in listed(directory):
+            if path.name == "build":
+                shutil.rmtree(path)
+            yield path
+
+    monkeypatch.setattr(files, "every_file", every_file)
+    assert [each.level for each in examine_modes(state)] == [Level.OK]
+    assert not (state.terminals / "build").exists()
 
 
 def test_what_others_may_use_is_named_and_mended(state: StatePaths) -> None:

@@ -18,6 +18,7 @@ from aegis.journal.ledger import decode_line
 from aegis.protocol.inboxes import Deliver, ReadInbox, Receipt
 from tests.aegis.inboxes.office import (
     ARCHIVE,
+    DIRECTORY,
     Office,
     handoff,
     ids,
@@ -27,6 +28,7 @@ from tests.aegis.inboxes.office import (
     wake,
 )
 from tests.chaos.machine.disk_model import cached_image
+from tests.chaos.machine.simulated_disk import SimulatedDisk
 
 NONE = Keep(newest=0, days=0)
 FEW = Keep(newest=3, days=0)
@@ -341,5 +343,56 @@ def test_a_ledger_of_a_deleted_archive_lists_what_it_has() -> None:
         assert await office.all() == named(10, 11)
         await office.fill(map(note, range(12)))
         assert await office.unread() == named(10, 11), "the index knows the others"
+
+    play(story, keep=NONE)
+
+
+async def lose_ledger(office: Office, left: bytes | None = None) -> None:
+    """Restart with ``left`` in place of the ledger; None: without it."""
+    await office.stop()
+    image = {**cached_image(office.disk.model)}
+    del image[f"{DIRECTORY}/pm.jsonl"]
+    if left is not None:
+        image[f"{DIRECTORY}/pm.jsonl"] = left
+    office.disk = SimulatedDisk(image, office.plan)
+    await office.start()
+    await office.settles()
+
+
+@pytest.mark.parametrize("left", [None, b"a damaged line\n"])
+def test_an_inbox_whose_ledger_was_lost_gives_no_number_again(left: bytes | None) -> None:
+    async def story(office: Office) -> None:
+        await office.fill(map(note, range(20)))
+        before = await office.follow()
+        await read_all(office)
+        assert archived(office) == [f"pm/n{each}" for each in range(20)]
+        await lose_ledger(office, left)
+        await office.deliver(note(20))
+        assert await office.unread(after="n19") == ["n20"]
+        await office.deliver(note(21))
+        for _ in range(3):
+            assert await office.unread(after="n20") == ["n21"]
+            await office.restart(power_fails=True)
+        assert await office.all(limit=30) == named(*range(22))
+        assert ids(await office.follow(before)) == ["n21"]
+
+    play(story, keep=NONE)
+
+
+def test_a_place_of_a_ledger_that_was_lost_acknowledges_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # As in an archive of a version that does not store the highest number.
+    monkeypatch.setattr("aegis.inboxes.inbox.archived_newest", lambda handle: f"{handle}/other")
+
+    async def story(office: Office) -> None:
+        await office.fill(map(note, range(20)))
+        await read_all(office)
+        monkeypatch.undo()
+        await lose_ledger(office)
+        await office.deliver(note(20), note(21))
+        assert await office.unread(after="n19") == ["n20", "n21"]
+        await office.restart()
+        assert await office.unread() == ["n20", "n21"]
 
     play(story, keep=NONE)
