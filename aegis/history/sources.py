@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, insort, insort_left
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -15,7 +17,7 @@ import trio
 
 from actors import Request
 from aegis.errors import StorageError
-from aegis.journal.archive import Archive, NewestLines
+from aegis.journal.archive import Archive, end_of_day
 from aegis.journal.flusher import Flusher
 from aegis.journal.segments import SegmentReader, UnpackedSegments
 from aegis.protocol.history import (
@@ -35,6 +37,16 @@ T = TypeVar("T")
 STEP_LINES = 64
 STEP_BYTES = 64 * 1024
 """The lines that are read in one step: about a millisecond, for which others may wait."""
+
+STEP_FILES = 16
+"""The files of an archive of which the header is read in one step."""
+
+MAX_HELD = 10_000
+"""The entries of an archive that wait for newer ones: about 15 MB if their texts are long.
+
+They are as many only if the rows of about a hundred inboxes were archived in another order than
+they came. The newest do not wait then, so they may come before a newer one, or twice.
+"""
 
 MAX_PROBLEMS = 20
 """Sources of which a page says that they cannot be read."""
@@ -194,7 +206,11 @@ class SentMessages:
 
 
 class ArchivedRows:
-    """The rows of one kind in the archive."""
+    """The rows of one kind in the archive.
+
+    They are in the order in which they were archived, those of several inboxes mixed. So an entry
+    is held until no file that is not read yet has a newer one.
+    """
 
     def __init__(
         self,
@@ -206,21 +222,48 @@ class ArchivedRows:
     ) -> None:
         self._flusher, self._wanted = flusher, wanted
         self._entry_of, self._by = entry_of, by
-        self._lines = NewestLines(archive, since=wanted.since)
+        self._archive = archive
+        # Before when all rows had ended, whether its header says so, and its name; the next is
+        # the last. A header is read once the day of its file is reached.
+        self._files: list[tuple[str, bool, str]] | None = None
+        self._lines: Iterator[Mapping[str, Any]] = iter(())
+        self._held: list[HistoryEntry] = []  # the oldest first
         self.reached = LATEST
 
     async def step(self) -> list[HistoryEntry] | None:
         return await self._flusher.look(self._read)
 
     def _read(self) -> list[HistoryEntry] | None:
-        lines = self._lines.some(STEP_LINES)
-        if lines is None:
+        if self._files is None:
+            self._files = sorted((end_of_day(each), False, each) for each in self._archive.files())
+        lines, by_time = [*islice(self._lines, STEP_LINES)], attrgetter("at")
+        for each in lines:
+            entry = self._entry_of(each, self._by)
+            if entry is not None and self._wanted.has(entry):
+                insort_left(self._held, entry, key=by_time)
+        if len(lines) < STEP_LINES:
+            self._begin_next(self._files)
+        if not self.reached and not self._held:
             return None
-        found = [self._entry_of(each, self._by) for each in lines]
-        entries = [each for each in found if each is not None]
-        entries.sort(key=attrgetter("at"), reverse=True)  # those of several inboxes are mixed
-        self.reached = min([self.reached, *(each.at for each in entries)])
-        return [each for each in entries if self._wanted.has(each)]
+        first = min(bisect_left(self._held, self.reached, key=by_time), MAX_HELD)
+        found = self._held[first:]
+        del self._held[first:]
+        return found[::-1]
+
+    def _begin_next(self, files: list[tuple[str, bool, str]]) -> None:
+        """Begin to read the file that may have the newest rows, if it is found in this step."""
+        self._lines = iter(())
+        for _ in range(STEP_FILES):
+            if not files or files[-1][0] < self._wanted.since:
+                self.reached = ""
+                return
+            self.reached, is_known, name = files.pop()
+            if is_known:
+                self._lines = self._archive.rows(name)
+                return
+            ended = self._archive.ended_before(name)
+            if ended is not None:
+                insort(files, (ended, True, name))
 
 
 class LiveRows:

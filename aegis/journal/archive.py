@@ -4,8 +4,10 @@
     archive/tasks/index-0001-20261127.jsonl          what is known of rows for at least 400 days
 
 A file of rows has the lines that would add them to a table, compressed; each is written whole and
-synced, a small one again with the next rows. The index has short entries by name, such as the id of
-a row or the key of a request: a name stays known when the file of its row was deleted, because all
+synced, a small one again with the next rows. Rows of several owners are in the order in which they
+were added, so the header of gzip has a time (MTIME) before which all of the file had ended, in
+seconds since 1970; 0 if it is not known. The index has short entries by name, such as the id of a
+row or the key of a request: a name stays known when the file of its row was deleted, because all
 files together are larger than ``archive_bytes`` (``old_files``). An index file is sorted by the
 digests of the names, so that a look reads a few blocks; a new entry replaces the file. In memory is
 a filter of the names, made by the first look, so that most unknown names need no other.
@@ -34,6 +36,7 @@ from typing import Any
 import attrs
 import structlog
 
+from aegis.clock import moment_text
 from aegis.errors import StorageError
 from aegis.journal.disk import (
     Disk,
@@ -44,6 +47,7 @@ from aegis.journal.disk import (
     replace_file,
     shown,
     storage_error,
+    storage_errors,
     stored_names,
     sync_directory,
 )
@@ -69,6 +73,9 @@ MAX_ENTRY_BYTES = 4 * 1024
 SHORTEST_ENTRY_BYTES = 80
 
 DATE_CHARS = len("2026-11-27")
+
+HEADER_BYTES, MAX_TIME = 10, (1 << 32) - 1
+"""The size of the header of gzip, and a time that it has no room for."""
 
 SMALL_BYTES = 16 * 1024
 """The size up to which a file gets the next rows too, so that there are few files."""
@@ -126,18 +133,21 @@ class Archive:
         self._has_directory = self._is_clean = False
         self._lock = threading.Lock()
 
-    def add(self, rows: Sequence[Mapping[str, Any]], entries: Entries) -> None:
+    def add(self, rows: Sequence[Mapping[str, Any]], entries: Entries, ended: float = 0.0) -> None:
         """Store the lines of rows, and the entries of the index; returns once all is durable.
 
-        Each entry gets the name of the file with the rows as ``in``. Raises ``StorageError``.
+        Each entry gets the name of the file with the rows as ``in``. The last of the rows ``ended``
+        in this second since 1970; 0 if that is not known. Raises ``StorageError``.
         """
         disk, directory = self._disk, self.directory
         try:
             with self._lock:
                 self._make_directory()
-                name, before = self._file_to_extend()
+                name, before, *times = self._file_to_extend()
+                times.append(int(ended) + 1 if 0 < ended < MAX_TIME else 0)
+                time_after = max(times) if all(times) else 0
                 lines = before + b"".join(self._line(each) for each in rows)
-                replace_file(disk, directory / name, [gzip.compress(lines, 6, mtime=0)])
+                replace_file(disk, directory / name, [gzip.compress(lines, 6, mtime=time_after)])
                 self._add_entries({key: {"in": name, **each} for key, each in entries.items()})
                 delete_oldest(disk, self._root.parent, self._max_bytes, spared=directory / name)
         except OSError as error:
@@ -206,6 +216,18 @@ class Archive:
         """Return the names of the files with rows, the newest first. Raises ``StorageError``."""
         return [each for each in reversed(self._names()) if each.endswith(ROWS)]
 
+    def ended_before(self, file: str) -> str | None:
+        """Return a moment before which all rows of a file had ended; None if it was deleted.
+
+        Raises ``StorageError``.
+        """
+        with storage_errors("read", self.directory / file):
+            header = read_file(self._disk, self.directory / file, max_bytes=HEADER_BYTES)
+        if header is None:
+            return None
+        known = _time_in(header)
+        return moment_text(known) if known else end_of_day(file)
+
     def rows(self, file: str) -> Iterator[dict[str, Any]]:
         """Yield the lines of the rows in a file, the newest first. Raises ``StorageError``."""
         try:
@@ -228,17 +250,17 @@ class Archive:
     def _names(self) -> list[str]:
         return stored_names(self._disk, self.directory)
 
-    def _file_to_extend(self) -> tuple[str, bytes]:
-        """Return the name and the lines of a small file of today, or of a new one."""
+    def _file_to_extend(self) -> tuple[str, bytes, int] | tuple[str, bytes]:
+        """Return the name, lines and time of a small file of today, or the name of a new one."""
         disk, newest = self._disk, next(iter(self.files()), "")
-        # A search takes the day of a file for that of its newest rows.
+        # The rows of a file are taken to have ended before the end of its day.
         if newest.startswith(time.strftime("%Y-%m-%dT", time.gmtime(time.time()))):
             path = self.directory / newest
             small = min(SMALL_BYTES, self._max_bytes // 16)
             with contextlib.suppress(EOFError, gzip.BadGzipFile, zlib.error):
                 if file_size(disk, path) <= small:
                     data = read_file(disk, path, max_bytes=sys.maxsize) or b""
-                    return newest, gzip.decompress(data)
+                    return newest, gzip.decompress(data), _time_in(data)
         return self._new_name(), b""
 
     def _new_name(self) -> str:
@@ -322,12 +344,11 @@ class Archive:
 class NewestLines:
     """The lines of an archive, the newest first, in small parts.
 
-    ``newest`` is the file to begin with, if it is not the newest one. Files of days before
-    ``since``, ISO 8601, are left out.
+    ``newest`` is the file to begin with, if it is not the newest one.
     """
 
-    def __init__(self, archive: Archive, newest: str | None = None, since: str = "") -> None:
-        self._archive, self._newest, self._since = archive, newest, since[:DATE_CHARS]
+    def __init__(self, archive: Archive, newest: str | None = None) -> None:
+        self._archive, self._newest = archive, newest
         self._files: deque[str] | None = None
         self._lines: Iterator[dict[str, Any]] = iter(())
 
@@ -341,11 +362,20 @@ class NewestLines:
             self._files = deque(each for each in files if not self._newest or each <= self._newest)
         lines = [*islice(self._lines, count)]
         if not lines:
-            # The rows of a file had ended before it was written, and those of older ones before.
-            if not self._files or self._files[0][:DATE_CHARS] < self._since:
+            if not self._files:
                 return None
             self._lines = self._archive.rows(self._files.popleft())
         return lines
+
+
+def end_of_day(file: str) -> str:
+    """Return the end of the day in the name of a file: all of its rows had ended before."""
+    return f"{file[:DATE_CHARS]}T24"
+
+
+def _time_in(data: bytes) -> int:
+    """Return the time in the header of a file; 0 if it has none."""
+    return int.from_bytes(data[4:8], "little") if data.startswith(b"\x1f\x8b") else 0
 
 
 def _digest(name: str) -> str:

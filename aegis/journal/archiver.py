@@ -112,9 +112,10 @@ class Archiver:
         return id_ in self._ended
 
     def add(self, id_: str, ended: float, size: int = 0) -> None:
-        """Add a thing that is at rest, and ``ended`` in seconds since 1970. Idempotent.
+        """Add a thing that is at rest, and ``ended`` in this second since 1970. Idempotent.
 
-        What is not at rest when it is to be moved, is removed: add it again once it is.
+        The second is 0 if it is not known. What is not at rest when it is to be moved, is removed:
+        add it again once it is.
         """
         if id_ not in self._ended:
             self._is_sorted = self._is_sorted and ended >= self._latest
@@ -221,6 +222,7 @@ class Archiver:
         found: dict[str, Leaving] = {}
         lines: list[Any] = []
         entries: dict[str, Any] = {}
+        moments: list[float] = []
         size = 0
         for each in ids:
             if size >= CHARS_AT_ONCE:
@@ -236,6 +238,7 @@ class Archiver:
                 log.warning("not archived, as a text is damaged", id=each, why=str(error))
                 self.remove(each)
                 continue
+            moments.append(self._ended.get(each, 0.0))
             more = () if leaving.more is None else await self._flusher.look(leaving.more)
             lines += [*whole, *more]
             size += sum(map(_chars, [*whole, *more]))
@@ -243,7 +246,8 @@ class Archiver:
             entries |= leaving.entries
             await trio.lowlevel.checkpoint()  # its texts are read from the disk
         if found:
-            await self._flusher.call(partial(self._archive.add, lines, entries))
+            ended = max(moments) if all(moments) else 0.0
+            await self._flusher.call(partial(self._archive.add, lines, entries, ended))
         dropped: list[trio.Event] = []
         for each, leaving in found.items():
             _raise_problem(leaving)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import attrs
@@ -11,10 +12,13 @@ import pytest
 
 from actors import Actor, ChildSpec
 from actors.simulate import Simulation, simulate
+from aegis.clock import moment_of
 from aegis.coordination import KINDS
 from aegis.errors import InvalidRequest, StorageError
+from aegis.history import sources
 from aegis.history.desk import KEPT_S, MAX_KEPT, HistoryDesk
 from aegis.inboxes.history import MessageEntries, archived_message
+from aegis.journal import archive as archive_module
 from aegis.journal.archive import Archive
 from aegis.journal.disk import APPEND, make_directory, write_all
 from aegis.journal.ledger import encode_line, seal_new_line
@@ -96,7 +100,8 @@ def archive(disk: SimulatedDisk, tasks: list[HistoryEntry]) -> None:
         }
         for each in tasks
     ]
-    Archive(ARCHIVE, "tasks", disk, 1 << 30).add(lines, {})
+    ended = max(moment_of(each.at).timestamp() for each in tasks)
+    Archive(ARCHIVE, "tasks", disk, 1 << 30).add(lines, {}, ended)
 
 
 class PlayedDesk(Actor[ListEnded]):
@@ -341,14 +346,22 @@ def send(disk: SimulatedDisk, handle: str, *minutes: int, acknowledged: int = -1
     append(disk, INBOXES / f"{handle}.jsonl", lines)
 
 
-def archive_messages(disk: SimulatedDisk, handle: str, *minutes: int) -> None:
-    """Write messages that were read into the archive of all inboxes."""
+def archive_messages(
+    disk: SimulatedDisk, handle: str, *minutes: int, is_known: bool = True, day: int = 30
+) -> None:
+    """Write messages that were read into the archive of all inboxes, at the end of a day in May.
+
+    Their times are not in the file unless it ``is_known`` when they came.
+    """
     lines = []
     for each in minutes:
         content = {"sender": "human", "body": f"Note {each}", "timestamp": at(each)}
         row = {"type": "message", "chars": 6, "message": content, "number": each}
         lines.append({"id": f"{handle}/m{each}", "set": row})
-    Archive(ARCHIVE, "messages", disk, 1 << 30).add(lines, {})
+    came = moment_of(at(max(minutes))).timestamp() if is_known else 0.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("time.time", lambda: moment_of(f"2026-05-{day}T23:59Z").timestamp())
+        Archive(ARCHIVE, "messages", disk, 1 << 30).add(lines, {}, came)
 
 
 def test_messages_are_found_in_ledgers_and_in_the_archive() -> None:
@@ -378,6 +391,163 @@ def test_messages_are_found_in_ledgers_and_in_the_archive() -> None:
         assert "pm" not in str(await library.ids())
 
     play(story)
+
+
+@pytest.mark.parametrize("small_bytes", [0, 1 << 20])
+def test_archived_messages_of_several_inboxes_are_newest_first(
+    small_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_module, "SMALL_BYTES", small_bytes)
+
+    async def story(library: Library) -> None:
+        for first in (0, 200):
+            archive_messages(library.disk, "ann", *range(first, first + 200, 2))
+        archive_messages(library.disk, "pm", *range(1, 400, 2))
+        expected = [at(each) for each in reversed(range(400))]
+        assert [each.at for each in await library.found(kind="message", limit=60)] == expected
+        newest = (await library.page(kind="message", limit=50)).result
+        assert [each.at for each in newest] == expected[:50]
+        pages = [newest]
+        while len(pages[-1]) > 1:
+            until = pages[-1][-1].at
+            pages.append((await library.page(kind="message", limit=50, until=until)).result)
+        assert sorted({each.at for page in pages for each in page}) == sorted(expected)
+        found = await library.found(kind="message", since=at(390))
+        assert [each.at for each in found] == expected[:10]
+
+    play(story)
+
+
+def test_rows_that_a_kill_has_left_in_two_files_are_found_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(archive_module, "SMALL_BYTES", 0)
+
+    async def story(library: Library) -> None:
+        archive_messages(library.disk, "pm", *range(150))
+        archive_messages(library.disk, "pm", *range(250))
+        send(library.disk, "pm", *range(100, 300))
+        found = await library.ids(kind="message")
+        assert found == [f"pm/m{each}" for each in reversed(range(300))]
+
+    play(story)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_search_of_any_archive_is_a_sort_of_its_rows(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = Random(seed)
+    monkeypatch.setattr(archive_module, "SMALL_BYTES", chance.choice([0, 800, 1 << 20]))
+    monkeypatch.setattr(sources, "STEP_FILES", chance.choice([1, 3, 16]))
+    monkeypatch.setattr(sources, "STEP_LINES", chance.choice([1, 7, 64]))
+
+    async def story(library: Library) -> None:
+        days = sorted(chance.randrange(10, 14) for _ in range(chance.randrange(1, 16)))
+        rows: set[tuple[str, int]] = set()
+        lost: set[tuple[str, int]] = set()
+
+        def add(day: int) -> set[tuple[str, int]]:
+            end = chance.choice([5, 3_000, (day - 1) * 1440])
+            handle = chance.choice(["pm", "ann", "eve"])
+            minutes = sorted(chance.sample(range(end), min(end, chance.randrange(1, 90))))
+            is_known = chance.random() < 0.7
+            archive_messages(library.disk, handle, *minutes, is_known=is_known, day=day)
+            return {(handle, each) for each in minutes}
+
+        for day in days:
+            rows |= add(day)
+        since, until = sorted(chance.choices([*range(0, 18_000, 50)], k=2))
+        wanted: dict[str, Any] = {"kind": "message", "limit": chance.choice([1, 20, 200])}
+        wanted |= chance.choice([{}, {"since": at(since)}, {"until": at(until)}])
+        wanted |= chance.choice([{}, {"name": "pm"}])
+        page = await library.page(**wanted)
+        found = [*page.result]
+        changes = chance.choice([0, 0, 3])
+        while page.more is not None:
+            if changes:
+                changes -= 1
+                if chance.random() < 0.5:
+                    lost |= add(days[-1])  # they may come late, twice, or not at all
+                else:
+                    lost |= delete_some(library, chance)
+            page = await library.page(**{**wanted, "more": page.more})
+            found += page.result
+
+        def looked_for(some: set[tuple[str, int]]) -> list[tuple[str, str]]:
+            return [
+                (at(minute), handle)
+                for handle, minute in some
+                if wanted.get("since", "") <= at(minute) <= wanted.get("until", "9")
+                and wanted.get("name", handle) == handle
+            ]
+
+        several = [(each.at, each.name) for each in found]
+        certain = [each for each in several if each not in looked_for(lost)]
+        assert sorted(certain) == sorted(looked_for(rows - lost)), "all, each once"
+        assert [at for at, _ in certain] == sorted((at for at, _ in certain), reverse=True)
+        assert {*several} <= {*looked_for(rows | lost)}
+
+    play(story)
+
+
+def delete_some(library: Library, chance: Random) -> set[tuple[str, int]]:
+    """Delete a file of the archive of messages; return what was in it."""
+    found = Archive(ARCHIVE, "messages", library.disk, 1 << 30)
+    if not found.files():
+        return set()
+    file = chance.choice(found.files())
+    ids = [each["id"].split("/m") for each in found.rows(file)]
+    library.disk.unlink(found.directory / file)
+    return {(handle, int(minute)) for handle, minute in ids}
+
+
+def test_what_is_held_of_an_archive_is_bounded_and_all_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(archive_module, "SMALL_BYTES", 0)
+    monkeypatch.setattr(sources, "MAX_HELD", 100)
+
+    async def story(library: Library) -> None:
+        for first in range(40):  # each has a new one, so that none can be passed over
+            archive_messages(library.disk, "pm", *range(first, 2_000, 40), 3_000 + first)
+        found = await library.found(kind="message")
+        assert {each.at for each in found} == {*map(at, [*range(2_000), *range(3_000, 3_040)])}
+        times = [each.at for each in found]
+        assert times[0] == at(3_039)
+        assert times != sorted(times, reverse=True), "the newest that were held came before others"
+
+    play(story)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_search_reads_no_file_before_it_needs_it(
+    is_deleted: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(archive_module, "SMALL_BYTES", 0)
+    monkeypatch.setattr(sources, "MAX_HELD", 10)
+    day = 25 * 1440
+
+    async def story(library: Library) -> None:
+        archive_messages(library.disk, "eve", *range(50), day=20)
+        archive_messages(library.disk, "pm", *range(day + 50, day + 100))
+        archive_messages(library.disk, "ann", *range(day, day + 50))
+        found = Archive(ARCHIVE, "messages", library.disk, 1 << 30)
+        oldest = found.files()[-1]
+        page = await library.page(kind="message", limit=99)
+        expected = [at(each) for each in range(day + 99, day, -1)]
+        assert [each.at for each in page.result] == expected
+        if is_deleted:
+            library.disk.unlink(found.directory / oldest)
+        else:
+            library.refuse_to_open(oldest)
+        assert page.more is not None
+        page = await library.page(kind="message", limit=99, more=page.more)
+        assert [each.at for each in page.result] == [at(day)]
+        assert len(page.problems) == (not is_deleted)
+
+    play(story)
+    assert ("history incomplete" in capsys.readouterr().out) is not is_deleted
 
 
 def test_messages_are_found_by_handle_time_and_word_if_they_are_asked_for() -> None:

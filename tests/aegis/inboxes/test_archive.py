@@ -10,12 +10,14 @@ import attrs
 import pytest
 import trio
 
+from aegis.clock import moment_of, utc_now
 from aegis.errors import InvalidRequest
 from aegis.inboxes.reading import message_archive
 from aegis.journal.archive import Keep
 from aegis.journal.disk import OsDisk
 from aegis.journal.ledger import decode_line
 from aegis.protocol.inboxes import Deliver, ReadInbox, Receipt
+from tests.aegis.inboxes.harness import line_of
 from tests.aegis.inboxes.office import (
     ARCHIVE,
     DIRECTORY,
@@ -91,6 +93,36 @@ def test_only_the_newest_messages_stay_and_all_are_listed() -> None:
             assert [each.body for each in found.messages] == [f"body {each}" for each in range(10)]
 
     play(story, keep=FEW)
+
+
+def test_the_file_of_messages_says_when_the_newest_came() -> None:
+    async def story(office: Office) -> None:
+        archive = message_archive(ARCHIVE.parent, office.disk)
+        for number in range(20):
+            sent = utc_now()
+            await office.fill([note(number, timestamp=sent)])
+            await read_all(office)
+            (file,) = archive.files()
+            known = archive.ended_before(file)
+            assert known is not None
+            assert known > sent
+            assert (moment_of(known) - moment_of(sent)).total_seconds() <= 2
+            await office.passes(1.37)
+
+    play(story, keep=NONE)
+
+
+def test_it_does_not_if_one_is_of_a_ledger_that_did_not_say_it() -> None:
+    async def story(office: Office) -> None:
+        await office.restart_with([line_of(note(0), 1)])
+        await office.deliver(note(1))
+        await read_all(office)
+        assert archived(office) == ["pm/n0", "pm/n1"]
+        archive = message_archive(ARCHIVE.parent, office.disk)
+        (file,) = archive.files()
+        assert archive.ended_before(file) == f"{utc_now()[:10]}T24"
+
+    play(story, keep=NONE)
 
 
 def test_what_is_unread_never_moves() -> None:

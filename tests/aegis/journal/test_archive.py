@@ -282,6 +282,33 @@ def test_a_small_file_of_today_gets_the_next_rows_too(monkeypatch: pytest.Monkey
     assert len(again.files()) == 4
 
 
+def test_a_file_has_the_second_in_which_the_last_of_its_rows_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disk = SimulatedDisk(EMPTY)
+    now = 1_700_000_000.0  # 2023-11-14T22:13:20
+    monkeypatch.setattr("time.time", lambda: now)
+    times = []
+    for kind, *seconds in (
+        ("one", 20.25),
+        ("later", 19.0, 20.999),
+        ("earlier", 20.0, 3.5),
+        ("unknown", 20.0, None, 20.5),
+        ("never", 1e12),
+    ):
+        found = Archive(ROOT, kind, disk, 1 << 30)
+        for each in seconds:
+            found.add([line(1)], {}, 0.0 if each is None else now - 20 + each)
+        (file,) = found.files()
+        times.append(found.ended_before(file))
+        assert len([*found.rows(file)]) == len(seconds)
+    known = "2023-11-14T22:13:21.000Z"
+    assert times == [known, known, known, "2023-11-14T24", "2023-11-14T24"]
+    assert "2023-11-14T23:59:59.999Z" < "2023-11-14T24" < "2023-11-15"
+    disk.unlink(found.directory / file)
+    assert found.ended_before(file) is None
+
+
 @pytest.mark.parametrize("number", range(1, CALLS))
 def test_what_is_added_after_a_refused_first_addition_is_durable(number: int) -> None:
     plan = DiskPlan()

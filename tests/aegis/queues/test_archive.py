@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable
 import attrs
 import pytest
 
+from aegis.clock import moment_of
 from aegis.errors import InvalidRequest, NotFound
 from aegis.journal import archive, archiver
 from aegis.journal.archive import Keep
 from aegis.protocol.queues import CancelTask, Delegate, Enqueue, GetTask, RetryTask, TaskInfo
-from tests.aegis.queues.office import BUILD, Office, play
+from tests.aegis.queues.office import ARCHIVE, BUILD, Office, play
 from tests.chaos.machine.disk_model import cached_image
 
 FEW = Keep(newest=2, days=0.001, most=1_000)
@@ -61,6 +62,22 @@ def test_a_task_is_answered_from_the_archive_as_it_was() -> None:
         assert (await office.queue()).ended == 6
 
     play(story, keep=FEW)
+
+
+def test_the_file_of_tasks_says_when_the_newest_ended() -> None:
+    async def story(office: Office) -> None:
+        await done(office, 9)
+        newest = (await office.listed())[0].ended
+        await office.passes(4 * DAY_S)
+        await grow_old(office)
+        found = archive.Archive(ARCHIVE, "tasks", office.disk, 1 << 30)
+        (file,) = found.files()
+        known = found.ended_before(file)
+        assert newest is not None
+        assert known is not None
+        assert 0 < (moment_of(known) - moment_of(newest)).total_seconds() <= 1
+
+    play(story, keep=Keep(newest=1, days=0.001))
 
 
 def test_every_key_answers_with_the_same_id_once_rows_are_dropped_and_archived() -> None:
