@@ -210,7 +210,6 @@ class Inbox(Actor[InboxRequest]):
             self._handle, self._path, self._table, self._archive, self._flusher
         )
         self._is_derived = False
-        self._archived = 0
         self.context.register("inbox", self._handle.lower())
         with contextlib.suppress(StorageError):
             await self._open()
@@ -265,10 +264,6 @@ class Inbox(Actor[InboxRequest]):
         if not self._table.is_open:
             raise StorageError(self._table.refusal)
         if not self._is_derived:
-            if MARK not in self._table.rows:
-                # Its ledger may have been lost, but not its archive: numbers are not given again.
-                entry = await self._archiver.entry(archived_newest(self._handle))
-                self._archived = 0 if entry is None else int(entry["number"])
             self._derive()
 
     def _derive(self) -> None:
@@ -276,10 +271,7 @@ class Inbox(Actor[InboxRequest]):
         self._is_derived = True
         self._folded.clear()
         self._unread = UnreadMessages(
-            self._table.all_shown(),
-            folded=self._fold_away,
-            left=self._leave_unread,
-            archived=self._archived,
+            self._table.all_shown(), folded=self._fold_away, left=self._leave_unread
         )
         self._last_number = self._unread.newest
         if self._unread.is_old:
@@ -351,6 +343,14 @@ class Inbox(Actor[InboxRequest]):
         entry = await self._archiver.entry(archived_wakes(self._handle, wake))
         return None if entry is None else int(entry["seq"])
 
+    async def _archived_newest(self) -> int:
+        """Return the highest number of this inbox from which messages were archived; 0 if none.
+
+        The ledger may be lost, and its archive not: no number is given again.
+        """
+        entry = await self._archiver.entry(archived_newest(self._handle))
+        return 0 if entry is None else int(entry["number"])
+
     async def _knows(self, message_id: str) -> bool:
         """Return whether a durable message of this id was delivered before."""
         return await self._number_of(message_id) is not None
@@ -372,6 +372,8 @@ class Inbox(Actor[InboxRequest]):
             return
         if wake is not None and highest is None:
             highest = await self._archived_highest(wake)
+        if not self._last_number:
+            self._last_number = await self._archived_newest()
         self._unread.check_room(self._handle, delivery, self._arriving)
         self._check_arriving()
         await self._check_order(delivery.after)

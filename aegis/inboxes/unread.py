@@ -67,8 +67,8 @@ class UnreadMessages:
     """The durable messages among ``rows``, apart from those that are acknowledged or folded away.
 
     ``folded`` is called with a message that is part of a fold now, and with that fold; ``left``
-    with a message that is read, or part of a durable fold. ``archived``: the highest number that is
-    known from the archive. ``is_old`` if some rows have the form of a version before today's.
+    with a message that is read, or part of a durable fold. ``is_old`` if some rows have the form of
+    a version before today's.
     """
 
     def __init__(
@@ -77,7 +77,6 @@ class UnreadMessages:
         *,
         folded: Callable[[InboxMessage, InboxMessage], None],
         left: Callable[[InboxMessage], None],
-        archived: int = 0,
     ) -> None:
         self._folded, self._left = folded, left
         self._unread: dict[str, InboxMessage] = {}
@@ -92,7 +91,7 @@ class UnreadMessages:
             known.sort(key=lambda each: each.number)
         self.read = max((each.number for each in known if isinstance(each, ReadMark)), default=0)
         """The number up to which all messages are read."""
-        self.newest = max(self.read, archived)
+        self.newest = self.read
         """The number of the newest message, which may be in the archive; 0 if there was none."""
         self._derive(known)
 
@@ -129,7 +128,7 @@ class UnreadMessages:
 
     def add(self, row: InboxMessage, about: WakeId | None) -> None:
         """Count a durable row, at a place after all others; ``about`` if it is a wake."""
-        self.newest = max(self.newest, row.number)
+        self.newest = row.number
         self._unread[row.id] = row
         self._chars += _chars_shown(row)
         if about is not None and row.fold is not None:
