@@ -15,12 +15,14 @@ import attrs
 import trio
 
 from aegis.client.line import ClientError, CommandFailed
+from tests.chaos.checking import observations
 from tests.chaos.checking.evidence import Evidence, Life
-from tests.chaos.checking.observations import Remains, RemainsKind
+from tests.chaos.checking.observations import Disturbance, Remains, RemainsKind, Span
 from tests.chaos.commands import REAL
 from tests.chaos.notebook import Notebook
 from tests.chaos.real.deaths import (
     FAILING,
+    RAW_LOG,
     AtCall,
     AtPoint,
     Death,
@@ -121,6 +123,7 @@ class Campaign:
         """Run one daemon from start to death. Raises ``ScratchError`` if it does not die."""
         self.notebook.life += 1
         self.notebook.pardoned = PARDONED.get(type(death), frozenset())
+        began = self.notebook.moment()
         self._launch(death)
         if isinstance(death, WhileStarting):
             self.daemon.wait_dead(death.seconds)
@@ -129,8 +132,21 @@ class Campaign:
             with self._load():
                 self._await(death)
         self._die()
+        if isinstance(death, Failing) and death.call == RAW_LOG:
+            self._note_lost_output(began)
         if isinstance(death, WhileStopping):
             self._lives[-1] = attrs.evolve(self._lives[-1], stopping=True)
+
+    def _note_lost_output(self, began: int) -> None:
+        """Note that the raw logs of a life since ``began``, which has ended, may lack bytes.
+
+        Commands whose end was noted, and that were killed before their record, are rebuilt from it.
+        """
+        book = self.notebook
+        ended = observations.Death(life=book.life, kind="kill", moment=book.moment())
+        span = Span(began, ended.moment)
+        book.deaths.append(ended)
+        book.disturbances.append(Disturbance(kind="disk fault", terminal=None, span=span))
 
     def _launch(self, death: Death) -> None:
         handles = [each.handle for each in self._workers]

@@ -68,9 +68,11 @@ A load makes that many within a second or two; the first few may come while the 
 repairs the files after the last kill. Early passes are as likely as late ones: see ``_pass``.
 """
 
+RAW_LOG = "write of a raw log"
+
 CALLS: Mapping[str, int] = {
     "write of a ledger": 30,
-    "write of a raw log": 20,
+    RAW_LOG: 20,
     "write of a whole file": 3,
     "pwrite64 of a note": 30,
     "fdatasync": 30,
@@ -88,7 +90,7 @@ FAILING = (
     ("fsync", "EIO"),
     ("write of a ledger", "EIO"),
     ("write of a ledger", "ENOSPC"),
-    ("write of a raw log", "ENOSPC"),
+    (RAW_LOG, "ENOSPC"),
     ("write of a whole file", "ENOSPC"),
     ("pwrite64 of a note", "EIO"),
     ("pwrite64 of a note", "ENOSPC"),
