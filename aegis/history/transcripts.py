@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from aegis.clock import utc_text
+from aegis.clock import moment_text
 from aegis.history.sources import LATEST, STEP_BYTES, STEP_LINES, Wanted
 from aegis.journal.flusher import Flusher
 from aegis.journal.packed_ledger import TRANSCRIPTS, LedgerPart, PackedLedger
@@ -162,7 +161,7 @@ class TranscriptEntries:
 def _moment(record: Mapping[str, Any]) -> str:
     at = record.get("at")
     moment = at if isinstance(at, int | float) and 0 <= at < MAX_MOMENT else 0
-    return utc_text(datetime.fromtimestamp(moment, UTC))
+    return moment_text(moment)
 
 
 class TranscriptSource:

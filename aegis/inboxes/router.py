@@ -25,7 +25,7 @@ from aegis.inboxes.inbox import EndWait, Inbox, Settle, stopping
 from aegis.journal.archive import DEFAULT_KEEP, Archive, Keep
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
-from aegis.names import nearest
+from aegis.names import did_you_mean
 from aegis.protocol.feeds import FollowInbox
 from aegis.protocol.inboxes import (
     Deliver,
@@ -196,12 +196,9 @@ class InboxRouter(Actor[RouterMessage]):
                 raise refusal
 
     def _unknown(self, handle: str) -> str:
-        close = nearest(handle, self._handles.values())
-        if close:
-            hint = f"did you mean {' or '.join(map(repr, close))}?"
-        else:
-            known = ", ".join(sorted(self._handles.values())[:20])
-            hint = f"handles seen so far: {known or 'none'}"
+        known = ", ".join(sorted(self._handles.values())[:20])
+        seen = f"handles seen so far: {known or 'none'}"
+        hint = did_you_mean(handle, self._handles.values(), seen)
         return f"nobody called {handle!r} has been here yet; {hint}"
 
     def _route(self, request: Deliver | ReadInbox | WaitInbox | FollowInbox, handle: str) -> None:

@@ -22,7 +22,7 @@ from actors.errors import CodecError
 from aegis.agents.directory.session_names import SessionNames
 from aegis.agents.drivers.harness import Permission
 from aegis.errors import NotFound
-from aegis.names import nearest
+from aegis.names import did_you_mean
 from aegis.path_text import path_after_moves, path_of_stored, stored_path
 from aegis.protocol.naming import name_key
 
@@ -286,12 +286,8 @@ class Roster:
             )
         if member is None:
             known = [each.handle for each in self.open]
-            close = nearest(handle, known)
-            hint = (
-                f"did you mean {' or '.join(map(repr, close))}?"
-                if close
-                else f"there are: {', '.join(sorted(known)[:20]) or 'none'};"
-            )
+            there = f"there are: {', '.join(sorted(known)[:20]) or 'none'};"
+            hint = did_you_mean(handle, known, there)
             raise NotFound(f"there is no agent {handle!r}; {hint} aegis_spawn starts one")
         return unless_purged(member)
 

@@ -31,7 +31,8 @@ from aegis.agents.interactive.terminal import FAILURES, ProgramTerminal
 from aegis.agents.interactive.unread import UnreadCount
 from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
 from aegis.agents.sessions.state_reports import AskedChanged, SessionClosed
-from aegis.agents.sessions.status import SessionIdentity, moment_text
+from aegis.agents.sessions.status import SessionIdentity
+from aegis.clock import moment_text
 from aegis.configuration.lifecycle import LifecycleSection
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
 from aegis.lifecycle.states import State

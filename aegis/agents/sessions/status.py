@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import attrs
 
 from aegis.agents.sessions.metrics import Metrics
 from aegis.agents.sessions.rules import SessionMachine
 from aegis.agents.sessions.steps import SessionPhase
-from aegis.clock import utc_text
+from aegis.clock import moment_text
 from aegis.protocol.agent_states import STALLED_S as STALLED_S
 from aegis.protocol.agents import AgentInfo, AgentState, AgentTerminal, AgentUsage, Blocked
 from aegis.protocol.requests import ASK_HUMAN
@@ -191,8 +190,3 @@ def _quiet_s(session: SessionMachine, now: float) -> float:
         and not len(session.requests)
     )
     return round(max(0.0, now - session.activity.progressed_at), 1) if is_silent else 0.0
-
-
-def moment_text(moment: float) -> str:
-    """Return a moment in seconds since 1970 as UTC, ISO 8601 with ``Z``."""
-    return utc_text(datetime.fromtimestamp(moment, UTC))
