@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
-
 import attrs
 
 from actors.messages import Request
-from aegis.terminals.record import UnrecordedCommand
-from aegis.terminals.settings import TerminalSettings
 
 
 @attrs.frozen
@@ -39,21 +34,3 @@ class OpenCommands:
 @attrs.frozen
 class ReadOpenCommands(Request[OpenCommands]):
     """Return the commands that have not been recorded yet."""
-
-
-class CurrentShell(Protocol):
-    """The shell of a terminal: its pid and the settings of the terminal."""
-
-    @property
-    def pid(self) -> int | None:
-        """The pid; None without a shell."""
-
-    @property
-    def settings(self) -> TerminalSettings:
-        """The settings with which the terminal was spawned."""
-
-
-def open_commands(shell: CurrentShell, commands: Iterable[UnrecordedCommand]) -> OpenCommands:
-    """Return the reply of a terminal with this shell."""
-    found = [OpenCommand(each.writer, each.started_at) for each in commands]
-    return OpenCommands(shell=shell.pid, opener=shell.settings.opener, commands=found)

@@ -53,7 +53,7 @@ class SmallFront(Front):
 
     async def setup(self) -> None:
         writer = self.context.sibling("writer", LedgerWriter)
-        self._recorder = Recorder(writer, self._retry_soon, lambda seq: False, lambda seq: False)
+        self._recorder = Recorder(writer, lambda seq: False, lambda seq: False)
         self.context.monitor(writer)
         self.context.start_soon(self._script)
 
@@ -65,14 +65,12 @@ class SmallFront(Front):
                     self._changed.set()
                     self._changed = trio.Event()
             case AppendFailed():
-                self._recorder.refused(message)
+                if self._recorder.refused(message):
+                    self.context.after(RETRY_APPEND_S, RetryAppends())
             case RetryAppends():
                 self._recorder.retry()
             case Down():
                 self._recorder.send_again()
-
-    def _retry_soon(self) -> None:
-        self.context.after(RETRY_APPEND_S, RetryAppends())
 
     async def _script(self) -> None:
         for burst in self._bursts:

@@ -1,15 +1,12 @@
-"""Calls of ``run`` that wait for a terminal or for their command, and displaced submissions."""
+"""The calls of ``run`` that wait for a terminal or for their command."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 import attrs
 
 from actors import Reply, Timer
 from aegis.errors import AegisError, Busy
 from aegis.protocol.terminals import CommandRecord, NeedsInput, Until
-from aegis.terminals.record import UnrecordedCommand
 
 MAX_WAITING = 256
 """The most calls that may wait for one terminal at a time."""
@@ -95,45 +92,3 @@ class CallQueue:
         """Fail every queued call: no command will be typed any more."""
         while self._waiting:
             self._waiting.pop(0).settle(error)
-
-
-@attrs.frozen
-class Displaced:
-    """A submission in the shell's input behind lines that were typed ahead of it.
-
-    ``call`` is None if no caller waits for it any more. The ``seq`` of ``command`` counts only if
-    the submission has timed out: then its caller was shown it.
-    """
-
-    command: UnrecordedCommand
-    call: Call | None
-
-    @property
-    def number(self) -> int | None:
-        """The number of its call."""
-        return self.command.call
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether its caller knows its ``seq``."""
-        return self.command.timed_out
-
-    def numbered(self, seq: int, cwd: str | None, cursor: int) -> UnrecordedCommand:
-        """Return the submission as the command ``seq``, as if it began now."""
-        if self.is_shown:
-            return self.command
-        return attrs.evolve(self.command, seq=seq, cwd=cwd, raw_start=cursor)
-
-
-def last_begun(commands: Iterable[UnrecordedCommand]) -> UnrecordedCommand | None:
-    """Return the command that began last; if none has begun, the one with the highest number."""
-    return max(
-        commands,
-        key=lambda each: (-1 if each.began_at is None else each.began_at, each.seq),
-        default=None,
-    )
-
-
-def is_submission(command: UnrecordedCommand, number: int | None) -> bool:
-    """Whether the command is the submission ``number``, which has not begun."""
-    return command.began_at is None and command.call == number

@@ -29,7 +29,7 @@ from aegis.errors import StorageError
 from aegis.journal.note import Note
 from aegis.path_text import path_of_stored, stored_path
 from aegis.protocol.terminals import CommandRecord
-from aegis.terminals.front.calls import Call, Displaced, is_submission
+from aegis.terminals.front.calls import Call
 from aegis.terminals.messages import CommandStarted, ShellEnded
 from aegis.terminals.record import (
     SHELL_WRITER,
@@ -42,6 +42,34 @@ from aegis.terminals.record import (
 )
 
 log = structlog.get_logger()
+
+
+@attrs.frozen
+class Displaced:
+    """A submission in the shell's input behind lines that were typed ahead of it.
+
+    ``call`` is None if no caller waits for it any more. The ``seq`` of ``command`` counts only if
+    the submission has timed out: then its caller was shown it.
+    """
+
+    command: UnrecordedCommand
+    call: Call | None
+
+    @property
+    def number(self) -> int | None:
+        """The number of its call."""
+        return self.command.call
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether its caller knows its ``seq``."""
+        return self.command.timed_out
+
+    def numbered(self, seq: int, cwd: str | None, cursor: int) -> UnrecordedCommand:
+        """Return the submission as the command ``seq``, as if it began now."""
+        if self.is_shown:
+            return self.command
+        return attrs.evolve(self.command, seq=seq, cwd=cwd, raw_start=cursor)
 
 
 class CurrentCommand:
@@ -530,3 +558,17 @@ def _known_shell(
         return max(recorded, key=lambda each: each.seq).shell
     named = fields.get("shell")
     return named if isinstance(named, str) else None if last_seq < 0 else ""
+
+
+def last_begun(commands: Iterable[UnrecordedCommand]) -> UnrecordedCommand | None:
+    """Return the command that began last; if none has begun, the one with the highest number."""
+    return max(
+        commands,
+        key=lambda each: (-1 if each.began_at is None else each.began_at, each.seq),
+        default=None,
+    )
+
+
+def is_submission(command: UnrecordedCommand, number: int | None) -> bool:
+    """Whether the command is the submission ``number``, which has not begun."""
+    return command.began_at is None and command.call == number

@@ -52,12 +52,10 @@ class Recorder:
     def __init__(
         self,
         writer: Ref[AppendRecord | ReportSynced],
-        retry_soon: Callable[[], object],
         is_shown: Callable[[int], bool],
         is_early: Callable[[int], bool],
     ) -> None:
         self._writer = writer
-        self._retry_soon = retry_soon
         self._is_shown = is_shown
         self._is_early = is_early
         self._held: set[int] = set()
@@ -114,17 +112,19 @@ class Recorder:
                 self._send(sorted(self._records))
         return record
 
-    def refused(self, news: AppendFailed) -> None:
-        """Fail the callers of a refused record and of later ones; schedule a retry."""
+    def refused(self, news: AppendFailed) -> bool:
+        """Fail the callers of a refused record and of later ones; return if a retry is to follow.
+
+        It is not if one is due already.
+        """
         if news.seq not in self._records:
-            return
-        if not self._retry_is_due:
-            self._retry_is_due = True
-            self._retry_soon()
+            return False
+        is_first, self._retry_is_due = not self._retry_is_due, True
         self._trouble = news.why
         for seq in [seq for seq in self._callers if seq >= news.seq]:
             self._callers.pop(seq).settle(StorageError(news.why))
         self._try_last()
+        return is_first
 
     def end(self) -> None:
         """Retry refused records once more, at once: the terminal ends."""
@@ -137,7 +137,7 @@ class Recorder:
             self.send_again()
 
     def retry(self) -> None:
-        """Send refused records again, as ``retry_soon`` has scheduled."""
+        """Send refused records again: the retry is due."""
         self._retry_is_due = False
         if self._trouble:
             self.send_again()

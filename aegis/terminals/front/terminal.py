@@ -11,17 +11,17 @@ of shells that have ended were killed with them; those of the current shell are 
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+import attrs
 import structlog
+import trio
 
-from actors import Down, Ref, Reply, Request
-from aegis.errors import Unavailable
+from actors import AskError, Down, Ref, Reply, Request, Timer
+from aegis.errors import AegisError, Busy, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
-from aegis.names import shorten
 from aegis.processes.capture import CapturedOutput
 from aegis.processes.process_host import ProcessHost
 from aegis.protocol import control
@@ -31,24 +31,24 @@ from aegis.protocol.feeds import ClaimSize, ReleaseSize, TypeBytes
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE
 from aegis.protocol.resources import Ledger
-from aegis.publishing import publish_change
+from aegis.protocol.streams import CommandItem, TerminalItem
+from aegis.publishing import events_service, publish_change, publish_terminal
+from aegis.terminals import faults, sentences
 from aegis.terminals import messages as msg
-from aegis.terminals.front.calls import Call, last_begun
-from aegis.terminals.front.current_command import CurrentCommand
-from aegis.terminals.front.events import TerminalEvents
-from aegis.terminals.front.progress import ProgressRequests
+from aegis.terminals.front.calls import Call, CallQueue
+from aegis.terminals.front.current_command import CurrentCommand, last_begun
 from aegis.terminals.front.recorder import Recorder, newest_synced
 from aegis.terminals.front.recovery import recovered_records
-from aegis.terminals.front.requests import CommandRequests
-from aegis.terminals.front.resizing import Resizing
-from aegis.terminals.front.runs import Runs
-from aegis.terminals.front.terminal_state import PromptWaiters, TerminalState
+from aegis.terminals.front.requests import fetch, fetch_recorded, fetch_unrecorded, shell_input
+from aegis.terminals.front.terminal_state import TerminalState
 from aegis.terminals.front.waits import Waits
+from aegis.terminals.front.window_size import SizeRequest, TerminalSize
 from aegis.terminals.front.writer import LedgerWriter
 from aegis.terminals.front_port import Front, FrontMessage
+from aegis.terminals.header import header_of_record, header_of_unrecorded
 from aegis.terminals.history import History
 from aegis.terminals.hooks.submission import check_command
-from aegis.terminals.open_commands import ReadOpenCommands, open_commands
+from aegis.terminals.open_commands import OpenCommand, OpenCommands, ReadOpenCommands
 from aegis.terminals.quarantine import open_note
 from aegis.terminals.record import (
     UnrecordedCommand,
@@ -56,18 +56,23 @@ from aegis.terminals.record import (
     final_record,
     outcome_of,
     shell_exit_code,
+    unfinished_record,
+    writer_tag,
 )
-from aegis.terminals.sentences import incomplete
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.messages import ForShell
 from aegis.terminals.shell.notifications import notified_up_to
 from aegis.terminals.shell.shell import Shell
+from aegis.terminals.shell.signalling import not_running
 from aegis.terminals.wakes.wakes import WakeSubscribers
 
 log = structlog.get_logger()
 
 RETRY_APPEND_S = 1.0
 """Seconds before records that the disk refused are sent again."""
+
+MAX_FOLLOWERS = 256
+"""The most callers of one terminal that may wait for progress at a time."""
 
 
 class Terminal(Front):
@@ -83,19 +88,25 @@ class Terminal(Front):
         host: ProcessHost,
         node: str = LOCAL_NODE,
     ) -> None:
-        self._settings = settings
+        self._name = settings.name
         self._flusher = flusher
         self._files = files
         self._history = History(files.ledger, disk=flusher.disk)
         self._wakes = WakeSubscribers(settings, files, self._history, flusher, inboxes)
-        self._state = TerminalState(settings, host, cwd=settings.cwd, node=node)
-        self._prompt_waiters = PromptWaiters()
+        self._size = TerminalSize(settings, files, flusher)
+        self._state = TerminalState(host, cwd=settings.cwd, node=node)
+        self._queue = CallQueue(settings.name)
+        self._followers: list[tuple[out.FollowCommand, Reply[out.Progress]]] = []
+        self._prompt_waiters: dict[int, tuple[Reply[api.TerminalInfo], Timer]] = {}
         self._ending_waiters: list[Reply[msg.EndedTerminal]] = []
         self._leftover: tuple[str, ...] = ()
         self._last_call = self._shell_life = 0
         self._last_record: api.CommandRecord | None = None
         self._recovering = True
-        self._early: list[Callable[[], None]] = []
+        self._early: list[Callable[[], object]] = []
+        self._seen: object = None
+        self._published: api.TerminalInfo | None = None
+        self._is_closed = False
 
     async def setup(self) -> None:
         """Read the ledger and the note; the shell then reports the state of a noted command."""
@@ -103,43 +114,27 @@ class Terminal(Front):
         self._writer = self.context.sibling("writer", LedgerWriter)
         self.context.monitor(self._shell)
         self.context.monitor(self._writer)
-        self.context.register("terminal", self._settings.name.lower())
+        self.context.register("terminal", self._name.lower())
         self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
         self._history.newest = await newest_synced(self._writer)
         self._last_record, given = self._history.last()
         note = open_note(self._files.note, self._flusher)
         given = await self._wakes.open(given)
-        cwd, root = self._settings.cwd, self._settings.root
-        self._command = CurrentCommand.open(note, self._last_record, given, cwd, root)
+        settings, soon = self._size.settings, self.context.start_soon
+        self._command = CurrentCommand.open(
+            note, self._last_record, given, settings.cwd, settings.root
+        )
         for lacking in self._command.unrecorded()[:1]:
             self._wakes.expect(lacking.seq)
-        shown, early = self._command.is_shown, self._command.holds_back
-        name, soon, after = self._settings.name, self.context.start_soon, self.context.after
-        retry_soon = partial(after, RETRY_APPEND_S, msg.RetryAppends())
-        self._recorder = Recorder(self._writer, retry_soon, shown, early)
-        self._runs = Runs(
-            name, self._command, self._state, self._shell, after=after, start_soon=soon
-        )
-        self._waits = Waits(
-            name, self._command, self._state, self._history, self._shell, start_soon=soon
-        )
-        self._requests = CommandRequests(
-            name, self._command, self._history, self._shell, start_soon=soon
-        )
-        self._progress = ProgressRequests(self._command, self._state, self._shell)
-        system, state = self.context.system, self._state
-        self._events = TerminalEvents(system, state, self._command, self._wakes, self._info)
-        self._history.running = self._events.newest_unrecorded
-        changed = self._events.check_changed
-        self._resizing = Resizing(
-            state, self._shell, self._files, self._flusher, self._info, changed
-        )
-        await self._resizing.read_size()
+        self._recorder = Recorder(self._writer, self._command.is_shown, self._command.holds_back)
+        self._waits = Waits(self._name, self._command, self._history, self._shell, start_soon=soon)
+        self._history.running = self._newest_unrecorded
+        await self._size.read()
         self._shell.tell(msg.Introduce())
-        self._wakes.start(soon, partial(system.registry.find, "inbox"))
-        publish_change(system, Ledger(self._settings.name))
-        if self.context.incarnation == 1:
-            self._events.opened()
+        self._wakes.start(soon, partial(self.context.system.registry.find, "inbox"))
+        publish_change(self.context.system, Ledger(self._name))
+        if self.context.incarnation == 1 and events_service(self.context.system) is not None:
+            publish_terminal(self.context.system, "terminal_opened", self._info())
 
     async def teardown(self) -> None:
         """Close the notes."""
@@ -147,35 +142,49 @@ class Terminal(Front):
             self._command.close()
         await self._wakes.close()
 
-    async def receive(self, message: FrontMessage) -> None:  # noqa: C901 - one line per message
+    async def receive(self, message: FrontMessage) -> None:
         """Handle one message."""
+        news = self._NEWS.get(type(message))
+        if news is not None:
+            # Before the introduction of the shell's actor, which has all this in it.
+            if self._shell_life:
+                news(self, message)
+                self._type_next()
+        elif isinstance(message, msg.Introduction):
+            await self._meet(message)
+        else:
+            self._handle(message)
+        if self._followers:
+            self._answer_followers()
+        self._publish_changes()
+
+    def _handle(self, message: Any) -> None:  # noqa: C901 - one line per message
         match message:
             case api.RunCommand():
                 check_command(message.cmd)
                 self._check_serving()
-                self._runs.add(message, self._next_number(), self.defer(message))
+                self._run(message)
                 self._need_shell()
             case api.SendKeys() | TypeBytes() | control.SignalTerminal():
                 self._check_serving()
                 self._state.was_answered = True
                 self._need_shell()
-                self.pass_on(message, self._shell, self._requests.shell_input(message))
+                self._pass_input(message)
             case _ if isinstance(message, ForShell):
                 request: Request[Any] = message
                 self.pass_on(request, self._shell)
             case control.ResizeTerminal() | ClaimSize() | ReleaseSize():
                 self._check_serving()
-                self.context.start_soon(self._resizing.resize, message, self.defer(message))
+                self.context.start_soon(self._resize, message, self.defer(message))
             case api.ReadRecords():
                 read = partial(self._history.answer, message, self.defer(message))
-                self._once_recovered(lambda: self.context.start_soon(read))
+                self._once_recovered(partial(self.context.start_soon, read))
             case out.ReadOutput():
                 self._read_output(message)
             case out.WaitTerminal():
-                waiting = self.defer(message)
-                self._once_recovered(lambda: self._waits.add(message, waiting, self._last_record))
+                self._once_recovered(partial(self._wait, message, self.defer(message)))
             case out.FollowCommand():
-                self._progress.add(message, self.defer(message))
+                self._follow(message)
             case api.Subscribe():
                 self._wakes.subscribe(message, self.defer(message))
             case api.Unsubscribe():
@@ -183,7 +192,7 @@ class Terminal(Front):
             case msg.Describe():
                 self.reply(message, self._info())
             case ReadOpenCommands():
-                self.reply(message, open_commands(self._state, self._command.unrecorded()))
+                self.reply(message, self._open_commands())
             case msg.AwaitPrompt():
                 self._await_prompt(message)
             case msg.EndTerminal():
@@ -191,61 +200,186 @@ class Terminal(Front):
             case msg.RecordAppended():
                 self._record_appended(message)
             case msg.AppendFailed():
-                self._recorder.refused(message)
+                if self._recorder.refused(message):
+                    self.context.after(RETRY_APPEND_S, msg.RetryAppends())
                 self._answer_early()
                 self._check_ended()
             case msg.RetryAppends():
                 self._recorder.retry()
             case msg.RunDeadline(call=call):
-                self._runs.deadline(call)
+                self._time_is_up(call)
             case msg.PromptDeadline(call=call):
-                self._prompt_waiters.answer(call, self._info)
+                self._answer_prompt(call)
             case Down():
                 self._sibling_down(message)
-            case msg.Introduction():
-                await self._meet(message)
-            case _ if self._shell_life:
-                self._shell_news(message)
-                self._runs.advance()
-        self._progress.changed()
-        self._events.check_changed()
-
-    def _shell_news(self, message: Any) -> None:
-        match message:
-            case msg.DirectoryChanged():
-                self._state.moved(message)
-                if message.is_prompt:
-                    self._command.moved(message.cwd)
-            case msg.TypingChanged(typing=typing):
-                self._state.types(typing)
-            case msg.NeedsInputChanged(needs_input=needs, may_need_input=may):
-                self._runs.needs_input(needs, may)
-                self._waits.needs_input(needs, may)
-                self._events.changed(self._command.command)
-            case msg.IntegrationChanged(integration=integration):
-                self._state.integration = integration
-                if message.is_replaced:
-                    self._command.shell_replaced()
-            case msg.OutputSoFar():
-                self._runs.output_so_far(message)
-            case msg.ShellFailed(why=why):
-                self._shell_failed(why)
-            case msg.SubmissionRefused():
-                self._runs.refused(message)
-            case _:
-                self._HANDLERS[type(message)](self, message)
 
     def _check_serving(self) -> None:
-        name = self._settings.name
         if self._state.ending is not None:
-            raise Unavailable(f"terminal {name!r} is being closed")
+            raise Unavailable(f"terminal {self._name!r} is being closed")
         if self._state.state == "failed":
-            raise Unavailable(f"terminal {name!r} has failed: {self._state.failure}")
-        self._recorder.check(name)
+            raise Unavailable(f"terminal {self._name!r} has failed: {self._state.failure}")
+        self._recorder.check(self._name)
 
     def _need_shell(self) -> None:
         if self._state.pid is None and self._shell_life:
             self._shell.tell(msg.StartNow())
+
+    # Calls of ``run``, from the queue to the shell. The end of a command comes further below.
+
+    def _run(self, request: api.RunCommand) -> None:
+        """Queue a call.
+
+        It fails at once while a program waits for input: its text may be meant for that program, a
+        password even, and must not run as a command later.
+        """
+        number = self._next_number()
+        call = Call(
+            number=number,
+            cmd=request.cmd,
+            writer=writer_tag(request.from_handle),
+            timeout_s=request.timeout,
+            reply=self.defer(request),
+            timer=self.context.after(request.timeout, msg.RunDeadline(call=number)),
+            until=request.until,
+        )
+        running, needs = self._command.command, self._state.needs_input
+        if running is not None and needs is not None and not self._state.was_answered:
+            call.settle(sentences.not_typed(self._name, 0, running, None, needs=needs))
+            return
+        try:
+            self._queue.add(call)
+        except Busy as busy:
+            call.settle(busy)
+        self._type_next()
+
+    def _next_number(self) -> int:
+        """Return a number for a call, unique among all incarnations of this front."""
+        self._last_call += 1
+        return self._last_call
+
+    def _type_next(self) -> None:
+        """Type the next command, if the shell is at its prompt and no line is being typed."""
+        state = self._state
+        while state.state == "idle" and state.typing is None and self._command.is_free:
+            call = self._queue.take()
+            if call is None:
+                return
+            try:
+                self._command.submit(call, trio.current_time())
+            except StorageError as error:
+                call.settle(error)
+                continue
+            state.state = "running"
+            faults.TYPE_BEFORE.hit()
+            self._shell.tell(msg.Submit(call=call.number, cmd=call.cmd, writer=call.writer))
+
+    def _submission_refused(self, news: msg.SubmissionRefused) -> None:
+        """Queue the command again, which the shell refused, unless its time is up."""
+        call = self._command.take_back(news.call)
+        if news.at_prompt:
+            self._state.state = "idle"
+        if call is not None and call.is_late:
+            self._refuse(call, self._why_not_typed(call))
+        elif call is not None:
+            self._queue.put_back(call)
+
+    def _submission_failed(self, news: msg.SubmissionFailed) -> None:
+        """Handle a submission that did not run; record it if its number was shown."""
+        if self._command.has_shown(news.call):
+            ended = self._command.end_submitted(news.call)
+            if ended is not None:
+                self._recorder.append_lost(ended[0])
+            return
+        call = self._command.take_back(news.call)
+        if news.why == "unwritten":
+            self._state.state = "idle"
+        if call is None:
+            return
+        if news.why == "unwritten":
+            self._refuse(call, sentences.unwritten(self._name, call.cmd))
+        elif news.why == "incomplete":
+            self._refuse(call, sentences.incomplete(call.cmd, "did not run"))
+        else:
+            self._refuse(call, sentences.swallowed(self._name, call.cmd))
+
+    def _time_is_up(self, number: int) -> None:
+        """Refuse the call if it is queued; if it was typed, answer it with the record so far."""
+        call, submitted = self._queue.remove(number), self._command.submitted
+        if call is not None:
+            self._refuse(call, self._why_not_typed(call))
+        elif submitted is not None and submitted.number == number:
+            submitted.is_late = True
+            self._shell.tell(msg.ReportOutput(call=number))
+
+    def _needs_input(self, news: msg.NeedsInputChanged) -> None:
+        """Request the output so far for the caller of a command that waits for input.
+
+        The caller of one that only may wait is not answered early.
+        """
+        needs, may = news.needs_input, news.may_need_input
+        self._state.needs_input, self._state.may_need_input = needs, may
+        self._state.was_answered = False
+        call = self._command.call
+        if call is not None and not call.is_late:
+            if needs is not None and call.needs_input is None:
+                self._shell.tell(msg.ReportOutput(call=call.number))
+            call.needs_input, call.may_need_input = needs, may
+        self._waits.needs_input(needs)
+        self._publish_command("command_changed")
+
+    def _output_so_far(self, news: msg.OutputSoFar) -> None:
+        """Answer a call before the end of its command, with the output so far."""
+        call = self._command.submitted
+        if call is None or call.number != news.call:
+            return
+        output = news.output
+        try:
+            if call is not self._command.call:
+                # "Busy" would make the caller try again, and the command run twice: it is typed,
+                # behind a line that was typed ahead. The output so far is of that line.
+                command, output = self._command.leave_displaced(news.raw_end), msg.NO_OUTPUT
+            elif call.is_late:
+                command = self._command.mark_timed_out()
+            elif call.needs_input is not None or call.until == "started":
+                command = self._command.leave_running()
+            else:
+                return  # it no longer waits for input
+        except StorageError as error:
+            call.settle(error)
+        else:
+            record = unfinished_record(command, output, news.raw_end, call.needs_input)
+            record = attrs.evolve(record, may_need_input=call.may_need_input)
+            self.context.start_soon(self._settle_synced, call, record)
+
+    def _refuse(self, call: Call, error: AegisError) -> None:
+        """Answer with ``error``: the command did not run."""
+        # If the synced note may still contain the command, the new note is synced first. Otherwise
+        # the next incarnation could find the command there and record it as killed.
+        if self._command.owes_sync:
+            self.context.start_soon(self._settle_synced, call, error)
+        else:
+            call.settle(error)
+
+    async def _settle_synced(self, call: Call, outcome: api.CommandRecord | AegisError) -> None:
+        """Answer with ``outcome`` once the note is synced."""
+        try:
+            await self._command.sync()
+        except StorageError as error:
+            call.settle(error)
+        else:
+            call.settle(outcome)
+
+    def _why_not_typed(self, call: Call) -> AegisError:
+        state = self._state
+        return sentences.not_typed(
+            self._name,
+            call.timeout_s,
+            self._command.command,
+            state.typing,
+            trio.current_time() - state.typing_began,
+            state.needs_input,
+            state.may_need_input,
+        )
 
     # News of the shell.
 
@@ -255,7 +389,7 @@ class Terminal(Front):
             return
         is_first = self._shell_life == 0
         self._shell_life = news.life
-        self._resizing.taken_over()
+        self._shell.tell(self._size.message())
         lost = self._command.lost_with(news.shells)
         commands, end = [command for command, _ in lost], news.first_cursor
         disk = self._flusher.disk
@@ -273,20 +407,20 @@ class Terminal(Front):
         if self._state.ending is not None and news.ending is None:
             self._shell.tell(msg.EndShell(end=self._state.ending))
         elif self._state.state != "starting":
-            self._prompt_waiters.answer_all(self._info)
-        self._runs.advance()
+            self._answer_prompts()
+        self._type_next()
 
     def _replay_notifications(self, news: msg.Introduction) -> None:
         """Handle notifications that an earlier incarnation may not have received or finished."""
         known = notified_up_to(self._last_record)
         for each in news.notifications:
             if not isinstance(each, msg.CommandStarted) or each.raw_start > known:
-                self._shell_news(each)
+                self._NEWS[type(each)](self, each)
         for command in self._command.settle_found(news.submitted):
             if command.began_at is None:
                 self._recorder.append_lost(command)
             else:
-                log.error("no end was reported", terminal=self._settings.name, seq=command.seq)
+                log.error("no end was reported", terminal=self._name, seq=command.seq)
 
     def _shell_started(self, news: msg.ShellStarted) -> None:
         self._state.started(news)
@@ -295,15 +429,38 @@ class Terminal(Front):
     def _prompted(self, news: msg.Prompted) -> None:
         self._state.prompted(news)
         self._command.moved(news.cwd)
-        self._prompt_waiters.answer_all(self._info)
+        self._answer_prompts()
+
+    def _directory_changed(self, news: msg.DirectoryChanged) -> None:
+        self._state.moved(news)
+        if news.is_prompt:
+            self._command.moved(news.cwd)
+
+    def _typing_changed(self, news: msg.TypingChanged) -> None:
+        self._state.types(news.typing)
+
+    def _integration_changed(self, news: msg.IntegrationChanged) -> None:
+        self._state.integration = news.integration
+        if news.is_replaced:
+            self._command.shell_replaced()
+
+    def _shell_failed(self, news: msg.ShellFailed) -> None:
+        self._state.state, self._state.failure = "failed", news.why
+        failure = f"terminal {self._name!r} has failed: {news.why}"
+        self._queue.fail_all(Unavailable(failure))
+        self._waits.failed(failure)
+        self._answer_prompts()
 
     def _command_started(self, news: msg.CommandStarted) -> None:
         self._state.state = "running"
         self._command.begin(news)
-        self._runs.began()
+        # A command that has ended meanwhile gets its final record: the shell sends the end first.
+        call = self._command.call
+        if call is not None and call.until == "started" and not call.is_late:
+            self._shell.tell(msg.ReportOutput(call=call.number))
         if self._command.command is not None:
             self._waits.began(self._command.command.seq)
-        self._events.started(self._command.command)
+        self._publish_command("command_started")
 
     def _command_ended(self, news: msg.CommandEnded) -> None:
         ended = self._command.end(news.raw_start, news.typed)
@@ -312,7 +469,7 @@ class Terminal(Front):
         command, call = ended
         if news.incomplete and call is not None:
             became = f"what ran of it is recorded as seq {command.seq}"
-            call.refusal = incomplete(call.cmd, became)
+            call.refusal = sentences.incomplete(call.cmd, became)
         self._finish(command, call, news, end=news.end, exit_code=news.exit)
 
     def _nothing_ran(self, news: msg.NothingRan) -> None:
@@ -327,12 +484,14 @@ class Terminal(Front):
         code = None if news.exit is None or end != "shell_exit" else shell_exit_code(news.exit)
         if news.loss is not None and news.loss.replaced is not None:
             code = None  # that of the program that was ended
-        self._runs.shell_ended(news.shell)
+        unread = self._command.take_unread(news.shell)
+        if unread is not None:
+            self._refuse(unread, sentences.unread(self._name, unread.cmd))
         ended = self._command.end_all(news.shell)
         if news.loss is not None:
-            self._state.notice = _shell_lost(news)
+            self._state.notice = sentences.shell_lost(news.loss, news.exit)
         if not (ended or is_recorded or news.loss is None):
-            lost = self._command.end_idle(news, _shell_lost(news))
+            lost = self._command.end_idle(news, sentences.shell_lost(news.loss, news.exit))
             if news.loss.replaced is None:
                 self._state.notice = f"the shell is new since seq {lost.seq}: {lost.notice}"
             ended = [(lost, None)]
@@ -344,7 +503,7 @@ class Terminal(Front):
                 self._finish(command, call, news.without_output(), end=end, exit_code=None)
         if news.end is not None:
             self._leftover = news.leftover
-            self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} was closed"))
+            self._queue.fail_all(Unavailable(f"terminal {self._name!r} was closed"))
             self._recorder.end()
             self._check_ended()
 
@@ -355,11 +514,24 @@ class Terminal(Front):
             return False
         return last.raw_end >= news.raw_end
 
-    def _shell_failed(self, why: str) -> None:
-        self._state.state, self._state.failure = "failed", why
-        self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} has failed: {why}"))
-        self._waits.failed(why)
-        self._prompt_waiters.answer_all(self._info)
+    _NEWS: ClassVar[dict[type, Callable[[Terminal, Any], None]]] = {
+        msg.CommandStarted: _command_started,
+        msg.CommandEnded: _command_ended,
+        msg.Prompted: _prompted,
+        msg.NothingRan: _nothing_ran,
+        msg.SubmissionRefused: _submission_refused,
+        msg.SubmissionFailed: _submission_failed,
+        msg.OutputSoFar: _output_so_far,
+        msg.DirectoryChanged: _directory_changed,
+        msg.TypingChanged: _typing_changed,
+        msg.NeedsInputChanged: _needs_input,
+        msg.IntegrationChanged: _integration_changed,
+        msg.ShellStarted: _shell_started,
+        msg.ShellEnded: _shell_ended,
+        msg.ShellFailed: _shell_failed,
+    }
+
+    # Records on their way to the ledger.
 
     def _finish(
         self,
@@ -387,40 +559,34 @@ class Terminal(Front):
             output = CapturedOutput(text=words, total_bytes=len(words.encode()), truncated=False)
         self._recorder.append(final_record(command, output, outcome, untyped), call)
 
-    def _submission_failed(self, news: msg.SubmissionFailed) -> None:
-        """Handle a submission that did not run; record it if its number was shown."""
-        ended = self._command.end_submitted(news.call) if self._runs.failed(news) else None
-        if ended is not None:
-            self._recorder.append_lost(ended[0])
-
-    _HANDLERS: ClassVar[dict[type, Callable[[Terminal, Any], None]]] = {
-        msg.ShellStarted: _shell_started,
-        msg.Prompted: _prompted,
-        msg.SubmissionFailed: _submission_failed,
-        msg.CommandStarted: _command_started,
-        msg.CommandEnded: _command_ended,
-        msg.NothingRan: _nothing_ran,
-        msg.ShellEnded: _shell_ended,
-    }
-
-    # Records on their way to the ledger.
-
     def _record_appended(self, news: msg.RecordAppended) -> None:
         record = self._recorder.confirmed(news)
-        if record is not None:
-            self._last_record = record
-            self._command.recorded(record.seq)
-            if record.raw_end is not None:
-                self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
-            self._history.newest = news.seq
-            self._wakes.finished(record)
-            publish_change(self.context.system, Ledger(self._settings.name))
-            self._events.finished(record)
-            self._waits.recorded(record)
-            self._answer_early()
-            self._check_ended()
+        if record is None:
+            return
+        self._last_record = record
+        self._command.recorded(record.seq)
+        if record.raw_end is not None:
+            self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
+        self._history.newest = news.seq
+        self._wakes.finished(record)
+        publish_change(self.context.system, Ledger(self._name))
+        hub = events_service(self.context.system)
+        if hub is not None:
+            header = header_of_record(self._name, record)
+            hub.tell(CommandItem(event="command_finished", command=header))
+            self._seen = None  # the description has a new newest exit
+        self._waits.recorded(record)
+        self._answer_early()
+        self._check_ended()
 
-    def _once_recovered(self, answer: Callable[[], None]) -> None:
+    def _sibling_down(self, down: Down) -> None:
+        """Send records again to a writer that crashed; a restarted shell introduces itself."""
+        if down.path == self._writer.path:
+            self._recorder.send_again()
+        elif down.crashed:
+            self._state.state = "starting"
+
+    def _once_recovered(self, answer: Callable[[], object]) -> None:
         """Delay a request for records until the commands of an earlier incarnation have theirs."""
         self._early.append(answer)
         self._answer_early()
@@ -434,21 +600,115 @@ class Terminal(Front):
         for answer in early:
             answer()
 
-    def _read_output(self, request: out.ReadOutput) -> None:
-        if request.seq is None:
-            self.pass_on(
-                request, self._shell, self._requests.fetch_newest(request, self._last_record)
-            )
-            return
-        reply = self.defer(request)
-        self._once_recovered(lambda: self._requests.read(request, reply))
+    # Requests about commands. The front knows those without a record; only the shell knows whether
+    # such a command still runs and where its output ends. All other commands are in the ledger.
 
-    def _sibling_down(self, down: Down) -> None:
-        """Send records again to a writer that crashed; a restarted shell introduces itself."""
-        if down.path == self._writer.path:
-            self._recorder.send_again()
-        elif down.crashed:
-            self._state.state = "starting"
+    def _unrecorded(self, seq: int) -> UnrecordedCommand | None:
+        return next((each for each in self._command.unrecorded() if each.seq == seq), None)
+
+    def _pass_input(self, request: api.SendKeys | TypeBytes | control.SignalTerminal) -> None:
+        """Pass on keys or a signal. Raises ``NotFound`` if the signal's command has ended."""
+        key = None
+        if isinstance(request, control.SignalTerminal) and request.seq is not None:
+            command = self._unrecorded(request.seq)
+            if command is None or command.outcome is not None:
+                raise not_running(self._name)
+            key = command.key
+        self.pass_on(request, self._shell, shell_input(request, key))
+
+    def _read_output(self, request: out.ReadOutput) -> None:
+        if request.seq is not None:
+            self._once_recovered(partial(self._read_one, request, self.defer(request)))
+            return
+        newest = [*self._command.unrecorded()[-1:], self._last_record][0]
+        start = 0 if newest is None else newest.raw_start
+        self.pass_on(request, self._shell, fetch(request, start))
+
+    def _read_one(self, request: out.ReadOutput, reply: Reply[out.OutputChunk]) -> None:
+        """Answer a request for the output of one command. Errors go to ``reply``."""
+        assert request.seq is not None
+        command = self._unrecorded(request.seq)
+        if command is None:
+            self.context.start_soon(self._read_recorded, request.seq, request, reply)
+            return
+        try:
+            self._shell.forward(fetch_unrecorded(request, command), reply)
+        except (AegisError, AskError) as error:
+            reply.fail(error)
+
+    async def _read_recorded(
+        self, seq: int, request: out.ReadOutput, reply: Reply[out.OutputChunk]
+    ) -> None:
+        try:
+            record = await self._history.one(seq, self._name)
+            self._shell.forward(fetch_recorded(request, record), reply)
+        except (AegisError, AskError) as error:
+            reply.fail(error)
+
+    def _wait(self, request: out.WaitTerminal, reply: Reply[out.WaitOutcome]) -> None:
+        closing, failure = self._state.ending is not None, ""
+        if self._state.state == "failed":
+            failure = f"terminal {self._name!r} has failed: {self._state.failure}"
+        self._waits.add(request, reply, self._last_record, is_closing=closing, failure=failure)
+
+    def _follow(self, request: out.FollowCommand) -> None:
+        """Answer as soon as there is new progress.
+
+        Until the command is typed, that is the writer that holds the terminal; then it is the
+        newest line of the command's output, which the shell returns. Raises ``Busy``.
+        """
+        if len(self._followers) >= MAX_FOLLOWERS:
+            self._answer_followers()
+        if len(self._followers) >= MAX_FOLLOWERS:
+            raise Busy(f"{MAX_FOLLOWERS} callers are shown progress of this terminal already")
+        self._followers.append((request, self.defer(request)))
+
+    def _answer_followers(self) -> None:
+        line = sentences.occupied_by(self._command.command, self._state.typing)
+        waiting = []
+        for request, reply in self._followers:
+            seen, command = request.seen, self._command.command
+            if reply.is_settled:
+                continue
+            if command is not None and (
+                request.cmd is None
+                or (command.cmd, command.writer) == (request.cmd, writer_tag(request.writer))
+            ):
+                try:
+                    after = 0 if seen is None else seen.cursor
+                    self._shell.forward(msg.FetchLine(after=after), reply)
+                except AskError as error:
+                    reply.fail(error)
+            elif line is not None and (seen is None or seen.line != line):
+                reply.send(out.Progress(line=line, cursor=0))
+            else:
+                waiting.append((request, reply))
+        self._followers = waiting
+
+    def _open_commands(self) -> OpenCommands:
+        commands = [
+            OpenCommand(each.writer, each.started_at) for each in self._command.unrecorded()
+        ]
+        opener = self._size.settings.opener
+        return OpenCommands(shell=self._state.pid, opener=opener, commands=commands)
+
+    def _newest_unrecorded(self) -> api.CommandHeader | None:
+        newest = self._command.unrecorded()[-1:]
+        return self._header(newest[0]) if newest else None
+
+    def _header(self, command: UnrecordedCommand) -> api.CommandHeader:
+        state = self._state
+        return header_of_unrecorded(self._name, command, state.needs_input, state.may_need_input)
+
+    async def _resize(self, request: SizeRequest, reply: Reply[Any]) -> None:
+        try:
+            size = await self._size.change(request)
+        except AegisError as error:
+            reply.fail(error)
+            return
+        self._shell.tell(size)
+        reply.send(self._info() if isinstance(request, control.ResizeTerminal) else api.Done())
+        self._publish_changes()
 
     # The life of the terminal.
 
@@ -458,12 +718,18 @@ class Terminal(Front):
             return
         number = self._next_number()
         timer = self.context.after(request.timeout_s, msg.PromptDeadline(call=number))
-        self._prompt_waiters.add(number, self.defer(request), timer)
+        self._prompt_waiters[number] = self.defer(request), timer
 
-    def _next_number(self) -> int:
-        """Return a number for a call, unique among all incarnations of this front."""
-        self._last_call += 1
-        return self._last_call
+    def _answer_prompts(self) -> None:
+        """Answer all who wait for the first prompt: it is shown, or none will follow."""
+        for number in list(self._prompt_waiters):
+            self._answer_prompt(number)
+
+    def _answer_prompt(self, number: int) -> None:
+        if number in self._prompt_waiters:
+            reply, timer = self._prompt_waiters.pop(number)
+            timer.cancel()
+            reply.send(self._info())
 
     def _end(self, request: msg.EndTerminal) -> None:
         self._ending_waiters.append(self.defer(request))
@@ -478,36 +744,43 @@ class Terminal(Front):
             self.context.start_soon(self._reply_ended)
 
     async def _reply_ended(self) -> None:
-        self._events.ended()
+        is_closed = self._state.ending == "closed"
+        if is_closed and not self._is_closed:  # else the next daemon restores the terminal
+            self._is_closed = True
+            publish_terminal(self.context.system, "terminal_closed", self._info())
         await self._waits.end()
-        await self._wakes.settle(daemon_stops=self._state.ending != "closed")
+        await self._wakes.settle(daemon_stops=not is_closed)
         while self._ending_waiters:
             self._ending_waiters.pop().send(msg.EndedTerminal(leftover=self._leftover))
 
     def _info(self) -> api.TerminalInfo:
-        is_free, running = self._command.is_free, self._events.running()
+        command = self._command.command
+        begun = None if command is None or command.began_at is None else self._header(command)
         return self._state.info(
-            self._last_record, self._wakes.subscribers, running, is_free=is_free
+            self._size.settings,
+            self._last_record,
+            self._wakes.subscribers,
+            begun,
+            is_free=self._command.is_free,
         )
 
+    # Events, while a server subscribes to them: until the first client does, there is no hub.
 
-def _shell_lost(news: msg.ShellEnded) -> str:
-    """Return why a shell ended between two commands, with its last line where it printed one."""
-    assert news.loss is not None
-    if news.loss.replaced is not None:
-        return news.loss.replaced
-    if news.exit is None:
-        how = "the shell ended"
-    elif news.exit >= 0:
-        how = f"the shell ended at its prompt with exit {news.exit}"
-    else:
-        how = f"the shell was killed at its prompt by {_signal_name(-news.exit)}"
-    lines = news.loss.words.strip().splitlines()
-    return f"{how}: {shorten(lines[-1])!r}" if lines else how
+    def _publish_changes(self) -> None:
+        """Publish the terminal's description if it has changed."""
+        hub = events_service(self.context.system)
+        if hub is None:
+            return
+        known = self._state.known(), self._size.settings
+        seen = *known, self._command.is_free, self._wakes.subscribers
+        if seen != self._seen:
+            self._seen = seen
+            info = self._info()
+            if info != self._published and self._state.state != "closed":
+                self._published = info
+                hub.tell(TerminalItem(event="terminal_changed", terminal=info))
 
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    def _publish_command(self, event: Literal["command_started", "command_changed"]) -> None:
+        hub, command = events_service(self.context.system), self._command.command
+        if hub is not None and command is not None:
+            hub.tell(CommandItem(event=event, command=self._header(command)))

@@ -1,13 +1,10 @@
-"""The terminal state as known to the front, and the requests that wait for the first prompt."""
+"""The state of a terminal and of its shell, as the front knows it."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import attrs
 import trio
 
-from actors import Reply, Timer
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.working_directory import REMOVED
 from aegis.protocol import terminals as api
@@ -29,7 +26,6 @@ class TerminalState:
     ``notice`` is about the shell, whose actor is in its incarnation ``life``.
     """
 
-    settings: TerminalSettings
     host: ProcessHost
     state: api.State = "starting"
     pid: int | None = None
@@ -102,8 +98,23 @@ class TerminalState:
         if news.loss is not None and news.loss.replaced is not None:
             self.shells -= 1  # it was none of the terminal's own
 
+    def known(self) -> tuple[object, ...]:
+        """Return all that a description for clients depends on."""
+        return (
+            self.state,
+            self.pid,
+            self.cwd,
+            self.reported,
+            self.integration,
+            self.shells,
+            self.typing,
+            self.needs_input,
+            self.may_need_input,
+        )
+
     def info(
         self,
+        settings: TerminalSettings,
         last: api.CommandRecord | None,
         subscribers: list[str],
         running: api.CommandHeader | None,
@@ -117,13 +128,13 @@ class TerminalState:
         # Idle as soon as there is no current command: the prompt comes a moment after the end mark.
         at_work = self.state in ("idle", "running")
         return api.TerminalInfo(
-            name=self.settings.name,
+            name=settings.name,
             pid=self.pid,
-            shell=self.program or self.settings.shell,
+            shell=self.program or settings.shell,
             cwd=self.reported or self._directory(),
-            started_at=self.settings.started_at,
-            cols=self.settings.cols,
-            rows=self.settings.rows,
+            started_at=settings.started_at,
+            cols=settings.cols,
+            rows=settings.rows,
             integration=self.integration,
             state=("idle" if is_free else "running") if at_work else self.state,
             last_cmd_at=None if last is None else last.started_at,
@@ -131,10 +142,10 @@ class TerminalState:
             subscribers=subscribers,
             restarts=max(0, self.shells - 1),
             node=self.node,
-            stderr=self.settings.stderr,
+            stderr=settings.stderr,
             typing=self.typing,
             running=running,
-            notice=self.failure if self.state == "failed" else self.notice or self.settings.notice,
+            notice=self.failure if self.state == "failed" else self.notice or settings.notice,
         )
 
     def _directory(self) -> str | None:
@@ -142,26 +153,3 @@ class TerminalState:
         # The last prompt's directory may be outdated: a command may have changed it since.
         found = None if self.pid is None else self.host.directory_of(self.pid)
         return None if found == REMOVED else found or self.cwd
-
-
-class PromptWaiters:
-    """Requests that are answered at the first prompt, or when their time is up."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[int, tuple[Reply[api.TerminalInfo], Timer]] = {}
-
-    def add(self, number: int, reply: Reply[api.TerminalInfo], timer: Timer) -> None:
-        """Add a request under this number; ``timer`` is cancelled once it is answered."""
-        self._waiting[number] = reply, timer
-
-    def answer(self, number: int, info: Callable[[], api.TerminalInfo]) -> None:
-        """Answer the request, if it still waits; ``info`` is called only then."""
-        if number in self._waiting:
-            reply, timer = self._waiting.pop(number)
-            timer.cancel()
-            reply.send(info())
-
-    def answer_all(self, info: Callable[[], api.TerminalInfo]) -> None:
-        """Answer all requests: the shell is at its prompt, or no prompt will follow."""
-        for number in list(self._waiting):
-            self.answer(number, info)

@@ -29,17 +29,17 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from actors import ActorCrashed, ActorStopped, Ref, Reply, Request
+from actors import ActorStopped, Ref, Reply, Request
 from aegis.errors import AegisError, Busy, NotFound, Unavailable
 from aegis.protocol.output import OutputChunk, WaitOutcome, WaitReason, WaitTerminal
 from aegis.protocol.terminals import CommandRecord, NeedsInput
 from aegis.terminals.front.current_command import CurrentCommand
-from aegis.terminals.front.terminal_state import TerminalState
 from aegis.terminals.history import History
 from aegis.terminals.messages import FetchOutput, FetchPrinted
 from aegis.terminals.output.notifier import Notifier
 from aegis.terminals.output.patterns import MAX_PIECE_CHARS, TextSearch
 from aegis.terminals.record import unfinished_record
+from aegis.terminals.retry import ask_across_restarts
 
 T = TypeVar("T")
 
@@ -84,7 +84,6 @@ class Waits:
         self,
         name: str,
         current: CurrentCommand,
-        state: TerminalState,
         history: History,
         shell: Ref[Any],
         *,
@@ -92,7 +91,6 @@ class Waits:
     ) -> None:
         self._name = name
         self._command = current
-        self._state = state
         self._history = history
         self._shell = shell
         self._start_soon = start_soon
@@ -101,24 +99,35 @@ class Waits:
         self._answered = Notifier()
 
     def add(
-        self, request: WaitTerminal, reply: Reply[WaitOutcome], last: CommandRecord | None
+        self,
+        request: WaitTerminal,
+        reply: Reply[WaitOutcome],
+        last: CommandRecord | None,
+        *,
+        is_closing: bool = False,
+        failure: str = "",
     ) -> None:
-        """Add a call; ``last`` is the newest record. Errors go to ``reply``."""
+        """Add a call; ``last`` is the newest record. Errors go to ``reply``.
+
+        ``is_closing``: no further command will run; ``failure``: none runs now, for this reason.
+        """
         try:
             wait = self._new_wait(request, reply)
             self._make_room()
             self._begin(wait, last)
+            if wait.seq is None and wait.decided is None:
+                if is_closing:
+                    wait.decide("closed")
+                elif failure:
+                    raise Unavailable(failure)
         except AegisError as error:
             reply.fail(error)
         else:
             self._waits[wait] = None
             self._start_soon(self._answer, wait)
 
-    def needs_input(self, needs: NeedsInput | None, may: NeedsInput | None = None) -> None:
-        """Note that the current command waits for input, or (None) no longer does.
-
-        ``may``: it may wait, which ends no call.
-        """
+    def needs_input(self, needs: NeedsInput | None) -> None:
+        """Note that the current command waits for input, or (None) no longer does."""
         self._needs_input = needs
         command = self._command.command
         if needs is not None and command is not None:
@@ -148,12 +157,12 @@ class Waits:
             while self._waits:
                 await self._answered.wait()
 
-    def failed(self, why: str) -> None:
+    def failed(self, failure: str) -> None:
         """Fail the calls, as no shell runs, except those for commands without a record yet."""
         pending = {command.seq for command in self._command.unrecorded()}
         for wait in self._waits:
             if wait.seq not in pending:
-                wait.decide(Unavailable(f"terminal {self._name!r} has failed: {why}"))
+                wait.decide(Unavailable(failure))
 
     def _new_wait(self, request: WaitTerminal, reply: Reply[WaitOutcome]) -> _Wait:
         search = None if request.pattern is None else TextSearch(request.pattern)
@@ -176,7 +185,9 @@ class Waits:
         if wait.seq is None and pending:
             wait.seq = max(pending)
         if wait.seq is None:
-            self._begin_without_command(wait, last)
+            if not wait.has_condition:
+                wait.record = last
+                wait.decide("ended")
         elif wait.seq in pending:
             if wait.cursor is None:
                 wait.cursor = pending[wait.seq].raw_start
@@ -192,15 +203,6 @@ class Waits:
         """Whether this command runs and waits for input."""
         command = self._command.command
         return self._needs_input is not None and command is not None and command.seq == seq
-
-    def _begin_without_command(self, wait: _Wait, last: CommandRecord | None) -> None:
-        if not wait.has_condition:
-            wait.record = last
-            wait.decide("ended")
-        elif self._state.ending is not None:
-            wait.decide("closed")
-        elif self._state.state == "failed":
-            raise Unavailable(f"terminal {self._name!r} has failed: {self._state.failure}")
 
     async def _answer(self, wait: _Wait) -> None:
         try:
@@ -334,12 +336,9 @@ class Waits:
 
     async def _ask(self, request: Request[T]) -> T:
         """Return the answer of the shell, or of its next incarnation."""
-        while True:
-            try:
-                return await self._shell.ask(request, timeout=math.inf)
-            except ActorCrashed:
-                continue
-            except ActorStopped:
-                raise Unavailable(
-                    f"terminal {self._name!r} was closed; read its records with aegis_term_read"
-                ) from None
+        try:
+            return await ask_across_restarts(self._shell, request, timeout=math.inf)
+        except ActorStopped:
+            raise Unavailable(
+                f"terminal {self._name!r} was closed; read its records with aegis_term_read"
+            ) from None

@@ -228,7 +228,7 @@ _BROKEN = (
     Promise(
         "a command is typed though the disk refused its note",
         "G5",
-        "aegis/terminals/front/runs.py",
+        "aegis/terminals/front/terminal.py",
         "            except StorageError as error:\n"
         "                call.settle(error)\n"
         "                continue\n"
@@ -238,7 +238,7 @@ _BROKEN = (
     Promise(
         "a number is shown at a timeout before its note is synced",
         "G1",
-        "aegis/terminals/front/runs.py",
+        "aegis/terminals/front/terminal.py",
         "            await self._command.sync()\n        except StorageError as error:\n",
         "            pass\n        except StorageError as error:\n",
     ),

@@ -47,7 +47,7 @@ def call(number: int) -> Call:
 
 
 async def test_everybody_behind_a_refused_record_is_told_of_the_disk() -> None:
-    recorder = Recorder(Told(), lambda: None, never, never)  # type: ignore[arg-type]
+    recorder = Recorder(Told(), never, never)  # type: ignore[arg-type]
     calls = [call(number) for number in range(4)]
     for seq, each in enumerate(calls):
         recorder.append(record(seq), each)
@@ -59,7 +59,7 @@ async def test_everybody_behind_a_refused_record_is_told_of_the_disk() -> None:
 
 def test_a_record_waits_for_the_command_with_the_number_before_it() -> None:
     writer, early = Told(), {6, 7}
-    recorder = Recorder(writer, lambda: None, never, lambda seq: seq in early)  # type: ignore[arg-type]
+    recorder = Recorder(writer, never, lambda seq: seq in early)  # type: ignore[arg-type]
     recorder.append(record(6))
     recorder.append(record(7))
     assert writer.sent() == []
@@ -74,7 +74,7 @@ def test_a_record_waits_for_the_command_with_the_number_before_it() -> None:
 
 def test_records_that_wait_for_a_command_are_kept_within_bounds() -> None:
     writer, early = Told(), set(range(1, 100))
-    recorder = Recorder(writer, lambda: None, never, lambda seq: seq in early)  # type: ignore[arg-type]
+    recorder = Recorder(writer, never, lambda seq: seq in early)  # type: ignore[arg-type]
     for seq in range(1, 100):
         recorder.append(record(seq))
     early.clear()
@@ -86,7 +86,7 @@ def test_records_that_wait_for_a_command_are_kept_within_bounds() -> None:
 
 def test_what_was_refused_is_sent_again_in_order_and_confirmed_once() -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, never, never)  # type: ignore[arg-type]
+    recorder = Recorder(writer, never, never)  # type: ignore[arg-type]
     for seq in range(3):
         recorder.append(record(seq))
     assert writer.sent() == [0, 1, 2]
@@ -100,7 +100,7 @@ def test_what_was_refused_is_sent_again_in_order_and_confirmed_once() -> None:
 
 def test_what_is_typed_on_a_full_disk_waits_within_bounds() -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, never, never)  # type: ignore[arg-type]
+    recorder = Recorder(writer, never, never)  # type: ignore[arg-type]
     recorder.append(record(0))
     with capture_logs() as logs:
         for seq in range(1, MAX_UNSAVED_TYPED + 3):
@@ -124,7 +124,7 @@ def test_what_is_refused_while_the_terminal_ends_is_tried_once_more_at_once(
     refused_first: bool,
 ) -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, never, never)  # type: ignore[arg-type]
+    recorder = Recorder(writer, never, never)  # type: ignore[arg-type]
     refusal = AppendFailed(seq=0, why="the disk fails")
     recorder.append(record(0))
     if refused_first:
@@ -141,7 +141,7 @@ def test_what_is_refused_while_the_terminal_ends_is_tried_once_more_at_once(
 
 def test_what_is_confirmed_while_the_terminal_ends_is_sent_once() -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, never, never)  # type: ignore[arg-type]
+    recorder = Recorder(writer, never, never)  # type: ignore[arg-type]
     recorder.append(record(0))
     recorder.end()
     recorder.confirmed(RecordAppended(seq=0))
@@ -151,7 +151,7 @@ def test_what_is_confirmed_while_the_terminal_ends_is_sent_once() -> None:
 
 def test_behind_a_record_that_is_shown_none_is_sent_before_it_is_confirmed() -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, lambda seq: seq in (1, 3), never)  # type: ignore[arg-type]
+    recorder = Recorder(writer, lambda seq: seq in (1, 3), never)  # type: ignore[arg-type]
     for seq in range(6):
         recorder.append(record(seq))
     assert writer.sent() == [0, 1]

@@ -18,18 +18,15 @@ from aegis.journal.ledger import encode_line
 from aegis.journal.note import Note
 from aegis.journal.raw_log import RawLog
 from aegis.processes.capture import CapturedOutput
-from aegis.processes.os_processes import OsProcessHost
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.output import OutputChunk, WaitOutcome, WaitTerminal
 from aegis.protocol.terminals import CommandRecord, NeedsInput
 from aegis.terminals.front.current_command import CurrentCommand
-from aegis.terminals.front.terminal_state import TerminalState
 from aegis.terminals.front.waits import MAX_WAITS, Waits
 from aegis.terminals.history import History
 from aegis.terminals.messages import CommandStarted, FetchOutput, FetchPrinted, PrintedSoFar
 from aegis.terminals.output.readers import OutputReaders
 from aegis.terminals.record import final_record, outcome_of
-from aegis.terminals.settings import TerminalSettings
 from aegis.terminals.shell.notifications import NotificationLog
 
 PRINTED = CapturedOutput(text="Password: ", total_bytes=10, truncated=False)
@@ -75,14 +72,16 @@ class Bench:
 
     shell: FakeShell
     current: CurrentCommand
-    state: TerminalState
     waits: Waits
     ledger: Path
     last: CommandRecord | None = None
 
+    failure: str = ""
+
     def wait(self, **arguments: Any) -> Reply[WaitOutcome]:
         reply: Reply[WaitOutcome] = Reply()
-        self.waits.add(WaitTerminal(name="build", **arguments), reply, None)
+        request = WaitTerminal(name="build", **arguments)
+        self.waits.add(request, reply, None, failure=self.failure)
         return reply
 
     def begin(self) -> None:
@@ -132,27 +131,14 @@ class Bench:
 def bench(tmp_path: Path, nursery: trio.Nursery) -> Iterator[Bench]:
     shell = FakeShell(tmp_path, nursery)
     current = CurrentCommand.open(Note.open(tmp_path / "note", Flusher()), None, 4)
-    settings = TerminalSettings(
-        name="build",
-        life="l",
-        shell="bash",
-        cwd="/",
-        env={},
-        cols=80,
-        rows=24,
-        started_at="2026-05-22T14:00:00.000Z",
-        root="/",
-    )
-    state = TerminalState(settings, OsProcessHost(), state="idle")
     waits = Waits(
         "build",
         current,
-        state,
         History(tmp_path / "ledger.jsonl"),
         shell,  # type: ignore[arg-type]
         start_soon=nursery.start_soon,
     )
-    yield Bench(shell, current, state, waits, tmp_path / "ledger.jsonl")
+    yield Bench(shell, current, waits, tmp_path / "ledger.jsonl")
     shell.readers.close()
     shell.log.close()
     current.close()
@@ -250,10 +236,10 @@ async def test_a_crash_of_the_shell_costs_a_wait_nothing(bench: Bench) -> None:
 async def test_a_terminal_that_fails_says_so_to_who_waits_for_output(bench: Bench) -> None:
     wait = bench.wait(pattern="never")
     await trio.testing.wait_all_tasks_blocked()
-    bench.waits.failed("it has no shell")
+    bench.waits.failed("terminal 'build' has failed: it has no shell")
     with pytest.raises(Unavailable, match="'build' has failed: it has no shell"):
         await wait.wait()
-    bench.state.state, bench.state.failure = "failed", "it has no shell"
+    bench.failure = "terminal 'build' has failed: it has no shell"
     with pytest.raises(Unavailable, match="'build' has failed: it has no shell"):
         await bench.wait(idle_s=1).wait()
     assert (await bench.wait().wait()).reason == "ended"
@@ -263,7 +249,7 @@ async def test_the_record_of_a_command_is_waited_for_after_a_failure(bench: Benc
     bench.begin()
     wait = bench.wait(pattern="never")
     await trio.testing.wait_all_tasks_blocked()
-    bench.waits.failed("it has no shell")
+    bench.waits.failed("terminal 'build' has failed: it has no shell")
     bench.end()
     assert (await wait.wait()).reason == "ended"
 
