@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable, Sequence
 
 from aegis.errors import AegisError, Busy, IncompleteInput, NotFound, StorageError, Unavailable
 from aegis.names import nearest, shorten
 from aegis.processes.line_discipline import MAX_LINE_BYTES
 from aegis.protocol.terminals import NeedsInput, Typing
-from aegis.terminals.messages import ShellLoss
 from aegis.terminals.record import UnrecordedCommand
 
 SPAWN_ANEW = "close it and spawn it anew"
@@ -120,30 +118,6 @@ def unwritten(terminal: str, cmd: str) -> StorageError:
         f"{shown(cmd)} was not typed: the file from which the shell of terminal {terminal!r} reads "
         "commands cannot be written; check the disk, then try again"
     )
-
-
-def shell_lost(loss: ShellLoss, status: int | None) -> str:
-    """Return why a shell ended between two commands, with its last line where it printed one.
-
-    ``status`` is its exit code, -n for a signal, None if it is not known.
-    """
-    if loss.replaced is not None:
-        return loss.replaced
-    if status is None:
-        how = "the shell ended"
-    elif status >= 0:
-        how = f"the shell ended at its prompt with exit {status}"
-    else:
-        how = f"the shell was killed at its prompt by {_signal_name(-status)}"
-    lines = loss.words.strip().splitlines()
-    return f"{how}: {shorten(lines[-1])!r}" if lines else how
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def shown(cmd: str | None) -> str:

@@ -40,7 +40,7 @@ from aegis.terminals.front.current_command import CurrentCommand, last_begun
 from aegis.terminals.front.recorder import Recorder, newest_synced
 from aegis.terminals.front.recovery import recovered_records
 from aegis.terminals.front.requests import fetch, fetch_recorded, fetch_unrecorded, shell_input
-from aegis.terminals.front.terminal_state import TerminalState
+from aegis.terminals.front.terminal_state import TerminalState, shell_lost
 from aegis.terminals.front.waits import Waits
 from aegis.terminals.front.window_size import SizeRequest, TerminalSize
 from aegis.terminals.front.writer import LedgerWriter
@@ -489,9 +489,9 @@ class Terminal(Front):
             self._refuse(unread, sentences.unread(self._name, unread.cmd))
         ended = self._command.end_all(news.shell)
         if news.loss is not None:
-            self._state.notice = sentences.shell_lost(news.loss, news.exit)
+            self._state.notice = shell_lost(news.loss, news.exit)
         if not (ended or is_recorded or news.loss is None):
-            lost = self._command.end_idle(news, sentences.shell_lost(news.loss, news.exit))
+            lost = self._command.end_idle(news, shell_lost(news.loss, news.exit))
             if news.loss.replaced is None:
                 self._state.notice = f"the shell is new since seq {lost.seq}: {lost.notice}"
             ended = [(lost, None)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+
 import attrs
 import trio
 
+from aegis.names import shorten
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.working_directory import REMOVED
 from aegis.protocol import terminals as api
@@ -153,3 +156,27 @@ class TerminalState:
         # The last prompt's directory may be outdated: a command may have changed it since.
         found = None if self.pid is None else self.host.directory_of(self.pid)
         return None if found == REMOVED else found or self.cwd
+
+
+def shell_lost(loss: msg.ShellLoss, status: int | None) -> str:
+    """Return why a shell ended between two commands, with its last line where it printed one.
+
+    ``status`` is its exit code, -n for a signal, None if it is not known.
+    """
+    if loss.replaced is not None:
+        return loss.replaced
+    if status is None:
+        how = "the shell ended"
+    elif status >= 0:
+        how = f"the shell ended at its prompt with exit {status}"
+    else:
+        how = f"the shell was killed at its prompt by {_signal_name(-status)}"
+    lines = loss.words.strip().splitlines()
+    return f"{how}: {shorten(lines[-1])!r}" if lines else how
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
