@@ -489,7 +489,6 @@ MCP_FILES = ("aegis.servers.mcp*", "tests.chaos.real.sessions")
 ONLY_IN = {
     "mcp": MCP_FILES,
     "mcp_types": MCP_FILES,
-    "hypercorn": ("aegis.servers*",),
     "trio_websocket": ("aegis.servers*", "aegis.client*"),
     "structlog": ("aegis*", "tests.chaos*"),
     "click": ("aegis.cli*", "tests.chaos.__main__"),
@@ -696,7 +695,7 @@ def test_every_pure_file_that_is_named_exists() -> None:
         ("tests.chaos.real.load", "from aegis.terminals import shell", "the law"),
         ("aegis.app", "from tests.chaos.real.run import run_real", "the law"),
         ("aegis.servers.gateway.http_app", "import mcp_types as types", "only aegis.servers.mcp*"),
-        ("aegis.processes.pty", "from hypercorn.config import Config", "only aegis.servers"),
+        ("aegis.processes.pty", "import trio_websocket", "only aegis.servers"),
         ("aegis.client.line", "from aegis.errors import ConnectError", "the law"),
         ("aegis.cli.term", "from aegis.protocol.terminals import RunCommand", "the law"),
         ("aegis.cli.term", "def f():\n    from aegis.app import run_daemon", "the law"),
@@ -826,9 +825,7 @@ def test_the_search_for_circles_finds_them() -> None:
     assert circles({"a": {"b"}, "b": set()}) == []
 
 
-HEAVY = [
-    *("trio", "cattrs", "attr", "attrs", "mcp", "hypercorn", "structlog", "rich", "asyncio", "yaml")
-]
+HEAVY = [*("trio", "cattrs", "attr", "attrs", "mcp", "structlog", "rich", "asyncio", "yaml")]
 
 
 def loaded_by(statement: str) -> list[str]:

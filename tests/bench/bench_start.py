@@ -28,7 +28,7 @@ WARM_ROUNDS = 7
 VERB_ROUNDS = 15
 RESTORE_ROUNDS = 3
 RESTORED = 50
-LIBRARIES = "import mcp.server, hypercorn, trio"
+LIBRARIES = "import mcp.server, trio"
 
 
 class FreshDaemon(DaemonProcess):

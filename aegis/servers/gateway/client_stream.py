@@ -1,7 +1,8 @@
 """``ClientStream``: a connection with read-ahead, a deadline for sends, and a forced end.
 
-A client that stops reading must not block a server. Hypercorn shields its sends from cancellation,
-so the deadline is inside ``send_all``; closing the socket ends a shielded send at once.
+A client that stops reading must not block a server. The HTTP server shields its sends from
+cancellation, so the deadline is inside ``send_all``; closing the socket ends a shielded send at
+once.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class ClientStream(trio.abc.HalfCloseableStream):
     ``is_unauthenticated``: the client has not shown a key, and may send ``allowance`` more bytes;
     None: no limit. ``identities`` are the identities whose keys it sent; ``is_voided``: one of
     these keys was voided. ``process`` is the identity of the client's process, None over TCP.
-    ``ending`` is set when the server must finish the requests in progress and accept no new ones.
+    ``ending`` is set when the server must finish the requests in progress and accept no new ones;
+    ``idle`` is then cancelled, the wait of a server for the next request.
     """
 
     def __init__(
@@ -50,6 +52,12 @@ class ClientStream(trio.abc.HalfCloseableStream):
         self.identities: set[Identity] = set()
         self.process: Identity | None = None
         self.ending = trio.Event()
+        self.idle = trio.CancelScope()
+
+    def end(self) -> None:
+        """Let the server finish the requests in progress, and accept no new ones."""
+        self.ending.set()
+        self.idle.cancel()
 
     def trust(self, identity: Identity | None) -> None:
         """Note that the client authenticated, by a key of ``identity``; None: by its connection."""
@@ -93,7 +101,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
         Raises ``BrokenResourceError`` if the client did not read it in time.
 
         The connection is aborted then, as it is unknown how much of ``data`` arrived. Also raised
-        after ``send_eof``, which Hypercorn calls from another task.
+        after ``send_eof``.
         """
         if self._is_ended:
             raise trio.BrokenResourceError("the connection is being closed")

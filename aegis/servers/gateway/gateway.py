@@ -13,7 +13,6 @@ from functools import partial
 import attrs
 import structlog
 import trio
-from hypercorn.trio.worker_context import WorkerContext
 
 from aegis.errors import AegisError
 from aegis.servers import faults
@@ -23,9 +22,9 @@ from aegis.servers.gateway.client_stream import SEND_LIMIT_S, ClientStream
 from aegis.servers.gateway.http1 import (
     MAX_HEAD_BYTES,
     RequestHead,
-    is_complete,
     parse_head,
     plain_answer,
+    size_of_head,
 )
 from aegis.servers.gateway.http_server import Asgi, serve_http
 from aegis.servers.gateway.open_connections import OpenConnections
@@ -151,8 +150,6 @@ class _Gateway:
         self._send_limit_s = send_limit_s
         self._stopping = trio.Event()
         self._empty = trio.Event()
-        self._awaiting: set[trio.CancelScope] = set()
-        self._http_context = WorkerContext(None)
 
     async def take(self, inner: trio.SocketStream) -> None:
         """Serve one connection. No error of it leaves this method."""
@@ -176,7 +173,8 @@ class _Gateway:
 
     async def abort_when_cancelled(self) -> None:
         """Close every socket when this task is cancelled."""
-        # Hypercorn waits, shielded, for a client that does not read: only a closed socket wakes it.
+        # The HTTP server waits, shielded, for a client that does not read: only a closed socket
+        # wakes it.
         try:
             await trio.sleep_forever()
         finally:
@@ -190,9 +188,6 @@ class _Gateway:
         """Ask each server to finish, and wait for them, at most ``grace_s`` seconds."""
         self._stopping.set()
         self._open_connections.end()
-        for scope in self._awaiting:
-            scope.cancel()
-        await self._http_context.terminated.set()
         if not self._open_connections.is_empty:
             with trio.move_on_after(grace_s):
                 await self._empty.wait()
@@ -222,7 +217,7 @@ class _Gateway:
         elif _may_be_http(data):
             if stream.is_unauthenticated:
                 stream.allowance = HTTP_UNAUTHENTICATED_BYTES
-            await serve_http(stream, self._routes.http, self._http_context)
+            await serve_http(stream, self._routes.http)
         else:
             await stream.send_all(_NOT_HTTP)
 
@@ -236,18 +231,14 @@ class _Gateway:
 
     async def _first_bytes(self, stream: ClientStream) -> bytes:
         """Read enough to detect the protocol; return b"" if the client did not send it in time."""
-        with trio.move_on_after(HEAD_LIMIT_S) as scope:
-            self._awaiting.add(scope)
-            try:
-                return await stream.read_ahead(_shows_protocol, MAX_HEAD_BYTES)
-            finally:
-                self._awaiting.discard(scope)
+        with trio.move_on_after(HEAD_LIMIT_S) as stream.idle:
+            return await stream.read_ahead(_shows_protocol, MAX_HEAD_BYTES)
         return b""
 
 
 def _shows_protocol(data: bytearray) -> bool:
     """Return whether ``data`` is enough to detect the protocol."""
-    return bool(data) and (not _may_be_http(data) or is_complete(data))
+    return bool(data) and (not _may_be_http(data) or size_of_head(data) > 0)
 
 
 def _may_be_http(data: bytes | bytearray) -> bool:

@@ -1,9 +1,8 @@
 """A strict parser for the head of an HTTP/1.1 request (RFC 9112), and plain responses. Pure.
 
-``parse_head`` is used to route a connection, ``head_refusal`` to check a head before Hypercorn
-parses it. Hypercorn is lenient where RFC 9112 allows it (folded lines, bare line feeds, a repeated
-length). A proxy may parse such a head differently and see another end of the request: request
-smuggling (RFC 9112, 11.2).
+RFC 9112 allows a lenient parser (folded lines, bare line feeds, a repeated length). A proxy may
+parse such a head differently and see another end of the request: request smuggling (RFC 9112,
+11.2).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ MAX_HEAD_BYTES = 16_384
 END_OF_HEAD = b"\r\n\r\n"
 
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
-"""The end of a head as h11 sees it: h11 accepts a bare line feed (RFC 9112, 2.2)."""
+"""The end of a head as a lenient parser sees it: with a bare line feed (RFC 9112, 2.2)."""
 
 _VERSION = re.compile(rb"HTTP/([0-9]+\.[0-9]+)")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
@@ -39,16 +38,20 @@ _ONCE = frozenset(
 """Headers that must not be repeated: one program would use the first, another the last."""
 
 _REQUEST_LINE = re.compile(rb"([A-Z]+) ([!-~]+) HTTP/1\.1")
-_HEADER_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([ -~\t\x80-\xff]*)")
+_HEADER_LINES = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[ -~\t\x80-\xff]*\r\n)*")
 
 
 @attrs.frozen
 class RequestHead:
-    """Method, target and headers; header names are in lower case."""
+    """Method, target and headers; header names are in lower case, values without blanks around.
+
+    ``fields`` has the last value of each header.
+    """
 
     method: str
     target: str
     headers: tuple[tuple[bytes, bytes], ...]
+    fields: dict[bytes, bytes]
 
     @property
     def path(self) -> str:
@@ -63,50 +66,54 @@ class RequestHead:
     @property
     def has_body(self) -> bool:
         """Whether the headers announce a body (RFC 9112, 6.3)."""
-        return any(
-            name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 \t"))
-            for name, value in self.headers
-        )
+        length = self.fields.get(b"content-length", b"")
+        return b"transfer-encoding" in self.fields or bool(length.strip(b"0"))
 
     @property
     def wants_websocket(self) -> bool:
         """Whether the client asks for an upgrade to WebSocket (RFC 6455, 4.1)."""
-        return self.method == "GET" and any(
-            name == b"upgrade" and value.strip().lower() == b"websocket"
-            for name, value in self.headers
-        )
+        return self.method == "GET" and self.fields.get(b"upgrade", b"").lower() == b"websocket"
 
 
-def is_complete(data: bytes | bytearray) -> bool:
-    """Return whether ``data`` contains a whole head, as h11 sees it."""
-    return _END_OF_HEAD.search(data) is not None
+def size_of_head(data: bytes | bytearray) -> int:
+    """Return the size of the head at the start of ``data``, as a lenient parser sees it.
+
+    0 if it is incomplete. Data that begins with no letter is a head to its end: it is refused.
+    """
+    end = _END_OF_HEAD.search(data)
+    if end is not None:
+        return end.end()
+    return len(data) if data and not data[:1].isalpha() else 0
 
 
 def parse_head(data: bytes) -> RequestHead | None:
     """Parse the request head at the start of ``data``; None if it is incomplete or not strict."""
-    head, end, _ = data.partition(END_OF_HEAD)
-    first, *lines = head.split(b"\r\n")
+    text, end, _ = data.partition(END_OF_HEAD)
+    first, _, lines = text.partition(b"\r\n")
     request = _REQUEST_LINE.fullmatch(first)
-    fields = [_HEADER_LINE.fullmatch(line) for line in lines]
-    if not end or request is None or None in fields:
+    headers = header_lines(lines + b"\r\n" if lines else b"")
+    if not end or request is None or headers is None:
         return None
     return RequestHead(
-        method=request[1].decode("ascii"),
-        target=request[2].decode("ascii"),
-        headers=tuple((field[1].lower(), field[2]) for field in fields if field is not None),
+        request[1].decode("ascii"), request[2].decode("ascii"), headers, dict(headers)
     )
 
 
-def head_refusal(data: bytes) -> tuple[int, str] | None:
-    """Return a status and a sentence if the head at the start of ``data`` is refused.
-
-    None if the head is strict, or incomplete.
-    """
-    end = _END_OF_HEAD.search(data)
-    if end is None:
+def header_lines(lines: bytes) -> tuple[tuple[bytes, bytes], ...] | None:
+    """Parse header lines, each with its end; None if one of them is not strict."""
+    if _HEADER_LINES.fullmatch(lines) is None:
         return None
-    head = parse_head(data[: end.end()])
-    return _form_refusal(data[: end.end()]) if head is None else framing_refusal(head)
+    pairs = [line.split(b":", 1) for line in lines.split(b"\r\n")[:-1]]
+    return tuple([(name.lower(), value.strip(b" \t")) for name, value in pairs])
+
+
+def strict_head(data: bytes) -> RequestHead | bytes:
+    """Parse a whole head; return the complete answer that refuses it if it is not strict."""
+    head = parse_head(data)
+    if head is None:
+        return plain_answer(*_form_refusal(data))
+    refusal = framing_refusal(head)
+    return head if refusal is None else plain_answer(*refusal)
 
 
 def framing_refusal(head: RequestHead) -> tuple[int, str] | None:
@@ -120,18 +127,17 @@ def framing_refusal(head: RequestHead) -> tuple[int, str] | None:
     names = [name for name, _ in head.headers]
     if names.count(b"host") != 1:
         return 421, "send the header 'Host' exactly once"
-    repeated = sorted(name for name in _ONCE if names.count(name) > 1)
+    repeated = sorted([name for name in _ONCE & head.fields.keys() if names.count(name) > 1])
     if repeated:
         return 400, f"send the header {repeated[0].decode('ascii')!r} once"
-    headers = dict(head.headers)
-    length, coding = headers.get(b"content-length"), headers.get(b"transfer-encoding")
+    length, coding = head.fields.get(b"content-length"), head.fields.get(b"transfer-encoding")
     if length is not None and coding is not None:
         return 400, "send one Content-Length, or Transfer-Encoding: chunked, not both"
-    if length is not None and _LENGTH.fullmatch(length.rstrip(b" \t")) is None:
+    if length is not None and _LENGTH.fullmatch(length) is None:
         return 400, "Content-Length must be one decimal number"
-    if coding is not None and coding.strip().lower() != b"chunked":
+    if coding is not None and coding.lower() != b"chunked":
         return 501, "the only Transfer-Encoding is 'chunked'"
-    if b"upgrade" in headers and head.has_body:
+    if b"upgrade" in head.fields and head.has_body:
         return 400, "a request with an Upgrade header must not have a body"
     return None
 

@@ -73,14 +73,10 @@ class HttpApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] == "websocket":
-            # An upgrade on a connection that already served HTTP: clients use a new connection.
-            await send({"type": "websocket.close"})
-            return
         try:
             await self._serve(scope, receive, send)
         except Exception:
-            # Without the path, which may contain a key. Hypercorn answers 500.
+            # Without the path, which may contain a key. The HTTP server answers 500.
             log.exception("an HTTP request failed", method=scope["method"])
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -231,8 +227,8 @@ _TOO_SLOW = ErrorResponse(408, f"the request's body did not arrive within {BODY_
 class OneAnswer:
     """A ``send`` that drops messages after the end of the response.
 
-    The MCP SDK answers twice when it fails after its response; Hypercorn treats the second as an
-    error of the application. ``is_whole``: the response was sent completely.
+    The MCP SDK answers twice when it fails after its response. ``is_whole``: the response was sent
+    completely.
     """
 
     def __init__(self, send: Callable[[Any], Awaitable[None]]) -> None:

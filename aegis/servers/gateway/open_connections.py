@@ -80,9 +80,9 @@ class OpenConnections:
         self._here.pop(stream, None)
 
     def end(self) -> None:
-        """Set ``ending`` of each connection."""
+        """Let each connection finish its requests in progress."""
         for each in self._here:
-            each.ending.set()
+            each.end()
 
     def abort(self) -> None:
         """End every connection now."""
@@ -90,7 +90,7 @@ class OpenConnections:
             each.abort()
 
     def revoke(self, voided: Collection[Identity]) -> int:
-        """Set ``ending`` of each connection that used a key of ``voided``; return their number.
+        """End each connection that used a key of ``voided``; return their number.
 
         ``close_revoked`` closes them after ``CUT_GRACE_S``. The keys must be void already, or a
         client could authenticate again meanwhile.
@@ -98,7 +98,7 @@ class OpenConnections:
         found = [each for each in self._here if not each.identities.isdisjoint(voided)]
         for each in found:
             each.is_voided = True
-            each.ending.set()
+            each.end()
         self._revoked_streams += found
         self._voided.update(voided)
         self._revoked.set()

@@ -768,6 +768,9 @@ async def test_both_eras_and_another_client_at_once_disturb_each_other_in_nothin
         for _ in range(5):
             assert not (await two.call_tool("aegis_term_list")).is_error
         nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            await daemon.port.until(lambda: daemon.port.cancelled == 1)
+            await one.call_tool("aegis_term_list")  # so the client has read all answers
 
 
 @pytest.mark.parametrize("mode", ERAS)
