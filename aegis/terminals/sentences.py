@@ -16,6 +16,22 @@ SPAWN_ANEW = "close it and spawn it anew"
 _WAITS = {"input": "input", "secret": "a secret"}
 
 
+def not_running(terminal: str) -> NotFound:
+    """Return the error for a signal to a command that does not run."""
+    return NotFound(
+        f"that command does not run on terminal {terminal!r} (any more); nothing was signalled: "
+        "read its record with aegis_term_read"
+    )
+
+
+def not_signalled(terminal: str) -> Unavailable:
+    """Return the error for a signal without a process that may be signalled."""
+    return Unavailable(
+        f"no process that the daemon may signal is in the foreground of terminal {terminal!r}; "
+        "nothing was signalled: look with aegis_term_list, or send Ctrl-C with aegis_term_keys"
+    )
+
+
 def not_typed(
     terminal: str,
     timeout_s: float,

@@ -49,7 +49,7 @@ from aegis.terminals.messages import AwaitPrompt
 from aegis.terminals.remote.hosts import LocalTerminals, RemoteHosts
 from aegis.terminals.remote.nodes import NodeFile
 from aegis.terminals.sentences import no_such_terminal
-from aegis.terminals.shell.cleanup import end_leftover_processes
+from aegis.terminals.shell.processes import end_leftover_processes
 
 log = structlog.get_logger()
 

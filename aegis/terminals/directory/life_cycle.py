@@ -47,7 +47,7 @@ from aegis.terminals.messages import EndTerminal, WhyEnded
 from aegis.terminals.meta import load_settings, save_settings, saved_settings
 from aegis.terminals.retry import ask_across_restarts
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.shell.cleanup import end_terminal_processes
+from aegis.terminals.shell.processes import end_terminal_processes
 from aegis.terminals.wakes.delivery import retry_delay
 
 log = structlog.get_logger("aegis.terminals")

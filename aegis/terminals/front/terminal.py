@@ -63,7 +63,6 @@ from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.messages import ForShell
 from aegis.terminals.shell.notifications import notified_up_to
 from aegis.terminals.shell.shell import Shell
-from aegis.terminals.shell.signalling import not_running
 from aegis.terminals.wakes.wakes import WakeSubscribers
 
 log = structlog.get_logger()
@@ -612,7 +611,7 @@ class Terminal(Front):
         if isinstance(request, control.SignalTerminal) and request.seq is not None:
             command = self._unrecorded(request.seq)
             if command is None or command.outcome is not None:
-                raise not_running(self._name)
+                raise sentences.not_running(self._name)
             key = command.key
         self.pass_on(request, self._shell, shell_input(request, key))
 

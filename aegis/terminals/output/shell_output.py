@@ -1,18 +1,11 @@
-"""The output of a shell on its way to the raw log, the observers and a command's record."""
+"""The output of a shell: for its observers, and for the record of a command. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
-import structlog
-
-from aegis.errors import StorageError
-from aegis.journal.raw_log import RawLog
 from aegis.processes.capture import CapturedOutput, OutputCapture
 from aegis.terminals.messages import NO_OUTPUT
-
-log = structlog.get_logger("aegis.terminals")
 
 
 class OutputObserver(Protocol):
@@ -23,47 +16,6 @@ class OutputObserver(Protocol):
 
         Marks come without their secret.
         """
-
-
-class VisibleOutput:
-    """The visible bytes of one shell, written to the raw log and then passed to ``observers``."""
-
-    # Observers get few large pieces: the parts that the parsers made of one chunk are joined again.
-    # A short command prints a dozen marks, and each observer would search each part of them.
-
-    def __init__(self, raw_log: RawLog, observers: Sequence[OutputObserver]) -> None:
-        self._raw_log = raw_log
-        self._observers = observers
-        self._unpublished: list[bytes] = []
-
-    @property
-    def position(self) -> int:
-        return self._raw_log.position
-
-    def write(self, data: bytes) -> int:
-        """Write ``data`` to the raw log and return its cursor; call ``publish`` afterwards."""
-        cursor = self._raw_log.position
-        self._raw_log.write(data)
-        self._unpublished.append(data)
-        return cursor
-
-    def publish(self) -> None:
-        """Pass the data written since the last call to the observers."""
-        if not self._unpublished:
-            return
-        parts = self._unpublished
-        data = parts[0] if len(parts) == 1 else b"".join(parts)
-        self._unpublished.clear()
-        cursor = self._raw_log.position - len(data)
-        for observer in self._observers:
-            observer.output(data, cursor)
-
-    def flush(self) -> None:
-        """Write the raw log's buffer to its file. A full disk is only logged."""
-        try:
-            self._raw_log.flush()
-        except StorageError as error:
-            log.warning("raw log not written", error=str(error))
 
 
 class CommandOutput:

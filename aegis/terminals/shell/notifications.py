@@ -6,17 +6,11 @@ and sent again to a new front.
 
 from __future__ import annotations
 
-import trio
-
-from aegis.clock import utc_now
 from aegis.errors import Unavailable
-from aegis.processes.capture import CapturedOutput
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import messages as msg
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.output.command_progress import CommandProgress, progress_of
-from aegis.terminals.parse import boundaries as bd
-from aegis.terminals.typed import TypedText, UnknownText
 
 MAX_KEPT = 256
 """The most notifications that are kept; a front has at most so many unrecorded commands."""
@@ -90,61 +84,3 @@ def notified_up_to(last: CommandRecord | None) -> int:
     # of this incarnation. After a loss of power, which takes raw bytes, its cursor may be one that
     # the output has not reached again.
     return -1 if last is None or last.duration_s is None else last.raw_start
-
-
-# Notifications, stamped with the time.
-
-
-def command_started(
-    shell: str, begun: bd.CommandBegin, sent: msg.Submit | None, *, cwd: str | None, raw_start: int
-) -> msg.CommandStarted:
-    """Return the notification of a command that began; ``sent`` is None for a typed one."""
-    return msg.CommandStarted(
-        shell=shell,
-        call=None if sent is None else sent.call,
-        cmd=None if sent is None else sent.cmd,
-        writer=begun.writer or "human" if sent is None else sent.writer,
-        cwd=cwd,
-        started_at=utc_now(),
-        moment_s=trio.current_time(),
-        raw_start=raw_start,
-    )
-
-
-def command_ended(
-    ended: bd.CommandEnd,
-    output: CapturedOutput,
-    *,
-    typed: TypedText,
-    incomplete: bool,
-    raw_start: int,
-    raw_end: int,
-) -> msg.CommandEnded:
-    """Return the notification of the end of the command that began at ``raw_start``."""
-    return msg.CommandEnded(
-        raw_start=raw_start,
-        exit=ended.exit,
-        end="lost" if ended.lost else "exited",
-        typed=typed if isinstance(typed, str) else None,
-        untyped=typed.reason if isinstance(typed, UnknownText) else None,
-        incomplete=incomplete,
-        output=output,
-        finished_at=utc_now(),
-        moment_s=trio.current_time(),
-        raw_end=raw_end,
-    )
-
-
-def nothing_ran(
-    sent: msg.Submit, nothing: bd.NoCommand, output: CapturedOutput, *, raw_end: int
-) -> msg.NothingRan:
-    """Return the notification that the text of ``sent`` was read and began no command."""
-    printed = bool((output.text + output.errors).strip())
-    return msg.NothingRan(
-        call=sent.call,
-        exit=bd.exit_of_nothing(nothing, printed=printed),
-        output=output,
-        finished_at=utc_now(),
-        moment_s=trio.current_time(),
-        raw_end=raw_end,
-    )

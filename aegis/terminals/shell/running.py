@@ -1,21 +1,23 @@
-"""A running shell: its process, its tracker, and the input that is not written yet."""
+"""A running shell: its process and PTYs, what it means, and the input that is not written yet."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import trio
 
 from aegis.errors import Busy, InvalidRequest
 from aegis.processes.line_discipline import MAX_LINE_BYTES, CollectedLine
 from aegis.processes.process_host import ErrorTerminal, ProcessHost, ShellProcess
-from aegis.protocol.terminals import State
+from aegis.protocol.terminals import NeedsInput, State
 from aegis.terminals import messages as msg
+from aegis.terminals.hooks.adapter import ShellAdapter
 from aegis.terminals.output.notifier import Notifier
+from aegis.terminals.parse.reported_directory import DirectoryReports
 from aegis.terminals.sentences import line_too_long, not_read
-from aegis.terminals.shell.tracker import Tracker
-from aegis.terminals.shell.tty_watch import TtyWatch
+from aegis.terminals.shell.pipeline import ShellPipeline
+from aegis.terminals.shell.submissions import Submissions
 
 MAX_OUTGOING_BYTES = 1024 * 1024
 """The most bytes of input that may wait for a program to read them."""
@@ -43,7 +45,8 @@ GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 class RunningShell:
     """A shell called ``name``; ``outgoing_size`` is how many bytes of input are not written yet.
 
-    ``errors`` is the PTY of its commands' standard error, if that is captured separately.
+    ``errors`` is the PTY of its commands' standard error, if that is captured separately. Its
+    output begins at the offset ``position``.
     """
 
     def __init__(
@@ -51,16 +54,17 @@ class RunningShell:
         name: str,
         process: ShellProcess,
         cookie: str,
-        tracker: Tracker,
-        watch: TtyWatch,
+        adapter: ShellAdapter,
+        position: int,
         errors: ErrorTerminal | None = None,
     ) -> None:
         self.errors = errors
         self.name = name
         self.process = process
         self.cookie = cookie
-        self.tracker = tracker
-        self.watch = watch
+        self.rules = Submissions(adapter)
+        self.pipeline = ShellPipeline(name, self.rules, position)
+        self.reports = DirectoryReports()
         self.outgoing_size = 0
         self._line = CollectedLine()
         self._line_group: int | None = None
@@ -83,7 +87,7 @@ class RunningShell:
             return False
         if self.outgoing_size or process.has_unread_keys():
             return False
-        if not self.tracker.adapter.uses_readline:
+        if not self.rules.adapter.uses_readline:
             return True  # its line editor polls several descriptors, so /proc shows no read
         program = host.program_of(process.pid, tty.name)
         return program is not None and program.reads is not False
@@ -109,7 +113,7 @@ class RunningShell:
 
         Otherwise the keys count as sent.
         """
-        waiting = self.outgoing_size + self.tracker.input.queued_bytes
+        waiting = self.outgoing_size + self.rules.queued_bytes
         if waiting + len(data) > MAX_OUTGOING_BYTES:
             raise Busy(not_read(terminal, waiting))
         tty = self.process.line_discipline()
@@ -126,17 +130,24 @@ class RunningShell:
             raise InvalidRequest(line_too_long(terminal, longest))
         self._line.sent(data, tty.line_ends)
 
-    async def run(self, on_output: Callable[[], None], start_soon: Callable[..., object]) -> int:
+    async def run(
+        self,
+        feed: Callable[[bytes], None],
+        feed_errors: Callable[[bytes], None],
+        after_turn: Callable[[], None],
+        start_soon: Callable[..., object],
+    ) -> int:
         """Read and write until the process has ended; return its status.
 
-        ``on_output`` is called whenever the tracker was fed; ``start_soon`` starts helper tasks.
+        ``feed`` and ``feed_errors`` are called with the bytes of the two PTYs, and ``after_turn``
+        after each turn of the loop that read some. ``start_soon`` starts helper tasks.
         """
         self._start_writing = lambda: start_soon(self._write)
         self._write_soon()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._read, on_output)
+            nursery.start_soon(self._read, feed, after_turn)
             if self.errors is not None:
-                nursery.start_soon(self._read_errors, self.errors, on_output)
+                nursery.start_soon(_read_errors, self.errors, feed_errors, after_turn)
             status = await self.process.wait()
             with trio.move_on_after(DRAIN_S):
                 while not self._is_at_end:
@@ -151,13 +162,12 @@ class RunningShell:
             if self.errors is not None:
                 self.errors.resize(rows, cols)
 
-    def finish(self) -> None:
-        """Read the rest of the output after the end of the process."""
+    def left_errors(self) -> Iterator[bytes]:
+        """Yield the rest of standard error after the end of the process."""
         if self.errors is not None:
             with contextlib.suppress(OSError, trio.ClosedResourceError):
                 while data := self.errors.read_now():
-                    self.tracker.feed_errors(data)
-        self.tracker.close()
+                    yield data
 
     def close(self) -> None:
         """Close the PTYs. Idempotent."""
@@ -170,35 +180,26 @@ class RunningShell:
         with trio.move_on_after(within_s):
             await self.process.wait()
 
-    async def _read(self, on_output: Callable[[], None]) -> None:
+    async def _read(self, feed: Callable[[bytes], None], after_turn: Callable[[], None]) -> None:
         with contextlib.suppress(trio.ClosedResourceError):  # the PTY was closed to end the shell
             while data := await self.process.read():
-                is_dry = self._take_in(data)
-                on_output()
+                is_dry = self._take_in(data, feed)
+                after_turn()
                 for _ in range(0 if is_dry else TURNS_FOR_OTHERS):
                     await trio.lowlevel.checkpoint()
         self._is_at_end = True
         self._at_end.notify()
 
-    def _take_in(self, data: bytes) -> bool:
+    def _take_in(self, data: bytes, feed: Callable[[bytes], None]) -> bool:
         """Process ``data`` and the output after it, for one turn; return whether that was all."""
         until = trio.current_time() + TURN_S
-        is_dry = False
-        while not is_dry:
-            self.tracker.feed(data)
+        while True:
+            feed(data)
             if trio.current_time() >= until:
-                break
+                return False
             data = self.process.read_now()
-            is_dry = not data
-        self.watch.on_activity()
-        return is_dry
-
-    async def _read_errors(self, errors: ErrorTerminal, on_output: Callable[[], None]) -> None:
-        with contextlib.suppress(trio.ClosedResourceError):
-            while data := await errors.read():
-                self.tracker.feed_errors(data)
-                self.watch.on_activity()
-                on_output()
+            if not data:
+                return True
 
     async def _write(self) -> None:
         with contextlib.suppress(*GONE):
@@ -207,6 +208,15 @@ class RunningShell:
                 await self.process.write(data)
                 self.outgoing_size -= len(data)
             self._is_writing = False
+
+
+async def _read_errors(
+    errors: ErrorTerminal, feed: Callable[[bytes], None], after_turn: Callable[[], None]
+) -> None:
+    with contextlib.suppress(trio.ClosedResourceError):
+        while data := await errors.read():
+            feed(data)
+            after_turn()
 
 
 def introduction(
@@ -218,10 +228,12 @@ def introduction(
     shells: Sequence[str],
     failure: str,
     ending: msg.WhyEnded | None,
+    needs_input: NeedsInput | None,
     notifications: tuple[msg.CommandNotification, ...],
 ) -> msg.Introduction:
     """Return the state of incarnation ``life`` for the front; ``running`` is its current shell."""
-    tracker = None if running is None else running.tracker
+    rules = None if running is None else running.rules
+    pipeline = None if running is None else running.pipeline
     return msg.Introduction(
         life=life,
         first_cursor=first_cursor,
@@ -229,13 +241,13 @@ def introduction(
         shells=tuple(shells),
         shell=shells[-1],
         pid=None if running is None else running.process.pid,
-        integration="osc133" if tracker is None else tracker.adapter.integration,
-        was_prompted=tracker is not None and tracker.was_prompted,
-        at_prompt=tracker is not None and tracker.at_prompt,
-        cwd=None if tracker is None else tracker.cwd,
-        typing=None if tracker is None else tracker.typing,
-        submitted=None if tracker is None else tracker.submitted,
-        needs_input=None if running is None else running.watch.needs_input,
+        integration="osc133" if rules is None else rules.adapter.integration,
+        was_prompted=pipeline is not None and pipeline.was_prompted,
+        at_prompt=pipeline is not None and pipeline.at_prompt,
+        cwd=None if pipeline is None else pipeline.cwd,
+        typing=None if rules is None else rules.typing,
+        submitted=None if rules is None else rules.submitted,
+        needs_input=needs_input,
         failure=failure,
         ending=ending,
         notifications=notifications,
@@ -246,6 +258,6 @@ def state_of(running: RunningShell | None, failure: str, ending: msg.WhyEnded | 
     """Return the state of the terminal, as far as its shell knows it."""
     if running is None:
         return "closed" if ending is not None else "failed" if failure else "starting"
-    if not running.tracker.was_prompted:
+    if not running.pipeline.was_prompted:
         return "starting"
-    return "running" if running.tracker.is_running else "idle"
+    return "running" if running.pipeline.is_running else "idle"

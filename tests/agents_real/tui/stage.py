@@ -16,6 +16,7 @@ from aegis.processes.input_wait import Foreground
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_scan import GroupScan
 from aegis.processes.pty import PtyProcess, open_pty_process
+from aegis.terminals.parse.queries import SequenceScanner
 from aegis.terminals.screen.choice import new_emulator
 from aegis.terminals.shell.responder import Responder
 from tests.agents_real.tui import recording as rec
@@ -41,12 +42,8 @@ class Stage:
         self._last_output = 0.0
         self._changed = trio.Event()
         self._groups: dict[int, int] = {}
-        self._responder = Responder(
-            size=lambda: self._size,
-            cursor_at=lambda _: self._cursor(),
-            send=self._answer,
-            moved=lambda _: None,
-        )
+        self._scanner = SequenceScanner()
+        self._responder = Responder(size=lambda: self._size, cursor_at=lambda _: self._cursor())
 
     def now(self) -> float:
         """Return the seconds since the start."""
@@ -57,7 +54,7 @@ class Stage:
         return row + 1, col + 1
 
     def _answer(self, data: bytes) -> None:
-        if not self._reports and data.startswith(b"\x1b]7501"):
+        if not data or (not self._reports and data.startswith(b"\x1b]7501")):
             return
         self.events.append(rec.Answer(t=self.now(), data=data))
         self._process.write_now(data)
@@ -72,7 +69,8 @@ class Stage:
             self._last_output = self.now()
             self.events.append(rec.Output(t=self._last_output, data=data))
             self._emulator.feed(data)
-            self._responder.output(data, self._printed)
+            for sequence in self._scanner.feed(data, self._printed):
+                self._answer(self._responder.answer(sequence, self.now()))
             self._printed += len(data)
             self._changed.set()
             self._changed = trio.Event()

@@ -214,7 +214,7 @@ _BROKEN = (
     Promise(
         "the processes of an earlier daemon are not ended",
         "G14",
-        "aegis/terminals/shell/cleanup.py",
+        "aegis/terminals/shell/processes.py",
         "    left = await end_processes(sids, cookies, scan=scan)\n    if left:",
         "    left = []\n    if left:",
     ),
@@ -287,14 +287,14 @@ _BROKEN = (
     Promise(
         "the processes of a shell that ended are not ended",
         "G14",
-        "aegis/terminals/shell/cleanup.py",
-        "        leftover = await self.end_processes(ended)\n",
+        "aegis/terminals/shell/processes.py",
+        "        leftover = await self.end(ended)\n",
         "        leftover = ()\n",
     ),
     Promise(
         "a session that is somebody else's by now is ended",
         "G14",
-        "aegis/terminals/shell/note.py",
+        "aegis/terminals/shell/processes.py",
         "        return [] if is_reused(host, self.sid, self.start_time) else [self.sid]\n",
         "        return [self.sid]\n",
     ),

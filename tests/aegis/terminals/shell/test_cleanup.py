@@ -11,8 +11,7 @@ from aegis.journal.disk import OsDisk
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.process_table import OwnedProcess, ProcessInfo
-from aegis.terminals.shell.cleanup import end_terminal_processes
-from aegis.terminals.shell.note import make_note, save_note
+from aegis.terminals.shell.processes import end_terminal_processes, make_note, save_note
 
 STUCK = ProcessInfo(
     pid=2**22 + 7, name="stuck", state="D", session=2**22 + 7, threads=1, start_time=1

@@ -11,7 +11,7 @@ import pytest
 
 from aegis.journal.disk import OsDisk
 from aegis.processes.os_processes import OsProcessHost, process_of
-from aegis.terminals.shell.note import (
+from aegis.terminals.shell.processes import (
     ShellNote,
     delete_note,
     load_note,

@@ -13,7 +13,7 @@ from aegis.processes.process_host import ProgramImage
 from aegis.terminals.parse.boundaries import ShellPhase
 from aegis.terminals.parse.osc133 import Mark
 from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S, ShellStreams
-from aegis.terminals.shell.rearming import Rearming
+from aegis.terminals.shell.tty_watch import Rearming
 
 PID = 7
 EDITS_LINE = Foreground(group=PID, is_canonical=False, echoes=False, program="bash", reader=None)
@@ -35,8 +35,10 @@ class Surroundings:
     probes: int = 0
 
     @property
-    def adapter(self) -> Surroundings:
+    def rules(self) -> Surroundings:
         return self
+
+    boundaries = adapter = rules
 
     def program_image(self, pid: int) -> ProgramImage:
         assert pid == PID
@@ -45,13 +47,16 @@ class Surroundings:
     def probe_editor(self) -> None:
         self.probes += 1
 
+    def handle(self, events: None) -> None:
+        assert events is None
+
 
 @pytest.mark.parametrize(("is_holding_back", "probes"), [(False, 1), (True, 0)])
 def test_marks_that_are_held_back_are_waited_for_before_the_hook_is_asked(
     is_holding_back: bool, probes: int, tmp_path: Path
 ) -> None:
     around: Any = Surroundings(is_holding_back)
-    assert Rearming(around, around, around, tmp_path).look(EDITS_LINE)
+    assert Rearming(around, around, around, around.handle, tmp_path).look(EDITS_LINE)
     assert around.probes == probes
 
 

@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 import trio
 
 from aegis.errors import Busy
 from aegis.processes.pty import open_pty_process
+from aegis.terminals.hooks.adapter import ShellAdapter
 from aegis.terminals.shell.running import (
     MAX_OUTGOING_BYTES,
     TURN_S,
@@ -29,9 +28,7 @@ GUARD_S = 60.0
 
 
 class Taker:
-    """In the place of tracker and watch: notes what it is fed, and at which turn of the loop."""
-
-    input = SimpleNamespace(queued_bytes=0)
+    """In the place of the actor: notes what it is fed, and at which turn of the loop."""
 
     def __init__(self, busy_s: float = 0.0) -> None:
         self.data: list[bytes] = []
@@ -47,9 +44,6 @@ class Taker:
         while perf_counter() < until:
             pass
 
-    def on_activity(self) -> None:
-        """Output has come."""
-
     async def count_turns(self) -> None:
         """Count the turns of the loop."""
         while True:
@@ -57,13 +51,18 @@ class Taker:
             await trio.lowlevel.checkpoint()
 
 
+def nothing(*_: object) -> None:
+    """Do nothing."""
+
+
 @asynccontextmanager
-async def running(taker: Taker, *argv: str) -> AsyncIterator[RunningShell]:
+async def running(*argv: str) -> AsyncIterator[RunningShell]:
     """A program in the place of a shell; killed in the end, if it is still there."""
     process = await open_pty_process(
         argv, cwd=str(Path.cwd()), env={"PATH": os.environ["PATH"]}, rows=24, cols=80
     )
-    shell = RunningShell("one", process, "", cast(Any, taker), cast(Any, taker))
+    adapter = ShellAdapter(secret=b"0123456789abcdef", argv=argv, directory=Path.cwd())
+    shell = RunningShell("one", process, "", adapter, 0)
     try:
         yield shell
     finally:
@@ -74,9 +73,9 @@ async def running(taker: Taker, *argv: str) -> AsyncIterator[RunningShell]:
 async def flood_until(taker: Taker, seen: Callable[[], bool]) -> None:
     """Let a program print without end until ``seen``."""
     with trio.fail_after(GUARD_S):
-        async with running(taker, "yes") as shell, trio.open_nursery() as nursery:
+        async with running("yes") as shell, trio.open_nursery() as nursery:
             nursery.start_soon(taker.count_turns)
-            nursery.start_soon(shell.run, lambda: None, nursery.start_soon)
+            nursery.start_soon(shell.run, taker.feed, taker.feed, nothing, nursery.start_soon)
             while not seen():
                 await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
@@ -85,13 +84,13 @@ async def flood_until(taker: Taker, seen: Callable[[], bool]) -> None:
 async def test_everything_is_taken_in_and_the_status_is_told() -> None:
     taker = Taker()
     with trio.fail_after(GUARD_S):
-        async with running(taker, "sh", "-c", "seq 1 100000; exit 3") as shell:
-            assert await shell.run(lambda: None, lambda _: None) == 3
+        async with running("sh", "-c", "seq 1 100000; exit 3") as shell:
+            assert await shell.run(taker.feed, taker.feed, nothing, nothing) == 3
     assert b"".join(taker.data) == b"".join(b"%d\r\n" % each for each in range(1, 100_001))
 
 
 async def test_what_a_program_does_not_read_is_bounded() -> None:
-    async with running(Taker(), "sleep", "1000") as shell:
+    async with running("sleep", "1000") as shell:
         lines = b"x\n" * (MAX_OUTGOING_BYTES // 4)
         shell.check_keys("build", lines)
         shell.send(lines)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import trio
@@ -14,19 +14,35 @@ import trio
 from actors.faults import Delay, Fault, Plan, Raise, armed
 from aegis.journal.disk import OsDisk
 from aegis.processes.os_processes import OsProcessHost
-from aegis.processes.process_host import ShellProcess
 from aegis.processes.process_scan import ProcessScan
+from aegis.processes.pty import PtyProcess
 from aegis.processes.reaper import end_processes, find_processes
 from aegis.terminals.faults import TERMINALS
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.shell.cleanup import Cleaner
+from aegis.terminals.shell.processes import ShellProcesses
 from aegis.terminals.shell.running import RunningShell
-from aegis.terminals.shell.starting import Starter
 
 pytestmark = pytest.mark.real
 
 GUARD_S = 60.0
 """Against hanging, far above what anything here takes."""
+
+
+class NotingHost(OsProcessHost):
+    """This machine; notes the processes that are started."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pids: list[int] = []
+        self.cookies: list[str] = []
+
+    async def open_pty_process(
+        self, argv: Sequence[str], *, env: Mapping[str, str], **how: Any
+    ) -> PtyProcess:
+        process = await super().open_pty_process(argv, env=env, **how)
+        self.pids.append(process.pid)
+        self.cookies.append(env["AEGIS_TERMINAL"])
+        return process
 
 
 class Start:
@@ -39,7 +55,7 @@ class Start:
         program = directory / "program"
         program.write_text(f"#!/bin/sh\ntrap '' HUP\necho >{runs}\nwhile :; do sleep 1000; done\n")
         program.chmod(0o700)
-        host, disk = OsProcessHost(), OsDisk()
+        self._host = NotingHost()
         settings = TerminalSettings(
             name="build",
             life="life",
@@ -51,21 +67,19 @@ class Start:
             started_at="2026-01-01T00:00:00.000Z",
             root=str(directory),
         )
-        files, self._scan = TerminalFiles(directory), ProcessScan(host)
-        cleaner = Cleaner(settings=settings, files=files, disk=disk, scan=self._scan)
-        self._starter = Starter(
-            settings=settings, files=files, disk=disk, file_limit=256, cleaner=cleaner, host=host
+        self._scan = ProcessScan(self._host)
+        self._processes = ShellProcesses(
+            settings=settings,
+            files=TerminalFiles(directory),
+            disk=OsDisk(),
+            file_limit=256,
+            host=self._host,
+            scan=self._scan,
         )
-        self.cookie = ""
-        self.pid = 0
 
     async def run(self) -> RunningShell:
         """Start it."""
-        return await self._starter.start(self._starter.settings.cwd, 24, 80, self._follow)
-
-    def _follow(self, name: str, process: ShellProcess, adapter: object) -> Any:
-        self.cookie, self.pid = self._starter.settings.cookie(name), process.pid
-        return cast(Any, SimpleNamespace(close=lambda: None)), None
+        return await self._processes.start(self._processes.settings.cwd, 24, 80, 0)
 
     def wait_runs(self) -> None:
         """Block until the program runs, and ignores a hang-up."""
@@ -74,12 +88,12 @@ class Start:
     @property
     def left(self) -> list[str]:
         """Its processes that live."""
-        return list(map(str, find_processes([self.pid], [self.cookie])))
+        return list(map(str, find_processes(self._host.pids, self._host.cookies)))
 
     async def end(self) -> None:
         """Whatever the test found: nothing stays."""
         os.close(self._runs)
-        await end_processes([self.pid], [self.cookie], scan=self._scan)
+        await end_processes(self._host.pids, self._host.cookies, scan=self._scan)
 
 
 async def test_a_start_that_is_called_off_while_it_is_discarded_leaves_no_process(

@@ -25,7 +25,7 @@ class Surroundings:
     timers: list[tuple[float, object]] = attrs.field(factory=list)
 
     @property
-    def tracker(self) -> Surroundings:
+    def pipeline(self) -> Surroundings:
         return self
 
     def after(self, delay_s: float, message: object) -> None:
@@ -40,7 +40,7 @@ def around() -> Surroundings:
 @pytest.fixture
 def watch(around: Surroundings) -> TtyWatch:
     there: Any = around
-    return TtyWatch("1", there, there, there, there, lambda _: None, there)
+    return TtyWatch("1", there, there, there, there, there)
 
 
 FIRST_LOOK = (next_check_after(0.0), LookAtTty(shell="1"))
@@ -97,7 +97,8 @@ async def test_who_reads_behind_a_prompt_that_was_not_read_yet_is_not_said_to_wa
     there: Any = Surroundings(is_at_work=True)
     shell: Any = Reading(pipe)
     told: list[object] = []
-    watch = TtyWatch("1", shell, there, shell, there, told.append, there)
+    there.handle = told.append
+    watch = TtyWatch("1", shell, there, shell, there, there)
     try:
         async with trio.open_nursery() as nursery:
             there.start_soon = nursery.start_soon

@@ -1,0 +1,393 @@
+"""The meaning of one shell's bytes: its output, queries, commands and prompts, in order. Pure.
+
+Each byte goes through the parsers of marks. ``Boundaries`` assigns the marks to commands and
+writers; here times, cursors and text are added. The events do not depend on how the stream is cut,
+except for where its output is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import attrs
+
+from aegis.clock import utc_now
+from aegis.processes.capture import CapturedOutput, without_first_line_feed, without_last_lines
+from aegis.terminals import messages as msg
+from aegis.terminals.hooks.adapter import Rearmed
+from aegis.terminals.output.shell_output import CommandOutput
+from aegis.terminals.parse import boundaries as bd
+from aegis.terminals.parse.osc133 import Event, Mark, Text
+from aegis.terminals.parse.queries import Sequence, SequenceScanner
+from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S, ErrorText, ShellStreams
+from aegis.terminals.screen.modes import RESET, Modes, ModeWatch
+from aegis.terminals.shell.submissions import LookAfter, PtyInput, Step, Submissions
+from aegis.terminals.typed import LOST, TypedText, UnknownText
+
+
+@attrs.frozen
+class ShellOutput:
+    """Visible output, whose first byte has the offset ``cursor``; marks come without secret."""
+
+    data: bytes
+    cursor: int
+
+
+@attrs.frozen
+class ScannedSequence:
+    """A sequence that may be a query, or a report of a directory, at the end of the output."""
+
+    sequence: Sequence
+
+
+@attrs.frozen
+class PromptReached:
+    """The shell shows its prompt; ``is_first``: for the first time since its hook was read.
+
+    Set ``cwd`` to its directory before the next event.
+    """
+
+    is_first: bool
+
+
+ShellEvent: TypeAlias = (
+    ShellOutput
+    | ScannedSequence
+    | PromptReached
+    | Step
+    | msg.CommandStarted
+    | msg.CommandEnded
+    | msg.NothingRan
+    | msg.IntegrationChanged
+    | msg.NeedsInputChanged
+)
+"""An event of a shell; handle it before the next one is taken, as it may change the rules."""
+
+
+class ShellPipeline:
+    """The stream of the shell called ``name``, whose output begins at the offset ``position``.
+
+    ``rules`` decide what is typed at it. ``is_pasting``: paste mode is on. ``editor_answered`` is
+    False until an unexpected line editor has answered a probe, and None before a probe and after
+    each start of a command.
+    """
+
+    def __init__(self, name: str, rules: Submissions, position: int) -> None:
+        self._name = name
+        self.rules = rules
+        self.position = position
+        self.cwd: str | None = None
+        self.was_prompted = self.was_rearmed = self.is_pasting = False
+        self.editor_answered: bool | None = None
+        self.printed = CommandOutput()
+        self.modes = ModeWatch()
+        self._modes_before: Modes | None = None
+        self._streams = self._new_streams()
+        self._scanner = SequenceScanner()
+        self._output: list[bytes] = []
+        self._command_start = 0
+        self._has_echo = False
+        self._rearmed: CapturedOutput | None = None
+        self._is_replaced = False
+
+    def _new_streams(self) -> ShellStreams:
+        adapter = self.rules.adapter
+        return ShellStreams(adapter.secret, split=adapter.error_tty is not None)
+
+    # What is read from the PTYs.
+
+    def feed(self, data: bytes, now: float) -> Iterator[ShellEvent]:
+        """Take bytes of the PTY; yield what they mean."""
+        return self._take(self._streams.feed(self.rules.without_redraw(data)), now)
+
+    def feed_errors(self, data: bytes, now: float) -> Iterator[ShellEvent]:
+        """Take bytes of the PTY of standard error."""
+        return self._take(self._streams.feed_errors(data), now)
+
+    def overdue(self, now: float) -> Iterator[ShellEvent]:
+        """Yield what has been held back for too long."""
+        yield from self.feed(self.rules.overdue(now), now)
+        yield from self._take(self._streams.overdue(now), now)
+
+    def close(self, now: float) -> Iterator[ShellEvent]:
+        """Yield what is left in the parsers, after the end of the shell or of its hook."""
+        yield from self._take(self._streams.feed(self.rules.take_held()), now)
+        yield from self._take(self._streams.close(), now)
+
+    def typed(self, step: PtyInput) -> None:
+        """Note that the owner handles this step."""
+        if step.kind == "submission":
+            self._streams.submitted()
+        elif step.kind == "probe":
+            self._streams.probed(step.data)
+
+    def restore_modes(self, *, prompted: bool = False) -> Iterator[ShellEvent]:
+        """Switch the modes back that a program has left on, for all viewers.
+
+        ``prompted``: the prompt was drawn before the end of the command was reported.
+        """
+        self._restore_modes(prompted=prompted)
+        return self._settle()
+
+    # What is known of the shell by its marks.
+
+    @property
+    def at_prompt(self) -> bool:
+        """Whether the shell is at its prompt, without a submission."""
+        return self.was_prompted and self.rules.boundaries.phase is bd.ShellPhase.PROMPT
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a command or a start-up file runs, or a prompt is still to come."""
+        return self.rules.boundaries.phase in _AT_WORK
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a command runs, or was submitted and is about to."""
+        return self.rules.boundaries.phase in _WITH_COMMAND
+
+    @property
+    def submitted(self) -> int | None:
+        """The call whose text is pending, or with the shell, and did not begin yet."""
+        return self.rules.submitted
+
+    @property
+    def is_holding_back(self) -> bool:
+        """Whether output or marks of one PTY wait for the other; the end mark may be among them."""
+        return self._streams.is_waiting
+
+    def newest_line(self) -> str:
+        """Return the newest line of the current command; empty without output or command."""
+        return self.printed.newest_line() if self.is_running else ""
+
+    # A shell whose marks are missed.
+
+    def probe_editor(self) -> Iterable[Step]:
+        """Ask whether an unexpected line editor is the shell's: see ``editor_answered``."""
+        self.editor_answered = False
+        self.rules.boundaries.asked()
+        return [PtyInput(self.rules.adapter.probe_key)]
+
+    def prompt_unseen(self, now: float) -> Iterator[ShellEvent]:
+        """Note a prompt without a mark."""
+        return self._happened(self.rules.boundaries.prompt_unseen(), now)
+
+    def rearm(
+        self, rearmed: Rearmed, now: float, *, is_replaced: bool = False
+    ) -> Iterator[ShellEvent]:
+        """Make the shell at the prompt read its hook, and follow the marks of that hook.
+
+        ``is_replaced``: it is another program than the one before, without its variables.
+        The open command ends, as lost, with the first of those marks. Its output ends before the
+        line of the prompt.
+        """
+        yield from self.close(now)
+        self._rearmed = without_last_lines(self.printed.snapshot())
+        self.rules.adapter = rearmed.adapter
+        self._streams = self._new_streams()
+        self.was_rearmed, self._is_replaced = True, is_replaced
+        yield PtyInput(rearmed.keys)
+
+    def fell_back(self) -> Iterable[ShellEvent]:
+        """Switch to the fallback integration: the shell has not read its hook."""
+        self.rules.adapter = attrs.evolve(self.rules.adapter, integration="fallback")
+        return [msg.IntegrationChanged(integration="fallback")]
+
+    def _answers_anew(self, now: float) -> Iterator[ShellEvent]:
+        """Start with new boundaries, at the first mark of a hook that was read again."""
+        rules = self.rules
+        lost = rules.boundaries.replaced()
+        self.printed.discard()
+        yield from self._happened(lost, now)
+        self._rearmed = None
+        rules.follow_anew()
+        self.was_prompted = False
+        integration = rules.adapter.integration
+        yield msg.IntegrationChanged(integration=integration, is_replaced=self._is_replaced)
+
+    # The stream.
+
+    def _take(self, events: Iterable[Event | ErrorText], now: float) -> Iterator[ShellEvent]:
+        for event in events:
+            if isinstance(event, Mark):
+                yield from self._follow_mark(event, now)
+                continue
+            data = event.data
+            self._print(data)
+            if isinstance(event, Text):
+                self.printed.feed(data)
+                self.rules.is_below_prompt = self.rules.is_below_prompt or b"\n" in data
+            elif isinstance(event, ErrorText):
+                self.printed.feed_errors(data)
+            else:
+                self.is_pasting = event.on
+                yield from self._happened(self.rules.boundaries.paste_mode(event.on), now)
+        yield from self._settle()
+        if self._streams.begins_to_wait(now):
+            yield LookAfter(SPLIT_WAIT_S)
+
+    def _print(self, data: bytes) -> None:
+        self._output.append(data)
+        self.position += len(data)
+        self.modes.feed(data)
+
+    def _settle(self) -> Iterator[ShellEvent]:
+        """Yield the output so far, before the event that comes behind it."""
+        # Few large pieces: the parsers make a dozen parts of a short command's output, and each
+        # observer would search each of them.
+        if self._output:
+            parts, self._output = self._output, []
+            data = parts[0] if len(parts) == 1 else b"".join(parts)
+            cursor = self.position - len(data)
+            yield ShellOutput(data, cursor)
+            for sequence in self._scanner.feed(data, cursor):
+                yield ScannedSequence(sequence)
+
+    def _follow_mark(self, mark: Mark, now: float) -> Iterator[ShellEvent]:
+        if self._rearmed is not None:
+            yield from self._answers_anew(now)
+        begins = self.position
+        self._output.append(mark.visible)
+        self.position += len(mark.visible)
+        if mark.kind in ("C", "D"):
+            is_prompted = "r" in mark.params or "p" in mark.params
+            if self._modes_before is None and not is_prompted:
+                self._modes_before = self.modes.now  # what the user's start-up files have switched
+            if mark.kind == "D":
+                self.rules.typed_lines.ended()
+                self._restore_modes(prompted=is_prompted)
+        elif mark.kind == "B":
+            self.rules.is_below_prompt = False
+        yield from self._happened(self.rules.boundaries.mark(mark), now, begins)
+
+    def _restore_modes(self, *, prompted: bool) -> None:
+        # Behind the end mark: so the bytes are in no record, and each cursor is the same for
+        # everybody. What the prompt switches on comes after them.
+        before = self._modes_before or RESET
+        sequences = self.modes.now.restored(before, prompted=prompted)
+        if sequences:
+            self._print(sequences)
+
+    def _happened(
+        self, events: Iterable[bd.BoundaryEvent], now: float, mark_begins: int | None = None
+    ) -> Iterator[ShellEvent]:
+        for event in events:
+            at = self.position if mark_begins is None else mark_begins
+            match event:
+                case bd.CommandBegin():
+                    yield from self.begin(event, now)
+                case bd.CommandEnd():
+                    yield from self._end(event, now, self.printed.ended_at or at)
+                case bd.NoCommand(submitted=True):
+                    yield from self._nothing_ran(event, now, at)
+                case bd.SubmissionLost():
+                    yield from self.rules.failed("swallowed")
+                case bd.OutputEnded():
+                    self.printed.suspend(at)
+                case bd.AcceptedLine() | bd.OutputResumed():
+                    self.printed.resume()
+                case bd.SecondaryPrompt():
+                    yield from self._line_continues(event)
+                case bd.PromptShown():
+                    yield from self._prompted(now)
+                case bd.LineReport():
+                    yield from self._line_reported(event, now)
+
+    def begin(self, begun: bd.CommandBegin, now: float) -> Iterator[ShellEvent]:
+        """Take the start of a command, by a mark or by the Enter of a typed line."""
+        rules = self.rules
+        rules.is_used = True
+        self.editor_answered = None
+        rules.typed_lines.began()
+        self._has_echo = not (begun.submitted or rules.adapter.reports_starts)
+        if not self._has_echo:
+            self.printed.begin()
+        self._command_start = self.position
+        sent = rules.sent if begun.submitted else None
+        yield from self._settle()
+        yield msg.CommandStarted(
+            shell=self._name,
+            call=None if sent is None else sent.call,
+            cmd=None if sent is None else sent.cmd,
+            writer=begun.writer or "human" if sent is None else sent.writer,
+            cwd=self.cwd,
+            started_at=utc_now(),
+            moment_s=now,
+            raw_start=self._command_start,
+        )
+
+    def _end(self, ended: bd.CommandEnd, now: float, raw_end: int) -> Iterator[ShellEvent]:
+        rules = self.rules
+        output = self.printed.take() if self._rearmed is None else self._rearmed
+        output = without_last_lines(output, ended.prompt_lines)
+        typed: TypedText
+        if self._has_echo:
+            typed, output = rules.adapter.split_echo(output)
+        else:
+            typed = UnknownText(LOST) if ended.lost else self._read_typed(ended)
+            rules.is_incomplete |= rules.adapter.is_incomplete(ended.exit, output.text)
+        yield from self._settle()
+        yield msg.CommandEnded(
+            raw_start=self._command_start,
+            exit=ended.exit,
+            end="lost" if ended.lost else "exited",
+            typed=typed if isinstance(typed, str) else None,
+            untyped=typed.reason if isinstance(typed, UnknownText) else None,
+            incomplete=rules.is_incomplete,
+            output=output,
+            finished_at=utc_now(),
+            moment_s=now,
+            raw_end=raw_end,
+        )
+        rules.is_incomplete = False
+
+    def _read_typed(self, ended: bd.CommandEnd) -> TypedText:
+        line = self.rules.typed_lines.of_command(ended.commands, ended.continuations)
+        return self.rules.adapter.read_typed(ended.history, line)
+
+    def _nothing_ran(self, nothing: bd.NoCommand, now: float, raw_end: int) -> Iterator[ShellEvent]:
+        output = without_first_line_feed(self.printed.take())
+        if self.rules.is_incomplete:
+            yield from self.rules.failed("incomplete")
+            return
+        assert self.rules.sent is not None
+        has_printed = bool((output.text + output.errors).strip())
+        yield from self._settle()
+        yield msg.NothingRan(
+            call=self.rules.sent.call,
+            exit=bd.exit_of_nothing(nothing, printed=has_printed),
+            output=output,
+            finished_at=utc_now(),
+            moment_s=now,
+            raw_end=raw_end,
+        )
+
+    def _line_continues(self, secondary: bd.SecondaryPrompt) -> Iterable[Step]:
+        if self._has_echo:
+            return ()
+        self.printed.suspend(self.position)  # a line before may be an open command
+        drops = secondary.submitted and not self.rules.is_incomplete
+        return self.rules.drop() if drops else ()
+
+    def _prompted(self, now: float) -> Iterator[ShellEvent]:
+        is_first, self.was_prompted = not self.was_prompted, True
+        self.printed.discard()
+        if not self.rules.adapter.reports_starts:
+            self.printed.begin()
+        yield from self._settle()
+        yield PromptReached(is_first)
+        yield from self.rules.prompted(now)
+
+    def _line_reported(self, report: bd.LineReport, now: float) -> Iterator[ShellEvent]:
+        if not report.at_prompt:
+            self.editor_answered = True
+            if report.rearmed and not report.length:
+                # An empty line makes the shell print the prompt again, now with its marks.
+                yield PtyInput(b"\r")
+        yield from self._settle()  # earlier queries are answered before a submission
+        yield from self.rules.line_reported(report, now)
+
+
+_AT_WORK = (bd.ShellPhase.STARTING, bd.ShellPhase.RUNNING, bd.ShellPhase.RETURNING)
+_WITH_COMMAND = (bd.ShellPhase.RUNNING, bd.ShellPhase.SUBMITTED)

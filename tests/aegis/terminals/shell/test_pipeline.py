@@ -1,0 +1,272 @@
+"""What the bytes of a shell mean, with what is typed at it meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, cast
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aegis.terminals import messages as msg
+from aegis.terminals.hooks.adapter import Rearmed
+from aegis.terminals.hooks.submission import INTERRUPT_LINE, PROBE_KEY
+from aegis.terminals.parse.queries import Osc
+from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S
+from aegis.terminals.shell.pipeline import PromptReached
+from aegis.terminals.shell.submissions import SignalDue
+from tests.aegis.terminals.shell.stand_in import ADAPTER, SECRET, DrivenShell, mark
+
+ECHO = PROBE_KEY.replace(b"\x1b", b"^[")
+PROMPT = mark("D;0", 1) + mark("A", 1) + b"$ " + mark("B", 1)
+
+
+@pytest.fixture
+def shell() -> DrivenShell:
+    return DrivenShell()
+
+
+def ended(shell: DrivenShell) -> msg.CommandEnded:
+    """Return the newest end of a command."""
+    return cast(msg.CommandEnded, shell.of(msg.CommandEnded)[-1])
+
+
+def test_the_echo_of_a_probe_is_in_no_output_of_a_line_typed_ahead(shell: DrivenShell) -> None:
+    """The shell had begun the typed line when the probe key came, so the tty echoed the key."""
+    shell.feed(mark("D;0", 1) + mark("B", 1) + mark("C", 2, ";s=0"))
+    shell.press(b"echo typed\r")
+    shell.feed(mark("D;0", 3) + mark("B", 3))
+    shell.submit(1, "make")
+    assert shell.keys[-1] == PROBE_KEY
+    shell.feed(mark("C", 4) + ECHO + b"typed\r\n" + mark("D;0", 5) + mark("B", 5))
+    assert ended(shell).output.text == "typed\n"
+    shell.feed(mark("P;k=l", 5, ";l=0"))
+    assert b"make" in shell.keys[-1]
+    shell.feed(mark("C", 6, ";s=1") + ECHO + mark("D;0", 7, ";s=1"))
+    assert ended(shell).output.text == ECHO.decode(), "a program may print such text"
+
+
+def test_a_late_report_does_not_submit_behind_a_line_typed_since(shell: DrivenShell) -> None:
+    shell.feed(mark("D;0", 1) + mark("B", 1))
+    shell.press(b"\x03", "human:ann")
+    shell.submit(1, "make")
+    shell.press(b"echo bob\r", "agent:bob")
+    shell.look()
+    assert shell.keys == [b"\x03", PROBE_KEY, b"echo bob\r", PROBE_KEY]
+    shell.feed(mark("P;k=l", 1, ";l=0"))
+    assert shell.news[-1] == msg.SubmissionRefused(call=1, at_prompt=True)
+    assert shell.keys[-1] == PROBE_KEY, "nothing was submitted"
+    shell.feed(mark("C", 2, ";s=0") + b"bob\r\n" + mark("D;0", 3, ";s=0") + mark("B", 3))
+    [begun] = shell.of(msg.CommandStarted)
+    assert isinstance(begun, msg.CommandStarted)
+    assert (begun.call, begun.writer) == (None, "agent:bob")
+
+
+def test_a_ctrl_c_behind_the_probe_costs_another_probe_and_no_refusal(shell: DrivenShell) -> None:
+    shell.feed(mark("D;0", 1) + mark("B", 1))
+    shell.press(b"\x03", "human:ann")
+    shell.submit(1, "make")
+    shell.press(b"\x03", "agent:bob")
+    shell.feed(mark("P;k=l", 1, ";l=0"))
+    assert shell.keys[-1] == PROBE_KEY
+    shell.feed(mark("P;k=l", 1, ";l=0"))
+    assert b"make" in shell.keys[-1]
+    assert shell.of(msg.SubmissionRefused) == []
+
+
+def test_a_prompt_behind_a_ctrl_c_needs_no_answer_to_its_probe(shell: DrivenShell) -> None:
+    shell.feed(PROMPT)
+    shell.press(b"\x03")
+    shell.submit(1, "make")
+    assert shell.keys[-1] == PROBE_KEY
+    shell.feed(mark("D;130", 2) + mark("B", 2))
+    assert b"make" in shell.keys[-1]
+
+
+def test_an_interrupt_of_a_command_that_has_just_ended_may_have_dropped_a_line(
+    shell: DrivenShell,
+) -> None:
+    """Without a probe a line typed meanwhile could be taken for the submission."""
+    shell.feed(mark("D;0", 1) + mark("B", 1) + mark("C", 2, ";s=0"))
+    reply: Any = None
+    due = SignalDue(msg.SendSignal(signal="INT", writer="human:ann"), reply)
+    shell.handle(shell.rules.signal(due, shell.now))
+    assert shell.signalled == [due.request]
+    shell.feed(mark("D;0", 3) + mark("B", 3))
+    shell.press(b"echo bob\r", "agent:bob")
+    shell.feed(mark("D;130", 4) + mark("B", 4))
+    shell.submit(1, "make")
+    assert shell.keys[-1] == PROBE_KEY
+
+
+def test_a_command_is_one_record_with_its_cursors_and_its_text(shell: DrivenShell) -> None:
+    shell.cwd = "/srv"
+    shell.feed(PROMPT)
+    shell.submit(7, "echo hi")
+    shell.cwd = "/later"
+    shell.feed(b"\x1b[?2004l\r", mark("C", 2, ";s=1"), b"hi\r\n", mark("D;3", 3, ";s=1"), b"$ ")
+    [begun] = shell.of(msg.CommandStarted)
+    done = ended(shell)
+    assert isinstance(begun, msg.CommandStarted)
+    assert (begun.call, begun.cmd, begun.writer, begun.cwd) == (7, "echo hi", "agent:ada", "/srv")
+    assert done.raw_start == begun.raw_start
+    assert shell.shown[done.raw_start : done.raw_end] == b"hi\r\n"
+    assert (done.exit, done.end, done.output.text, done.incomplete) == (3, "exited", "hi\n", False)
+    assert SECRET not in shell.shown
+
+
+def test_modes_that_a_command_left_on_are_switched_off_behind_its_end(shell: DrivenShell) -> None:
+    shell.feed(PROMPT)
+    shell.submit(1, "vim")
+    shell.feed(mark("C", 2, ";s=1") + b"\x1b[?1049h\x1b[?1000h" + mark("D;0", 3, ";s=1"))
+    shown = shell.shown[ended(shell).raw_end :]
+    assert b"\x1b[?1049l" in shown
+    assert b"\x1b[?1000l" in shown
+    assert shell.pipeline.modes.now.private == frozenset()
+
+
+def test_a_text_that_began_nothing_is_answered_with_what_the_shell_printed(
+    shell: DrivenShell,
+) -> None:
+    shell.feed(PROMPT)
+    for number, (printed, exit_code, told) in enumerate([(b"", 0, 0), (b"\r\nbad\r\n", 2, 2)], 2):
+        shell.submit(number, "# nothing")
+        shell.feed(b"\x1b[?2004l" + printed + mark(f"D;{exit_code}", number, ";s=1"))
+        shell.feed(mark("B", number))
+        nothing = shell.of(msg.NothingRan)[-1]
+        assert isinstance(nothing, msg.NothingRan)
+        assert (nothing.call, nothing.exit) == (number, told)
+        assert nothing.output.text == printed.decode().replace("\r\n", "\n").lstrip("\n")
+
+
+def test_a_text_that_cannot_be_read_to_its_end_is_dropped_and_has_failed(
+    shell: DrivenShell,
+) -> None:
+    shell.feed(PROMPT)
+    shell.submit(1, "echo 'open")
+    shell.feed(b"\x1b[?2004l" + mark("P;k=s", 1, ";s=1"))
+    assert shell.keys[-1] == INTERRUPT_LINE
+    shell.press(b"later", "human:ann")
+    assert shell.keys[-1] == INTERRUPT_LINE, "keys wait until the text was dropped"
+    shell.pass_time(0.6)
+    assert shell.keys[-1] == INTERRUPT_LINE
+    assert len(shell.keys) == 3
+    shell.feed(mark("D;130", 2, ";s=1"))
+    assert shell.of(msg.SubmissionFailed) == [msg.SubmissionFailed(call=1, why="incomplete")]
+    assert shell.keys[-1] == b"later"
+
+
+def test_a_prompt_is_reported_once_and_first_once(shell: DrivenShell) -> None:
+    shell.feed(PROMPT, mark("B", 1), mark("C", 2, ";s=0"), mark("D;0", 3) + mark("B", 3))
+    assert shell.of(PromptReached) == [PromptReached(is_first=True), PromptReached(is_first=False)]
+    assert shell.pipeline.at_prompt
+
+
+def test_a_query_is_passed_on_where_it_stands_before_what_follows_it(shell: DrivenShell) -> None:
+    shell.feed(PROMPT + b"\x1b]7;file://host/srv\x07" + b"\x1b[c" + mark("C", 2, ";s=0"))
+    [report, query] = [each for each in shell.sequences if shell.shown[: each.end].count(b"$")]
+    assert isinstance(report, Osc)
+    assert shell.shown[: query.end].endswith(b"\x1b[c")
+
+
+def test_a_hook_that_is_read_again_ends_the_open_command_as_lost(shell: DrivenShell) -> None:
+    shell.feed(PROMPT)
+    shell.submit(1, "exec bash")
+    shell.feed(mark("C", 2, ";s=1") + b"line\r\nnew$ ")
+    rearmed = Rearmed(adapter=attrs.evolve(ADAPTER, secret=b"fedcba9876543210"), keys=b". hook\r")
+    shell.handle(shell.pipeline.rearm(rearmed, shell.now, is_replaced=True))
+    assert shell.keys[-1] == b". hook\r"
+    shell.feed(mark("D;0", 3))
+    assert shell.of(msg.CommandEnded) == [], "a mark of the old hook"
+    shell.feed(b"\x1b]133;D;0;n=fedcba9876543210;q=1\x07")
+    assert (ended(shell).end, ended(shell).exit, ended(shell).output.text) == (
+        "lost",
+        None,
+        "line\n",
+    )
+    changed = msg.IntegrationChanged(integration="osc133", is_replaced=True)
+    assert shell.of(msg.IntegrationChanged) == [changed]
+    shell.feed(b"\x1b]133;B;n=fedcba9876543210;q=1\x07")
+    assert shell.of(PromptReached)[-1] == PromptReached(is_first=True)
+
+
+def test_a_shell_that_does_not_read_its_hook_is_followed_like_one_without(
+    shell: DrivenShell,
+) -> None:
+    shell.handle(shell.pipeline.fell_back())
+    assert shell.news == [msg.IntegrationChanged(integration="fallback")]
+    assert shell.rules.adapter.integration == "fallback"
+
+
+def test_an_end_on_one_pty_is_held_back_until_it_is_overdue() -> None:
+    shell = DrivenShell(attrs.evolve(ADAPTER, error_tty="/dev/pts/9"))
+    shell.feed(PROMPT)
+    shell.submit(1, "make")
+    shell.feed(mark("P;k=a", 1))
+    shell.feed_errors(mark("C;s=1", 2) + b"warning\r\n")
+    shell.feed(b"made\r\n" + mark("D;0", 3, ";s=1"))
+    holds = [shell.pipeline.is_holding_back]
+    assert shell.of(msg.CommandEnded) == []
+    shell.pass_time(SPLIT_WAIT_S)
+    holds.append(shell.pipeline.is_holding_back)
+    assert holds == [True, False]
+    assert (ended(shell).output.text, ended(shell).output.errors) == ("made\n", "warning\n")
+
+
+def test_what_is_left_in_the_parsers_is_shown_at_the_end(shell: DrivenShell) -> None:
+    shell.feed(b"text\x1b]133;C")
+    assert shell.shown == b"text"
+    shell.handle(shell.pipeline.close(shell.now))
+    assert shell.shown == b"text\x1b]133;C"
+
+
+Deed = bytes | Callable[[DrivenShell], None]
+
+STORY: list[Deed] = [
+    b"welcome\r\n\x1b[?2004h" + PROMPT,
+    lambda shell: shell.submit(1, "printf"),
+    b"\x1b[?2004l\r"
+    + mark("C", 2, ";s=1")
+    + b"a\xc3\xa4\r\n\x1b[6n\x1b[?1000h\x1b]7;file:///x\x07b",
+    lambda shell: shell.press(b"ahead\r", "human:ann"),
+    b"ahead\r\n" + mark("D;1", 3, ";s=1") + b"\x1b[?2004h" + PROMPT[-30:] + mark("B", 3),
+    lambda shell: shell.submit(2, "second"),
+    mark("C", 4, ";s=0") + b"out\x1b]133;D;0;q=5;n=forgedforged1234\x07" + mark("D;0", 5, ";h=3"),
+    b"\x1b[?2004h" + mark("B", 5) + mark("P;k=l", 5, ";l=0"),
+    b"\x1b[?2004l" + mark("P;k=s", 5, ";s=1") + b"> ",
+    mark("D;130", 6, ";s=1") + mark("B", 6) + b"\x1b[31mred\x1b[0m\x1b]133;A",
+]
+
+
+def told(cuts: list[int]) -> tuple[list[object], bytes, list[bytes], list[object]]:
+    """Return all that follows from the story, whose output is cut at these places."""
+    shell = DrivenShell()
+    for deed in STORY:
+        if isinstance(deed, bytes):
+            edges = [0, *sorted(each % (len(deed) + 1) for each in cuts), len(deed)]
+            shell.feed(*(deed[start:end] for start, end in itertools.pairwise(edges)))
+        else:
+            deed(shell)
+    shell.handle(shell.pipeline.close(shell.now))
+    return shell.news, shell.shown, shell.keys, [*shell.sequences]
+
+
+WHOLE = told([])
+
+
+def test_the_story_has_all_kinds_of_events() -> None:
+    kinds = {type(each) for each in WHOLE[0]}
+    assert kinds >= {msg.CommandStarted, msg.CommandEnded, msg.SubmissionFailed, PromptReached}
+    assert len(WHOLE[3]) > 2
+
+
+@given(st.lists(st.integers(0, 300), max_size=12))
+def test_the_events_do_not_depend_on_how_the_stream_is_cut(cuts: list[int]) -> None:
+    assert told(cuts) == WHOLE
+
+
+def test_nor_on_its_being_read_byte_by_byte() -> None:
+    assert told([*range(300)]) == WHOLE
