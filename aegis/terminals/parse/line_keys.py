@@ -89,8 +89,11 @@ class LineKeys:
     def sent(self, data: bytes) -> None:
         """Note that these bytes are sent to the line editor."""
         data, self._half = self._half + data, b""
-        for unit in _UNIT.findall(data):
-            if _IS_HALF.match(unit):
+        for found in _UNIT.finditer(data):
+            unit = found[0]
+            # Only at the end: an Escape before a letter, or the half of a character before another
+            # one, matches too, and is a key of its own.
+            if found.end() == len(data) and _IS_HALF.match(unit):
                 self._half = unit
                 if len(unit) > _MAX_HALF_BYTES:
                     self._half, self._is_nested = b"", True

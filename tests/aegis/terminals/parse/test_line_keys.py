@@ -42,6 +42,8 @@ IS_NOT = {
     "a quoted insert in a search": b"\x12\x16\x07",
     "an Escape": b"\x1b",
     "an Escape and a command of vi": b"abc\x1bdd",
+    "an Escape before a key that ends a search": b"\x1b\xf0\x9f\x99\x82\t\x07",
+    "half a character before another": b"\xc3a\x7f",
     "a numeric argument": b"\x1b5",
     "a sequence that is not known": b"\x1b[1;5D",
     "half a sequence": b"\x1b[",
@@ -61,6 +63,10 @@ def pressed(*writes: bytes) -> LineKeys:
     for write in writes:
         keys.sent(write)
     return keys
+
+
+def utf_8(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
 
 
 @pytest.mark.parametrize(
@@ -91,8 +97,10 @@ def test_any_keys_in_any_pieces_are_taken_and_only_a_little_is_kept(writes: list
     assert keys.may_be_empty
 
 
-@given(st.text())
-def test_keys_that_are_text_are_the_same_however_they_are_cut(text: str) -> None:
-    data = text.encode(errors="surrogatepass")
+KEYS = st.sampled_from([*(bytes([code]) for code in range(32)), b"\x7f", b"[", b"O", b"~"])
+
+
+@given(st.lists(KEYS | st.binary(max_size=3) | st.text(max_size=2).map(utf_8)).map(b"".join))
+def test_keys_are_the_same_however_they_are_cut(data: bytes) -> None:
     one_by_one = pressed(*(bytes([code]) for code in data))
     assert one_by_one.may_be_empty is pressed(data).may_be_empty
