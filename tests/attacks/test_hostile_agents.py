@@ -115,15 +115,18 @@ def test_no_agent_answers_its_own_request_an_ancestors_or_without_the_right(team
 
 
 def test_an_id_of_a_request_is_used_once_and_its_answer_is_for_its_first_input(
-    team: Team, frames: Any
+    team: Team, frames: Any, tmp_path: Path
 ) -> None:
+    seen = tmp_path / "seen"
     both = frames(permission("r1", "ls"), permission("r1", "rm -rf /"))
     withdrawn = {"type": "control_cancel_request", "request_id": "r1"}
     again = frames(withdrawn, permission("r1", "rm -rf /"))
-    handle = team.spawn(f"{both}\nWAIT 0.5\n{again}\nHANG")
+    waits = f"RUN until [ -e {seen} ]; do sleep 0.05; done"
+    handle = team.spawn(f"{both}\n{waits}\n{again}\nHANG")
     until(lambda: len(listed(team)) == 1, "it asks")
     [first] = listed(team)
     assert first["input"] == {"command": "ls"}
+    seen.touch()
     until(lambda: listed(team) == [], "it is withdrawn")
     late = {"id": first["id"], "digest": first["digest"], "answer": "allow"}
     assert team.call("request_answer", **late)["outcome"] == "withdrawn"

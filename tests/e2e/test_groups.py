@@ -168,24 +168,38 @@ def test_the_first_reply_is_taken_and_the_losers_are_interrupted(grouped: Groupe
     assert said(grouped.first()["reduced"]) == "cid"
 
 
-def test_an_order_that_a_loser_has_not_begun_is_never_sent_to_its_agent(grouped: Grouped) -> None:
+def until_there(gate: Path) -> str:
+    """The shell command that waits for a file."""
+    return f"until [ -e {gate} ]; do sleep 0.05; done"
+
+
+def test_an_order_that_a_loser_has_not_begun_is_never_sent_to_its_agent(
+    grouped: Grouped, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
     grouped.group(profiles=["ann", "bob"])
     handles = grouped.handles()
-    grouped.send(handles["ann"], "WAIT 3\nSAY of another")
+    grouped.send(handles["ann"], f"RUN {until_there(gate)}\nSAY of another")
     grouped.works(handles["ann"])
     grouped.broadcast(WHO)
     assert grouped.first()["order"] == [handles["bob"]]
+    gate.touch()
     grouped.has_outcomes(handles["ann"], "completed", "cancelled", "completed")
     assert "of another" in grouped.texts(handles["ann"]), "that turn was not interrupted"
     assert "ann" not in [said(each) for each in grouped.texts(handles["ann"])]
 
 
-def test_a_late_reply_is_not_credited_to_the_next_broadcast(grouped: Grouped) -> None:
+def test_a_late_reply_is_not_credited_to_the_next_broadcast(
+    grouped: Grouped, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
     grouped.group(profiles=["ann", "bob"])
     handles = grouped.handles()
-    first = grouped.broadcast("RUN [ $WHO = bob ] || sleep 2; echo first $WHO")
+    order = f"RUN [ $WHO = bob ] || {until_there(gate)}; echo first $WHO"
+    first = grouped.broadcast(order)
     assert grouped.first()["order"] == [handles["bob"]]
     second = grouped.broadcast("RUN echo second $WHO")
+    gate.touch()
     found = {handle: said(text) for handle, text in grouped.wait()["by_member"].items()}
     assert found == {handles["ann"]: "second ann", handles["bob"]: "second bob"}
     again = grouped.wait(broadcast_id=first)

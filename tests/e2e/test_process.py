@@ -309,7 +309,8 @@ def test_it_stops_while_a_terminal_still_starts(own_daemon: DaemonProcess, gate:
     gate.wait_reached()
     assert own_daemon.stop() == 0
     own_daemon.check_left_nothing()
-    assert spawning.outcome()[0] in ("reply", "error")
+    # "lost": the machine is so busy that the answer misses the moment that a stop gives to clients.
+    assert spawning.outcome()[0] in ("reply", "error", "lost")
 
 
 def test_a_second_signal_does_not_disturb_the_stop(own_daemon: DaemonProcess, gate: Gate) -> None:

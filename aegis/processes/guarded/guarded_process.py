@@ -108,6 +108,8 @@ class GuardedProcess:
         with trio.move_on_after(limit_s):
             self._control.order(guard.KILL_ORDER if quickly else guard.END_ORDER)
             await self._guard.wait()
+            if not quickly:  # its last reports, with the exit code, may not have been read yet
+                await self.done.wait()
         # From here on the guard ends its processes even if this task is cancelled.
         self._control.close()
         rounds = SHORT_ROUNDS if quickly else ROUNDS

@@ -18,7 +18,7 @@ from aegis.agents.messages import (
     DriverReady,
 )
 from aegis.path_text import text_of_path
-from tests.aegis.agents.drivers.driving import URL, driven, plan_for
+from tests.aegis.agents.drivers.driving import GUARD_S, URL, driven, plan_for
 
 pytestmark = pytest.mark.real
 
@@ -38,7 +38,8 @@ async def test_an_agent_that_ends_before_it_is_ready_has_failed_with_its_last_wo
 async def test_an_agent_that_does_not_become_ready_is_ended_after_a_time_limit(
     tmp_path: Path,
 ) -> None:
-    async with driven(plan_for(tmp_path, argv=["sleep", "1000"], ready_within_s=0.2)) as it:
+    plan = plan_for(tmp_path, argv=["sleep", "1000"], ready_within_s=0.2, term_s=GUARD_S)
+    async with driven(plan) as it:
         failed = await it.log.first(DriverFailed)
         ended = await it.log.first(DriverEnded)
         assert it.processes == []

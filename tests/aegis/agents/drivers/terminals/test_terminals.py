@@ -91,7 +91,8 @@ async def test_the_followers_of_a_command_are_limited(tmp_path: Path) -> None:
             await ref.ask(again, timeout=GUARD_S)
         await it.call("kill", id_)
         for each in waiting:
-            assert (await each.wait()).signal == "SIGTERM"
+            # The second signal: the machine was too busy for the shell to end by the first.
+            assert (await each.wait()).signal in {"SIGTERM", "SIGKILL"}
 
 
 async def test_a_wait_that_was_given_up_leaves_room_for_others(tmp_path: Path) -> None:
