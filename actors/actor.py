@@ -194,6 +194,15 @@ class Actor(Generic[M]):
         """Handle one message; the next one is handled after this returns."""
         raise NotImplementedError(f"{type(self).__name__} does not define receive()")
 
+    def receive_now(self, message: M) -> bool:
+        """Handle a message of ``Ref.hand_over`` in the sender's step, or return False.
+
+        False, without any effect: ``receive`` is to handle it, in this actor's own task. It is
+        called only between two messages. It must not use the current task, so it may not open a
+        cancel scope; ``Context.start_soon`` and ``Context.after`` are allowed.
+        """
+        return False
+
     async def teardown(self) -> None:
         """Release the resources of an incarnation, however it ended, a failed setup included.
 

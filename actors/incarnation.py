@@ -12,7 +12,7 @@ from actors.actor import Actor, Context
 from actors.cell import Cell, PlaceState, ended_error
 from actors.envelope import Envelope, Handler, current_handler
 from actors.errors import NoReply, Refusal
-from actors.faults import RECEIVE_AFTER, RECEIVE_BEFORE
+from actors.faults import RECEIVE_AFTER, RECEIVE_BEFORE, FaultPoint
 from actors.mailbox import Signal
 from actors.policy import Exit, ExitKind
 from actors.spec import ChildSpec
@@ -52,6 +52,9 @@ class _Incarnation:
         self._handler = Handler(cell.path)
         self._tracer = system.tracer
         self._context: Context | None = None
+        self._receive_now: Callable[[Any], bool] | None = None
+        self._failure: Exception | None = None  # of a message that was handed over
+        self._stall_s = 0.0
         self.crashes: list[Exception] = []
 
     async def run(self, on_started: Callable[[], None]) -> ExitKind:
@@ -117,6 +120,8 @@ class _Incarnation:
         items, older, signals = mailbox.items, mailbox.older, mailbox.signals
         is_traced = self._tracer is not None
         number = handled = 0
+        if type(actor).receive_now is not Actor.receive_now:
+            self._receive_now, mailbox.handle_now = actor.receive_now, self._handle_now
         while not signals:
             if older:
                 item = older.pop()
@@ -125,6 +130,8 @@ class _Incarnation:
             else:
                 handled = 0
                 await mailbox.wait()
+                if self._receive_now is not None:
+                    await self._after_handing()
                 continue
             if mailbox.senders:
                 mailbox.admit()
@@ -167,6 +174,42 @@ class _Incarnation:
             raise
         self._handler.chain = ()
         self._check_answered(envelope)
+
+    def _handle_now(self, message: object) -> bool | None:
+        """Handle a message in the step of its sender; None if that ends this incarnation.
+
+        False: the message is to be queued.
+        """
+        assert self._receive_now is not None
+        if self._tracer is not None:
+            self._tracer("message", self._cell.path, repr(message))
+        try:
+            if RECEIVE_BEFORE.plan is not None and self._is_stalled(RECEIVE_BEFORE):
+                return False
+            is_handled = self._receive_now(message)
+            if RECEIVE_AFTER.plan is not None and is_handled:
+                self._is_stalled(RECEIVE_AFTER)
+        except Exception as error:
+            # Raised by the actor's own task: the sender must not see it.
+            self._failure = error
+            self._cell.mailbox.wake()
+            return None
+        return is_handled
+
+    def _is_stalled(self, point: FaultPoint) -> bool:
+        """Pass a fault point; if it takes time, the actor's own task waits, before all else."""
+        self._stall_s = point.delay(self._subject)
+        if self._stall_s > 0:
+            self._cell.mailbox.wake()
+        return self._stall_s > 0
+
+    async def _after_handing(self) -> None:
+        """Do what a message that was handed over has left to this task."""
+        if self._failure is not None:
+            raise self._failure
+        if self._stall_s > 0:
+            stall_s, self._stall_s = self._stall_s, 0.0
+            await trio.sleep(stall_s)
 
     def _check_answered(self, envelope: Envelope) -> None:
         reply = envelope.reply

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 import attrs
@@ -96,9 +97,11 @@ class Mailbox:
         "_accepts",
         "_capacity",
         "_for_requests",
+        "_is_handing",
         "_owner",
         "_waiter",
         "dropped",
+        "handle_now",
         "items",
         "older",
         "senders",
@@ -118,6 +121,8 @@ class Mailbox:
         self.signals: list[Signal] = []
         self.senders: deque[_Sender] | None = None  # made when needed: an empty one takes 0.7 KiB
         self._waiter: trio.lowlevel.Task | None = None
+        self.handle_now: Callable[[object], bool | None] | None = None  # of this incarnation
+        self._is_handing = False
 
     def __len__(self) -> int:
         """Return the number of queued messages, without signals."""
@@ -139,6 +144,37 @@ class Mailbox:
             self.wake()
         if DELIVER_AFTER.plan is not None:
             DELIVER_AFTER.hit()
+
+    def hand_over(self, message: object) -> bool:
+        """Let the receiver handle a message before this returns, if it is idle; else queue it.
+
+        The receiver may still refuse to handle it in the sender's step; then it is queued too. It
+        never overtakes a queued message. Return whether it was handled, without a crash. Raises the
+        errors of ``put``.
+        """
+        handle, waiter = self.handle_now, self._waiter
+        # A receiver that is waiting is in no handler, neither of its own task nor, further down
+        # this stack, of a message that was handed over.
+        is_idle = waiter is not None and not (self.items or self.older or self.signals)
+        if handle is None or waiter is None or not is_idle or self._is_handing:
+            self.put(message)
+            return False
+        if DELIVER_BEFORE.plan is not None:
+            DELIVER_BEFORE.hit()
+        if type(message) not in self._accepts:
+            self._refuse_class(message)
+        self._is_handing = True
+        try:
+            # In the context variables of the receiver's task: its helper tasks inherit them.
+            is_handled = waiter.context.run(handle, message)
+        finally:
+            self._is_handing = False
+        if is_handled is False:
+            self.items.insert(0, message)  # before those that came meanwhile
+            self.wake()
+        if DELIVER_AFTER.plan is not None:
+            DELIVER_AFTER.hit()
+        return is_handled is True
 
     def put_request(self, envelope: Envelope) -> None:
         """Queue a request, which must leave a quarter of the room. Raises the errors of ``put``."""

@@ -26,6 +26,10 @@ class Inlet(Protocol):
     def put(self, message: object) -> None:
         """Queue a message that is not a request."""
 
+    def hand_over(self, message: object) -> bool:
+        """Let an idle receiver handle a message at once, or queue it; return whether it did."""
+        ...
+
     def put_request(self, envelope: Envelope) -> None:
         """Queue a request."""
 

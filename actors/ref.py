@@ -50,6 +50,21 @@ class Ref(Generic[M]):
             return
         cell.mailbox.put(message)
 
+    def hand_over(self, message: M) -> bool:
+        """Send like ``tell``; an idle receiver handles the message before this returns.
+
+        The receiver decides for each message (``Actor.receive_now``). A message never overtakes a
+        queued one, and no handler is entered twice: a receiver that handles another message, is
+        down or has stopped gets it as by ``tell``. An exception of the receiver ends its own
+        incarnation, not the sender's. Return whether the message was handled without one. Raises
+        the errors of ``tell``.
+        """
+        cell = self._cell
+        if cell.is_final:
+            cell.system.dead_letters += 1
+            return False
+        return cell.mailbox.hand_over(message)
+
     async def send(self, message: M) -> None:
         """Send, and wait for room if the mailbox is full and its policy is ``wait``.
 

@@ -62,6 +62,11 @@ class RemoteMailbox:
         """
         self._carrier.tell(self._path, message)
 
+    def hand_over(self, message: object) -> bool:
+        """Send a message, which the receiver cannot handle in the sender's step."""
+        self.put(message)
+        return False
+
     def put_request(self, envelope: Envelope) -> None:
         """Send a request.
 

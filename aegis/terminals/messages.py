@@ -399,7 +399,12 @@ class SyncedLedger:
 
 @attrs.frozen(kw_only=True)
 class ReportSynced(Request[SyncedLedger]):
-    """Return which records of the ledger are synced."""
+    """Return which records of the ledger are synced.
+
+    ``settled``: once each record that is written is synced, or refused by the disk.
+    """
+
+    settled: bool = False
 
 
 @attrs.frozen(kw_only=True)

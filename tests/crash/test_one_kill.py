@@ -78,9 +78,7 @@ def test_a_kill_while_nothing_runs_costs_nothing(own_daemon: DaemonProcess) -> N
     assert terminal.run("echo on")["seq"] == 3
 
 
-@pytest.mark.parametrize(
-    "point", ["ledger.append.before", "ledger.append.after", "ledger.sync.before"]
-)
+@pytest.mark.parametrize("point", ["ledger.append.after", "ledger.sync.before"])
 def test_a_command_that_ended_before_the_kill_keeps_its_end_though_nobody_was_told(
     own_daemon: DaemonProcess, point: str
 ) -> None:

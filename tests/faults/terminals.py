@@ -7,6 +7,7 @@ state of the next daemon on the same machine is checked, besides those after a l
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
@@ -426,22 +427,33 @@ class TypeAhead(OnTerminals):
 
 
 class DiesAtARecord(SimulatedDisk):
-    """A disk whose process is killed before it writes the record of this command."""
+    """A disk whose process is killed before it writes the record of this command.
+
+    ``refuses``: the disk refuses the record, and the process is killed at the next try.
+    """
 
     token = b""
+    refuses = False
 
     def write(self, fd: int, data: bytes | memoryview) -> int:
         if self.token and self.token in bytes(data) and b'"seq":' in bytes(data):
-            raise self.die()
+            if not self.refuses:
+                raise self.die()
+            self.refuses = False
+            raise OSError(errno.EIO, "refused")
         return super().write(fd, data)
 
 
 @attrs.frozen(kw_only=True)
 class Recovery(OnTerminals):
-    """A killed daemon: one command runs, one has ended without a record; another starts."""
+    """A killed daemon: one command runs, one has ended without a record; another starts.
+
+    ``is_noted``: the end of the second is in the note, because the disk has refused its record.
+    """
 
     name: str = "in-flight recovery"
     image: Image = attrs.field(factory=subscribed)
+    is_noted: bool = False
 
     @property
     def reader(self) -> str | None:
@@ -449,6 +461,7 @@ class Recovery(OnTerminals):
 
     async def before(self, client: Client, here: Place) -> None:
         disk = DiesAtARecord(self.image)
+        disk.refuses = self.is_noted
 
         async def work(system: System) -> None:
             await ask(system, api.SpawnTerminal(name="test", shell="bash"))
@@ -457,6 +470,7 @@ class Recovery(OnTerminals):
             await client.run(system, "build", ENDLESS)
             disk.token = f"@test.{len(client.commands)}@".encode()
             await client.run(system, "test", FAILING)
+            await trio.sleep_forever()
 
         with client.world.undisturbed():
             try:
@@ -476,6 +490,13 @@ class Recovery(OnTerminals):
     def judge_terminals(self, evidence: Evidence, found: Found) -> Iterator[str]:
         if [shelf.columns for shelf in found.shelves.values()] != [80, 80]:
             yield f"not both terminals were restored: {found.shelves}"
+
+
+@attrs.frozen(kw_only=True)
+class NotedRecovery(Recovery):
+    """The recovery with a noted end."""
+
+    is_noted: bool = True
 
 
 @attrs.frozen(kw_only=True)

@@ -21,6 +21,7 @@ from tests.chaos.exhaustive import Effort, Exploration
 from tests.chaos.machine.simulated_host import SimulatedHost
 from tests.chaos.strikes import Kind, Strike
 from tests.faults.terminals import (
+    NotedRecovery,
     OnTerminals,
     Purge,
     Recovery,
@@ -38,6 +39,10 @@ ENDS = {
     },
     TypeAhead: {"build": [("exited", 0), ("exited", 0), ("exited", 7), ("exited", 0)]},
     Recovery: {
+        "build": [("exited", 0), ("killed_by_restart", None), ("exited", 0)],
+        "test": [("killed_by_restart", None)],
+    },
+    NotedRecovery: {
         "build": [("exited", 0), ("killed_by_restart", None), ("exited", 0)],
         "test": [("exited", 7)],
     },

@@ -366,8 +366,11 @@ class CurrentCommand:
         return command
 
     def finished(self, seq: int, outcome: Outcome) -> None:
-        """Note the outcome of the command ``seq``, for a crash before its record is written."""
+        """Set the outcome of the command ``seq``; the next note has it."""
         self._ended[seq] = attrs.evolve(self._ended[seq], outcome=outcome)
+
+    def note_outcomes(self) -> None:
+        """Write the outcomes of commands whose records are not in the ledger's file yet."""
         self._note_down()
 
     def recovered(self, record: CommandRecord) -> None:
@@ -375,6 +378,7 @@ class CurrentCommand:
         # If it is never written, the raw log has grown for the next incarnation, which must know
         # where the output of this command ended.
         self.finished(record.seq, outcome_in(record))
+        self._note_down()
 
     def recorded(self, seq: int) -> None:
         """Remove the command ``seq`` from the note: its record is in the ledger."""

@@ -9,6 +9,7 @@ newest number would then be above it, and the next incarnation would not recover
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import attrs
@@ -40,9 +41,13 @@ MAX_UNSAVED_TYPED = 500
 REPORT_TIMEOUT_S = 5.0
 
 
-async def newest_synced(writer: Ref[AppendRecord | ReportSynced]) -> int:
-    """Return the number of the newest record that is synced; -1 if there is none."""
-    report = await ask_across_restarts(writer, ReportSynced(), timeout=REPORT_TIMEOUT_S)
+async def newest_synced(writer: Ref[AppendRecord | ReportSynced], *, settled: bool = False) -> int:
+    """Return the number of the newest record that is synced; -1 if there is none.
+
+    ``settled``: wait for records that are written and not synced, however long the disk takes.
+    """
+    timeout = math.inf if settled else REPORT_TIMEOUT_S
+    report = await ask_across_restarts(writer, ReportSynced(settled=settled), timeout=timeout)
     return report.newest
 
 
@@ -66,6 +71,11 @@ class Recorder:
         self._tries_left = 0
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the disk refuses records, as far as is known."""
+        return bool(self._trouble)
+
+    @property
     def is_settled(self) -> bool:
         """Whether no record waits, except for a disk that refuses or a command that runs."""
         return self._records.keys() <= self._held or bool(self._trouble)
@@ -75,15 +85,20 @@ class Recorder:
         if self._trouble and len(self._records) >= MAX_UNSAVED:
             raise StorageError(f"terminal {terminal!r} cannot record commands: {self._trouble}")
 
-    def append(self, record: CommandRecord, call: Call | None = None) -> None:
-        """Send a record to the writer; ``call`` is answered when it is confirmed."""
+    def append(self, record: CommandRecord, call: Call | None = None) -> bool:
+        """Send a record to the writer; ``call`` is answered when it is confirmed.
+
+        Return whether the writer has taken it in this step. Then it is in the file, unless
+        ``AppendFailed`` follows.
+        """
         if call is not None:
             self._callers[record.seq] = call
         self._records[record.seq] = self._bounded(record)
         if not self._trouble:
-            self._send(sorted({record.seq, *self._held}))
-        elif len(self._records) <= MAX_UNSAVED:
+            return record.seq in self._send(sorted({record.seq, *self._held}))
+        if len(self._records) <= MAX_UNSAVED:
             self.send_again()  # the writer accepts it only after the refused ones
+        return False
 
     def append_lost(self, command: UnrecordedCommand) -> None:
         """Record a submission whose number was shown and that will not begin."""
@@ -147,10 +162,15 @@ class Recorder:
         self._trouble = ""
         self._send(sorted(self._records))
 
-    def _send(self, seqs: Sequence[int]) -> None:
+    def _send(self, seqs: Sequence[int]) -> list[int]:
+        """Send these records, unless they are held back; return those taken in this step."""
         shown = min(filter(self._is_shown, self._records), default=None)
         self._held = {seq for seq in self._records if self._is_early(seq)}
+        taken = []
         for seq in seqs:
             if seq not in self._held and (shown is None or seq <= shown):
                 after = max((each for each in self._records if each < seq), default=-1)
-                self._writer.tell(AppendRecord(record=self._records[seq], after=after))
+                message = AppendRecord(record=self._records[seq], after=after)
+                if self._writer.hand_over(message):
+                    taken.append(seq)
+        return taken

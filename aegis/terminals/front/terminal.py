@@ -11,7 +11,8 @@ of shells that have ended were killed with them; those of the current shell are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -20,7 +21,7 @@ import structlog
 import trio
 
 from actors import AskError, Down, Ref, Reply, Request, Timer
-from aegis.errors import AegisError, Busy, StorageError, Unavailable
+from aegis.errors import AegisError, Busy, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.processes.capture import CapturedOutput
 from aegis.processes.process_host import ProcessHost
@@ -143,16 +144,26 @@ class Terminal(Front):
 
     async def receive(self, message: FrontMessage) -> None:
         """Handle one message."""
-        news = self._NEWS.get(type(message))
-        if news is not None:
-            # Before the introduction of the shell's actor, which has all this in it.
-            if self._shell_life:
-                news(self, message)
-                self._type_next()
-        elif isinstance(message, msg.Introduction):
+        if isinstance(message, msg.Introduction):
             await self._meet(message)
+            self._show_changes()
         else:
+            self.receive_now(message)
+
+    def receive_now(self, message: FrontMessage) -> bool:
+        """Handle one message, in the step of the shell or the writer if the front is idle."""
+        if isinstance(message, msg.Introduction):
+            return False
+        news = self._NEWS.get(type(message))
+        if news is None:
             self._handle(message)
+        elif self._shell_life:  # else the introduction of the shell's actor will have it
+            news(self, message)
+            self._type_next()
+        self._show_changes()
+        return True
+
+    def _show_changes(self) -> None:
         if self._followers:
             self._answer_followers()
         self._publish_changes()
@@ -199,6 +210,8 @@ class Terminal(Front):
             case msg.RecordAppended():
                 self._record_appended(message)
             case msg.AppendFailed():
+                if not self._recorder.is_refused:
+                    self._command.note_outcomes()  # for records that the writer had taken
                 if self._recorder.refused(message):
                     self.context.after(RETRY_APPEND_S, msg.RetryAppends())
                 self._answer_early()
@@ -390,9 +403,8 @@ class Terminal(Front):
         self._shell_life = news.life
         self._shell.tell(self._size.message())
         lost = self._command.lost_with(news.shells)
-        commands, end = [command for command, _ in lost], news.first_cursor
-        disk = self._flusher.disk
-        records = await recovered_records(disk, self._files.directory, commands, end)
+        commands = [command for command, _ in lost]
+        records = await self._recovered(commands, news.first_cursor) if commands else []
         for record, (_, call) in zip(records, lost, strict=True):
             self._command.recovered(record)
             self._recorder.append(record, call)
@@ -408,6 +420,21 @@ class Terminal(Front):
         elif self._state.state != "starting":
             self._answer_prompts()
         self._type_next()
+
+    async def _recovered(
+        self, commands: Sequence[UnrecordedCommand], end: int
+    ) -> list[api.CommandRecord]:
+        """Return the records of lost commands, oldest first; the output ends at ``end``."""
+        # An earlier incarnation may have handed over some records without noting the outcomes.
+        newest = await newest_synced(self._writer, settled=True)
+        disk, files = self._flusher.disk, self._files
+        records = await recovered_records(disk, files.directory, commands, end)
+        history = History(files.ledger, disk=disk)
+        for index, record in enumerate(records):
+            if record.seq <= newest:
+                with contextlib.suppress(NotFound):  # its line is of another format
+                    records[index] = await history.one(record.seq, self._name)
+        return records
 
     def _replay_notifications(self, news: msg.Introduction) -> None:
         """Handle notifications that an earlier incarnation may not have received or finished."""
@@ -556,7 +583,9 @@ class Terminal(Front):
         if command.notice is not None and isinstance(news, msg.ShellEnded) and news.loss:
             words = news.loss.words
             output = CapturedOutput(text=words, total_bytes=len(words.encode()), truncated=False)
-        self._recorder.append(final_record(command, output, outcome, untyped), call)
+        if not self._recorder.append(final_record(command, output, outcome, untyped), call):
+            # Only a record that is in the file makes up for a note without the outcome.
+            self._command.note_outcomes()
 
     def _record_appended(self, news: msg.RecordAppended) -> None:
         record = self._recorder.confirmed(news)

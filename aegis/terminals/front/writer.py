@@ -10,6 +10,7 @@ A ledger that has become large is closed, and a new one begun, before the next r
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 
 import structlog
@@ -72,13 +73,36 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
     async def receive(self, message: AppendRecord | ReportSynced) -> None:
         """Write a record; its confirmation follows the next sync."""
         if isinstance(message, ReportSynced):
+            if message.settled and self._waiting and self._appender is not None:
+                with contextlib.suppress(StorageError):
+                    await self._appender.wait_synced(self._waiting[-1][1])
             self.reply(message, SyncedLedger(newest=self._confirmed_seq))
             return
-        record = message.record
-        if record.seq <= self._confirmed_seq:
-            self._front.tell(RecordAppended(seq=record.seq))
-        elif message.after <= self._last_seq < record.seq:
-            await self._append(record)
+        if self._is_new(message):
+            try:
+                appender = await self._ready()
+            except StorageError as error:
+                self._front.hand_over(AppendFailed(seq=message.record.seq, why=str(error)))
+            else:
+                self._append(appender, message.record)
+
+    def receive_now(self, message: AppendRecord | ReportSynced) -> bool:
+        """Write a record in the step of the front, if the ledger needs no work before it."""
+        appender = self._appender
+        if appender is None or appender.failed or appender.length >= self._split_at:
+            return False
+        if isinstance(message, ReportSynced):
+            return False
+        if self._is_new(message):
+            self._append(appender, message.record)
+        return True
+
+    def _is_new(self, message: AppendRecord) -> bool:
+        """Whether the record is to be written; confirm it if it is in the ledger already."""
+        seq = message.record.seq
+        if seq <= self._confirmed_seq:
+            self._front.hand_over(RecordAppended(seq=seq))
+        return message.after <= self._last_seq < seq
 
     async def _open(self) -> int:
         """Open the ledger; return the number of its last record. Raises ``StorageError``."""
@@ -97,12 +121,11 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
             return -1
         return await self._flusher.look(partial(newest_number, disk, ledger))
 
-    async def _append(self, record: CommandRecord) -> None:
+    def _append(self, appender: Appender, record: CommandRecord) -> None:
         try:
-            appender = await self._ready()
             position = appender.append(record_line(record))
         except StorageError as error:
-            self._front.tell(AppendFailed(seq=record.seq, why=str(error)))
+            self._front.hand_over(AppendFailed(seq=record.seq, why=str(error)))
             return
         self._last_seq = record.seq
         self._waiting.append((record.seq, position))
@@ -161,7 +184,7 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
             while self._waiting and appender.is_synced(self._waiting[0][1]):
                 seq, _ = self._waiting.pop(0)
                 self._confirmed_seq = seq
-                self._front.tell(RecordAppended(seq=seq))
+                self._front.hand_over(RecordAppended(seq=seq))
         except StorageError as error:
             self._refuse_waiting(error)
 
@@ -170,4 +193,4 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
         self._last_seq = self._confirmed_seq
         while self._waiting:
             seq, _ = self._waiting.pop(0)
-            self._front.tell(AppendFailed(seq=seq, why=str(error)))
+            self._front.hand_over(AppendFailed(seq=seq, why=str(error)))

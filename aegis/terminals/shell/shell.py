@@ -405,7 +405,7 @@ class Shell(Actor[ShellMessage]):
 
     def _notify(self, news: Any) -> None:
         self._notifications.keep(news)
-        self._front.tell(news)
+        self._front.hand_over(news)
         if self._observers is not None:
             self._observers.handle_news(news)
 

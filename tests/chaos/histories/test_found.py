@@ -74,7 +74,7 @@ def test_a_terminal_that_does_not_end_in_time_has_its_records_when_it_is_closed(
     assert outcome.hits["fault point: stall"] == 1
 
 
-@pytest.mark.parametrize("number", range(4, 8))
+@pytest.mark.parametrize("number", range(3, 7))
 def test_a_failed_terminal_has_its_records_when_it_is_closed_though_the_disk_refused_them(
     number: int,
 ) -> None:
@@ -95,7 +95,7 @@ def test_a_failed_terminal_has_its_records_when_it_is_closed_though_the_disk_ref
         ),
         faults=(
             s.DiskFault(step=4, call="mkdir", number=2, kind=Kind.EIO),
-            s.PointFault(step=21, place="note.write.after", number=10, kind=Kind.DIE),
+            s.PointFault(step=21, place="note.write.after", number=8, kind=Kind.DIE),
             s.DiskFault(step=22, call="fdatasync", number=number, kind=Kind.ENOSPC),
         ),
     )

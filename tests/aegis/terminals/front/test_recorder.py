@@ -22,7 +22,7 @@ class Told:
     def __init__(self) -> None:
         self.messages: list[AppendRecord] = []
 
-    def tell(self, message: AppendRecord) -> None:
+    def hand_over(self, message: AppendRecord) -> None:
         self.messages.append(message)
 
     def sent(self) -> list[int]:

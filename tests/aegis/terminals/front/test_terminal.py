@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,18 +15,26 @@ import trio
 import trio.testing
 
 from actors import Actor, ActorStopped, ChildSpec, Ref, Reply, SupervisorSpec, open_system
+from actors.faults import RUNTIME, Crash, Plan, armed
 from aegis.errors import Busy
+from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
+from aegis.journal.note import Note
 from aegis.processes.os_processes import OsProcessHost
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.output import FollowCommand, Progress
-from aegis.protocol.terminals import RunCommand, Typing
+from aegis.protocol.terminals import ReadRecords, RunCommand, Typing
 from aegis.terminals import messages as msg
 from aegis.terminals.front.terminal import MAX_FOLLOWERS, Terminal
 from aegis.terminals.front.writer import LedgerWriter
+from aegis.terminals.output.notifier import Notifier
+from aegis.terminals.record import commands_in
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.shell import Shell
 from tests.aegis.terminals.samples import AT, ended, started
+
+HANG_S = 60.0
+"""A guard against hanging, far above what anything here takes."""
 
 SETTINGS = TerminalSettings(
     name="build",
@@ -60,21 +71,42 @@ INTRODUCTION = msg.Introduction(
 class ScriptedShell(Shell):
     """A shell's actor that introduces itself and keeps the requests that it gets."""
 
-    def __init__(self, *, introduction: msg.Introduction, asked: list[Any]) -> None:
-        self._introduction = introduction
+    def __init__(
+        self, *, introductions: list[msg.Introduction], asked: list[Any], heard: Notifier
+    ) -> None:
+        self._introductions = introductions
         self._asked = asked
+        self._heard = heard
 
     async def setup(self) -> None: ...
 
     async def teardown(self) -> None: ...
 
     async def receive(self, message: Any) -> None:
-        if isinstance(message, msg.Introduce):
-            self.context.sibling("terminal", Terminal).tell(self._introduction)
-            return
         self._asked.append(message)
+        self._heard.notify()
+        if isinstance(message, msg.Introduce):
+            self.context.sibling("terminal", Terminal).tell(self._introductions[-1])
         if isinstance(message, msg.FetchLine):
             self.defer(message)
+
+
+class SlowDisk(OsDisk):
+    """A disk whose syncs of data end once they may, and that refuses lines while it is told to."""
+
+    def __init__(self) -> None:
+        self.may_sync = threading.Event()
+        self.may_sync.set()
+        self.refuses = False
+
+    def fdatasync(self, fd: int) -> None:
+        self.may_sync.wait()
+        super().fdatasync(fd)
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        if self.refuses:
+            raise OSError(errno.ENOSPC, "full")
+        return super().write(fd, data)
 
 
 class NoInboxes(Actor[Deliver]):
@@ -88,6 +120,14 @@ class Board:
     front: Ref[Any]
     shell: Ref[Any]
     asked: list[Any]
+    heard: Notifier
+    introductions: list[msg.Introduction]
+    files: TerminalFiles
+    disk: SlowDisk
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the lines of the ledger's file, synced or not."""
+        return [json.loads(line) for line in self.files.ledger.read_bytes().splitlines()]
 
     async def settled(self, *news: Any) -> None:
         """Send these notifications of the shell; return when all that they lead to is done."""
@@ -116,6 +156,12 @@ class Board:
             FollowCommand(name="build", cmd=cmd, writer="alice", seen=seen)
         )
 
+    async def asks(self, kind: type[Any]) -> None:
+        """Wait until the shell gets a request of this class."""
+        with trio.fail_after(HANG_S):
+            while not self.taken(kind):
+                await self.heard.wait()
+
     def taken(self, kind: type[Any]) -> list[Any]:
         """Return the requests of this class that the shell has got since the last call."""
         found = [each for each in self.asked if isinstance(each, kind)]
@@ -125,7 +171,8 @@ class Board:
 
 @pytest.fixture(params=[INTRODUCTION])
 async def board(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Board]:
-    flusher, files, asked = Flusher(), TerminalFiles(tmp_path / "build"), list[Any]()
+    disk, files, asked = SlowDisk(), TerminalFiles(tmp_path / "build"), list[Any]()
+    flusher, introductions, heard = Flusher(disk), [request.param], Notifier()
     files.directory.mkdir()
     async with open_system(SupervisorSpec(name="root", dynamic=True)) as system:
         root = system.supervisor("root")
@@ -135,16 +182,19 @@ async def board(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             "inboxes": inboxes,
             "host": OsProcessHost(),
         }
-        shell = {"introduction": request.param, "asked": asked}
         children = (
             ChildSpec.of("writer", LedgerWriter, files=files, flusher=flusher),
             ChildSpec.of("terminal", Terminal, files=files, flusher=flusher, **arguments),
-            ChildSpec.of("shell", ScriptedShell, **shell),
+            ChildSpec.of(
+                "shell", ScriptedShell, introductions=introductions, asked=asked, heard=heard
+            ),
         )
         await root.start_child(SupervisorSpec(name="build", children=children))
-        found = Board(system.ref("root/build/terminal"), system.ref("root/build/shell"), asked)
+        front, shell = system.ref("root/build/terminal"), system.ref("root/build/shell")
+        found = Board(front, shell, asked, heard, introductions, files, disk)
         await found.settled()
         yield found
+        disk.may_sync.set()
 
 
 # Progress.
@@ -215,6 +265,55 @@ async def test_so_many_may_follow(board: Board) -> None:
     again = board.follow("true")
     await board.settled()
     assert not again.is_settled
+
+
+# Records.
+
+
+async def test_a_record_is_in_the_file_in_the_step_of_the_end_and_shown_once_it_is_synced(
+    board: Board,
+) -> None:
+    await board.runs("make", "alice")
+    board.disk.may_sync.clear()
+    assert board.front.hand_over(ended(0, 5))
+    assert [(each["seq"], each["end"]) for each in board.records()] == [(0, "exited")]
+    await board.settled()
+    assert board.taken(msg.CommandRecorded) == []
+    board.disk.may_sync.set()
+    await board.asks(msg.CommandRecorded)
+
+
+async def test_the_outcome_of_a_record_that_the_disk_refuses_is_in_the_note(board: Board) -> None:
+    await board.runs("make", "alice")
+    board.disk.refuses = True
+    await board.settled(ended(0, 5))
+    assert board.records() == []
+    note = Note.open(board.files.note, Flusher())
+    (command,) = commands_in(note.load() or {})
+    note.close()
+    assert command.outcome is not None
+    assert (command.outcome.end, command.outcome.raw_end) == ("exited", 5)
+
+
+async def test_a_record_that_was_handed_over_is_the_one_that_is_shown_though_all_crash(
+    board: Board,
+) -> None:
+    """Front and shell crash before it is synced: neither knows that the command has ended."""
+    await board.runs("make", "alice")
+    board.disk.may_sync.clear()
+    assert board.front.hand_over(ended(0, 5))
+    board.introductions.append(attrs.evolve(INTRODUCTION, life=2, shells=("new",), shell="new"))
+    with armed(Plan({("actor.receive.before[Terminal]", 1): Crash()}), RUNTIME):
+        board.taken(msg.Introduce)
+        board.front.tell(msg.RetryAppends())
+        await board.asks(msg.Introduce)
+    reading = board.front.send_request(ReadRecords(name="build"))
+    await board.settled()
+    assert not reading.is_settled
+    board.disk.may_sync.set()
+    (record,) = (await reading.wait()).result
+    assert (record.end, record.exit, record.duration_s) == ("exited", 0, 0.0)
+    assert [each["end"] for each in board.records()] == ["exited"]
 
 
 # Life.
