@@ -307,11 +307,13 @@ class _Files:
                 fd: int | None = disk.open(ledger, os.O_RDONLY)
             except FileNotFoundError:
                 fd = None
-            # It was not renamed between the two calls if no segment was added until now.
-            if segments_of(disk, ledger)[-1:] == segments[-1:]:
-                return cls(disk, ledger, segments, fd, budget, unpacked)
-            if fd is not None:
-                disk.close(fd)
+            with contextlib.ExitStack() as unless_used:
+                if fd is not None:
+                    unless_used.callback(disk.close, fd)
+                # It was not renamed between the two calls if no segment was added until now.
+                if segments_of(disk, ledger)[-1:] == segments[-1:]:
+                    unless_used.pop_all()
+                    return cls(disk, ledger, segments, fd, budget, unpacked)
         raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
 
     @property

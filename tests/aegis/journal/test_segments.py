@@ -265,6 +265,16 @@ async def test_a_disk_that_refuses_is_one_sentence(
     assert disk.open_fds == set()
 
 
+async def test_a_refused_second_listing_leaves_no_file_open(
+    tmp_path: Path, disk: FaultyDisk
+) -> None:
+    reader = SegmentReader(real(tmp_path, 3, 0), disk=disk)
+    disk.pass_then_fail("list_directory", 1, errno.EIO)
+    with pytest.raises(StorageError):
+        await reader.last(1)
+    assert disk.open_fds == set()
+
+
 @pytest.mark.parametrize("n", [0, -1])
 def test_last_of_less_than_one_is_refused(n: int) -> None:
     with pytest.raises(ValueError, match="must be 1 or more"):
