@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import trio
 import yaml
@@ -53,18 +53,23 @@ class TracedDaemon(DaemonProcess):
         return [sys.executable, "-P", str(Path(__file__).with_name("traced_daemon.py"))]
 
     def take(self) -> Entered:
-        """Return the record since the last call."""
-        path = Path(self.variables["AEGIS_TRACE"])
-        path.unlink(missing_ok=True)
-        self.process.send_signal(signal.SIGUSR1)
-        until(path.exists, "the record is written")
-        record = json.loads(path.read_text())
+        """Return what was entered since the last record."""
+        record = self.record()
         functions = [
             (file, name.partition(".<locals>")[0]) for file, name, _ in record["functions"]
         ]
         files = {file for file, _ in functions}
         classes = {(file, name.rpartition(".")[0]) for file, name in functions if "." in name}
         return Entered(len(functions), len(files), len(classes), record["messages"])
+
+    def record(self) -> dict[str, Any]:
+        """Return the record since the last one."""
+        path = Path(self.variables["AEGIS_TRACE"])
+        path.unlink(missing_ok=True)
+        self.process.send_signal(signal.SIGUSR1)
+        until(path.exists, "the record is written")
+        record: dict[str, Any] = json.loads(path.read_text())
+        return record
 
     async def trace(self, journey: Callable[[], Awaitable[object]], rounds: int) -> Entered:
         """Return the median of each figure: the daemon's timers are due in some of the rounds."""

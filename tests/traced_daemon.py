@@ -2,8 +2,9 @@
 
     python -P tests/traced_daemon.py up …
 
-At a SIGUSR1 it writes the functions that were entered since the last one, and the number of
-messages that actors received, as JSON to the file that AEGIS_TRACE names.
+At a SIGUSR1 it writes the functions that were entered since the last one, the number of messages
+that actors received, of calls of any Python function and of steps of Trio's tasks, as JSON to the
+file that AEGIS_TRACE names.
 """
 
 from __future__ import annotations
@@ -14,24 +15,30 @@ import os
 import signal
 import sys
 import threading
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import CodeType, FrameType
+
+import trio
 
 PACKAGES = tuple(f"{Path(__file__).parents[1] / name}/" for name in ("actors", "aegis"))
 INCARNATION = f"{PACKAGES[0]}incarnation.py"
 COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # inlined by newer Pythons
 
 
-class Recorder:
+class Recorder(trio.abc.Instrument):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._entered: set[tuple[str, str, int]] = set()
-        self._messages = 0
+        self._messages = self._calls = self._steps = 0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._steps += 1
 
     def hook(self, frame: FrameType, event: str, _: object) -> None:
         """Record an event of ``sys.setprofile``."""
         code, caller = frame.f_code, frame.f_back
+        self._calls += event == "call"
         if event != "call" or not code.co_filename.startswith(PACKAGES):
             return
         # Past its start a coroutine or generator was entered before, and is resumed now.
@@ -42,11 +49,16 @@ class Recorder:
             self._messages += 1
 
     def write(self, *_: object) -> None:
-        record = {"functions": [*self._entered], "messages": self._messages}
-        self._entered, self._messages = set(), 0
+        record = {
+            "functions": [*self._entered],
+            "messages": self._messages,
+            "calls": self._calls,
+            "steps": self._steps,
+        }
         written = self._path.with_suffix(".new")
         written.write_text(json.dumps(record))
         written.rename(self._path)
+        self._entered, self._messages, self._calls, self._steps = set(), 0, 0, 0
 
 
 @cache
@@ -58,6 +70,7 @@ def start_of(code: CodeType) -> int:
 if __name__ == "__main__":
     recorder = Recorder(Path(os.environ["AEGIS_TRACE"]))
     signal.signal(signal.SIGUSR1, recorder.write)
+    vars(trio)["run"] = partial(trio.run, instruments=[recorder])
     threading.setprofile(recorder.hook)
     sys.setprofile(recorder.hook)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import attrs
 
@@ -90,8 +91,7 @@ class Offer:
     @property
     def commands(self) -> frozenset[str]:
         """The names of the offered commands, operator's ones included."""
-        found = frozenset[str]().union(*(CHOICES.get(each, frozenset()) for each in self.chosen))
-        return found - BY_DRIVER if self.is_driven else found
+        return _commands(self.chosen, is_driven=self.is_driven)
 
     @property
     def is_whole(self) -> bool:
@@ -120,6 +120,12 @@ class Offer:
             f"{entry.tool}: not offered at this address, whose tools are {', '.join(self.chosen)}: "
             f"the set {sets} has it; a person chooses it {chosen_with(is_driven=self.is_driven)}"
         )
+
+
+@lru_cache(maxsize=256)
+def _commands(chosen: tuple[str, ...], *, is_driven: bool) -> frozenset[str]:
+    found = frozenset[str]().union(*(CHOICES.get(each, frozenset()) for each in chosen))
+    return found - BY_DRIVER if is_driven else found
 
 
 def chosen_with(*, is_driven: bool) -> str:

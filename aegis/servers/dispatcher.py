@@ -12,7 +12,6 @@ import trio
 
 from actors import (
     ActorStopped,
-    AskDeadline,
     AskError,
     ChildSpec,
     MailboxFull,
@@ -179,17 +178,18 @@ def connection_spec(
 
 async def _ask(connection: Ref[Invoke], entry: Entry, arguments: Mapping[str, object]) -> object:
     """Ask the connection; retry a read-only command if the worker that had it died."""
-    begun, patience_s, asked = trio.current_time(), _patience_s(arguments), arguments
-    with trio.move_on_at(begun + patience_s):
-        while True:
-            reply = connection.send_request(Invoke(command=entry.name, arguments=asked))
-            try:
-                return await reply.wait()
-            except NodeDied:
-                if not entry.read_only:
-                    raise
-                asked = _later(entry, arguments, trio.current_time() - begun)
-    raise AskDeadline(f"no answer within {patience_s:g} s")
+    begun, left_s, asked = trio.current_time(), _patience_s(arguments), arguments
+    while True:
+        try:
+            return await connection.ask(
+                Invoke(command=entry.name, arguments=asked), timeout=max(0, left_s)
+            )
+        except NodeDied:
+            if not entry.read_only:
+                raise
+            passed_s = trio.current_time() - begun
+            left_s = _patience_s(arguments) - passed_s
+            asked = _later(entry, arguments, passed_s)
 
 
 def _later(entry: Entry, arguments: Mapping[str, object], passed_s: float) -> Mapping[str, object]:

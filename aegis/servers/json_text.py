@@ -8,6 +8,8 @@ from typing import Any
 
 from aegis.path_text import is_utf8
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
 
 class UnsendableText(ValueError):
     """A text in the document contains a lone surrogate; the message names its place."""
@@ -20,10 +22,15 @@ def json_text(document: Mapping[str, Any]) -> str:
     JSON cannot express.
     """
     # A lone surrogate would fail in a library below or in the client, without an answer.
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _ENCODER.encode(document)
     if not is_utf8(text):
         raise UnsendableText(f"UTF-8 cannot carry the text in {_place(document)}")
     return text
+
+
+def encode_json(document: Mapping[str, Any]) -> bytes:
+    """Return ``document`` as JSON in UTF-8. Raises as ``json_text`` does, or ``UnicodeError``."""
+    return _ENCODER.encode(document).encode()
 
 
 def _place(document: object) -> str:

@@ -149,7 +149,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         web = None if self._pages is None else Site(self._pages, hosts)
         routes = Routes(
             identify=partial(self._identify, self.context.system),
-            http=HttpApp(self._keys, hosts, mcp.handle, web),
+            http=HttpApp(self._keys, hosts, mcp, web),
             websocket=partial(serve_websocket, context=context, hosts=hosts),
             lines=partial(serve_unix, context=context, mcp=mcp.converse),
             end_sessions=mcp.end_sessions,

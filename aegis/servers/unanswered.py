@@ -29,7 +29,8 @@ def unanswered(
     ``connection`` is the path of the caller's own actor, which passes calls on: a call that failed
     in it was passed on to no other actor.
     """
-    if error.path == connection:
+    # A late answer is that of the owner, to which the connection has passed the call on.
+    if error.path == connection and not isinstance(error, AskDeadline):
         return Unavailable(
             "this connection had an internal error before your call was passed on; nothing was "
             "done: call again"

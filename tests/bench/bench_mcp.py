@@ -175,6 +175,10 @@ class LegacyClient(McpClient):
         params = {"name": tool, "arguments": arguments}
         return self._http.request(_rpc("tools/call", params), self._headers)
 
+    def ping(self) -> bytes:
+        """The request of a ping."""
+        return self._http.request(_rpc("ping", {}), self._headers)
+
 
 def _rpc(method: str, params: Mapping[str, Any]) -> bytes:
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}

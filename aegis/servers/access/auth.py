@@ -225,6 +225,8 @@ class Keys:
         return self._table.held.sessions
 
     def _known(self, handle: str) -> str | None:
+        if handle in self._sessions:
+            return handle
         key = name_key(handle)
         return next((name for name in self._sessions if name_key(name) == key), None)
 

@@ -4,6 +4,5 @@ Owns: the sockets (``sockets``), the accept loop that detects the protocol (``ga
 connections and their limit (``open_connections``), sends with a deadline (``client_stream``), and
 HTTP/1.1 (``http1``, ``http_server``, ``http_app``).
 
-Rules: a request head is parsed strictly (RFC 9112) before a library sees it. No client delays a
-stop.
+Rules: a request head is parsed strictly (RFC 9112). No client delays a stop.
 """

@@ -29,7 +29,8 @@ class ClientStream(trio.abc.HalfCloseableStream):
     None: no limit. ``identities`` are the identities whose keys it sent; ``is_voided``: one of
     these keys was voided. ``process`` is the identity of the client's process, None over TCP.
     ``ending`` is set when the server must finish the requests in progress and accept no new ones;
-    ``idle`` is then cancelled, the wait of a server for the next request.
+    ``idle`` is then cancelled, the wait of a server for the next request. ``leave`` takes it out of
+    the open connections while its task continues.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
         self.process: Identity | None = None
         self.ending = trio.Event()
         self.idle = trio.CancelScope()
+        self.leave: Callable[[], None] = lambda: None
 
     def end(self) -> None:
         """Let the server finish the requests in progress, and accept no new ones."""
@@ -105,7 +107,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
         """
         if self._is_ended:
             raise trio.BrokenResourceError("the connection is being closed")
-        rest = self._send_now(data)
+        rest = self.send_now(data)
         if not rest:
             return
         with trio.move_on_after(self._send_limit_s) as limit, self.holding(len(rest)):
@@ -114,7 +116,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
             self.abort()
             raise trio.BrokenResourceError("the client does not read")
 
-    def _send_now(self, data: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:
+    def send_now(self, data: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:
         """Send as much as the socket takes at once; return the rest."""
         # Nearly every message fits. A checkpoint and a deadline would cost more than the send.
         if self._is_sending:

@@ -26,7 +26,7 @@ from aegis.servers.gateway.http1 import (
     plain_answer,
     size_of_head,
 )
-from aegis.servers.gateway.http_server import Asgi, serve_http
+from aegis.servers.gateway.http_server import App, serve_http
 from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.gateway.sockets import (
     RetryingListener,
@@ -77,7 +77,7 @@ class Routes:
     identities whose keys were voided; sessions outlive connections.
     """
 
-    http: Asgi
+    http: App
     websocket: Callable[[ClientStream, RequestHead, trio.Event], Awaitable[None]]
     lines: Callable[[ClientStream, trio.Event], Awaitable[None]]
     end_sessions: Callable[[frozenset[Identity]], Awaitable[None]] = _no_sessions

@@ -1,4 +1,4 @@
-"""The ASGI application: ``/mcp``, ``/mcp/s/<secret>`` and ``/mcp/s/<secret>/mcp`` for MCP clients,
+"""The server of HTTP requests: ``/mcp``, ``/mcp/s/<secret>`` and ``/mcp/s/<secret>/mcp`` for MCP,
 ``/health`` without a key, and the web page.
 
 Host, Origin, key and size of a request are checked before it reaches MCP, and the key is removed
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import lru_cache
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import attrs
 import structlog
@@ -26,7 +28,8 @@ from aegis.json_bounds import (
 from aegis.servers.access.admission import ErrorResponse, bearer_token, body_refusal, turned_away
 from aegis.servers.access.auth import Keys
 from aegis.servers.calls import Identity, one_sentence
-from aegis.servers.gateway.http_server import CLIENT
+from aegis.servers.gateway.http1 import RequestHead
+from aegis.servers.gateway.http_server import Exchange
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -47,7 +50,17 @@ INVALID_REQUEST = -32600
 
 log = structlog.get_logger("aegis.servers.http")
 
-McpHandler = Callable[[Identity, Scope, Receive, Send], Awaitable[None]]
+
+class Mcp(Protocol):
+    """The server of MCP."""
+
+    async def serve_call(self, identity: Identity, exchange: Exchange, body: bytes) -> bool:
+        """Answer a frequent request of a session; return False for any other request."""
+        ...
+
+    async def handle(self, identity: Identity, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request (ASGI) of an authenticated client."""
+        ...
 
 
 class Web(Protocol):
@@ -64,60 +77,71 @@ class Web(Protocol):
 
 @attrs.frozen
 class HttpApp:
-    """The ASGI application; ``hosts`` are the accepted host names, ``web`` serves the web page."""
+    """The server of requests; ``hosts`` are the accepted host names, ``web`` serves the page."""
 
     keys: Keys
     hosts: frozenset[str]
-    mcp: McpHandler
+    mcp: Mcp
     web: Web | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, exchange: Exchange) -> None:
         """Serve one request."""
         try:
-            await self._serve(scope, receive, send)
+            await self._serve(exchange)
         except Exception:
             # Without the path, which may contain a key. The HTTP server answers 500.
-            log.exception("an HTTP request failed", method=scope["method"])
+            log.exception("an HTTP request failed", method=exchange.head.method)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.web is not None and await self.web.serves(scope["path"]):
-            refusal = await self.web.serve(scope, receive, send)
+    async def _serve(self, exchange: Exchange) -> None:
+        path, receive, send = unquote(exchange.head.path), exchange.receive, exchange.send
+        if self.web is not None and await self.web.serves(path):
+            refusal = await self.web.serve(exchange.scope(), receive, send)
             if refusal is not None:
                 await answer(refusal, receive, send)
             return
-        admitted = self._admit(scope)
+        admitted = self._admit(exchange.head, path)
         if isinstance(admitted, ErrorResponse):
             await answer(admitted, receive, send)
             return
-        if CLIENT in scope:
-            scope.pop(CLIENT).trust(admitted)
-        body = await read_body(receive)
+        exchange.client.trust(admitted)
+        received = exchange.take_body(MAX_BODY_BYTES)
+        body = await read_body(receive) if received is None else received
         if isinstance(body, bytes):
+            if exchange.head.method == "POST" and await self.mcp.serve_call(
+                admitted, exchange, body
+            ):
+                return
             body = checked_body(body)
         if isinstance(body, ErrorResponse):
             await answer(body, receive, send, as_json=True)
         elif body is not None:
-            await self.mcp(admitted, _without_key(scope), replay(body, receive), send)
+            scope = _without_key(exchange.scope())
+            await self.mcp.handle(admitted, scope, replay(body, receive), send)
 
-    def _admit(self, scope: Scope) -> Identity | ErrorResponse:
-        headers = scope["headers"]
-        refusal = turned_away(headers, scope["query_string"], self.hosts) or body_refusal(headers)
+    def _admit(self, head: RequestHead, path: str) -> Identity | ErrorResponse:
+        judged = tuple([pair for pair in head.headers if pair[0] in _JUDGED])
+        refusal = _refusal(judged, head.query, self.hosts)
         if refusal is not None:
             return refusal
-        path: str = scope["path"]
         if path == "/health":
-            return ErrorResponse(200, "ok") if scope["method"] in ("GET", "HEAD") else _ONLY_GET
+            return ErrorResponse(200, "ok") if head.method in ("GET", "HEAD") else _ONLY_GET
         if path.rstrip("/") == MCP_PATH:
-            return self._by_token(scope) or _NO_TOKEN
+            token = bearer_token(head.headers)
+            identity = None if token is None else self.keys.identity_of_token(token)
+            return identity or _NO_TOKEN
         if path.startswith(SESSION_PREFIX):
             # Some MCP clients append /mcp to every URL.
             secret = path.removeprefix(SESSION_PREFIX).rstrip("/").removesuffix(MCP_PATH)
             return self.keys.identity_of_session(secret) or _NO_SESSION
         return _NOT_FOUND
 
-    def _by_token(self, scope: Scope) -> Identity | None:
-        token = bearer_token(scope["headers"])
-        return None if token is None else self.keys.identity_of_token(token)
+
+@lru_cache(maxsize=64)
+def _refusal(
+    judged: tuple[tuple[bytes, bytes], ...], query: bytes, hosts: frozenset[str]
+) -> ErrorResponse | None:
+    """Return the refusal of a request by these headers; clients repeat them on each request."""
+    return turned_away(judged, query, hosts) or body_refusal(judged)
 
 
 async def read_body(receive: Receive) -> bytes | ErrorResponse | None:
@@ -208,6 +232,9 @@ def _without_key(scope: Scope) -> Scope:
     headers = [pair for pair in scope["headers"] if pair[0] != b"authorization"]
     return {**scope, "path": MCP_PATH, "raw_path": MCP_PATH.encode(), "headers": headers}
 
+
+_JUDGED = frozenset({b"host", b"origin", b"content-encoding"})
+"""The headers that admission depends on, besides those that the HTTP server has checked."""
 
 _ONLY_GET = ErrorResponse(405, "use GET")
 _NO_TOKEN = ErrorResponse(

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a client's stream (RFC 9112): one request at a time, for an ASGI application.
+"""HTTP/1.1 on a client's stream (RFC 9112): one request at a time.
 
 The application runs in the task of the connection; only its own calls of ``receive`` read from the
 client. Each head is parsed strictly (``http1``).
@@ -37,17 +37,12 @@ LINGER_S = 1.0
 MAX_LINE_BYTES = 4096
 """The longest line with the size of a chunk, its extensions included."""
 
-CLIENT = "aegis.client"
-"""The key of the ``ClientStream`` in the ASGI scope."""
-
 GONE = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
-Asgi = Callable[
-    [Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]
-]
 Headers = Iterable[tuple[bytes, bytes]]
+App = Callable[["Exchange"], Awaitable[None]]
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n]*)?\r\n")
@@ -62,7 +57,7 @@ _BAD_CHUNK = plain_answer(400, "the body is not in chunks as RFC 9112 defines th
 _FAILED = plain_answer(500, "the request failed; see the daemon's log")
 
 
-async def serve_http(stream: ClientStream, app: Asgi) -> None:
+async def serve_http(stream: ClientStream, app: App) -> None:
     """Serve the requests of one connection, one after the other, until it is over."""
     data = bytearray()
     with contextlib.suppress(*GONE):
@@ -70,7 +65,7 @@ async def serve_http(stream: ClientStream, app: Asgi) -> None:
             exchange = Exchange(stream, head, data)
             if exchange.waits_for_continue:
                 await stream.send_all(_CONTINUE)
-            await app(exchange.scope(), exchange.receive, exchange.send)
+            await app(exchange)
             if not await exchange.finish():
                 return
 
@@ -80,6 +75,8 @@ async def _next_head(stream: ClientStream, data: bytearray) -> RequestHead | Non
 
     None if the client sent none in time, or was refused.
     """
+    if data:  # requests that came in one piece: others must have their turn between them
+        await trio.lowlevel.checkpoint()
     with trio.move_on_after(KEEP_ALIVE_S) as stream.idle:
         while not (size := size_of_head(data)):
             if len(data) > MAX_HEAD_BYTES:
@@ -159,8 +156,28 @@ class Exchange:
             "server": None,
             "state": {},
             "extensions": {},
-            CLIENT: self.client,
         }
+
+    def take_body(self, most: int) -> bytes | None:
+        """Return the body if it has at most ``most`` bytes and all were received, else None."""
+        if self._is_chunked or len(self._data) < self._left or self._left > most:
+            return None
+        body = bytes(self._data[: self._left])
+        del self._data[: self._left]
+        self._left, self._is_received, self._has_given = 0, True, True
+        return body
+
+    async def respond(self, status: int, headers: bytes, body: bytes) -> None:
+        """Send a whole response; ``headers`` are header lines without the last line end."""
+        self._is_started = self._is_answered = True
+        self._closes |= self.client.ending.is_set()
+        close = b"\r\nconnection: close" if self._closes else b""
+        data = b"%b%b\r\ncontent-length: %d\r\ndate: %b%b\r\n\r\n%b" % (
+            *(_STATUS_LINES[status], headers, len(body), _date(int(time.time())), close, body),
+        )
+        rest = self.client.send_now(data)
+        if rest:
+            await self._write(bytes(rest))
 
     async def receive(self) -> Message:
         """Return the next part of the body (ASGI); behind it, wait until the client has gone."""

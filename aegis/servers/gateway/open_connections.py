@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 
 import attrs
 import structlog
@@ -73,6 +74,7 @@ class OpenConnections:
             unauthenticated[0].abort()
             self.leave(unauthenticated[0])
         self._here[stream] = None
+        stream.leave = partial(self.leave, stream)
         return True
 
     def leave(self, stream: ClientStream) -> None:

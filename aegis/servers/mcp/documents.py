@@ -75,8 +75,12 @@ def _fitting(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def without_nulls(plain: Any) -> Any:
     """Return ``plain`` without fields whose value is null, at any depth. List items stay."""
-    if isinstance(plain, Mapping):
-        return {key: without_nulls(each) for key, each in plain.items() if each is not None}
+    if isinstance(plain, dict):
+        return {
+            key: without_nulls(each) if isinstance(each, dict | list) else each
+            for key, each in plain.items()
+            if each is not None
+        }
     if isinstance(plain, list):
         return [without_nulls(each) for each in plain]
     return plain

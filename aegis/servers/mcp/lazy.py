@@ -19,6 +19,7 @@ import trio
 from aegis.errors import LimitReached, Unavailable
 from aegis.limits import in_thread, limit_reached
 from aegis.servers.calls import CallPort, Identity
+from aegis.servers.gateway.http_server import Exchange
 from aegis.servers.wires.port import TextWire
 
 if TYPE_CHECKING:
@@ -97,6 +98,10 @@ class LazyMcp:
     ) -> None:
         """Call ``McpFace.handle`` after the import. Raises ``Unavailable`` if the import failed."""
         await (await self._ready()).handle(identity, scope, receive, send)
+
+    async def serve_call(self, identity: Identity, exchange: Exchange, body: bytes) -> bool:
+        """Call ``McpFace.serve_call``; before the import there are no sessions."""
+        return self._face is not None and await self._face.serve_call(identity, exchange, body)
 
     async def converse(self, identity: Identity, wire: TextWire, stopping: trio.Event) -> None:
         """Call ``McpFace.converse``, after the import. Raises as ``handle`` does."""

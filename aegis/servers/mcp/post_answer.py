@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import trio
@@ -46,11 +47,10 @@ class PostAnswer:
     """
 
     def __init__(self, headers: list[tuple[bytes, bytes]], body: Message, send: Send) -> None:
-        accepted = accept_of(headers)
+        takes_json, self._may_stream = accepts(accept_of(headers))
         self.request_id: str | int | None = None
         self.session: str | None = None
-        self._may_stream = _accepts(accepted, STREAM_TYPES)
-        self._only_stream = self._may_stream and not _accepts(accepted, JSON_TYPES)
+        self._only_stream = self._may_stream and not takes_json
         self._body: Message | None = body
         self._send = send
         self._sending = trio.Lock()
@@ -61,16 +61,19 @@ class PostAnswer:
         self._is_dispatched = trio.Event()
         self._is_gone = trio.Event()
 
-    def dispatched(self, request_id: str | int, session: str | None) -> None:
+    def dispatched(
+        self, request_id: str | int, session: str | None, open_after_s: float | None = None
+    ) -> None:
         """Note that a handler has the request, and in which session, if it is in one.
 
-        From now on the answer may become a stream.
+        The answer becomes a stream in ``open_after_s`` seconds, or ``OPEN_AFTER_S``.
         """
         self.request_id = request_id
         self.session = session
         self._is_dispatched.set()
         if self._may_stream:
-            self._opening.deadline = trio.current_time() + OPEN_AFTER_S
+            after_s = OPEN_AFTER_S if open_after_s is None else open_after_s
+            self._opening.deadline = trio.current_time() + after_s
 
     async def receive(self) -> Message:
         """Return the body of the request, then wait until the client has gone."""
@@ -169,9 +172,9 @@ def with_accept(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]
 
     It stays as it is for a client that accepts no answer that MCP has.
     """
-    accepted = accept_of(headers)
-    types = [b"text/event-stream"] if _accepts(accepted, STREAM_TYPES) else []
-    if types or _accepts(accepted, JSON_TYPES):
+    takes_json, takes_stream = accepts(accept_of(headers))
+    types = [b"text/event-stream"] if takes_stream else []
+    if types or takes_json:
         others = [each for each in headers if each[0].lower() != b"accept"]
         return [*others, (b"accept", b", ".join([b"application/json", *types]))]
     return headers
@@ -183,9 +186,12 @@ def accept_of(headers: list[tuple[bytes, bytes]]) -> bytes:
     return b",".join(given) or b"*/*"
 
 
-def _accepts(accept: bytes, wanted: tuple[str, ...]) -> bool:
-    names = [each.split(";")[0].strip().lower() for each in accept.decode("latin-1").split(",")]
-    return any(name in wanted for name in names)
+@lru_cache(maxsize=64)
+def accepts(accept: bytes) -> tuple[bool, bool]:
+    """Return whether a header Accept takes JSON, and whether it takes an event stream."""
+    text = accept.decode("latin-1") or "*/*"
+    names = {each.split(";")[0].strip().lower() for each in text.split(",")}
+    return not names.isdisjoint(JSON_TYPES), not names.isdisjoint(STREAM_TYPES)
 
 
 def _is_json(start: Message) -> bool:

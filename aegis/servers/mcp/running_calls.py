@@ -10,17 +10,24 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Protocol
 
 import trio
 
 from aegis.servers.calls import Caller, CallPort
 
 
+class Cancellable(Protocol):
+    """A call in progress, with the scope that it runs in."""
+
+    scope: trio.CancelScope
+
+
 class RunningCalls:
     """The calls in progress of an MCP server."""
 
     def __init__(self) -> None:
-        self._calls: set[_RunningCall] = set()
+        self._calls: set[Cancellable] = set()
         self._ended = trio.Event()
 
     def call(self) -> _RunningCall:
@@ -36,12 +43,12 @@ class RunningCalls:
                 self._ended = trio.Event()
                 await self._ended.wait()
 
-    def began(self, call: _RunningCall) -> None:
-        """Add a call; for ``_RunningCall`` only."""
+    def began(self, call: Cancellable) -> None:
+        """Add a call."""
         self._calls.add(call)
 
-    def ended(self, call: _RunningCall) -> None:
-        """Remove a call; for ``_RunningCall`` only."""
+    def ended(self, call: Cancellable) -> None:
+        """Remove a call."""
         self._calls.discard(call)
         self._ended.set()
 

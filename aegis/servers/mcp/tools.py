@@ -10,11 +10,13 @@ from __future__ import annotations
 import itertools
 import logging
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import anyio
+import attrs
 import mcp_types as types
 import structlog
 import trio
@@ -49,6 +51,7 @@ from aegis.servers.calls import (
 )
 from aegis.servers.connection import with_identity
 from aegis.servers.gateway.http_app import MAX_BODY_BYTES, OneAnswer
+from aegis.servers.gateway.http_server import Exchange
 from aegis.servers.json_text import json_text
 from aegis.servers.mcp.completion import McpCompletion
 from aegis.servers.mcp.context import (
@@ -68,6 +71,7 @@ from aegis.servers.mcp.pipe import serve_pipe
 from aegis.servers.mcp.post_answer import PostAnswer, Receive, Send, accept_of, with_accept
 from aegis.servers.mcp.resources import McpResources
 from aegis.servers.mcp.running_calls import CallerSessions, RunningCalls
+from aegis.servers.mcp.session_calls import Session, SessionCall, SessionCalls
 from aegis.servers.wires.port import TextWire
 
 SERVER_NAME = "aegis-actors"
@@ -117,7 +121,11 @@ class McpFace:
         self._port = port
         self._sessions_of_callers = CallerSessions(port, session_idle_s)
         self._running_calls = RunningCalls()
-        self._sessions: set[Caller] = set()
+        self._session_calls = SessionCalls(
+            self._running_calls,
+            self._carry_out,
+            lambda tool: result_document(error_of(tool, STOPPING)),
+        )
         self._resources = McpResources(port, self._running_calls)
         self._holding = trio.CancelScope()
         self._server = server = Server(
@@ -183,6 +191,10 @@ class McpFace:
         with self._resources.noticed(scope, answer) as noticing:
             await self._manage(scope, receive, noticing, answer)
 
+    async def serve_call(self, identity: Identity, exchange: Exchange, body: bytes) -> bool:
+        """Answer a ping, tool call or cancellation in a session; False: it is for ``handle``."""
+        return await self._session_calls.serve(identity, exchange, body)
+
     async def _answer_post(self, scope: Any, receive: Receive, answer: OneAnswer) -> None:
         post = PostAnswer(scope["headers"], await receive(), answer)
         scope = {**scope, "headers": with_accept(scope["headers"]), ANSWER: post}
@@ -233,10 +245,9 @@ class McpFace:
         """End the sessions of identities whose keys were voided, and the calls in them."""
         # Private attributes: a session of the SDK outlives its connections, and the SDK has no
         # public way to end one.
-        for caller in [each for each in self._sessions if each.identity in voided]:
-            transport = self._manager._server_instances.get(caller.connection)
-            if transport is not None:
-                await self._manager._discard_session(caller.connection, transport)
+        sessions = list(self._session_calls.sessions.values())
+        for each in [each for each in sessions if each.caller.identity in voided]:
+            await self._manager._discard_session(each.caller.connection, each.transport)
 
     def changed(self, key: str) -> None:
         """Notify the subscribers of the resource with this key."""
@@ -246,6 +257,7 @@ class McpFace:
         with self._holding:
             async with self._manager.run(), trio.open_nursery() as nursery:
                 nursery.start_soon(self._sessions_of_callers.run)
+                nursery.start_soon(self._session_calls.run)
                 await nursery.start(self._resources.run)
                 task_status.started()
 
@@ -272,12 +284,17 @@ class McpFace:
     def _open_session(self, identity: Identity, connection: Connection) -> None:
         if "aegis" in connection.state or connection.session_id is None:
             return  # a client may initialize twice
+        transport = self._manager._server_instances.get(connection.session_id)
+        if transport is None:
+            return
         caller = Caller(identity, "mcp", connection.session_id)
+        session, sessions = Session(caller, connection, transport), self._session_calls.sessions
         connection.state["aegis"] = caller
-        self._sessions.add(caller)
+        sessions[caller.connection.encode()] = session
         self._port.opened(caller)
         connection.exit_stack.callback(self._port.closed, caller)
-        connection.exit_stack.callback(self._sessions.discard, caller)
+        connection.exit_stack.callback(sessions.pop, caller.connection.encode(), None)
+        connection.exit_stack.push_async_callback(session.end_calls)
 
     async def _list_tools(
         self, ctx: Context, _: types.PaginatedRequestParams | None
@@ -293,47 +310,77 @@ class McpFace:
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         with self._running_calls.call():
-            return await self._outcome_with_progress(ctx, params)
-        return tool_error(params.name, STOPPING)
+            return tool_result(await self._outcome_with_progress(ctx, params))
+        return tool_result(error_of(params.name, STOPPING))
 
     async def _outcome_with_progress(
         self, ctx: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        """Return the outcome; send progress meanwhile to a client that sent a progress token.
+    ) -> Outcome:
+        """Return the outcome; send progress meanwhile to a client that sent a progress token."""
+        caller, answer, token = (
+            caller_of(ctx),
+            answer_of(ctx),
+            (ctx.meta or {}).get("progress_token"),
+        )
+        call = self._called_tool(caller, params.name, params.arguments or {})
+        if isinstance(call, Outcome):
+            return call
+        tool, arguments = call
+        entry = _REPORTING.get(tool)
+        if entry is None or token is None:
+            return await self._outcome(caller, tool, arguments)
 
-        From here on a call by ``aegis_call`` is one of the tool that it names.
-        """
-        caller = caller_of(ctx)
-        tool, arguments = params.name, params.arguments or {}
+        async def report(number: int, line: str) -> None:
+            if answer is None:
+                await ctx.session.report_progress(number, message=line)
+            else:
+                await answer.notify_progress(token, number, line)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._report_progress, caller, entry, arguments, report)
+            outcome = await self._outcome(caller, tool, arguments)
+            nursery.cancel_scope.cancel()
+        return outcome
+
+    async def _carry_out(self, call: SessionCall, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the result of a call without the SDK; its progress is reported once it is long."""
+        caller = call.session.caller
+        named = self._called_tool(caller, params["name"], params.get("arguments") or {})
+        if isinstance(named, Outcome):
+            return result_document(named)
+        tool, arguments = named
+        token = (params.get("_meta") or {}).get("progressToken")
+        entry = _REPORTING.get(tool)
+        if entry is not None and token is not None:
+            report = partial(call.notify, token)
+            call.report = partial(self._report_progress, caller, entry, arguments, report)
+        return result_document(await self._outcome(caller, tool, arguments))
+
+    def _called_tool(
+        self, caller: Caller, tool: str, arguments: Mapping[str, object]
+    ) -> tuple[str, Mapping[str, object]] | Outcome:
+        """Return the tool and the arguments of a call, of the inner one for ``aegis_call``."""
         try:
             offered_tool(caller.identity, self._port.offer(caller.identity), tool)
             if tool == CALL_TOOL.tool:
                 tool, arguments = called(arguments)
         except AegisError as error:
-            return tool_error(tool, Failure(error.code, one_sentence(str(error))))
+            return error_of(tool, Failure(error.code, one_sentence(str(error))))
         if tool in BY_TOOL:
             arguments = model_arguments(BY_TOOL[tool].command, arguments)
-        entry = _REPORTING.get(tool)
-        if entry is None or "progress_token" not in (ctx.meta or {}):
-            return await self._outcome(caller, tool, arguments)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._report_progress, ctx, caller, entry, arguments)
-            result = await self._outcome(caller, tool, arguments)
-            nursery.cancel_scope.cancel()
-        return result
+        return tool, arguments
 
     async def _report_progress(
-        self, ctx: Context, caller: Caller, entry: Entry, arguments: Mapping[str, object]
+        self,
+        caller: Caller,
+        entry: Entry,
+        arguments: Mapping[str, object],
+        send: Callable[[int, str], Awaitable[None]],
     ) -> None:
         numbers = itertools.count(1)
-        answer = answer_of(ctx)
-        token = (ctx.meta or {})["progress_token"]
 
         async def report(line: str) -> None:
-            if answer is None:
-                await ctx.session.report_progress(next(numbers), message=line)
-            else:
-                await answer.notify_progress(token, next(numbers), line)
+            await send(next(numbers), line)
 
         try:
             await self._port.report_progress(caller, entry, arguments, report)
@@ -342,24 +389,30 @@ class McpFace:
         except Exception:
             log.exception("progress not sent", tool=entry.tool)
 
-    async def _outcome(
-        self, caller: Caller, tool: str, arguments: Mapping[str, object]
-    ) -> types.CallToolResult:
+    async def _outcome(self, caller: Caller, tool: str, arguments: Mapping[str, object]) -> Outcome:
         try:
             offer = self._port.offer(caller.identity)
             entry = offered_tool(caller.identity, offer, tool)
             if entry is LIST_TOOLS:
                 request = with_identity(command_from(entry, arguments), caller.identity)
                 assert isinstance(request, ListTools)
-                return tool_result(to_plain(described_tools(caller.identity, offer, request.word)))
+                return reply_of(to_plain(described_tools(caller.identity, offer, request.word)))
             plain = to_plain(await self._port.call(caller, entry, arguments))
-            return tool_result(plain, advice(entry, plain, offer.call_limit_s))
+            return reply_of(plain, advice(entry, plain, offer.call_limit_s))
         except Exception as error:
             failure = failure_of(error)
             if failure is None:
                 log.exception("a tool call failed", tool=tool)
                 failure = internal_failure("the tool")
-            return tool_error(tool, failure)
+            return error_of(tool, failure)
+
+
+@attrs.frozen
+class Outcome:
+    """The outcome of a tool call: texts, and the reply as a JSON object; None for an error."""
+
+    texts: list[str]
+    reply: Mapping[str, Any] | None
 
 
 @contextmanager
@@ -450,25 +503,35 @@ def _annotations(entry: Entry) -> types.ToolAnnotations:
     )
 
 
-def tool_result(plain: Mapping[str, Any], advice: str | None = None) -> types.CallToolResult:
-    """Return a success: the reply as structured content, and its JSON, without nulls, as text.
+def reply_of(plain: Mapping[str, Any], advice: str | None = None) -> Outcome:
+    """Return a success: the reply, and its JSON, without nulls, as text.
 
     ``advice`` is a sentence after the text. Raises ``UnsendableText``.
     """
-    texts = [json_text(without_nulls(plain)), *([] if advice is None else [advice])]
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text) for text in texts],
-        structured_content=plain,
-    )
+    return Outcome([json_text(without_nulls(plain)), *([] if advice is None else [advice])], plain)
 
 
-def tool_error(tool: str, failure: Failure) -> types.CallToolResult:
-    """Return an error result: one sentence that begins with the tool's name."""
+def error_of(tool: str, failure: Failure) -> Outcome:
+    """Return an error: one sentence that begins with the tool's name."""
     name = f"{one_sentence(shorten(tool))}: "
-    sentence = name + failure.sentence.removeprefix(name)
+    return Outcome([name + failure.sentence.removeprefix(name)], None)
+
+
+def tool_result(outcome: Outcome) -> types.CallToolResult:
+    """Return an outcome as the result for the SDK."""
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=sentence)], is_error=True
+        content=[types.TextContent(type="text", text=text) for text in outcome.texts],
+        structured_content=outcome.reply,
+        is_error=outcome.reply is None,
     )
+
+
+def result_document(outcome: Outcome) -> dict[str, Any]:
+    """Return an outcome as the SDK would send it."""
+    content = [{"text": text, "type": "text"} for text in outcome.texts]
+    if outcome.reply is None:
+        return {"content": content, "isError": True}
+    return {"content": content, "isError": False, "structuredContent": outcome.reply}
 
 
 def instructions(identity: Identity, offer: Offer) -> str:

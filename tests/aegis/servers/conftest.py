@@ -316,7 +316,7 @@ async def serve(
     hosts = allowed_hosts("127.0.0.1")
     face = McpFace(daemon.port, version="0", **options.pop("mcp", {}))
     routes = Routes(
-        http=HttpApp(daemon.keys, hosts, face.handle),
+        http=HttpApp(daemon.keys, hosts, face),
         websocket=partial(serve_websocket, context=context, hosts=hosts),
         lines=partial(serve_unix, context=context, mcp=face.converse),
         end_sessions=face.end_sessions,

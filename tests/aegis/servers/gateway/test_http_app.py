@@ -2,14 +2,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
 from structlog.testing import capture_logs
 
 from aegis.servers.gateway import http_app
+from aegis.servers.gateway.http1 import parse_head
 from aegis.servers.gateway.http_app import MAX_BODY_BYTES, HttpApp
+from aegis.servers.gateway.http_server import Exchange
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
@@ -210,53 +212,50 @@ async def test_a_websocket_on_a_connection_that_served_http_is_refused(
     assert (await response(stream))[0] == 403
 
 
+class Behind:
+    """Stands for MCP: it records the scopes of requests, or has a bug."""
+
+    def __init__(self, bug: Exception | None = None) -> None:
+        self.seen: list[dict[str, Any]] = []
+        self._bug = bug
+
+    async def serve_call(self, *_: object) -> bool:
+        if self._bug is not None:
+            raise self._bug
+        return False
+
+    async def handle(self, _: object, scope: Any, receive: Any, send: Any) -> None:
+        self.seen.append(dict(scope))
+
+
+class Client:
+    """Stands for the stream of a client."""
+
+    def trust(self, _: object) -> None:
+        pass
+
+
+def exchange(daemon: Any, path: str) -> Exchange:
+    head = parse_head(daemon.http(path=path))
+    assert head is not None
+    return Exchange(cast("Any", Client()), head, bytearray())
+
+
 async def test_the_handler_behind_sees_no_key(daemon: Any) -> None:
-    seen: list[dict[str, Any]] = []
-
-    async def mcp(_: object, scope: Any, receive: Any, send: Any) -> None:
-        seen.append(dict(scope))
-
-    secret = daemon.keys.session_secret("alice")
+    secret, mcp = daemon.keys.session_secret("alice"), Behind()
     app = HttpApp(daemon.keys, frozenset({"localhost"}), mcp)
-    headers = [(b"host", b"localhost"), (b"authorization", daemon.bearer.encode())]
     for path in ("/mcp", f"/mcp/s/{secret}"):
-        scope = {
-            "type": "http",
-            "method": "POST",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "headers": headers,
-        }
-        await app(scope, _empty_body, _ignore)
-    assert len(seen) == 2
-    for scope in seen:
+        await app(exchange(daemon, path))
+    assert len(mcp.seen) == 2
+    for scope in mcp.seen:
         assert secret not in str(scope)
         assert daemon.keys.operator_token not in str(scope)
 
 
 async def test_a_bug_behind_is_logged_without_the_address(daemon: Any) -> None:
-    async def mcp(*_: object) -> None:
-        raise RuntimeError("a bug")
-
     secret = daemon.keys.session_secret("alice")
-    app = HttpApp(daemon.keys, frozenset({"localhost"}), mcp)
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": f"/mcp/s/{secret}",
-        "query_string": b"",
-        "headers": [(b"host", b"localhost")],
-    }
+    app = HttpApp(daemon.keys, frozenset({"localhost"}), Behind(RuntimeError("a bug")))
     with capture_logs() as logs:
-        await app(scope, _empty_body, _ignore)
+        await app(exchange(daemon, f"/mcp/s/{secret}"))
     assert [entry["event"] for entry in logs] == ["an HTTP request failed"]
     assert secret not in str(logs)
-
-
-async def _empty_body() -> dict[str, Any]:
-    return {"type": "http.request", "body": b"", "more_body": False}
-
-
-async def _ignore(_: object) -> None:
-    pass

@@ -73,6 +73,9 @@ BODIES: dict[str, str] = {
     "a cancellation of nothing": (
         '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}'
     ),
+    "a cancellation with a null id": (
+        '{"jsonrpc":"2.0","id":null,"method":"notifications/cancelled","params":{"requestId":99}}'
+    ),
     "an answer": '{"jsonrpc":"2.0","id":1,"result":{}}',
     "an error": '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}',
     "an empty batch": "[]",

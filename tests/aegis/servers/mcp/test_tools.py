@@ -9,7 +9,6 @@ from typing import Any
 import anyio
 import httpx2
 import jsonschema  # type: ignore[import-untyped]
-import mcp_types as types
 import pytest
 import trio
 import trio.testing
@@ -21,7 +20,7 @@ from aegis.protocol.table import COMMANDS, TOOLS
 from aegis.protocol.tool_sets import WORK, Offer
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.mcp.post_answer import OPEN_AFTER_S
-from aegis.servers.mcp.tools import McpFace, tool_error, tool_of
+from aegis.servers.mcp.tools import McpFace, error_of, tool_of
 
 pytestmark = [
     pytest.mark.real,
@@ -812,9 +811,7 @@ def test_the_name_of_a_tool_is_said_once_and_bounded() -> None:
     from aegis.servers.calls import Failure
 
     def text(tool: str, said: str) -> str:
-        block = tool_error(tool, Failure("code", said)).content[0]
-        assert isinstance(block, types.TextContent)
-        return block.text
+        return error_of(tool, Failure("code", said)).texts[0]
 
     assert text("aegis_x", "aegis_x: bad") == text("aegis_x", "bad") == "aegis_x: bad"
     assert len(text("x" * 1000, "bad")) < 100

@@ -1,0 +1,334 @@
+"""Pings and tool calls in sessions over HTTP, without the SDK: nearly all that agents send.
+
+Unusual requests are left to the SDK, which refuses or serves them. A call runs in the
+task of its connection. A call that takes longer than ``OPEN_AFTER_S`` gets a task of its own beside
+it, which opens an event stream, keeps it open, reports progress and detects that the client has
+gone (``PostAnswer``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import attrs
+import mcp_types as types
+import structlog
+import trio
+from mcp.server.connection import Connection
+from mcp.server.streamable_http import REQUEST_CANCELLED, StreamableHTTPServerTransport
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from aegis.json_bounds import has_too_many_keys, read_json
+from aegis.servers.calls import Caller, Identity
+from aegis.servers.gateway.http_server import Exchange
+from aegis.servers.json_text import encode_json
+from aegis.servers.mcp.post_answer import OPEN_AFTER_S, PostAnswer, accepts
+from aegis.servers.mcp.running_calls import RunningCalls
+
+VERSIONS = frozenset({"2025-06-18", "2025-11-25"})
+"""The versions of sessions whose results have the form that is made here."""
+
+END_LIMIT_S = 0.3
+"""Seconds that the end of a session waits for the ends of its calls."""
+
+MAX_DEPTH = 100
+"""Brackets in a request: more of them may be nested deeper than the parser of the SDK takes."""
+
+BUMP_S = 60.0
+"""Seconds by which a session without requests may end too early: its deadline is rarely moved."""
+
+_HEADER_VERSIONS = frozenset(each.encode() for each in HANDSHAKE_PROTOCOL_VERSIONS)
+_FIELDS = frozenset({"jsonrpc", "id", "method", "params"})
+_CALL_PARAMS = frozenset({"name", "arguments", "_meta"})
+_is_reserved = re.compile("io.modelcontextprotocol/").match
+"""Match the name of metadata that only the era without sessions has."""
+
+_ENDED = {
+    "code": types.INTERNAL_ERROR,
+    "message": "Session terminated before the request completed",
+}
+_CANCELLED = {"code": REQUEST_CANCELLED, "message": "Request cancelled"}
+_HEAD = b"content-type: application/json\r\nmcp-session-id: "
+
+log = structlog.get_logger("aegis.servers.mcp")
+
+Call = Callable[["SessionCall", Mapping[str, Any]], Awaitable[dict[str, Any]]]
+
+
+@attrs.define(eq=False)
+class Session:
+    """A session of the handshake era over HTTP, and its tool calls in progress."""
+
+    caller: Caller
+    connection: Connection
+    transport: StreamableHTTPServerTransport
+    calls: set[SessionCall] = attrs.field(factory=set)
+    _ended: trio.Event = attrs.field(factory=trio.Event)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the SDK answers requests in this session with 404."""
+        scope = self.transport.idle_scope
+        return self.transport.is_terminated or (scope is not None and scope.cancel_called)
+
+    async def end_calls(self) -> None:
+        """Cancel the calls in progress, as the session has ended, and wait for their end."""
+        for call in self.calls:
+            call.end(_ENDED)
+        with trio.move_on_after(END_LIMIT_S):
+            while self.calls:
+                self._ended = trio.Event()
+                await self._ended.wait()
+
+    def call_ended(self, call: SessionCall) -> None:
+        """Remove a call."""
+        self.calls.discard(call)
+        self._ended.set()
+
+    def used(self) -> None:
+        """Let the session end later, as it was used now."""
+        # The SDK ends a session by the deadline of a scope, which is infinite during a request.
+        scope, idle_s = self.transport.idle_scope, self.transport._idle_timeout
+        if scope is not None and idle_s is not None:
+            due = trio.current_time() + idle_s
+            if scope.deadline < due - min(BUMP_S, idle_s / 30):
+                scope.deadline = due
+
+    @contextlib.contextmanager
+    def in_use(self) -> Any:
+        """Keep the session during the block."""
+        transport = self.transport
+        transport._requests_in_flight += 1
+        if transport.idle_scope is not None:
+            transport.idle_scope.deadline = math.inf
+        try:
+            yield
+        finally:
+            transport._requests_in_flight -= 1
+            if transport.idle_scope is not None and not transport._requests_in_flight:
+                transport.idle_scope.deadline = trio.current_time() + (transport._idle_timeout or 0)
+
+
+class SessionCall:
+    """A tool call in progress, in the task of its connection."""
+
+    def __init__(self, session: Session, exchange: Exchange, request_id: str | int) -> None:
+        self.session = session
+        self.id = request_id
+        self.scope = trio.CancelScope()
+        self.report: Callable[[], Awaitable[None]] | None = None
+        """Report progress until cancelled, if the client wants that."""
+        self.error: dict[str, Any] | None = None
+        """The answer, if the call was cancelled."""
+        self.is_over = False
+        self._exchange = exchange
+        self._post: PostAnswer | None = None
+        self._attending = trio.CancelScope()
+        self._left = trio.Event()
+
+    def end(self, error: dict[str, Any]) -> None:
+        """Cancel the call; the client gets ``error``."""
+        self.error = error
+        self.scope.cancel()
+
+    async def attend(self) -> None:
+        """Keep the client waiting: open a stream, send pings and progress, and see it go."""
+        if self.is_over:
+            return
+        exchange = self._exchange
+        self._post = post = PostAnswer(list(exchange.head.headers), {}, exchange.send)
+        post.dispatched(self.id, self.session.caller.connection, open_after_s=0)
+        try:
+            with self._attending, self.session.in_use():
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(post.watch, exchange.receive, self._abandon)
+                    if self.report is not None:
+                        nursery.start_soon(self.report)
+        except Exception:
+            log.exception("a long call is attended no longer")
+        finally:
+            self._left.set()
+
+    async def notify(self, token: str | int, number: int, line: str) -> None:
+        """Send a line of progress on the stream."""
+        assert self._post is not None
+        await self._post.notify_progress(token, number, line)
+
+    async def answer(self, result: dict[str, Any]) -> None:
+        """Send the response: the result, or the error of a call that was cancelled."""
+        document = {"jsonrpc": "2.0", "id": self.id, "result": result}
+        if not result and self.error is not None:
+            document = {"jsonrpc": "2.0", "id": self.id, "error": self.error}
+        is_ended = not result and self.error is _ENDED
+        body = encode_json({**document, "id": None} if is_ended else document)
+        if self._post is not None:
+            # Only one task reads from a socket: the next is the one that waits for a request.
+            self._attending.cancel()
+            await self._left.wait()
+        await answer(self._exchange, self.session, 500 if is_ended else 200, body, self._post)
+
+    def _abandon(self) -> None:
+        """Close the connection, whose client has gone. The call itself continues."""
+        self._exchange.client.abort()
+        self._exchange.client.leave()
+        self._attending.cancel()
+
+
+class SessionCalls:
+    """The sessions, and the calls in them. ``run`` must be running for long calls to be attended.
+
+    ``carry_out`` returns the result of a tool call as a JSON object, ``stopping`` that of a call
+    which the stop of the daemon cancelled, by the name of the tool.
+    """
+
+    def __init__(
+        self,
+        running_calls: RunningCalls,
+        carry_out: Call,
+        stopping: Callable[[str], dict[str, Any]],
+    ) -> None:
+        self.sessions: dict[bytes, Session] = {}
+        self._running_calls = running_calls
+        self._carry_out = carry_out
+        self._stopping = stopping
+        self._waiting: deque[tuple[float, SessionCall]] = deque()
+        self._alarm = trio.CancelScope()
+
+    async def run(self) -> None:
+        """Attend to calls that take long, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                # A new call moves the deadline and wakes no task.
+                due = self._waiting[0][0] if self._waiting else math.inf
+                with trio.CancelScope(deadline=due) as self._alarm:
+                    await trio.sleep_forever()
+                now = trio.current_time()
+                while self._waiting and (self._waiting[0][1].is_over or self._waiting[0][0] <= now):
+                    _, call = self._waiting.popleft()
+                    if not call.is_over:
+                        nursery.start_soon(call.attend)
+
+    async def serve(self, identity: Identity, exchange: Exchange, body: bytes) -> bool:
+        """Answer a ping, a tool call or a cancellation; return False for any other request."""
+        fields = exchange.head.fields
+        session = self.sessions.get(fields.get(b"mcp-session-id", b""))
+        if session is None or session.caller.identity != identity or not _is_usual(session, fields):
+            return False
+        message = _message(body)
+        if message is None:
+            return False
+        method, request_id, params = message.get("method"), message.get("id"), message.get("params")
+        if method == "notifications/cancelled" and "id" not in message:
+            return await self._cancel(session, exchange, params)
+        if type(request_id) is not int and type(request_id) is not str:
+            return False
+        if method == "ping" and (not params or "_meta" not in params):
+            session.used()
+            pong = encode_json({"jsonrpc": "2.0", "id": request_id, "result": {}})
+            await answer(exchange, session, 200, pong)
+            return True
+        if method == "tools/call" and params and _is_usual_call(params):
+            session.used()
+            await self._call(SessionCall(session, exchange, request_id), params)
+            return True
+        return False
+
+    async def _call(self, call: SessionCall, params: Mapping[str, Any]) -> None:
+        call.session.calls.add(call)
+        self._running_calls.began(call)
+        self._waiting.append((due := trio.current_time() + OPEN_AFTER_S, call))
+        if due < self._alarm.deadline:
+            self._alarm.deadline = due
+        result: dict[str, Any] = {}
+        try:
+            with call.scope:
+                result = await self._carry_out(call, params)
+            if not result and call.error is None:
+                result = self._stopping(params["name"])
+        finally:
+            call.is_over = True
+            self._running_calls.ended(call)
+            call.session.call_ended(call)
+        await call.answer(result)
+
+    async def _cancel(self, session: Session, exchange: Exchange, params: Any) -> bool:
+        request = params.get("requestId") if isinstance(params, dict) else None
+        calls = [each for each in session.calls if str(each.id) == str(request)]
+        if not calls or type(request) not in (int, str):
+            return False
+        for call in calls:
+            call.end(_CANCELLED)
+        await answer(exchange, session, 202, b"")
+        return True
+
+
+async def answer(
+    exchange: Exchange,
+    session: Session,
+    status: int,
+    body: bytes,
+    post: PostAnswer | None = None,
+) -> None:
+    """Send a response, as JSON or as an event where the client accepts nothing else."""
+    takes_json, _ = accepts(exchange.head.fields.get(b"accept", b""))
+    if post is None and (status != 200 or takes_json):
+        number = session.caller.connection.encode()
+        await exchange.respond(status, _HEAD + number, body)
+        return
+    post = post or PostAnswer(list(exchange.head.headers), {}, exchange.send)
+    head = [
+        (b"content-type", b"application/json"),
+        (b"mcp-session-id", session.caller.connection.encode()),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    await post.send({"type": "http.response.start", "status": status, "headers": head})
+    await post.send({"type": "http.response.body", "body": body})
+
+
+def _is_usual(session: Session, fields: Mapping[bytes, bytes]) -> bool:
+    """Return whether a request in ``session`` has the headers that requests usually have."""
+    version = fields.get(b"mcp-protocol-version")
+    return (
+        fields.get(b"content-type") == b"application/json"
+        and (version is None or version in _HEADER_VERSIONS)
+        and any(accepts(fields.get(b"accept", b"")))
+        and session.connection.protocol_version in VERSIONS
+        and not session.is_ending
+    )
+
+
+def _message(body: bytes) -> dict[str, Any] | None:
+    """Return a message that every reader of JSON reads in the same way, or None."""
+    # The SDK's parser refuses lone surrogates and deep documents.
+    if has_too_many_keys(body) or b"\\ud" in body or b"\\uD" in body:
+        return None
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
+        return None
+    try:
+        document = read_json(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict) or not document.keys() <= _FIELDS:
+        return None
+    params = document.get("params")
+    is_usual = document.get("jsonrpc") == "2.0" and (params is None or isinstance(params, dict))
+    return document if is_usual else None
+
+
+def _is_usual_call(params: Mapping[str, Any]) -> bool:
+    if not params.keys() <= _CALL_PARAMS or type(params.get("name")) is not str:
+        return False
+    arguments, meta = params.get("arguments"), params.get("_meta")
+    if not (arguments is None or isinstance(arguments, dict)):
+        return False
+    if meta is None:
+        return True
+    if not isinstance(meta, dict) or any(map(_is_reserved, meta)):
+        return False
+    token = meta.get("progressToken", "")
+    return type(token) is str or type(token) is int
