@@ -6,6 +6,7 @@ needs Python 3.13; it is installed from PyPI into ``.uv/`` when it is first meas
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -17,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.bench_mcp import HttpSocket, LegacyClient
-from tests.bench.peers import TIMEOUT_S, Peer, Result, Run
+from tests.bench.peers import TIMEOUT_S, Peer, Result
 from tests.e2e.harness import DaemonProcess
 
 REQUIREMENT = "aegis-harness==0.34.0"
 PYTHON = "3.13"
+STOP_S = 5.0
 CHECKOUT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = CHECKOUT / ".uv" / "peers" / REQUIREMENT
 
@@ -70,40 +72,48 @@ def _find_python() -> str | None:
     return None
 
 
+class McpRun:
+    """Runs commands on the terminal ``bench`` through MCP with a session: a ``Run``."""
+
+    def __init__(self, http: HttpSocket) -> None:
+        self._http = http
+        self._client = LegacyClient(http)
+        self._ping = self._client.ping()
+        self._call("aegis_term_spawn", shell="/bin/bash")
+
+    def __call__(self, cmd: str) -> Result:
+        record = self._call("aegis_term_run", cmd=cmd, timeout=TIMEOUT_S)
+        return Result(record["exit"], record["stdout"])
+
+    def reconnect(self) -> None:
+        """Begin a new connection: the peer closes one that is idle for 5 s."""
+        self._http.reconnect()
+
+    def ping(self) -> None:
+        """Send a request that does nothing, and wait for its answer."""
+        self._http.exchange(self._ping)
+
+    def _call(self, tool: str, **arguments: object) -> dict[str, Any]:
+        _, body = self._http.exchange(self._client.prepared(tool, name="bench", **arguments))
+        answer = json.loads(body[body.index(b"{") : body.rindex(b"}") + 1])
+        found: dict[str, Any] = answer["result"]["structuredContent"]
+        return found
+
+
 @contextmanager
-def _over_mcp(url: str) -> Iterator[Run]:
-    """Run commands on the terminal ``bench`` through MCP with a session."""
-    with HttpSocket(url) as http:
-        client = LegacyClient(http)
-
-        def call(tool: str, **arguments: object) -> dict[str, Any]:
-            _, body = http.exchange(client.prepared(tool, name="bench", **arguments))
-            answer = json.loads(body[body.index(b"{") : body.rindex(b"}") + 1])
-            found: dict[str, Any] = answer["result"]["structuredContent"]
-            return found
-
-        def run(cmd: str) -> Result:
-            record = call("aegis_term_run", cmd=cmd, timeout=TIMEOUT_S)
-            return Result(record["exit"], record["stdout"])
-
-        call("aegis_term_spawn", shell="/bin/bash")
-        yield run
-
-
-@contextmanager
-def open_ours_over_mcp(directory: Path) -> Iterator[Run]:
+def open_ours_over_mcp(directory: Path) -> Iterator[McpRun]:
     """Start a daemon and connect by a session URL."""
     daemon = DaemonProcess(directory)
     daemon.start("--port", "0", "--log-level", "warning")
     try:
-        with _over_mcp(daemon.call("session_new", handle="bench")["url"]) as run:
-            yield run
+        with HttpSocket(daemon.call("session_new", handle="bench")["url"]) as http:
+            yield McpRun(http)
     finally:
         daemon.stop()
 
 
 @contextmanager
-def open_harness_over_mcp(directory: Path) -> Iterator[Run]:
+def open_harness_over_mcp(directory: Path) -> Iterator[McpRun]:
     """Start ``aegis serve`` with a home of its own and connect to the URL that it prints."""
     (directory / ".aegis.yaml").write_text(CONFIGURATION)
     environment = {**os.environ, "HOME": str(directory), "NO_COLOR": "1", "COLUMNS": "200"}
@@ -120,11 +130,14 @@ def open_harness_over_mcp(directory: Path) -> Iterator[Run]:
         assert server.stdout is not None
         address = re.compile(r"running on (http://[0-9.:]+)")
         url = next(found[1] for line in server.stdout if (found := address.search(line)))
-        with _over_mcp(f"{url}/mcp") as run:
-            yield run
+        with HttpSocket(f"{url}/mcp") as http:
+            yield McpRun(http)
     finally:
         server.terminate()
-        server.communicate(timeout=TIMEOUT_S)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.communicate(timeout=STOP_S)
+        server.kill()  # it may wait for its clients
+        server.communicate()
 
 
 MCP_PEERS = (

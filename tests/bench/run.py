@@ -32,6 +32,7 @@ BASELINE = HERE / "baseline.json"
 NAMES = (
     "run",
     "mcp",
+    "steps",
     "websocket",
     "sessions",
     "throughput",
@@ -46,6 +47,7 @@ NAMES = (
     "beside",
     "many",
     "peers",
+    "upstream",
     "watchers",
     "attach",
     "nodes",
