@@ -33,7 +33,7 @@ from aegis.processes.pty import PtyProcess, open_pty_process
 from aegis.protocol.terminals import RunCommand, SpawnTerminal
 from aegis.terminals.directory.directory import TerminalDirectory
 from aegis.terminals.hooks import bash
-from aegis.terminals.hooks.submission import encode_submission
+from aegis.terminals.hooks.submission import EMPTY_KEY, encode_submission
 from tests.bench.table import Row, print_rows
 
 ROUNDS = 400
@@ -52,7 +52,7 @@ class Floor:
     async def run(self) -> float:
         """Seconds from the first byte sent to the sync; then wait for the prompt."""
         begin = time.perf_counter()
-        await self._pty.write(encode_submission("true"))
+        await self._pty.write(encode_submission("true", first=EMPTY_KEY))
         await self.until(b"\x1b]133;D")
         line = encode_line({"seq": 0, "cmd": "true", "writer": "human", "exit": 0, "stdout": ""})
         await self._appender.wait_synced(self._appender.append(line))

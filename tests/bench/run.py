@@ -31,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 BASELINE = HERE / "baseline.json"
 NAMES = (
     "run",
+    "hook",
     "mcp",
     "steps",
     "websocket",

@@ -122,6 +122,16 @@ class ShellAdapter:
         """
         return encode_submission(cmd, b"" if self.error_tty is None else SPLIT_KEY)
 
+    def encode_on_plain_line(self, cmd: str) -> bytes:
+        """Return the bytes as ``encode`` does, for a prompt that needs no submit key (``e=1``).
+
+        Only while nobody has sent keys since the last submission was read.
+        """
+        return self.encode(cmd)
+
+    def want_typed(self, *, wanted: bool) -> None:
+        """Make the hook store the texts of typed commands from now on, or no longer."""
+
     def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
         """Return the text that the hook stored for a typed command under ``number``, once.
 

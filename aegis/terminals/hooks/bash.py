@@ -7,6 +7,7 @@ commands until ``read_typed`` takes them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -22,10 +23,13 @@ from aegis.terminals.hooks.startup import (
     write_private,
     write_secret,
 )
-from aegis.terminals.hooks.submission import HEED_KEY
+from aegis.terminals.hooks.submission import EMPTY_KEY, HEED_KEY, encode_submission
 from aegis.terminals.typed import NOT_IN_HISTORY, ONE_LINE, TypedLine, TypedText, UnknownText
 
 INIT_FILE = "init.sh"
+
+WANTED_FILE = "typed.wanted"
+"""While it exists, the hook stores the texts of the commands that had no submit key."""
 
 
 class BashAdapter(ShellAdapter):
@@ -38,7 +42,7 @@ class BashAdapter(ShellAdapter):
         """The cleared and redrawn line around the report."""
         # Readline clears the line before ``bind -x`` and then draws the prompt's last line.
         mark = rb"\x1b\]133;%b;n=" + re.escape(self.secret) + rb";q=\d+%b\x07"
-        report, drawn = mark % (b"P;k=l", b";l=0"), mark % (b"B", b"")
+        report, drawn = mark % (b"P;k=l", b";l=0"), mark % (b"B", b"(?:;e=1)?")
         return re.compile(rb"\r\x1b\[K\r?(?P<report>" + report + rb")\r?[^\n]*?" + drawn)
 
     @property
@@ -47,6 +51,20 @@ class BashAdapter(ShellAdapter):
         # In this order: behind `case x in` the probe key that follows a Ctrl-C is a syntax error if
         # the Ctrl-C was ignored, and readline may take the next key for text after that.
         return HEED_KEY, self.interrupt_line
+
+    def encode_on_plain_line(self, cmd: str) -> bytes:
+        """Return the bytes without the submit key, for which bash runs a function and redraws."""
+        return encode_submission(cmd, first=EMPTY_KEY)
+
+    def want_typed(self, *, wanted: bool) -> None:
+        """Make the hook store the texts of typed commands from now on, or no longer."""
+        # A file, because keys may be sent while a command runs, which would read a key for the
+        # hook. Where the disk refuses it, the texts could not be stored either.
+        with contextlib.suppress(OSError):
+            if wanted:
+                write_private(self.directory / WANTED_FILE, b"")
+            else:
+                remove_left(self.directory, [WANTED_FILE])
 
     def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
         """Return the text of the typed command with this history number, once."""

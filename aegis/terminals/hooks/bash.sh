@@ -28,17 +28,20 @@ builtin shopt -u expand_aliases
 # commands, if it is split; parted: 1 while it is, and joined: 1 while it is not. deaf: 1 while
 # an ignored Ctrl-C is enabled. int: restores the trap of INT, while Ctrl-C is ignored.
 # fd: where standard error is. traced: 1 while a trace of the user is switched off. status: that of the
-# command that ended. calls and line: what PROMPT_COMMAND calls.
+# command that ended. calls and line: what PROMPT_COMMAND calls. whole: 1 while the prompts and
+# PROMPT_COMMAND have all that is ours. plain: a parameter of B, from the last prompt until the next C.
 __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
 __aegis_event=('\!') __aegis_past=(0) __aegis_lines=(0) __aegis_begun=(0) __aegis_dir=("${BASH_SOURCE[0]%/*}")
 __aegis_armed=('') __aegis_blind=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
 __aegis_err=('') __aegis_parted=('') __aegis_joined=(1) __aegis_deaf=('') __aegis_int=('')
 __aegis_fd=(2) __aegis_traced=('') __aegis_status=(0) __aegis_calls=() __aegis_line=('')
+__aegis_whole=('') __aegis_plain=('')
 
 # The marks as the prompts hold them. The D in PS1 is printed only if the end was not reported before
 # (PROMPT_COMMAND was unset, overwritten, or is readonly), with p=1: the line editor has begun. It
 # changes no variable: between the lines of a script bash expands PS1 without showing it. The next C
-# skips the number that D may have used.
+# skips the number that D may have used. With e=1 on B an empty line needs no submit key: all of the hook
+# is in place. While a C is owed its D, the index is 1, where nothing is: PROMPT_COMMAND was not run.
 # The second one of PS0 marks, between the lines of a script, the user's PS0 as no output. With split
 # standard error it comes on the other PTY, where its begin could not be marked.
 __aegis_ps0=(
@@ -47,7 +50,7 @@ __aegis_ps0=(
 )
 __aegis_ps1=(
   '\[${__aegis_owed:+\e]133;D;$?;n=${__aegis_n-};q=$((__aegis_q+1));s=${__aegis_s-};p=1\a}\e]133;A;n=${__aegis_n-};q=${__aegis_q-}\a\]'
-  '\[\e]133;B;n=${__aegis_n-};q=${__aegis_q-}\a\]'
+  '\[\e]133;B;n=${__aegis_n-};q=${__aegis_q-}${__aegis_plain[${__aegis_owed:-0}]-}\a\]'
 )
 __aegis_ps2=('\[\e]133;P;k=s;n=${__aegis_n-};q=${__aegis_q-};s=${__aegis_s-}\a\]')
 
@@ -60,7 +63,7 @@ __aegis_ps2=('\[\e]133;P;k=s;n=${__aegis_n-};q=${__aegis_q-};s=${__aegis_s-}\a\]
 __aegis_lines_of_prompt() {
   local hush= resume=
   [[ $__aegis_err ]] && hush=' __aegis_hush;' resume=' __aegis_resume;'
-  __aegis_line='{ __aegis_quiet() ((1)); __aegis_first 3;'$hush
+  __aegis_line='{ __aegis_quiet() ((1)); __aegis_ended 3;'$hush
   __aegis_line+=' } 3>&"$((__aegis_status=$?,2))" >/dev/null 2>&1'
   __aegis_calls=(
     "$__aegis_line || __aegis_first"
@@ -68,20 +71,22 @@ __aegis_lines_of_prompt() {
   )
 }
 
-# First in PROMPT_COMMAND: reports the end of the command, and the text of a typed one.
+# First in PROMPT_COMMAND: reports the end of the command, and the text of a typed one. $1: where standard
+# error is; $2: 1 where a function of ours called it. What it runs is traced to where PROMPT_COMMAND sends it.
 # The status is handed on, except from an array element of its own: there bash hands it on itself,
 # and any other status than 0 would only set off errexit and the ERR trap.
-__aegis_first() {
-  { local status=$__aegis_status typed= lines=${BASH_LINENO[0]}; local -; builtin set +euvxET; } 2>/dev/null
-  local event
-  local -a __aegis_fd=("${1:-2}")
-  __aegis_heed_again
+__aegis_ended() {
+  local event status=$__aegis_status typed= lines=${BASH_LINENO[${2:-0}]} ran=$__aegis_owed
+  local -
+  builtin set +euvxET
+  local -a __aegis_fd=("$1")
+  [[ $__aegis_int ]] && __aegis_heed_again
   __aegis_find_event
-  __aegis_start_late
-  local ran=$__aegis_owed
-  [[ $__aegis_owed && $__aegis_s == 0 ]] && __aegis_keep_typed && typed=";h=$event"
+  if [[ $__aegis_s == 0 ]]; then
+    [[ $__aegis_owed ]] || __aegis_start_late
+    [[ $__aegis_owed ]] && __aegis_keep_typed && typed=";h=$event"
+  fi
   [[ $__aegis_deaf ]] && __aegis_deaf= && builtin trap '' INT
-  [[ $__aegis_parted || -t $__aegis_fd ]] && __aegis_blind= || __aegis_blind=1
   __aegis_q=$((__aegis_q + 1))
   if [[ $__aegis_parted ]]; then
     __aegis_fd=3
@@ -96,21 +101,30 @@ __aegis_first() {
   return "$status"
 }
 
+# The same where nothing is redirected.
+__aegis_first() {
+  { local -; builtin set +euvxET; } 2>/dev/null
+  __aegis_ended 2 1
+}
+
 # Where PS0 is readonly, or was overwritten after our last function, the start of a typed line was not
 # reported: it is reported with its end, so that there is a record. Whether it was a comment is not known.
 __aegis_start_late() {
-  [[ $__aegis_owed || $__aegis_s != 0 || $__aegis_begun == 0 ]] && return 0
+  [[ $__aegis_begun == 0 ]] && return 0
   [[ ${PS0-} == *"$__aegis_ps0"* || ${PS0-} == *'${__aegis_look[0]-}'* ]] && return 0
   ((lines > __aegis_lines && event > __aegis_past)) || return 0
-  __aegis_q=$((__aegis_q + 1)) __aegis_owed=1
+  __aegis_q=$((__aegis_q + 1)) __aegis_owed=1 ran=1
   __aegis_print C ';s=0'
 }
 
 # Sets the caller's `event` to the number of the newest entry of the history, 0 if it has none. As a
-# prompt bash shows 1 for an empty history too, and bash 4.4 always: then the entry is looked at.
+# prompt bash shows 1 for an empty history too, where HISTCMD, the next number, is 1. Before 5.1 it shows 1
+# always, and later while the history is switched off: then the entry is looked at.
 __aegis_find_event() {
   event=${__aegis_event@P}
-  ((event == 1)) || return 0
+  [[ $event == 1 && ${HISTCMD-} != 2 ]] || return 0
+  event=0
+  [[ -o history && ${HISTCMD-} ]] && ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501)) && return 0
   local file=$__aegis_dir/typed.0
   { builtin fc -l -0 -0 >|"$file" && IFS=$' \t' builtin read -r event _ <"$file"; } 2>/dev/null
   [[ $event && $event != *[!0-9]* ]] || event=0
@@ -120,8 +134,10 @@ __aegis_find_event() {
 # facts about them: the numbers of the first and the last one; how many lines
 # bash has read, and how many commands it began, since the last prompt; whether `fc` writes as in
 # posix mode. `fc` shows no times, whatever HISTTIMEFORMAT is; -0 is the newest entry. A line that was
-# read makes one entry at most: if there are more, the history is not about these lines.
+# read makes one entry at most: if there are more, the history is not about these lines. Without the file
+# `typed.wanted` nobody has sent keys since the last submission: nothing was typed.
 __aegis_keep_typed() {
+  [[ -e $__aegis_dir/typed.wanted ]] || return 1
   local first=$((__aegis_past + 1)) posix=0
   ((event >= first && event - __aegis_past <= lines - __aegis_lines)) || return 1
   [[ -o posix ]] && posix=1
@@ -183,8 +199,10 @@ __aegis_resume() {
 # Prints the mark $1 with the parameters $2 behind secret and number.
 __aegis_print() {
   if [[ -t $__aegis_fd ]]; then
+    __aegis_blind=
     builtin printf '\e]133;%s;n=%s;q=%s%s\a' "$1" "$__aegis_n" "$__aegis_q" "$2" >&"$__aegis_fd"
   else
+    __aegis_blind=1
     builtin printf '\e]133;%s;n=%s;q=%s%s\a' "$1" "$__aegis_n" "$__aegis_q" "$2" >/dev/tty
   fi
 }
@@ -197,11 +215,15 @@ __aegis_start() {
 # Last in PROMPT_COMMAND: restores everything that was overwritten or switched off since the last prompt.
 # Entries that the user's own commands add to the history (`history -n`) are not the next typed text.
 __aegis_last() {
-  { local event; local -; builtin set +euvxET; } 2>/dev/null
+  local event -
+  builtin set +euvxET
   __aegis_find_event
   __aegis_past=$event
   [[ ${PS0-}${PS1-}${PS2-}${PROMPT_COMMAND[*]-} == "$__aegis_armed" ]] &&
     builtin shopt -q promptvars || __aegis_arm
+  __aegis_plain=
+  [[ $__aegis_whole && ! $__aegis_err && ! $__aegis_int && $- != *H* ]] && __aegis_plain=';e=1'
+  return 0
 }
 
 __aegis_arm() {
@@ -211,7 +233,9 @@ __aegis_arm() {
   [[ $__aegis_literal ]] && __aegis_keep_literal
   __aegis_arm_prompts
   __aegis_armed=${PS0-}${PS1-}${PS2-}${PROMPT_COMMAND[*]-}
-  [[ $__aegis_literal ]] && __aegis_armed=
+  __aegis_whole=
+  [[ ${PS0-} == *"$__aegis_ps0" && ${PS2-} == *"$__aegis_ps2"* ]] && __aegis_in_order && __aegis_whole=1
+  [[ $__aegis_literal ]] && __aegis_armed= __aegis_whole=
   return 0
 }
 
@@ -350,7 +374,8 @@ __aegis_heed() {
   __aegis_print 'P;k=l' ';l=0'
 }
 
-# Keys that no terminal sends: 1 submits, 2 probes, 6 splits standard error, 7 enables Ctrl-C. 1 and 2 are macros for 3
+# Keys that no terminal sends: 1 submits, 2 probes, 6 splits standard error, 7 enables Ctrl-C, 8 only
+# empties the line. 1 and 2 are macros for 3
 # and 4, because bash finds no command behind a key that ends a search in the history; from vi's
 # command mode 1 goes through insert mode. 0 does nothing: sent first, it is what a waiting quoted-insert or prefix swallows.
 # 100+n inserts the control character n, one that the tty or the paste would not pass on.
@@ -361,6 +386,7 @@ __aegis_bind_keys() {
     __aegis_bind_quietly 4 __aegis_probe
     builtin bind -m "$map" -x '"\e[8133;7~": __aegis_heed'
     builtin bind -m "$map" -x '"\e[8133;6~": __aegis_part'
+    builtin bind -m "$map" '"\e[8133;8~": kill-whole-line'
     builtin bind -m "$map" '"\e[8133;1~": "\e[8133;3~"'
     builtin bind -m "$map" '"\e[8133;2~": "\e[8133;4~"'
     builtin bind -m "$map" '"\e[8133;0~": ""'

@@ -15,6 +15,9 @@ from aegis.errors import InvalidRequest
 SUBMIT_KEY = b"\x1b[8133;0~\x1b[8133;1~"
 """Empties the line and marks it as the daemon's. Its first half ends a waiting quoted-insert."""
 
+EMPTY_KEY = b"\x1b[8133;8~"
+"""Empties the line, in the place of the submit key: the shell runs nothing for it."""
+
 PROBE_KEY = b"\x1b[8133;2~"
 """Requests a line report (``133;P;k=l``) from the hook and changes nothing."""
 
@@ -56,8 +59,10 @@ def check_command(cmd: str) -> None:
         ) from None
 
 
-def encode_submission(cmd: str, accept: bytes = b"") -> bytes:
-    """Return the bytes that make the shell run ``cmd``; ``accept`` is sent before the Enter.
+def encode_submission(cmd: str, accept: bytes = b"", first: bytes = SUBMIT_KEY) -> bytes:
+    """Return the bytes that make the shell run ``cmd``.
+
+    ``first`` is the key that empties the line, and ``accept`` is sent before the Enter.
 
     Newlines at the end of ``cmd`` change nothing: the Enter that follows ends the last line
     either way. Raises ``InvalidRequest`` as ``check_command`` does.
@@ -66,7 +71,7 @@ def encode_submission(cmd: str, accept: bytes = b"") -> bytes:
     text = cmd.encode()
     parts = [_paste(part) for part in _NEEDS_KEY.split(text)]
     keys = [_insert_key(control[0]) for control in _NEEDS_KEY.findall(text)]
-    pieces = [SUBMIT_KEY, parts[0]]
+    pieces = [first, parts[0]]
     for key, part in zip(keys, parts[1:], strict=True):
         pieces += [key, part]
     return b"".join([*pieces, accept, _ENTER])

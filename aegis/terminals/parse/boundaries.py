@@ -14,6 +14,8 @@ Rules of ``Boundaries``, which follows one shell:
 - ``s=1`` on a mark means that the daemon submitted the line. Without a pending submission it means
   nothing (the submit key was sent by hand); a C without it is still ours while a submission is
   pending and no other writer has sent an Enter that could have caused it.
+- ``e=1`` on a B means that an empty line there needs no submit key. Then nothing has ``s=1``, and
+  what answers is ours.
 
 ``keystrokes`` follows keys only as far as needed to know whose Enter began a command and whether
 the line at the prompt is empty.
@@ -178,6 +180,7 @@ class Boundaries:
         self._continuations = 0
         self._submission = False
         self._probed_submission = False
+        self._is_plain_prompt = self._is_plain_submission = self._has_keys = False
         self._returned_line = False
         self._last_exit = 0
 
@@ -203,6 +206,15 @@ class Boundaries:
     def can_submit(self) -> bool:
         """Return whether the shell is at a prompt with an empty line, as far as is known."""
         return self.can_probe() and self.uncertain is None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a submission needs no submit key now.
+
+        The hook said so at this prompt, and nobody has sent keys since the last submission. One
+        of them may act at a later prompt: Ctrl-O of readline fetches the next line.
+        """
+        return self._is_plain_prompt and not self._has_keys
 
     def can_probe(self) -> bool:
         """Return whether the shell is at a prompt where no line is known to be typed."""
@@ -231,6 +243,8 @@ class Boundaries:
         assert self.can_submit()
         self.phase = ShellPhase.SUBMITTED
         self._submission = True
+        self._is_plain_submission = self.is_plain
+        self._has_keys = False
         self._probes.submitted()
         self._probed_submission = False
 
@@ -242,6 +256,7 @@ class Boundaries:
     def keys(self, writer: str, data: bytes) -> list[BoundaryEvent]:
         """Note that ``writer`` sends these bytes to the PTY."""
         self._probes.typed()
+        self._has_keys = True
         reading = self._open is None and self.phase is not ShellPhase.STARTING
         self._keys.sent(writer, data, at_prompt=reading or self.phase is ShellPhase.SECONDARY)
         if self._reports_starts or self.phase is not ShellPhase.PROMPT:
@@ -302,6 +317,7 @@ class Boundaries:
         if mark.number <= self._number:
             return []
         lost = self._lost_before(mark)
+        self._is_plain_prompt = False
         self.phase = ShellPhase.RUNNING
         if self._open is not None:
             self._number = mark.number
@@ -309,7 +325,9 @@ class Boundaries:
             return self._output_continues()
         self._advance(mark.number)
         self._open, self._output_ended, self._commands = mark.number, False, 1
-        self._open_is_ours = self._submission and (mark.submitted or not self._keys.has_enter())
+        self._open_is_ours = self._submission and (
+            self._is_marked_ours(mark) or not self._keys.has_enter()
+        )
         writer = None
         if self._open_is_ours:
             self._submission_read()
@@ -339,6 +357,7 @@ class Boundaries:
         if mark.number <= self._number:
             return []
         events = self._lost_before(mark)
+        self._is_plain_prompt = False
         self._advance(mark.number)
         if self._open is not None:
             events.append(self._reported_end(mark))
@@ -368,12 +387,15 @@ class Boundaries:
         ``is_interrupt``: it was dropped by a Ctrl-C that was sent while a command seemed to run,
         so no line end waits for this mark.
         """
-        ours = self._submission and mark.submitted
+        ours = self._submission and self._is_marked_ours(mark)
         if ours:
             self._submission_read()
         elif not is_interrupt:
             self._keys.take_line_end()
         return NoCommand(submitted=ours, exit=mark.exit or 0, previous=self._last_exit)
+
+    def _is_marked_ours(self, mark: Mark) -> bool:
+        return mark.submitted or self._is_plain_submission
 
     def _submission_read(self) -> None:
         self._submission = False
@@ -384,6 +406,7 @@ class Boundaries:
         self._number = number
 
     def _prompt_drawn(self, mark: Mark) -> list[BoundaryEvent]:
+        self._is_plain_prompt = mark.params.get("e") == "1" and mark.number >= self._number
         if self._open is not None:
             return self._end_lost(mark)
         if self.phase in (ShellPhase.STARTING, ShellPhase.RETURNING):
@@ -401,7 +424,7 @@ class Boundaries:
         if not self._submission or self._keys.has_enter():
             self._keys.take_line_end()
             return []
-        self._submission = False
+        self._submission, self._has_keys = False, True
         exit_code = INTERRUPTED if self._keys.take_interrupt() else self._last_exit
         return [NoCommand(submitted=True, exit=exit_code, previous=self._last_exit)]
 
@@ -422,7 +445,7 @@ class Boundaries:
 
     def _other_prompt(self, mark: Mark) -> list[BoundaryEvent]:
         if mark.params.get("k") == "s":
-            ours = mark.submitted and (self._submission or self._open_is_ours)
+            ours = self._is_marked_ours(mark) and (self._submission or self._open_is_ours)
             return [self._secondary_prompt(ours=ours)]
         if mark.params.get("k") == "e":
             return self._output_ends(mark)
@@ -451,6 +474,6 @@ class Boundaries:
         report = LineReport(length, rearmed=rearmed)
         if not (self.phase is ShellPhase.SUBMITTED and self._probed_submission):
             return [report]
-        self._submission = False
+        self._submission, self._has_keys = False, True
         self.phase = ShellPhase.PROMPT
         return [SubmissionLost(), report]

@@ -32,7 +32,7 @@ _FIND_END = re.compile(rb"[\x07\x18\x1a\x1b]")
 _SECRET = re.compile(rb"[A-Za-z0-9_-]{8,128}")
 _USUAL = re.compile(
     rb"\x1b\]133;(?:([ABC])|D;([0-9]{1,15}));n=([\w-]+);q=([0-9]{1,15})(?:;s=([01]))?"
-    rb"(?:;b=([0-9]{1,15}))?\x07"
+    rb"(?:;b=([0-9]{1,15}))?(?:;e=(1))?\x07"
 )
 """A whole mark in its usual form; other forms take the slow path."""
 _BODY = re.compile(rb"[ABCDP](?:;[\x20-\x3a\x3c-\x7e]*)*")
@@ -248,12 +248,14 @@ def _end_of_certain_text(data: bytes, start: int) -> int:
 
 def _usual_mark(found: re.Match[bytes]) -> Mark:
     """Return the mark of a match of ``_USUAL``."""
-    kind, exit_code, _, number, submitted, ended = found.groups()
+    kind, exit_code, _, number, submitted, ended, plain = found.groups()
     params = {"q": number.decode("ascii")}
     if submitted is not None:
         params["s"] = submitted.decode("ascii")
     if ended is not None:
         params["b"] = ended.decode("ascii")
+    if plain is not None:
+        params["e"] = "1"
     whole, start = found.group(), found.start()
     return Mark(
         kind="D" if kind is None else kind.decode("ascii"),

@@ -133,6 +133,7 @@ class Submissions:
         self.sent: msg.Submit | None = None
         self.is_incomplete = self.is_used = self.is_below_prompt = False
         self._pending: msg.Submit | None = None
+        self._typed_wanted: ShellAdapter | None = None
         self._drops: Iterator[bytes] = iter(())
         self._queued: list[_QueuedKeys | SignalDue] = []
         self._queued_until = 0.0
@@ -225,13 +226,24 @@ class Submissions:
     def _send(self, submission: msg.Submit) -> Iterable[Step]:
         self.sent, self.is_incomplete, self._pending = submission, False, None
         try:
-            data = self.adapter.encode(submission.cmd)
+            data = self._encoded(submission.cmd)
         except OSError as error:
             log.warning("submission not written", error=str(error))
             return self.failed("unwritten")
         self.boundaries.submitted()
         self._reading_s = READING_S + len(data) / READING_BYTES_PER_S
         return [PtyInput(data, "submission")]
+
+    def _encoded(self, cmd: str) -> bytes:
+        if not self.boundaries.is_plain:
+            return self.adapter.encode(cmd)
+        self._want_typed(wanted=False)  # every typed line was answered
+        return self.adapter.encode_on_plain_line(cmd)
+
+    def _want_typed(self, *, wanted: bool) -> None:
+        if (self.adapter if wanted else None) is not self._typed_wanted:
+            self._typed_wanted = self.adapter if wanted else None
+            self.adapter.want_typed(wanted=wanted)
 
     def _refuse(self, submission: msg.Submit) -> Iterable[Step]:
         self._pending = None
@@ -310,6 +322,7 @@ class Submissions:
 
     def _typed(self, writer: str, data: bytes, now: float) -> Iterable[Step]:
         self.is_used = True
+        self._want_typed(wanted=True)
         self.typed_lines.sent(data, is_empty=self.boundaries.is_line_empty())
         begun = self.boundaries.keys(writer, data)
         self._last_key, self._wait_s, self._was_asked = now, ASK_AFTER_S, False

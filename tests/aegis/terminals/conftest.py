@@ -70,6 +70,7 @@ class LiveShell:
         self.boundaries = Boundaries()
         self.everything = b""
         self.marks: list[Mark] = []
+        self.submits_by_key = False
         self._parser = MarkParser(adapter.secret)
         self.output = ""
         self._output = b""
@@ -145,8 +146,14 @@ class LiveShell:
                 return events
 
     async def submit(self, cmd: str) -> None:
+        # Where both keys are right, they are used in turn.
+        is_plain = self.boundaries.is_plain and not self.submits_by_key
+        self.submits_by_key = not self.submits_by_key
         self.boundaries.submitted()
-        await self._write(self.adapter.encode(cmd))
+        if is_plain:
+            self.adapter.want_typed(wanted=False)
+        encode = self.adapter.encode_on_plain_line if is_plain else self.adapter.encode
+        await self._write(encode(cmd))
 
     async def run(self, cmd: str) -> Outcome:
         """Submit ``cmd`` and wait for its end and the next prompt."""
@@ -159,6 +166,7 @@ class LiveShell:
         return outcome
 
     async def type(self, keys: str, writer: str = "human:ann") -> None:
+        self.adapter.want_typed(wanted=True)
         self.boundaries.keys(writer, keys.encode())
         await self._write(keys.encode())
 
@@ -204,6 +212,12 @@ class LiveShell:
     async def _write(self, data: bytes) -> None:
         with trio.fail_after(HANG_S):
             await self.process.write(data)
+
+    async def drawn(self) -> None:
+        """Wait until the prompt is drawn to its end: paste mode is switched on before."""
+        with trio.fail_after(HANG_S):
+            while not self.marks or self.marks[-1].kind != "B":
+                await self._grew.wait()
 
     async def seen(self, text: str) -> None:
         """Wait until ``text`` came out of the terminal."""

@@ -416,6 +416,147 @@ async def test_history_with_times_or_full_still_gives_the_text(start_bash: Start
         await shell.expect(PromptShown)
 
 
+@pytest.mark.parametrize("startup", ["", "unset HISTCMD\n", "HISTCONTROL=ignoreboth\n"])
+async def test_the_first_entries_of_a_history_are_texts_of_typed_commands(
+    start_bash: StartBash, startup: str
+) -> None:
+    shell = await start_bash(f"PS1='$ '\n{startup}")
+    # A cleared history is empty, and the next two entries are numbered as in a new one.
+    for typed in ("echo one", "echo two", "history -c", "echo three", "echo four", "echo five"):
+        await shell.type(f"{typed}\r")
+        ended = await shell.expect(CommandEnd)
+        expected = UnknownText(NOT_IN_HISTORY) if typed == "history -c" else typed
+        assert bash.read_typed(shell.directory, ended.history) == expected
+        await shell.expect(PromptShown)
+
+
+async def test_a_history_that_is_switched_off_and_on_gives_no_other_text(
+    start_bash: StartBash,
+) -> None:
+    shell = await start_bash("PS1='$ '\n")
+    texts: list[object] = []
+    for typed in ("echo one", "set +o history", "echo two", "set -o history", "echo three"):
+        await shell.type(f"{typed}\r")
+        texts.append(bash.read_typed(shell.directory, (await shell.expect(CommandEnd)).history))
+        await shell.expect(PromptShown)
+    unknown = UnknownText(NOT_IN_HISTORY)
+    assert texts == ["echo one", "set +o history", unknown, unknown, "echo three"]
+
+
+@pytest.mark.parametrize("commands", [["true"], ["true", ":", "true"]])
+async def test_no_file_is_written_for_a_submission(
+    start_bash: StartBash, commands: list[str]
+) -> None:
+    shell = await start_bash("PS1='$ '\nHISTCONTROL=ignoredups\n")
+    before = sorted(shell.directory.iterdir()), shell.directory.stat().st_mtime_ns
+    for cmd in commands * 3:
+        assert (await shell.run(cmd)).exit == 0
+    major = (await shell.run("echo ${BASH_VERSINFO[0]}")).output
+    if int(major) > 4:
+        assert (sorted(shell.directory.iterdir()), shell.directory.stat().st_mtime_ns) == before
+
+
+async def test_the_text_of_a_typed_command_is_stored_from_the_first_key_on(
+    start_bash: StartBash,
+) -> None:
+    shell = await start_bash()
+    for number in range(3):
+        assert (await shell.run(f"echo {number}")).exit == 0
+        await shell.type(f"echo typed {number}\r")
+        ended = await shell.expect(CommandEnd)
+        assert bash.read_typed(shell.directory, ended.history) == f"echo typed {number}"
+        await shell.expect(PromptShown)
+        assert not shell.boundaries.is_plain
+        assert (await shell.run("echo ours")).output == "ours\n"
+    assert not list(shell.directory.glob("typed.[0-9]*"))
+
+
+# A prompt where an empty line needs no submit key.
+
+
+async def test_a_submission_without_the_submit_key_is_ours_whatever_comes_of_it(
+    start_bash: StartBash,
+) -> None:
+    shell = await start_bash()
+    for cmd, kind, exit_code in [
+        ("(exit 3)", CommandEnd, 3),
+        ("# a remark", NoCommand, 3),
+        ("", NoCommand, 3),
+        ("echo (", NoCommand, 2),
+        ("true\n\n(exit 4)", CommandEnd, 4),
+    ]:
+        shell.submits_by_key = False
+        await shell.drawn()
+        assert shell.boundaries.is_plain
+        redrawn = len(shell.marks)
+        outcome = await shell.run(cmd)
+        assert isinstance(outcome.end, kind)
+        assert outcome.exit == exit_code
+        kinds = [mark.kind for mark in shell.marks[redrawn:]]
+        assert kinds[0] in "CD", "the prompt was drawn again"
+        assert not any(mark.submitted for mark in shell.marks[redrawn:])
+    shell.submits_by_key = False
+    await shell.drawn()
+    await shell.submit("echo 'open")
+    assert (await shell.expect(SecondaryPrompt)).submitted
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "set -H",
+        "shopt -u promptvars",
+        "readonly PS0=x",
+        "readonly PROMPT_COMMAND=",
+        "unset PROMPT_COMMAND",
+        "PROMPT_COMMAND=('PS0= PROMPT_COMMAND=')",
+        "exec 2>/dev/null",
+    ],
+)
+async def test_a_shell_where_the_hook_is_not_whole_gets_the_submit_key(
+    start_bash: StartBash, setting: str
+) -> None:
+    shell = await start_bash()
+    await shell.drawn()
+    assert shell.boundaries.is_plain
+    await shell.submit(setting)
+    await shell.expect(CommandEnd)
+    if not setting.startswith("exec"):
+        await shell.drawn()
+    assert not shell.boundaries.is_plain
+
+
+@pytest.mark.parametrize("key", ["x\x7f", "\x15", "\x1b[A\x15", "\x0c"])
+async def test_trap_36_after_a_key_the_next_submission_has_the_submit_key(
+    start_bash: StartBash, key: str
+) -> None:
+    shell = await start_bash()
+    await shell.drawn()
+    assert (await shell.run("echo before")).output == "before\n"
+    await shell.drawn()
+    await shell.type(key)
+    assert not shell.boundaries.is_plain
+    assert (await shell.probe()).length == 0
+    assert not shell.boundaries.is_plain
+    assert (await shell.run("echo ours")).output == "ours\n"
+    assert [mark.submitted for mark in shell.marks if mark.kind == "C"] == [False, True]
+    await shell.drawn()
+    assert shell.boundaries.is_plain
+
+
+async def test_trap_34_a_line_that_a_program_left_is_dropped_without_the_submit_key_too(
+    start_bash: StartBash,
+) -> None:
+    shell = await start_bash()
+    assert (await shell.run("echo earlier")).output == "earlier\n"
+    await shell.drawn()
+    await shell.process.write(b"rm -rf half")  # past the bookkeeping, as TIOCSTI of a program does
+    shell.submits_by_key = False
+    assert shell.boundaries.is_plain
+    outcome = await shell.run("echo ours")
+    assert (outcome.exit, outcome.output) == (0, "ours\n")
+
+
 def test_what_an_earlier_shell_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / "typed.5").write_text("    5  echo old\n")
     secrets = {bash.write_startup(tmp_path) for _ in range(3)}

@@ -281,6 +281,7 @@ async def test_trap_34_the_submit_key_empties_whatever_line_there_is(
     await shell.run("echo earlier")
     # Written past the bookkeeping: this is what the key itself must do.
     await shell.process.write(keys.encode())
+    shell.submits_by_key = True
     outcome = await shell.run("echo ours")
     assert (outcome.exit, outcome.output) == (0, "ours\n")
 

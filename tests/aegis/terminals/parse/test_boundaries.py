@@ -551,6 +551,56 @@ def test_a_submission_that_was_read_proves_that_no_earlier_probe_is_unanswered()
     assert boundaries.can_submit()
 
 
+def plain_prompt(number: int) -> Step:
+    return lambda b: b.mark(Mark(kind="B", number=number, params={"e": "1"}))
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_plain"),
+    [
+        ([ends(1), prompt(1)], False),
+        ([ends(1), plain_prompt(1)], True),
+        ([ends(1), plain_prompt(1), prompt(1)], False),
+        ([ends(1), plain_prompt(1), keys(b"l")], False),
+        ([keys(b"l"), ends(1), plain_prompt(1)], False),
+        ([ends(1), plain_prompt(1), submit, begins(2), ends(3)], False),
+        ([ends(1), plain_prompt(1), submit, begins(2), ends(3), plain_prompt(3)], True),
+        # Keys that were sent while the submission was read, or while its command ran.
+        ([ends(1), plain_prompt(1), submit, keys(b"l"), begins(2), ends(3)], False),
+        (
+            [
+                *[ends(1), plain_prompt(1), submit, keys(b"l"), begins(2), ends(3)],
+                *[plain_prompt(3), report(3, 0)],
+            ],
+            False,
+        ),
+        (
+            [ends(1), plain_prompt(1), submit, begins(2), keys(b"\r"), ends(3), plain_prompt(3)],
+            False,
+        ),
+        # A prompt of an earlier number is data.
+        ([ends(1), prompt(1), submit, begins(2), ends(3), plain_prompt(1)], False),
+    ],
+)
+def test_a_prompt_that_needs_no_submit_key(steps: list[Step], is_plain: bool) -> None:
+    boundaries = Boundaries()
+    play(steps, boundaries)
+    assert boundaries.is_plain is is_plain
+
+
+def test_without_the_submit_key_the_first_answer_is_ours() -> None:
+    plain = [ends(1), plain_prompt(1), submit]
+    events = play([*plain, begins(2)])
+    assert events[-1] == OURS
+    # Keys that were queued for too long come behind our text.
+    events = play([*plain, keys(b"ls\r"), begins(2)])
+    assert events[-1] == OURS
+    events = play([*plain, ends(2, 2)])
+    assert events[-1] == NoCommand(submitted=True, exit=2, previous=0)
+    events = play([*plain, secondary(1)])
+    assert events[-1] == SecondaryPrompt(submitted=True)
+
+
 def test_numbers_that_never_came_are_counted() -> None:
     boundaries, _ = after_ready([begins(2), begins(4), ends(5), begins(8), ends(10)])
     assert boundaries.skipped == 2 + 1  # not the one that each further line leaves out

@@ -54,6 +54,10 @@ CASES: dict[str, tuple[bytes, list[Event]]] = {
     "nothing": (b"", []),
     "plain text": (b"hello\r\n", [Text(b"hello\r\n")]),
     "a mark ended by BEL": (osc(b"C" + OURS + b";q=1"), [C1]),
+    "the end of a prompt that needs no submit key": (
+        osc(b"B" + OURS + b";q=7;e=1"),
+        [Mark(kind="B", number=7, params={"q": "7", "e": "1"}, visible=osc(b"B;q=7;e=1"))],
+    ),
     "a mark ended by ST": (
         osc(b"A" + OURS + b";q=7", b"\x1b\\"),
         [Mark(kind="A", number=7, params={"q": "7"}, visible=b"\x1b]133;A;q=7\x1b\\")],
