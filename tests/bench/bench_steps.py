@@ -30,7 +30,7 @@ class Cost(NamedTuple):
     steps: int
 
 
-LIMITS = {"ping": Cost(185, 3), "run": Cost(2_150, 22)}
+LIMITS = {"ping": Cost(200, 3), "run": Cost(2_000, 22)}
 """The most that a warm request may cost."""
 
 
