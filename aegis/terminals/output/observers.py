@@ -57,9 +57,7 @@ class OutputObservers:
     ) -> None:
         self._screen = screen
         self._flush = flush
-        self._view = view
         self._window = window
-        self._size = _size(view())
         self.program = ProgramWatch(screen, start_soon)
         self._readers = OutputReaders(
             name,
@@ -69,7 +67,7 @@ class OutputObservers:
             progress_of=progress_of,
             start_soon=start_soon,
         )
-        self._watchers = Watchers(
+        self.watchers = Watchers(
             name,
             source,
             raw_log,
@@ -84,13 +82,13 @@ class OutputObservers:
     def observers(self) -> tuple[OutputObserver, ...]:
         """The receivers of every byte, in the order of their calls: the screen first."""
         # The window comes before the watchers, who are sent its title.
-        return self._screen, self._readers, self._window, self._watchers, self.program
+        return self._screen, self._readers, self._window, self.watchers, self.program
 
     def take(self, request: OutputRequest, reply: Reply[Any]) -> None:
         """Answer ``request``, now or later. Raises ``AegisError``."""
         match request:
             case FollowOutput():
-                self._watchers.take(request, reply)
+                self.watchers.take(request, reply)
             case FollowProgram():
                 self.program.follow(request, reply)
             case TakeHook():
@@ -107,26 +105,15 @@ class OutputObservers:
     def handle_news(self, news: object) -> None:
         """Take a message that was sent to the front, about a command or the shell."""
         self._readers.handle_news(news)
-        self._watchers.changed()
+        self.watchers.changed()
         self.program.handle_news(news)
-
-    def view_changed(self) -> None:
-        """Check the watchers: the window or the state may have changed."""
-        self._watchers.changed()
-        if _size(self._view()) != self._size:
-            self._size = _size(self._view())
-            self.program.resized()
 
     def end(self) -> None:
         """Answer all: no more output will come."""
         self._readers.end()
-        self._watchers.end()
+        self.watchers.end()
 
     def close(self) -> None:
         """Stop all use of the raw log, before it is closed."""
         self._readers.close()
         self._screen.close()
-
-
-def _size(view: View) -> tuple[int, int]:
-    return view.rows, view.cols

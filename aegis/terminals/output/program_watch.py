@@ -132,7 +132,7 @@ class ProgramWatch:
         match news:
             case msg.CommandStarted(raw_start=raw_start) if self._cycle is not None:
                 self._begin(raw_start)
-            case msg.CommandEnded(exit=code):
+            case msg.CommandEnded(exit=code) if self._runs:
                 self._end(code)
             case msg.ShellEnded():
                 self._end(None)

@@ -100,7 +100,8 @@ class OutputReaders:
 
     def output(self, data: bytes, cursor: int) -> None:
         """Wake the readers."""
-        self._came.notify()
+        if self._readers:
+            self._came.notify()
 
     def handle_news(self, news: object) -> None:
         """Take a message that was sent to the front: a command may have ended."""

@@ -18,12 +18,12 @@ from aegis.terminals import messages as msg
 from aegis.terminals.hooks.adapter import Rearmed
 from aegis.terminals.output.shell_output import CommandOutput
 from aegis.terminals.parse import boundaries as bd
-from aegis.terminals.parse.osc133 import Event, Mark, Text
+from aegis.terminals.parse.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.parse.queries import Sequence, SequenceScanner
 from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S, ErrorText, ShellStreams
 from aegis.terminals.screen.modes import RESET, Modes, ModeWatch
 from aegis.terminals.shell.submissions import LookAfter, PtyInput, Step, Submissions
-from aegis.terminals.typed import LOST, TypedText, UnknownText
+from aegis.terminals.typed import LOST, NOT_SAID, TypedText, UnknownText
 
 
 @attrs.frozen
@@ -45,7 +45,7 @@ class ScannedSequence:
 class PromptReached:
     """The shell shows its prompt; ``is_first``: for the first time since its hook was read.
 
-    Set ``cwd`` to its directory before the next event.
+    Set ``cwd`` to its directory.
     """
 
     is_first: bool
@@ -62,11 +62,13 @@ ShellEvent: TypeAlias = (
     | msg.IntegrationChanged
     | msg.NeedsInputChanged
 )
-"""An event of a shell; handle it before the next one is taken, as it may change the rules."""
+"""An event of a shell; handle it before the next one is taken."""
 
 
 class ShellPipeline:
     """The stream of the shell called ``name``, whose output begins at the offset ``position``.
+
+    The events of one mark are made together, before the owner handles the first of them.
 
     ``rules`` decide what is typed at it. ``is_pasting``: paste mode is on. ``editor_answered`` is
     False until an unexpected line editor has answered a probe, and None before a probe and after
@@ -86,8 +88,9 @@ class ShellPipeline:
         self._streams = self._new_streams()
         self._scanner = SequenceScanner()
         self._output: list[bytes] = []
+        self._events: list[ShellEvent] = []
         self._command_start = 0
-        self._has_echo = False
+        self._has_echo = self._is_ours = False
         self._rearmed: CapturedOutput | None = None
         self._is_replaced = False
 
@@ -99,7 +102,9 @@ class ShellPipeline:
 
     def feed(self, data: bytes, now: float) -> Iterator[ShellEvent]:
         """Take bytes of the PTY; yield what they mean."""
-        return self._take(self._streams.feed(self.rules.without_redraw(data)), now)
+        if self.rules.held is not None:
+            data = self.rules.without_redraw(data)
+        return self._take(self._streams.feed(data), now)
 
     def feed_errors(self, data: bytes, now: float) -> Iterator[ShellEvent]:
         """Take bytes of the PTY of standard error."""
@@ -116,19 +121,17 @@ class ShellPipeline:
         yield from self._take(self._streams.close(), now)
 
     def typed(self, step: PtyInput) -> None:
-        """Note that the owner handles this step."""
+        """Note that the owner types a submission or a probe."""
         if step.kind == "submission":
             self._streams.submitted()
         elif step.kind == "probe":
             self._streams.probed(step.data)
 
-    def restore_modes(self, *, prompted: bool = False) -> Iterator[ShellEvent]:
-        """Switch the modes back that a program has left on, for all viewers.
-
-        ``prompted``: the prompt was drawn before the end of the command was reported.
-        """
-        self._restore_modes(prompted=prompted)
-        return self._settle()
+    def restore_modes(self) -> list[ShellEvent]:
+        """Switch the modes back that a shell, which has ended, has left on, for all viewers."""
+        self._restore_modes(prompted=False)
+        self._settle()
+        return self._take_events()
 
     # What is known of the shell by its marks.
 
@@ -169,9 +172,10 @@ class ShellPipeline:
         self.rules.boundaries.asked()
         return [PtyInput(self.rules.adapter.probe_key)]
 
-    def prompt_unseen(self, now: float) -> Iterator[ShellEvent]:
+    def prompt_unseen(self, now: float) -> list[ShellEvent]:
         """Note a prompt without a mark."""
-        return self._happened(self.rules.boundaries.prompt_unseen(), now)
+        self._happened(self.rules.boundaries.prompt_unseen(), now)
+        return self._take_events()
 
     def rearm(
         self, rearmed: Rearmed, now: float, *, is_replaced: bool = False
@@ -194,59 +198,67 @@ class ShellPipeline:
         self.rules.adapter = attrs.evolve(self.rules.adapter, integration="fallback")
         return [msg.IntegrationChanged(integration="fallback")]
 
-    def _answers_anew(self, now: float) -> Iterator[ShellEvent]:
+    def _answers_anew(self, now: float) -> None:
         """Start with new boundaries, at the first mark of a hook that was read again."""
         rules = self.rules
         lost = rules.boundaries.replaced()
         self.printed.discard()
-        yield from self._happened(lost, now)
+        self._happened(lost, now)
         self._rearmed = None
         rules.follow_anew()
         self.was_prompted = False
         integration = rules.adapter.integration
-        yield msg.IntegrationChanged(integration=integration, is_replaced=self._is_replaced)
+        changed = msg.IntegrationChanged(integration=integration, is_replaced=self._is_replaced)
+        self._events.append(changed)
 
     # The stream.
 
     def _take(self, events: Iterable[Event | ErrorText], now: float) -> Iterator[ShellEvent]:
         for event in events:
             if isinstance(event, Mark):
-                yield from self._follow_mark(event, now)
-                continue
-            data = event.data
-            self._print(data)
-            if isinstance(event, Text):
-                self.printed.feed(data)
-                self.rules.is_below_prompt = self.rules.is_below_prompt or b"\n" in data
-            elif isinstance(event, ErrorText):
-                self.printed.feed_errors(data)
+                self._follow_mark(event, now)
             else:
-                self.is_pasting = event.on
-                yield from self._happened(self.rules.boundaries.paste_mode(event.on), now)
-        yield from self._settle()
+                self._follow_output(event, now)
+            if self._events:
+                yield from self._take_events()
+        self._settle()
+        yield from self._take_events()
         if self._streams.begins_to_wait(now):
             yield LookAfter(SPLIT_WAIT_S)
 
-    def _print(self, data: bytes) -> None:
+    def _follow_output(self, event: Text | PasteMode | ErrorText, now: float) -> None:
+        data = event.data
         self._output.append(data)
         self.position += len(data)
         self.modes.feed(data)
+        if isinstance(event, Text):
+            self.printed.feed(data)
+            self.rules.is_below_prompt = self.rules.is_below_prompt or b"\n" in data
+        elif isinstance(event, ErrorText):
+            self.printed.feed_errors(data)
+        else:
+            self.is_pasting = event.on
+            self._happened(self.rules.boundaries.paste_mode(event.on), now)
 
-    def _settle(self) -> Iterator[ShellEvent]:
-        """Yield the output so far, before the event that comes behind it."""
+    def _take_events(self) -> list[ShellEvent]:
+        events, self._events = self._events, []
+        return events
+
+    def _settle(self) -> None:
+        """Add the event of the output so far, before the one that comes behind it."""
         # Few large pieces: the parsers make a dozen parts of a short command's output, and each
         # observer would search each of them.
         if self._output:
             parts, self._output = self._output, []
             data = parts[0] if len(parts) == 1 else b"".join(parts)
             cursor = self.position - len(data)
-            yield ShellOutput(data, cursor)
+            self._events.append(ShellOutput(data, cursor))
             for sequence in self._scanner.feed(data, cursor):
-                yield ScannedSequence(sequence)
+                self._events.append(ScannedSequence(sequence))
 
-    def _follow_mark(self, mark: Mark, now: float) -> Iterator[ShellEvent]:
+    def _follow_mark(self, mark: Mark, now: float) -> None:
         if self._rearmed is not None:
-            yield from self._answers_anew(now)
+            self._answers_anew(now)
         begins = self.position
         self._output.append(mark.visible)
         self.position += len(mark.visible)
@@ -256,10 +268,11 @@ class ShellPipeline:
                 self._modes_before = self.modes.now  # what the user's start-up files have switched
             if mark.kind == "D":
                 self.rules.typed_lines.ended()
-                self._restore_modes(prompted=is_prompted)
+                if self.modes.now != (self._modes_before or RESET):
+                    self._restore_modes(prompted=is_prompted)
         elif mark.kind == "B":
             self.rules.is_below_prompt = False
-        yield from self._happened(self.rules.boundaries.mark(mark), now, begins)
+        self._happened(self.rules.boundaries.mark(mark), now, begins)
 
     def _restore_modes(self, *, prompted: bool) -> None:
         # Behind the end mark: so the bytes are in no record, and each cursor is the same for
@@ -267,57 +280,66 @@ class ShellPipeline:
         before = self._modes_before or RESET
         sequences = self.modes.now.restored(before, prompted=prompted)
         if sequences:
-            self._print(sequences)
+            self._output.append(sequences)
+            self.position += len(sequences)
+            self.modes.feed(sequences)
 
     def _happened(
         self, events: Iterable[bd.BoundaryEvent], now: float, mark_begins: int | None = None
-    ) -> Iterator[ShellEvent]:
+    ) -> None:
         for event in events:
             at = self.position if mark_begins is None else mark_begins
             match event:
                 case bd.CommandBegin():
-                    yield from self.begin(event, now)
+                    self._begin(event, now)
                 case bd.CommandEnd():
-                    yield from self._end(event, now, self.printed.ended_at or at)
+                    self._end(event, now, self.printed.ended_at or at)
                 case bd.NoCommand(submitted=True):
-                    yield from self._nothing_ran(event, now, at)
+                    self._nothing_ran(event, now, at)
                 case bd.SubmissionLost():
-                    yield from self.rules.failed("swallowed")
+                    self._events += self.rules.failed("swallowed")
                 case bd.OutputEnded():
                     self.printed.suspend(at)
                 case bd.AcceptedLine() | bd.OutputResumed():
                     self.printed.resume()
                 case bd.SecondaryPrompt():
-                    yield from self._line_continues(event)
+                    self._line_continues(event)
                 case bd.PromptShown():
-                    yield from self._prompted(now)
+                    self._prompted(now)
                 case bd.LineReport():
-                    yield from self._line_reported(event, now)
+                    self._line_reported(event, now)
 
-    def begin(self, begun: bd.CommandBegin, now: float) -> Iterator[ShellEvent]:
-        """Take the start of a command, by a mark or by the Enter of a typed line."""
+    def begin(self, begun: bd.CommandBegin, now: float) -> list[ShellEvent]:
+        """Take the start of a command by the Enter of a typed line."""
+        self._begin(begun, now)
+        return self._take_events()
+
+    def _begin(self, begun: bd.CommandBegin, now: float) -> None:
         rules = self.rules
         rules.is_used = True
         self.editor_answered = None
         rules.typed_lines.began()
+        self._is_ours = begun.submitted
         self._has_echo = not (begun.submitted or rules.adapter.reports_starts)
         if not self._has_echo:
             self.printed.begin()
         self._command_start = self.position
         sent = rules.sent if begun.submitted else None
-        yield from self._settle()
-        yield msg.CommandStarted(
-            shell=self._name,
-            call=None if sent is None else sent.call,
-            cmd=None if sent is None else sent.cmd,
-            writer=begun.writer or "human" if sent is None else sent.writer,
-            cwd=self.cwd,
-            started_at=utc_now(),
-            moment_s=now,
-            raw_start=self._command_start,
+        self._settle()
+        self._events.append(
+            msg.CommandStarted(
+                shell=self._name,
+                call=None if sent is None else sent.call,
+                cmd=None if sent is None else sent.cmd,
+                writer=begun.writer or "human" if sent is None else sent.writer,
+                cwd=self.cwd,
+                started_at=utc_now(),
+                moment_s=now,
+                raw_start=self._command_start,
+            )
         )
 
-    def _end(self, ended: bd.CommandEnd, now: float, raw_end: int) -> Iterator[ShellEvent]:
+    def _end(self, ended: bd.CommandEnd, now: float, raw_end: int) -> None:
         rules = self.rules
         output = self.printed.take() if self._rearmed is None else self._rearmed
         output = without_last_lines(output, ended.prompt_lines)
@@ -325,68 +347,76 @@ class ShellPipeline:
         if self._has_echo:
             typed, output = rules.adapter.split_echo(output)
         else:
-            typed = UnknownText(LOST) if ended.lost else self._read_typed(ended)
+            typed = self._typed_text(ended)
             rules.is_incomplete |= rules.adapter.is_incomplete(ended.exit, output.text)
-        yield from self._settle()
-        yield msg.CommandEnded(
-            raw_start=self._command_start,
-            exit=ended.exit,
-            end="lost" if ended.lost else "exited",
-            typed=typed if isinstance(typed, str) else None,
-            untyped=typed.reason if isinstance(typed, UnknownText) else None,
-            incomplete=rules.is_incomplete,
-            output=output,
-            finished_at=utc_now(),
-            moment_s=now,
-            raw_end=raw_end,
+        self._settle()
+        self._events.append(
+            msg.CommandEnded(
+                raw_start=self._command_start,
+                exit=ended.exit,
+                end="lost" if ended.lost else "exited",
+                typed=typed if isinstance(typed, str) else None,
+                untyped=typed.reason if isinstance(typed, UnknownText) else None,
+                incomplete=rules.is_incomplete,
+                output=output,
+                finished_at=utc_now(),
+                moment_s=now,
+                raw_end=raw_end,
+            )
         )
         rules.is_incomplete = False
 
-    def _read_typed(self, ended: bd.CommandEnd) -> TypedText:
+    def _typed_text(self, ended: bd.CommandEnd) -> TypedText:
+        if ended.lost:
+            return UnknownText(LOST)
+        if self._is_ours and ended.history is None:
+            return UnknownText(NOT_SAID)  # nothing was stored, and the text is known
         line = self.rules.typed_lines.of_command(ended.commands, ended.continuations)
         return self.rules.adapter.read_typed(ended.history, line)
 
-    def _nothing_ran(self, nothing: bd.NoCommand, now: float, raw_end: int) -> Iterator[ShellEvent]:
+    def _nothing_ran(self, nothing: bd.NoCommand, now: float, raw_end: int) -> None:
         output = without_first_line_feed(self.printed.take())
         if self.rules.is_incomplete:
-            yield from self.rules.failed("incomplete")
+            self._events += self.rules.failed("incomplete")
             return
         assert self.rules.sent is not None
         has_printed = bool((output.text + output.errors).strip())
-        yield from self._settle()
-        yield msg.NothingRan(
-            call=self.rules.sent.call,
-            exit=bd.exit_of_nothing(nothing, printed=has_printed),
-            output=output,
-            finished_at=utc_now(),
-            moment_s=now,
-            raw_end=raw_end,
+        self._settle()
+        self._events.append(
+            msg.NothingRan(
+                call=self.rules.sent.call,
+                exit=bd.exit_of_nothing(nothing, printed=has_printed),
+                output=output,
+                finished_at=utc_now(),
+                moment_s=now,
+                raw_end=raw_end,
+            )
         )
 
-    def _line_continues(self, secondary: bd.SecondaryPrompt) -> Iterable[Step]:
+    def _line_continues(self, secondary: bd.SecondaryPrompt) -> None:
         if self._has_echo:
-            return ()
+            return
         self.printed.suspend(self.position)  # a line before may be an open command
-        drops = secondary.submitted and not self.rules.is_incomplete
-        return self.rules.drop() if drops else ()
+        if secondary.submitted and not self.rules.is_incomplete:
+            self._events += self.rules.drop()
 
-    def _prompted(self, now: float) -> Iterator[ShellEvent]:
+    def _prompted(self, now: float) -> None:
         is_first, self.was_prompted = not self.was_prompted, True
         self.printed.discard()
         if not self.rules.adapter.reports_starts:
             self.printed.begin()
-        yield from self._settle()
-        yield PromptReached(is_first)
-        yield from self.rules.prompted(now)
+        self._settle()
+        self._events.append(PromptReached(is_first))
+        self._events += self.rules.prompted(now)
 
-    def _line_reported(self, report: bd.LineReport, now: float) -> Iterator[ShellEvent]:
+    def _line_reported(self, report: bd.LineReport, now: float) -> None:
         if not report.at_prompt:
             self.editor_answered = True
             if report.rearmed and not report.length:
                 # An empty line makes the shell print the prompt again, now with its marks.
-                yield PtyInput(b"\r")
-        yield from self._settle()  # earlier queries are answered before a submission
-        yield from self.rules.line_reported(report, now)
+                self._events.append(PtyInput(b"\r"))
+        self._settle()  # earlier queries are answered before a submission
+        self._events += self.rules.line_reported(report, now)
 
 
 _AT_WORK = (bd.ShellPhase.STARTING, bd.ShellPhase.RUNNING, bd.ShellPhase.RETURNING)

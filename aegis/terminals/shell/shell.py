@@ -221,7 +221,8 @@ class Shell(Actor[ShellMessage]):
 
     def _was_fed(self, running: RunningShell, now: float) -> None:
         rules = running.rules
-        self._handle(running, rules.release(now))
+        if rules.queued:
+            self._handle(running, rules.release(now))
         self._handle(running, rules.typing_news())
         reported = running.reports.take()
         if reported is not None:
@@ -229,7 +230,8 @@ class Shell(Actor[ShellMessage]):
 
     def _after_turn(self) -> None:
         self._watch.on_activity()
-        self._flush_soon()
+        if not self._is_flush_due:
+            self._flush_soon()
 
     def _look_again(self, running: RunningShell) -> None:
         """Do what is due: queued input, held output, probes, the keys of a greeting."""
@@ -253,7 +255,8 @@ class Shell(Actor[ShellMessage]):
                 case ScannedSequence(sequence=sequence):
                     self._answer(running, sequence)
                 case PtyInput():
-                    running.pipeline.typed(event)
+                    if event.kind != "keys":
+                        running.pipeline.typed(event)
                     if running is self._running:
                         running.send(event.data)
                 case LookAfter(seconds=seconds):
@@ -383,7 +386,7 @@ class Shell(Actor[ShellMessage]):
 
     def _view_changed(self) -> None:
         if self._observers is not None:
-            self._observers.view_changed()
+            self._observers.watchers.changed()
 
     # Requests of the front.
 
@@ -456,6 +459,8 @@ class Shell(Actor[ShellMessage]):
         window.resize(rows, cols, self._log.position)
         if is_resized:
             self._screen.resize(rows, cols)
+            if self._observers is not None:
+                self._observers.program.resized()
             if self._running is not None:
                 self._running.resize(rows, cols)
         self._view_changed()

@@ -122,7 +122,8 @@ class Submissions:
 
     ``sent`` is the newest command that was typed, and ``is_incomplete`` whether the shell is being
     made to drop its text. ``is_used``: a command began, or keys were sent. ``is_below_prompt``:
-    output came below the prompt since it was drawn.
+    output came below the prompt since it was drawn. ``queued`` is the input that waits; ``held`` is
+    the output that is held back for an answer, or None.
     """
 
     def __init__(self, adapter: ShellAdapter) -> None:
@@ -135,14 +136,14 @@ class Submissions:
         self._pending: msg.Submit | None = None
         self._typed_wanted: ShellAdapter | None = None
         self._drops: Iterator[bytes] = iter(())
-        self._queued: list[_QueuedKeys | SignalDue] = []
+        self.queued: list[_QueuedKeys | SignalDue] = []
         self._queued_until = 0.0
         self._reading_s = READING_S
         self._last_key = self._held_until = 0.0
         self._wait_s = ASK_AFTER_S
         self._look_at: float | None = None
         self._is_asking = self._was_asked = False
-        self._held: bytes | None = None
+        self.held: bytes | None = None
 
     def follow_anew(self) -> None:
         """Start with new boundaries, at the first mark of a hook that was read again."""
@@ -184,25 +185,25 @@ class Submissions:
         """Note a new prompt; type the pending command if it may be."""
         # Keys that were sent before the prompt was drawn are on its line.
         self._is_asking = self.is_below_prompt = False
-        yield from self._plan(now, ASK_AFTER_S)
+        planned = self._plan(now, ASK_AFTER_S)
         if self._pending is None:
-            return
+            return planned
         if self.boundaries.can_submit():
             # A Ctrl-C may have taken the probe with it; the prompt behind it needs none.
-            yield from self._send(self._pending)
-        else:
-            # No second probe yet: the first may be answered before the keys after it are read.
-            yield LookAfter(PROBE_S)
+            return [*planned, *self._send(self._pending)]
+        # No second probe yet: the first may be answered before the keys after it are read.
+        return [*planned, LookAfter(PROBE_S)]
 
     def line_reported(self, report: bd.LineReport, now: float) -> Iterable[Step]:
         """Take the hook's answer to a probe."""
         self._is_asking = False
-        yield from self._plan(now, ASK_AFTER_S)
+        steps = [*self._plan(now, ASK_AFTER_S)]
         if report.at_prompt:
-            yield from self._drop_again()
+            steps += self._drop_again()
         if self._pending is not None:
             # Not submitted yet if the report was of an earlier probe, or a Ctrl-C came behind it.
-            yield from self.submit(self._pending)
+            steps += self.submit(self._pending)
+        return steps
 
     def drop(self) -> Iterable[Step]:
         """Make the shell drop the text that it cannot finish reading."""
@@ -217,11 +218,10 @@ class Submissions:
 
     def look(self, now: float) -> Iterable[Step]:
         """Do what is due: the question about the line, a probe, the next key that drops a text."""
-        yield from self._look_at_line(now)
-        yield from self.typing_news()
+        steps = [*self._look_at_line(now), *self.typing_news()]
         if self._pending is not None and self.boundaries.phase is bd.ShellPhase.PROMPT:
-            yield from self._probe_soon()
-        yield from self._drop_again()
+            steps += self._probe_soon()
+        return [*steps, *self._drop_again()]
 
     def _send(self, submission: msg.Submit) -> Iterable[Step]:
         self.sent, self.is_incomplete, self._pending = submission, False, None
@@ -271,7 +271,7 @@ class Submissions:
     @property
     def queued_bytes(self) -> int:
         """How many bytes of keys are queued."""
-        return sum(len(each.data) for each in self._queued if isinstance(each, _QueuedKeys))
+        return sum(len(each.data) for each in self.queued if isinstance(each, _QueuedKeys))
 
     def keys(self, writer: str, data: bytes, now: float) -> Iterable[Step]:
         """Send keys, or queue them."""
@@ -291,8 +291,8 @@ class Submissions:
 
     def release(self, now: float) -> Iterable[Step]:
         """Send the queued input, if the command was read or its time is up."""
-        if self._queued and (not self._is_reading() or now >= self._queued_until):
-            queued, self._queued = self._queued, []
+        if self.queued and (not self._is_reading() or now >= self._queued_until):
+            queued, self.queued = self.queued, []
             for each in queued:
                 if isinstance(each, SignalDue):
                     yield each
@@ -313,8 +313,8 @@ class Submissions:
         return self.is_incomplete or self.boundaries.phase is bd.ShellPhase.SUBMITTED
 
     def _queue(self, item: _QueuedKeys | SignalDue, now: float) -> Iterable[Step]:
-        is_first = not self._queued
-        self._queued.append(item)
+        is_first = not self.queued
+        self.queued.append(item)
         if not is_first:
             return ()
         self._queued_until = now + self._reading_s
@@ -341,7 +341,7 @@ class Submissions:
         self._is_asking = self._was_asked = True
         steps: list[Step] = [PtyInput(keys)] if keys else []
         if self.adapter.redraw is not None:
-            self._held, self._held_until = b"", now + HOLD_S
+            self.held, self._held_until = b"", now + HOLD_S
             steps.insert(0, LookAfter(HOLD_S))
         return steps
 
@@ -375,16 +375,16 @@ class Submissions:
 
     def without_redraw(self, data: bytes) -> bytes:
         """Return the output to pass on after ``data`` came, without the redraw of a question."""
-        if self._held is None:
+        if self.held is None:
             return data
-        self._held += data
+        self.held += data
         redraw = self.adapter.redraw
-        found = None if redraw is None else redraw.search(self._held)
+        found = None if redraw is None else redraw.search(self.held)
         if found is not None:
-            rest = self._held[: found.start()] + found["report"] + self._held[found.end() :]
-            self._held = None
+            rest = self.held[: found.start()] + found["report"] + self.held[found.end() :]
+            self.held = None
             return rest
-        return self.take_held() if len(self._held) > MAX_HELD_BYTES else b""
+        return self.take_held() if len(self.held) > MAX_HELD_BYTES else b""
 
     def overdue(self, now: float) -> bytes:
         """Return the held output if the answer did not come in time."""
@@ -392,7 +392,7 @@ class Submissions:
 
     def take_held(self) -> bytes:
         """Return the held output, and hold no more."""
-        held, self._held = self._held or b"", None
+        held, self.held = self.held or b"", None
         return held
 
 

@@ -203,8 +203,10 @@ class TtyWatch:
     def on_activity(self) -> None:
         """Note output or keys: no command waits for input now, and the quiet begins again."""
         self._was_active = True
-        self._set_needs_input(None)
-        self.check_again()
+        if self.needs_input is not None or self._may_need_input is not None:
+            self._set_needs_input(None)
+        if not self._is_due:
+            self.check_again()
 
     def on_keys(self, keys: bytes) -> None:
         """Note keys of a client."""
