@@ -16,13 +16,13 @@ import trio.testing
 
 from actors import Actor, ActorStopped, ChildSpec, Ref, Reply, SupervisorSpec, open_system
 from actors.faults import RUNTIME, Crash, Plan, armed
-from aegis.errors import Busy
+from aegis.errors import Busy, InvalidRequest, StorageError
 from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.processes.os_processes import OsProcessHost
 from aegis.protocol.inboxes import Deliver
-from aegis.protocol.output import FollowCommand, Progress
+from aegis.protocol.output import FollowCommand, Progress, ReadOutput
 from aegis.protocol.terminals import ReadRecords, RunCommand, Typing
 from aegis.terminals import messages as msg
 from aegis.terminals.front.terminal import MAX_FOLLOWERS, Terminal
@@ -97,10 +97,12 @@ class SlowDisk(OsDisk):
     def __init__(self) -> None:
         self.may_sync = threading.Event()
         self.may_sync.set()
-        self.refuses = False
+        self.refuses = self.refuses_syncs = False
 
     def fdatasync(self, fd: int) -> None:
         self.may_sync.wait()
+        if self.refuses_syncs:
+            raise OSError(errno.EIO, "broken")
         super().fdatasync(fd)
 
     def write(self, fd: int, data: bytes | memoryview) -> int:
@@ -295,6 +297,18 @@ async def test_the_outcome_of_a_record_that_the_disk_refuses_is_in_the_note(boar
     assert (command.outcome.end, command.outcome.raw_end) == ("exited", 5)
 
 
+async def test_a_sync_that_the_disk_refuses_is_the_error_of_the_caller(board: Board) -> None:
+    running = board.front.send_request(
+        RunCommand(name="build", cmd="make", timeout=60, from_handle="alice")
+    )
+    await board.settled()
+    await board.begins("make")
+    board.disk.refuses_syncs = True
+    board.front.tell(ended(0, 5))
+    with pytest.raises(StorageError):
+        await running.wait()
+
+
 async def test_a_record_that_was_handed_over_is_the_one_that_is_shown_though_all_crash(
     board: Board,
 ) -> None:
@@ -316,7 +330,25 @@ async def test_a_record_that_was_handed_over_is_the_one_that_is_shown_though_all
     assert [each["end"] for each in board.records()] == ["exited"]
 
 
+async def test_the_output_of_one_command_is_read_within_it(board: Board) -> None:
+    await board.runs("make", "alice")
+    board.front.send_request(ReadOutput(name="build", seq=0))
+    await board.settled()
+    (asked,) = board.taken(msg.FetchOutput)
+    assert (asked.cursor, asked.end, asked.command is not None) == (0, None, True)
+    await board.settled(ended(0, 5))
+    with pytest.raises(InvalidRequest, match="goes from 0 to 5"):
+        await board.front.ask(ReadOutput(name="build", seq=0, cursor=6))
+
+
 # Life.
+
+
+async def test_a_new_shell_is_sent_the_size_of_the_window(board: Board) -> None:
+    board.taken(msg.SetSize)
+    await board.settled(attrs.evolve(INTRODUCTION, life=2))
+    assert board.taken(msg.SetSize) == [msg.SetSize(rows=24, cols=80)]
+
 
 STARTING = attrs.evolve(INTRODUCTION, was_prompted=False, at_prompt=False)
 
