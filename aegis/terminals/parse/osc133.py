@@ -115,6 +115,11 @@ class MarkParser:
         self._events: list[Event] = []
         self._texts: list[bytes] = []
 
+    @property
+    def is_within_sequence(self) -> bool:
+        """Whether the stream so far ends within a sequence, or with a possible beginning of one."""
+        return self._incomplete != b"" or self._state != self._in_ground
+
     def feed(self, data: bytes) -> list[Event]:
         """Parse a chunk; return the events that it completes, in order."""
         if self._incomplete:

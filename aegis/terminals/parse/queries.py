@@ -77,6 +77,11 @@ class SequenceScanner:
     def __init__(self) -> None:
         self._incomplete = b""
 
+    @property
+    def is_within_sequence(self) -> bool:
+        """Whether the stream so far ends within a sequence."""
+        return self._incomplete != b""
+
     def feed(self, data: bytes, start: int) -> list[Sequence]:
         """Return the sequences that ``data`` completes; ``start`` is its offset in the output."""
         if self._incomplete:

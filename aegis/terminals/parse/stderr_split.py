@@ -202,6 +202,11 @@ class ShellStreams:
         self._waits_until = math.inf
         self._probe_echo = b""
 
+    @property
+    def is_passing(self) -> bool:
+        """Whether a chunk without an ESC is one ``Text`` as it is."""
+        return not (self._split or self._probe_echo or self._parser.is_within_sequence)
+
     def feed(self, data: bytes) -> Iterable[Event | ErrorText]:
         """Parse ``data`` of the PTY; return the events to handle now."""
         events = self._without_echo(self._parser.feed(data))

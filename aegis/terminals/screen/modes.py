@@ -110,6 +110,11 @@ class ModeWatch:
         self.now = RESET
         self._incomplete = b""
 
+    @property
+    def is_within_sequence(self) -> bool:
+        """Whether the stream so far ends within a sequence."""
+        return self._incomplete != b""
+
     def feed(self, data: bytes) -> None:
         """Take the next chunk of the stream."""
         if not self._incomplete and b"\x1b" not in data:

@@ -100,10 +100,12 @@ class ShellPipeline:
 
     # What is read from the PTYs.
 
-    def feed(self, data: bytes, now: float) -> Iterator[ShellEvent]:
+    def feed(self, data: bytes, now: float) -> Iterable[ShellEvent]:
         """Take bytes of the PTY; yield what they mean."""
         if self.rules.held is not None:
             data = self.rules.without_redraw(data)
+        elif b"\x1b" not in data and self._is_passing():
+            return self._pass_on(data)
         return self._take(self._streams.feed(data), now)
 
     def feed_errors(self, data: bytes, now: float) -> Iterator[ShellEvent]:
@@ -225,6 +227,22 @@ class ShellPipeline:
         yield from self._take_events()
         if self._streams.begins_to_wait(now):
             yield LookAfter(SPLIT_WAIT_S)
+
+    def _is_passing(self) -> bool:
+        """Whether a chunk without an ESC is output and nothing else, so that no parser needs it."""
+        is_cut = self.modes.is_within_sequence or self._scanner.is_within_sequence
+        is_due = bool(self._output or self._events)
+        return self._streams.is_passing and not (is_cut or is_due)
+
+    def _pass_on(self, data: bytes) -> Iterable[ShellEvent]:
+        # Nearly all of a flood is such chunks, and their parsers are a fifth of their cost.
+        if not data:
+            return ()
+        self.printed.feed(data)
+        self.rules.is_below_prompt = self.rules.is_below_prompt or b"\n" in data
+        cursor = self.position
+        self.position += len(data)
+        return (ShellOutput(data, cursor),)
 
     def _follow_output(self, event: Text | PasteMode | ErrorText, now: float) -> None:
         data = event.data

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, cast
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.terminals import messages as msg
-from aegis.terminals.hooks.adapter import Rearmed
+from aegis.terminals.hooks.adapter import Rearmed, ShellAdapter
+from aegis.terminals.hooks.bash import BashAdapter
 from aegis.terminals.hooks.submission import INTERRUPT_LINE, PROBE_KEY
+from aegis.terminals.parse.osc133 import Event
 from aegis.terminals.parse.queries import Osc
-from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S
+from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S, ErrorText
 from aegis.terminals.shell.pipeline import PromptReached
 from aegis.terminals.shell.submissions import SignalDue
 from tests.aegis.terminals.shell.stand_in import ADAPTER, SECRET, DrivenShell, mark
@@ -270,3 +273,105 @@ def test_the_events_do_not_depend_on_how_the_stream_is_cut(cuts: list[int]) -> N
 
 def test_nor_on_its_being_read_byte_by_byte() -> None:
     assert told([*range(300)]) == WHOLE
+
+
+PIECES = st.sampled_from(
+    [
+        *[
+            b"line\r\n",
+            b"line\n",
+            b"half",
+            b"\r",
+            b"\n",
+            b"\x07",
+            b"\x18",
+            b"50%\r60%\r",
+            b"x\x08y",
+        ],
+        *["\N{LATIN SMALL LETTER E WITH ACUTE}\N{SNOWMAN}".encode(), b"\xff", b"\x00"],
+        *[b"\x1b", b"\x1b]", b"\x1b]133;", b"\x1b]133;D;0;n=", b"\x1b]7;file:///tmp", b"\x1b\\"],
+        *[b"\x1b[31mred\x1b[m", b"\x1b[c", b"\x1b]11;?\x07", b"\x1b]2;title\x07", b"\x1b]2;tit"],
+        *[b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?2004h", b"\x1b[?2004l\r", b"\x1b[?25l", b"\x1bc"],
+        ECHO,
+        *(
+            mark(kind, number, rest)
+            for number in range(2, 9)
+            for kind, rest in (("C", ";s=1"), ("D;0", ";s=1"), ("A", ""), ("B", ""), ("P;k=s", ""))
+        ),
+        mark("P;k=l", 1, ";l=0"),
+        mark("P;k=l", 1, ";l=3"),
+        mark("B", 1, ";e=1"),
+        mark("P;k=a", 2),
+    ]
+)
+TYPED = st.sampled_from(["run", "key", "enter", "interrupt", "wait", "errors", "close"])
+ADAPTERS = {
+    "one PTY": ADAPTER,
+    "a split standard error": attrs.evolve(ADAPTER, error_tty="/dev/pts/9"),
+    "a redraw": BashAdapter(secret=SECRET, argv=("bash",), directory=Path("/nonexistent")),
+}
+
+
+def played(
+    steps: list[bytes | str], adapter: ShellAdapter, *, parses_all: bool
+) -> tuple[object, ...]:
+    """Return all that comes of it; ``parses_all``: no chunk passes the parsers."""
+    shell = DrivenShell(adapter)
+    if parses_all:
+        shell.pipeline._is_passing = lambda: False  # type: ignore[method-assign]
+    shell.feed(PROMPT)
+    for number, step in enumerate(steps):
+        match step:
+            case bytes():
+                shell.feed(step)
+            case "run":
+                shell.submit(number, "make")
+            case "key" | "enter" | "interrupt":
+                shell.press({"key": b"l", "enter": b"\r", "interrupt": b"\x03"}[step])
+            case "wait":
+                shell.pass_time(0.45)
+            case "errors":
+                shell.feed_errors(b"error\n")
+            case _:
+                shell.handle(shell.pipeline.close(shell.now))
+    pipeline = shell.pipeline
+    return (
+        *(shell.news, shell.shown, shell.sequences, shell.written, shell.timers),
+        *(pipeline.printed.snapshot(), pipeline.position, pipeline.modes.now),
+        *(pipeline.rules.is_below_prompt, pipeline.rules.boundaries.phase, pipeline.is_pasting),
+    )
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=ADAPTERS)
+@settings(max_examples=300)
+@given(stream=st.lists(PIECES, max_size=30), data=st.data())
+def test_a_chunk_that_passes_the_parsers_means_what_they_say(
+    adapter: ShellAdapter, stream: list[bytes], data: st.DataObject
+) -> None:
+    whole = b"".join(stream)
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=40)))
+    steps: list[bytes | str] = []
+    for start, end in itertools.pairwise([0, *cuts, len(whole)]):
+        steps.append(whole[start:end])
+        if data.draw(st.booleans()):
+            steps.append(data.draw(TYPED))
+    expected = played(steps, adapter, parses_all=True)
+    assert played(steps, adapter, parses_all=False) == expected
+
+
+def test_a_flood_passes_the_parsers(shell: DrivenShell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.feed(PROMPT)
+    shell.submit(1, "make")
+    shell.feed(mark("C", 2, ";s=1"), b"\x1b[31m")
+    parsed: list[bytes] = []
+    parse = shell.pipeline._streams.feed
+
+    def noted(data: bytes) -> Iterable[Event | ErrorText]:
+        parsed.append(data)
+        return parse(data)
+
+    monkeypatch.setattr(shell.pipeline._streams, "feed", noted)
+    shell.feed(b"line\r\n", b"half \xc3", b"\xa9\r", b"\n", b"cut \x1b", b"[m", b"line\r\n")
+    assert parsed == [b"cut \x1b", b"[m"]
+    shell.feed(mark("D;0", 3, ";s=1"))
+    assert ended(shell).output.text == "line\nhalf \N{LATIN SMALL LETTER E WITH ACUTE}\ncut line\n"
