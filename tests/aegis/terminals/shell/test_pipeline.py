@@ -359,6 +359,43 @@ def test_a_chunk_that_passes_the_parsers_means_what_they_say(
     assert played(steps, adapter, parses_all=False) == expected
 
 
+CUT_SEQUENCES = [
+    *[b"\x1b[?1049h", b"\x1b[?25l", b"\x1b[?2004h", b"\x1b[c", b"\x1bc", b"\x1b=", b"\x1b(0"],
+    *[b"\x1b]7;file:///tmp\x07", b"\x1b]11;?\x07", mark("C", 2, ";s=1"), mark("D;0", 2)],
+]
+
+
+@pytest.mark.parametrize("sequence", CUT_SEQUENCES)
+def test_no_part_of_a_cut_sequence_passes_the_parsers(sequence: bytes) -> None:
+    for cut in range(1, len(sequence)):
+        steps: list[bytes | str] = [b"a\n", sequence[:cut], sequence[cut:] + b"b\r\n", b"c\n"]
+        expected = played(steps, ADAPTER, parses_all=True)
+        assert played(steps, ADAPTER, parses_all=False) == expected
+        assert played([b"a\n", sequence + b"b\r\n", b"c\n"], ADAPTER, parses_all=False) == expected
+
+
+def test_no_output_passes_that_waits_for_standard_error() -> None:
+    split = ADAPTERS["a split standard error"]
+    steps: list[bytes | str] = [mark("P;k=a", 1), b"waits\n", "errors", b"too\n", mark("C", 2)]
+    whole = played(steps, split, parses_all=True)
+    assert played(steps, split, parses_all=False) == whole
+    shell = DrivenShell(split)
+    shell.feed(PROMPT, mark("P;k=a", 1))
+    before = shell.shown
+    shell.feed(b"waits\n")
+    assert shell.shown == before
+
+
+def test_no_echo_of_a_probe_passes(shell: DrivenShell) -> None:
+    shell.feed(PROMPT)
+    shell.press(b"\x03")
+    shell.submit(1, "make")
+    assert shell.keys[-1] == PROBE_KEY
+    before = shell.shown
+    shell.feed(ECHO + b"text\n")
+    assert shell.shown == before + b"text\n"
+
+
 def test_a_flood_passes_the_parsers(shell: DrivenShell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.feed(PROMPT)
     shell.submit(1, "make")
