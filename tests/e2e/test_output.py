@@ -39,7 +39,8 @@ def end_of(terminal: LiveTerminal) -> int:
 
 def at_rest(terminal: LiveTerminal) -> None:
     """Wait until the whole prompt is in the log: the mark behind it comes last."""
-    until(lambda: re.search(rb"\x1b\]133;B;q=\d+\x07\Z", terminal.raw()) is not None, "a prompt")
+    mark = re.compile(rb"\x1b\]133;B;q=\d+(?:;e=1)?\x07\Z")
+    until(lambda: mark.search(terminal.raw()) is not None, "a prompt")
 
 
 def followed(terminal: LiveTerminal, cursor: int, until: str, **arguments: object) -> str:
