@@ -363,6 +363,7 @@ async def test_a_prompt_answers_everybody_who_waits_for_it_and_their_time_answer
     assert not any(each.is_settled for each in [*waiting, late])
     assert (await late.wait()).state == "starting"
     await board.settled(msg.Prompted(cwd="/"))
+    assert all(each.is_settled for each in waiting)
     assert [(await each.wait()).state for each in waiting] == ["idle", "idle"]
     await trio.sleep(20)
     assert (await board.front.ask(msg.Describe())).state == "idle"
