@@ -61,7 +61,7 @@ Call = Callable[["SessionCall", Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 
 @attrs.define(eq=False)
-class Session:
+class McpSession:
     """A session of the handshake era over HTTP, and its tool calls in progress."""
 
     caller: Caller
@@ -117,7 +117,7 @@ class Session:
 class SessionCall:
     """A tool call in progress, in the task of its connection."""
 
-    def __init__(self, session: Session, exchange: Exchange, request_id: str | int) -> None:
+    def __init__(self, session: McpSession, exchange: Exchange, request_id: str | int) -> None:
         self.session = session
         self.id = request_id
         self.scope = trio.CancelScope()
@@ -192,7 +192,7 @@ class SessionCalls:
         carry_out: Call,
         stopping: Callable[[str], dict[str, Any]],
     ) -> None:
-        self.sessions: dict[bytes, Session] = {}
+        self.sessions: dict[bytes, McpSession] = {}
         self._running_calls = running_calls
         self._carry_out = carry_out
         self._stopping = stopping
@@ -256,7 +256,7 @@ class SessionCalls:
             call.session.call_ended(call)
         await call.answer(result)
 
-    async def _cancel(self, session: Session, exchange: Exchange, params: Any) -> bool:
+    async def _cancel(self, session: McpSession, exchange: Exchange, params: Any) -> bool:
         request = params.get("requestId") if isinstance(params, dict) else None
         calls = [each for each in session.calls if str(each.id) == str(request)]
         if not calls or type(request) not in (int, str):
@@ -269,7 +269,7 @@ class SessionCalls:
 
 async def answer(
     exchange: Exchange,
-    session: Session,
+    session: McpSession,
     status: int,
     body: bytes,
     post: PostAnswer | None = None,
@@ -290,7 +290,7 @@ async def answer(
     await post.send({"type": "http.response.body", "body": body})
 
 
-def _is_usual(session: Session, fields: Mapping[bytes, bytes]) -> bool:
+def _is_usual(session: McpSession, fields: Mapping[bytes, bytes]) -> bool:
     """Return whether a request in ``session`` has the headers that requests usually have."""
     version = fields.get(b"mcp-protocol-version")
     return (

@@ -71,7 +71,7 @@ from aegis.servers.mcp.pipe import serve_pipe
 from aegis.servers.mcp.post_answer import PostAnswer, Receive, Send, accept_of, with_accept
 from aegis.servers.mcp.resources import McpResources
 from aegis.servers.mcp.running_calls import CallerSessions, RunningCalls
-from aegis.servers.mcp.session_calls import Session, SessionCall, SessionCalls
+from aegis.servers.mcp.session_calls import McpSession, SessionCall, SessionCalls
 from aegis.servers.wires.port import TextWire
 
 SERVER_NAME = "aegis-actors"
@@ -288,7 +288,7 @@ class McpFace:
         if transport is None:
             return
         caller = Caller(identity, "mcp", connection.session_id)
-        session, sessions = Session(caller, connection, transport), self._session_calls.sessions
+        session, sessions = McpSession(caller, connection, transport), self._session_calls.sessions
         connection.state["aegis"] = caller
         sessions[caller.connection.encode()] = session
         self._port.opened(caller)
@@ -315,7 +315,7 @@ class McpFace:
 
     async def _outcome_with_progress(
         self, ctx: Context, params: types.CallToolRequestParams
-    ) -> Outcome:
+    ) -> CallOutcome:
         """Return the outcome; send progress meanwhile to a client that sent a progress token."""
         caller, answer, token = (
             caller_of(ctx),
@@ -323,7 +323,7 @@ class McpFace:
             (ctx.meta or {}).get("progress_token"),
         )
         call = self._called_tool(caller, params.name, params.arguments or {})
-        if isinstance(call, Outcome):
+        if isinstance(call, CallOutcome):
             return call
         tool, arguments = call
         entry = _REPORTING.get(tool)
@@ -346,7 +346,7 @@ class McpFace:
         """Return the result of a call without the SDK; its progress is reported once it is long."""
         caller = call.session.caller
         named = self._called_tool(caller, params["name"], params.get("arguments") or {})
-        if isinstance(named, Outcome):
+        if isinstance(named, CallOutcome):
             return result_document(named)
         tool, arguments = named
         token = (params.get("_meta") or {}).get("progressToken")
@@ -358,7 +358,7 @@ class McpFace:
 
     def _called_tool(
         self, caller: Caller, tool: str, arguments: Mapping[str, object]
-    ) -> tuple[str, Mapping[str, object]] | Outcome:
+    ) -> tuple[str, Mapping[str, object]] | CallOutcome:
         """Return the tool and the arguments of a call, of the inner one for ``aegis_call``."""
         try:
             offered_tool(caller.identity, self._port.offer(caller.identity), tool)
@@ -389,7 +389,9 @@ class McpFace:
         except Exception:
             log.exception("progress not sent", tool=entry.tool)
 
-    async def _outcome(self, caller: Caller, tool: str, arguments: Mapping[str, object]) -> Outcome:
+    async def _outcome(
+        self, caller: Caller, tool: str, arguments: Mapping[str, object]
+    ) -> CallOutcome:
         try:
             offer = self._port.offer(caller.identity)
             entry = offered_tool(caller.identity, offer, tool)
@@ -408,7 +410,7 @@ class McpFace:
 
 
 @attrs.frozen
-class Outcome:
+class CallOutcome:
     """The outcome of a tool call: texts, and the reply as a JSON object; None for an error."""
 
     texts: list[str]
@@ -503,21 +505,23 @@ def _annotations(entry: Entry) -> types.ToolAnnotations:
     )
 
 
-def reply_of(plain: Mapping[str, Any], advice: str | None = None) -> Outcome:
+def reply_of(plain: Mapping[str, Any], advice: str | None = None) -> CallOutcome:
     """Return a success: the reply, and its JSON, without nulls, as text.
 
     ``advice`` is a sentence after the text. Raises ``UnsendableText``.
     """
-    return Outcome([json_text(without_nulls(plain)), *([] if advice is None else [advice])], plain)
+    return CallOutcome(
+        [json_text(without_nulls(plain)), *([] if advice is None else [advice])], plain
+    )
 
 
-def error_of(tool: str, failure: Failure) -> Outcome:
+def error_of(tool: str, failure: Failure) -> CallOutcome:
     """Return an error: one sentence that begins with the tool's name."""
     name = f"{one_sentence(shorten(tool))}: "
-    return Outcome([name + failure.sentence.removeprefix(name)], None)
+    return CallOutcome([name + failure.sentence.removeprefix(name)], None)
 
 
-def tool_result(outcome: Outcome) -> types.CallToolResult:
+def tool_result(outcome: CallOutcome) -> types.CallToolResult:
     """Return an outcome as the result for the SDK."""
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text) for text in outcome.texts],
@@ -526,7 +530,7 @@ def tool_result(outcome: Outcome) -> types.CallToolResult:
     )
 
 
-def result_document(outcome: Outcome) -> dict[str, Any]:
+def result_document(outcome: CallOutcome) -> dict[str, Any]:
     """Return an outcome as the SDK would send it."""
     content = [{"text": text, "type": "text"} for text in outcome.texts]
     if outcome.reply is None:
