@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 import trio
 
-from actors import AskError, Ref, System
+from actors import ActorStopped, AskError, Ref, System
 from aegis.protocol.agents import ListAgentCommands
 from aegis.protocol.naming import name_key
 from aegis.protocol.nodes import TerminalNames
@@ -33,6 +33,8 @@ async def open_terminals(terminals: OpenTerminals, busy: Container[str]) -> dict
     async def describe_one(key: str, front: Ref[Any]) -> None:
         try:
             infos[key] = await ask_across_restarts(front, Describe(), timeout=DESCRIBE_TIMEOUT_S)
+        except ActorStopped:
+            pass  # it was closed meanwhile, or the daemon stops
         except AskError as error:
             log.warning("terminal does not answer", terminal=key, error=str(error))
 

@@ -370,7 +370,7 @@ class CurrentCommand:
         self._ended[seq] = attrs.evolve(self._ended[seq], outcome=outcome)
 
     def note_outcomes(self) -> None:
-        """Write the outcomes of commands whose records are not in the ledger's file yet."""
+        """Write the note, with the outcomes of the commands that have ended."""
         self._note_down()
 
     def recovered(self, record: CommandRecord) -> None:

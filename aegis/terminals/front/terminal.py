@@ -592,6 +592,8 @@ class Terminal(Front):
         if record is None:
             return
         self._last_record = record
+        # While no other command begins, the note makes up for a line that the ledger loses later.
+        self._command.note_outcomes()
         self._command.recorded(record.seq)
         if record.raw_end is not None:
             self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
