@@ -132,6 +132,12 @@ class LifeCycle:
         if now < self._settled_at:
             return
         self._claims.painted_at = now
+        busy = self._claims.of(Evidence.TTY)
+        if busy is not None and busy.need is None:
+            # It may have been busy for that moment only, on a machine that stalls; and while it
+            # blinks there is no quiet, so no check would find that it waits.
+            self._claims.drop(Evidence.TTY)
+            self._activity = (now, Evidence.TTY)
         if change == "unknown":
             self._claims.text_changed(now, is_certain=False)
             self._activity = (now, Evidence.OUTPUT)

@@ -133,7 +133,9 @@ class Model:
             return None
         at, fact = history[facts[-1]]
         assert isinstance(fact, TtyFact)
-        later = self._counted(history, "text", "unknown", after=facts[-1])
+        # That it is busy was seen before all later output, whatever that shows.
+        refuting = ("text", "unknown", "none") if fact.is_busy else ("text", "unknown")
+        later = self._counted(history, *refuting, after=facts[-1])
         says_nothing = fact.need is None and not fact.is_busy
         return None if says_nothing or later else (at, fact.need is None)
 
@@ -142,6 +144,10 @@ class Model:
         for index, (at, event) in enumerate(history):
             is_fact = isinstance(event, TtyFact) and event == TtyFact(None)
             if is_fact and self._tty(history[:index]):
+                found.append((index, at, Evidence.TTY))
+        for index, at in self._counted(history, "none"):
+            claim = self._tty(history[:index])
+            if claim is not None and claim[1]:
                 found.append((index, at, Evidence.TTY))
         for index, at in self._counted(history, "text"):
             found.append((index, at, Evidence.SCREEN))

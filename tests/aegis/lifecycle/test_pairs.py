@@ -386,6 +386,15 @@ def test_output_ends_what_was_known_of_a_busy_program() -> None:
     assert player.shown == (NEEDS_INPUT, Evidence.SILENCE)
 
 
+def test_a_program_that_was_busy_when_it_was_looked_at_and_then_blinks_needs_input() -> None:
+    player = given(IS_BUSY)
+    for tenth in range(200, 249):
+        player.at(tenth / 10, BLINK)
+        assert player.shown == (RUNNING, Evidence.TTY)
+    player.at(25.0, BLINK)
+    assert player.shown == (NEEDS_INPUT, Evidence.SILENCE)
+
+
 def test_a_busy_tty_is_weaker_than_a_report_that_it_is_blocked() -> None:
     player = given(report("state=blocked"), IS_BUSY)
     assert player.shown == (NEEDS_INPUT, Evidence.REPORT)
