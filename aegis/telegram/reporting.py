@@ -147,9 +147,10 @@ class Reporting:
         """Give a new session a topic, and follow those that are talked to."""
         if info.state == "closed" or info.program is not None:
             return
-        has_topic = self._thread(info.id) is not None
-        if self._is_forum and not has_topic and not await self._open_topic(info):
-            return
+        if self._is_forum and self._thread(info.id) is None:
+            async with self._replacing:  # a deleted one may be about to be replaced
+                if self._thread(info.id) is None and not await self._open_topic(info):
+                    return
         known = self._store.session(info.id)
         if info.id == self._store.state.focus or (known is not None and known.is_followed):
             self._follow(info.id)
