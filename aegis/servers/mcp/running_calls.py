@@ -16,6 +16,9 @@ import trio
 
 from aegis.servers.calls import Caller, CallPort
 
+END_LIMIT_S = 0.3
+"""Seconds that the end of a session, or of the server, waits for the ends of its calls."""
+
 
 class Cancellable(Protocol):
     """A call in progress, with the scope that it runs in."""

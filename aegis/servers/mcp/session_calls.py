@@ -28,13 +28,10 @@ from aegis.servers.calls import Caller, Identity
 from aegis.servers.gateway.http_server import Exchange
 from aegis.servers.json_text import encode_json
 from aegis.servers.mcp.post_answer import OPEN_AFTER_S, PostAnswer, accepts
-from aegis.servers.mcp.running_calls import RunningCalls
+from aegis.servers.mcp.running_calls import END_LIMIT_S, RunningCalls
 
 VERSIONS = frozenset({"2025-06-18", "2025-11-25"})
 """The versions of sessions whose results have the form that is made here."""
-
-END_LIMIT_S = 0.3
-"""Seconds that the end of a session waits for the ends of its calls."""
 
 MAX_DEPTH = 100
 """Brackets in a request: more of them may be nested deeper than the parser of the SDK takes."""
@@ -276,14 +273,14 @@ async def answer(
 ) -> None:
     """Send a response, as JSON or as an event where the client accepts nothing else."""
     takes_json, _ = accepts(exchange.head.fields.get(b"accept", b""))
+    number = session.caller.connection.encode()
     if post is None and (status != 200 or takes_json):
-        number = session.caller.connection.encode()
         await exchange.respond(status, _HEAD + number, body)
         return
     post = post or PostAnswer(list(exchange.head.headers), {}, exchange.send)
     head = [
         (b"content-type", b"application/json"),
-        (b"mcp-session-id", session.caller.connection.encode()),
+        (b"mcp-session-id", number),
         (b"content-length", str(len(body)).encode()),
     ]
     await post.send({"type": "http.response.start", "status": status, "headers": head})

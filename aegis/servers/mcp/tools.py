@@ -70,14 +70,13 @@ from aegis.servers.mcp.documents import without_nulls
 from aegis.servers.mcp.pipe import serve_pipe
 from aegis.servers.mcp.post_answer import PostAnswer, Receive, Send, accept_of, with_accept
 from aegis.servers.mcp.resources import McpResources
-from aegis.servers.mcp.running_calls import CallerSessions, RunningCalls
+from aegis.servers.mcp.running_calls import END_LIMIT_S, CallerSessions, RunningCalls
 from aegis.servers.mcp.session_calls import McpSession, SessionCall, SessionCalls
 from aegis.servers.wires.port import TextWire
 
 SERVER_NAME = "aegis-actors"
 SESSION_IDLE_S = 1800.0
 MAX_SESSIONS = 1000
-END_LIMIT_S = 0.3
 MAX_DESCRIBED = 16 * 1024
 """The size of the descriptions in a reply of ``aegis_tools``; further tools are only named."""
 

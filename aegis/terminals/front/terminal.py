@@ -751,7 +751,7 @@ class Terminal(Front):
         self._prompt_waiters[number] = self.defer(request), timer
 
     def _answer_prompts(self) -> None:
-        """Answer all who wait for the first prompt: it is shown, or none will follow."""
+        """Answer the waiters for the first prompt: it is shown, or none will follow."""
         for number in list(self._prompt_waiters):
             self._answer_prompt(number)
 

@@ -92,7 +92,7 @@ class ScriptedShell(Shell):
 
 
 class SlowDisk(OsDisk):
-    """A disk whose syncs of data end once they may, and that refuses lines while it is told to."""
+    """A disk whose syncs wait for ``may_sync``, and which can refuse lines and syncs."""
 
     def __init__(self) -> None:
         self.may_sync = threading.Event()
