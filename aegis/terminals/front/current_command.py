@@ -217,7 +217,7 @@ class CurrentCommand:
             seq = self._claim() if submitted is None else submitted.seq
             since = self._new_shell_since(news.shell)
             self.command = attrs.evolve(begun_by(news, seq), new_shell_since=since)
-        self._note_down()
+        self.note_down()
 
     def end(
         self, raw_start: int, typed: str | None
@@ -369,16 +369,12 @@ class CurrentCommand:
         """Set the outcome of the command ``seq``; the next note has it."""
         self._ended[seq] = attrs.evolve(self._ended[seq], outcome=outcome)
 
-    def note_outcomes(self) -> None:
-        """Write the note, with the outcomes of the commands that have ended."""
-        self._note_down()
-
     def recovered(self, record: CommandRecord) -> None:
         """Note the record of a lost command, which is not written yet."""
         # If it is never written, the raw log has grown for the next incarnation, which must know
         # where the output of this command ended.
         self.finished(record.seq, outcome_in(record))
-        self._note_down()
+        self.note_down()
 
     def recorded(self, seq: int) -> None:
         """Remove the command ``seq`` from the note: its record is in the ledger."""
@@ -394,7 +390,7 @@ class CurrentCommand:
         self._is_removed = cwd is None
         if cwd is not None and cwd != self.cwd:
             self.cwd = cwd
-            self._note_down()
+            self.note_down()
 
     @property
     def owes_sync(self) -> bool:
@@ -448,7 +444,7 @@ class CurrentCommand:
         self._displaced = None
         self.command, self.call = command, displaced.call
         if not began:
-            self._note_down()
+            self.note_down()
 
     def _numbered(self, displaced: Displaced) -> UnrecordedCommand:
         cwd = None if self._is_removed else self.cwd
@@ -527,7 +523,7 @@ class CurrentCommand:
             self._known_shell = command.shell
         return command
 
-    def _note_down(self) -> None:
+    def note_down(self) -> None:
         """Write the note after an event that cannot be undone; log a refusal of the disk."""
         try:
             self._write(self.command)

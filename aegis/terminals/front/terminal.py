@@ -211,7 +211,7 @@ class Terminal(Front):
                 self._record_appended(message)
             case msg.AppendFailed():
                 if not self._recorder.is_refused:
-                    self._command.note_outcomes()  # for records that the writer had taken
+                    self._command.note_down()  # for records that the writer had taken
                 if self._recorder.refused(message):
                     self.context.after(RETRY_APPEND_S, msg.RetryAppends())
                 self._answer_early()
@@ -585,7 +585,7 @@ class Terminal(Front):
             output = CapturedOutput(text=words, total_bytes=len(words.encode()), truncated=False)
         if not self._recorder.append(final_record(command, output, outcome, untyped), call):
             # Only a record that is in the file makes up for a note without the outcome.
-            self._command.note_outcomes()
+            self._command.note_down()
 
     def _record_appended(self, news: msg.RecordAppended) -> None:
         record = self._recorder.confirmed(news)
@@ -593,7 +593,7 @@ class Terminal(Front):
             return
         self._last_record = record
         # While no other command begins, the note makes up for a line that the ledger loses later.
-        self._command.note_outcomes()
+        self._command.note_down()
         self._command.recorded(record.seq)
         if record.raw_end is not None:
             self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))

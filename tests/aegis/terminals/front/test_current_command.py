@@ -230,7 +230,7 @@ async def test_an_end_that_is_noted_is_known_without_its_record(tmp_path: Path) 
             raw_end=130,
         )
         first.finished(5, outcome)
-        first.note_outcomes()
+        first.note_down()
     with current(tmp_path) as second:
         [(found, _)] = second.lost_with([])
     assert (found.cmd, found.outcome) == ("make", outcome)
@@ -384,7 +384,7 @@ async def test_trap_37_a_submission_is_in_the_note_behind_any_number_of_typed_li
             first.begin(started(position))
             first.end(position, f"typed at {position}")
             first.finished(first.unrecorded()[-1].seq, OUTCOME)
-            first.note_outcomes()
+            first.note_down()
     with current(tmp_path) as second:
         lost = [each for each, _ in second.lost_with([])]
     assert [(each.seq, each.cmd) for each in lost] == [
