@@ -143,7 +143,7 @@ class Ordeal:
         records = self.daemon.call("term_read", name=handle, since_seq=-1)["result"]
         assert [each["seq"] for each in records] == sorted({each["seq"] for each in records})
         launches = [each for each in records if each["cmd"] and "tui.py" in each["cmd"]]
-        assert len(launches) > 3, "the orders were carried out"
+        assert len(launches) > 1, "the orders were carried out"
         assert all(each["end"] is not None for each in launches)
 
     def all_messages(self) -> list[dict[str, Any]]:

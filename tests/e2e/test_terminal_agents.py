@@ -33,10 +33,10 @@ CONFIGURATION = "lifecycle: {idle_s: 1.0, stale_s: 3.0}\n"
 class Launcher:
     """A daemon with short times, and calls of it."""
 
-    def __init__(self, daemon: DaemonProcess) -> None:
+    def __init__(self, daemon: DaemonProcess, faults: str = "") -> None:
         self.daemon = daemon
         (daemon.root / ".aegis.yaml").write_text(CONFIGURATION)
-        daemon.start("--port", "0", "--trust")
+        daemon.start("--port", "0", "--trust", faults=faults)
 
     def launch(self, mode: str = "reports", *words: str, **arguments: object) -> str:
         cmd = shlex.join([sys.executable, str(TUI), mode, *words])
@@ -411,6 +411,23 @@ def test_a_line_that_somebody_left_at_the_shell_holds_no_launch_up(launcher: Lau
     launcher.is_ready(handle)
     records = launcher.daemon.call("term_read", name=handle, since_seq=-1)["result"]
     assert not any("half" in (each["cmd"] or "") for each in records)
+
+
+@pytest.mark.long
+def test_keys_that_come_while_it_is_launched_hold_nothing_up(own_daemon: DaemonProcess) -> None:
+    launcher = Launcher(own_daemon, faults="agent.launch.before@1=delay:2")
+
+    def at_prompt() -> bool:
+        return [each["state"] for each in own_daemon.call("term_list")["result"]] == ["idle"]
+
+    cmd = shlex.join([sys.executable, str(TUI), "reports"])
+    launching = own_daemon.send("agent_launch", cmd=cmd, handle="pm")
+    until(at_prompt, "its shell waits for the command")
+    launcher.types("pm", "y")
+    began = time.monotonic()
+    assert launching.result()["handle"] == "pm"
+    assert time.monotonic() - began < BUSY_S
+    launcher.is_ready("pm")
 
 
 def test_a_message_to_it_waits_in_its_inbox_and_is_announced(launcher: Launcher) -> None:

@@ -7,6 +7,7 @@ import math
 from typing import Any, TypeVar
 
 import attrs
+import trio
 
 from actors import ActorError, Ref, System
 from actors.messages import Request
@@ -40,6 +41,9 @@ ASK_S = 30.0
 
 WAIT_S = 1.0
 """Seconds of one wait for the record of a command that has ended."""
+
+LINE_S = 2.0
+"""Seconds between two looks for a line that holds up a launch."""
 
 MAX_LOOKED_AT = 100
 """Records in which that of the last launch is looked for: people can use the shell behind it."""
@@ -115,6 +119,14 @@ class ProgramTerminal:
         listed = await self._listed()
         if listed is not None and listed.typing is not None and listed.state == "idle":
             await self.interrupt()
+
+    async def keep_clear(self, until: trio.CancelScope) -> None:
+        """Drop what is typed at the prompt, and not ended, from now on until ``until`` ends."""
+        with until:
+            while True:
+                await trio.sleep(LINE_S)
+                with contextlib.suppress(*FAILURES):
+                    await self.clear_line()
 
     async def separate(self, exit_code: int | None) -> None:
         """Print a separator after a process that has ended with this exit code of a shell."""
