@@ -27,8 +27,15 @@ from aegis.journal.table import Row, Table, row_of
 
 log = structlog.get_logger("aegis.journal")
 
-AT_ONCE = 250
-"""The things that are moved to one file of the archive at most."""
+AT_ONCE, MANY_AT_ONCE = 250, 4_000
+"""The things that are moved to one file of the archive at most; more where many are due.
+
+Each file costs a list of all others and a new part of the index, so many small ones would let
+things come faster than they leave.
+"""
+
+STEP_S = 0.001
+"""Seconds of work on one step of the loop."""
 
 CHARS_AT_ONCE = 4 * 1024 * 1024
 """The size from which on a file gets no further thing, as a look at one reads all of its file."""
@@ -184,8 +191,9 @@ class Archiver:
     async def _move(self) -> None:
         try:
             while due := self._due():
-                for at in range(0, len(due), AT_ONCE):
-                    await self._move_some(due[at : at + AT_ONCE])
+                count = min(max(AT_ONCE, len(due)), MANY_AT_ONCE)
+                for at in range(0, len(due), count):
+                    await self._move_some(due[at : at + count])
         except StorageError as error:
             log.warning("nothing archived", kind=self._archive.directory.name, why=str(error))
             self._start_soon(self._move_later)
@@ -223,7 +231,7 @@ class Archiver:
         lines: list[Any] = []
         entries: dict[str, Any] = {}
         moments: list[float] = []
-        size = 0
+        size, steps = 0, _Steps()
         for each in ids:
             if size >= CHARS_AT_ONCE:
                 break  # the others are due all the same
@@ -244,7 +252,7 @@ class Archiver:
             size += sum(map(_chars, [*whole, *more]))
             found[each] = leaving
             entries |= leaving.entries
-            await trio.lowlevel.checkpoint()  # its texts are read from the disk
+            await steps.pause()  # its texts are read from the disk
         if found:
             ended = max(moments) if all(moments) else 0.0
             await self._flusher.call(partial(self._archive.add, lines, entries, ended))
@@ -254,6 +262,7 @@ class Archiver:
             if leaving.is_at_rest:  # a person may have retried it
                 dropped.append(trio.Event())
                 self._drop(each, leaving, dropped[-1])
+            await steps.pause()
         with trio.move_on_after(AGAIN_S):  # the disk may refuse, and restore them
             for each_dropped in dropped:
                 await each_dropped.wait()
@@ -275,6 +284,18 @@ class Archiver:
         dropped.set()
         if self._left is not None:
             self._left(id_)
+
+
+class _Steps:
+    """Work that lets other tasks run each ``STEP_S`` seconds, not after each small part of it."""
+
+    def __init__(self) -> None:
+        self._began = trio.current_time()
+
+    async def pause(self) -> None:
+        if trio.current_time() >= self._began + STEP_S:
+            await trio.lowlevel.checkpoint()
+            self._began = trio.current_time()
 
 
 def _chars(line: Mapping[str, Any]) -> int:

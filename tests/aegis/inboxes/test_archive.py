@@ -95,6 +95,18 @@ def test_only_the_newest_messages_stay_and_all_are_listed() -> None:
     play(story, keep=FEW)
 
 
+def test_many_messages_that_are_due_move_together() -> None:
+    async def story(office: Office) -> None:
+        await office.fill(map(note, range(1500)))
+        await office.unread(after="n1499")
+        await office.settles()
+        assert len(archived(office)) == 1500
+        # Each file costs the look at all others: of many, messages would come faster than leave.
+        assert len(message_archive(ARCHIVE.parent, office.disk).files()) == 1
+
+    play(story, keep=NONE)
+
+
 def test_the_file_of_messages_says_when_the_newest_came() -> None:
     async def story(office: Office) -> None:
         archive = message_archive(ARCHIVE.parent, office.disk)
