@@ -57,6 +57,7 @@ class PostAnswer:
         self._opening = trio.CancelScope()
         self._start: Message | None = None
         self._is_stream = False
+        self._is_from_sdk = False  # a stream that the SDK makes, of notifications
         self._is_whole = False
         self._is_dispatched = trio.Event()
         self._is_gone = trio.Event()
@@ -71,7 +72,7 @@ class PostAnswer:
         self.request_id = request_id
         self.session = session
         self._is_dispatched.set()
-        if self._may_stream:
+        if self._may_stream and not self._is_from_sdk:
             after_s = OPEN_AFTER_S if open_after_s is None else open_after_s
             self._opening.deadline = trio.current_time() + after_s
 
@@ -105,10 +106,12 @@ class PostAnswer:
         if message["type"] == "http.response.start":
             self._start = message
             if not _is_json(message):  # a stream of the SDK, or no body: sent as it comes
-                self._opening.deadline = math.inf
-                await self._pass_on()
+                await self._pass_on_from_sdk()
             return
         async with self._sending:
+            if self._is_from_sdk:
+                await self._send(message)
+                return
             if self._only_stream and self._start is not None and self._start["status"] == 200:
                 await self._open_stream(self._start)
             if self._is_stream:
@@ -117,6 +120,14 @@ class PostAnswer:
             self._is_whole = not message.get("more_body", False)
             await self._pass_on()
             await self._send(message)
+
+    async def _pass_on_from_sdk(self) -> None:
+        self._is_from_sdk = True
+        self._opening.deadline = math.inf
+        async with self._sending:
+            if self._is_stream:  # it was slow to begin: the head of a stream is sent
+                self._start = None
+            await self._pass_on()
 
     async def notify_progress(self, token: str | int, progress: int, line: str) -> None:
         """Send ``notifications/progress``, unless the client takes no stream."""
@@ -145,7 +156,7 @@ class PostAnswer:
         # Shielded: half an event would spoil those behind it. A send has a deadline of its own.
         with trio.CancelScope(shield=True):
             async with self._sending:
-                if self._is_whole:
+                if self._is_whole or self._is_from_sdk:
                     return
                 if not self._is_stream:
                     self._is_stream = True

@@ -191,3 +191,28 @@ async def test_a_stream_of_the_sdk_is_passed_on(autojump_clock: Any) -> None:
         part = {"type": "http.response.body", "body": b"data: 1\n\n", "more_body": True}
         await under_way.answer.send(part)
     assert under_way.sent == [{**START, "headers": headers}, part]
+
+
+@pytest.mark.parametrize("dispatched", [None, 0.0, 0.5, 1.5, 1.5 + PING_S / OPEN_AFTER_S])
+async def test_a_stream_of_the_sdk_has_one_head_however_late_it_begins(
+    autojump_clock: Any, dispatched: float | None
+) -> None:
+    """``dispatched``: how long before it begins, in ``OPEN_AFTER_S``; None: just after that."""
+    start = {**START, "headers": [(b"content-type", b"text/event-stream")]}
+    async with exchange() as under_way:
+        if dispatched is not None:
+            under_way.answer.dispatched(1, None)
+            await trio.sleep(dispatched * OPEN_AFTER_S)
+        await under_way.answer.send(start)
+        if dispatched is None:
+            under_way.answer.dispatched(1, None)
+        for part in (b"data: 1\r\n\r\n", b"data: 2\r\n\r\n"):
+            await trio.sleep(2 * PING_S)
+            await under_way.answer.send(
+                {"type": "http.response.body", "body": part, "more_body": True}
+            )
+        await under_way.answer.send({"type": "http.response.body", "body": b""})
+    assert under_way.is_stream
+    assert [each["type"] for each in under_way.sent].count("http.response.start") == 1
+    assert under_way.body.endswith(b"data: 1\r\n\r\ndata: 2\r\n\r\n")
+    assert not under_way.sent[-1].get("more_body")
