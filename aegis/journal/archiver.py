@@ -27,8 +27,8 @@ from aegis.journal.table import Row, Table, row_of
 
 log = structlog.get_logger("aegis.journal")
 
-AT_ONCE, MANY_AT_ONCE = 250, 4_000
-"""The things that are moved to one file of the archive at most; more where many are due.
+AT_ONCE = 4_000
+"""The things that are moved to one file of the archive at most.
 
 Each file costs a list of all others and a new part of the index, so many small ones would let
 things come faster than they leave.
@@ -191,9 +191,8 @@ class Archiver:
     async def _move(self) -> None:
         try:
             while due := self._due():
-                count = min(max(AT_ONCE, len(due)), MANY_AT_ONCE)
-                for at in range(0, len(due), count):
-                    await self._move_some(due[at : at + count])
+                for at in range(0, len(due), AT_ONCE):
+                    await self._move_some(due[at : at + AT_ONCE])
         except StorageError as error:
             log.warning("nothing archived", kind=self._archive.directory.name, why=str(error))
             self._start_soon(self._move_later)

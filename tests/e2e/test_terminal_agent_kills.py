@@ -37,6 +37,8 @@ ORDERS = (
 )
 HANDLES = ("pm", "dev")
 SETTLE_S = 2.0
+RESTARTS = 3
+"""Of each agent in the end: on a busy machine the kills may leave no time for orders."""
 
 
 class Ordeal:
@@ -121,8 +123,9 @@ class Ordeal:
         for handle in HANDLES:
             self.daemon.call("agent_resume", handle=handle)
             until(partial(self.is_settled, handle), f"{handle} is settled")
-            self.daemon.call("agent_restart", handle=handle)
-            self.launcher.is_ready(handle)
+            for _ in range(RESTARTS):
+                self.daemon.call("agent_restart", handle=handle)
+                self.launcher.is_ready(handle)
             self.check_ledger(handle)
         ids = [each["id"] for each in self.all_messages()]
         assert len(ids) == len(set(ids))
@@ -143,7 +146,7 @@ class Ordeal:
         records = self.daemon.call("term_read", name=handle, since_seq=-1)["result"]
         assert [each["seq"] for each in records] == sorted({each["seq"] for each in records})
         launches = [each for each in records if each["cmd"] and "tui.py" in each["cmd"]]
-        assert len(launches) > 1, "the orders were carried out"
+        assert len(launches) > RESTARTS, "each launch has a record"
         assert all(each["end"] is not None for each in launches)
 
     def all_messages(self) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from shutil import which
 import pytest
 
 from aegis.tui.model.requests import GUARD_S
+from aegis.tui.model.times import duration
 from tests.e2e.harness import GUARD_S as END_S
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import Team
@@ -86,10 +87,12 @@ def test_a_run_is_live_then_a_block_with_its_chip(window: Tmux, team: Team) -> N
     run(window, command)
     window.waits(lambda shown: is_live(shown, "echo fi''rst", "▎ first"), "it is live")
     (team.daemon.root / "go").touch()
-    shown = window.shows("↳ exit 3 · ")
+    shown = window.shows("↳ exit 3")
     assert shown.index("second") < shown.index("↳ exit 3") < shown.index("── live ──")
     window.shows("🔴 term:build")
-    assert [each["cmd"] for each in team.call("term_read", name="build")["result"]] == [command]
+    [record] = team.call("term_read", name="build")["result"]
+    assert record["cmd"] == command
+    window.shows(f"↳ exit 3 · {duration(record['duration_s'])}")
 
 
 def test_a_finished_command_keeps_its_colours(window: Tmux) -> None:

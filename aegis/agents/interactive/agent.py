@@ -268,7 +268,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             await self._terminal.separate(exit_code)
         await faults.LAUNCH_BEFORE.reach(self._identity.handle)
         is_started = trio.CancelScope()
-        # Keys that came just now, for the program, would hold the command up all the time.
+        # Keys that come now, meant for the program, would hold the command up for ``START_S``.
         self.context.start_soon(self._terminal.keep_clear, is_started)
         try:
             record = await self._terminal.run(with_hooks(self._cmd, self._directory))

@@ -57,7 +57,7 @@ class PostAnswer:
         self._opening = trio.CancelScope()
         self._start: Message | None = None
         self._is_stream = False
-        self._is_from_sdk = False  # a stream that the SDK makes, of notifications
+        self._is_from_sdk = False  # a stream of the SDK, or no body: sent as it comes
         self._is_whole = False
         self._is_dispatched = trio.Event()
         self._is_gone = trio.Event()
@@ -104,9 +104,14 @@ class PostAnswer:
     async def send(self, message: Message) -> None:
         """Send a message of the SDK's answer: the head when the first part of the body is there."""
         if message["type"] == "http.response.start":
-            self._start = message
-            if not _is_json(message):  # a stream of the SDK, or no body: sent as it comes
-                await self._pass_on_from_sdk()
+            if _is_json(message):
+                self._start = message
+                return
+            self._is_from_sdk = True
+            self._opening.deadline = math.inf
+            async with self._sending:
+                if not self._is_stream:  # else the SDK was slow, and the head of a stream is sent
+                    await self._send(message)
             return
         async with self._sending:
             if self._is_from_sdk:
@@ -120,14 +125,6 @@ class PostAnswer:
             self._is_whole = not message.get("more_body", False)
             await self._pass_on()
             await self._send(message)
-
-    async def _pass_on_from_sdk(self) -> None:
-        self._is_from_sdk = True
-        self._opening.deadline = math.inf
-        async with self._sending:
-            if self._is_stream:  # it was slow to begin: the head of a stream is sent
-                self._start = None
-            await self._pass_on()
 
     async def notify_progress(self, token: str | int, progress: int, line: str) -> None:
         """Send ``notifications/progress``, unless the client takes no stream."""
