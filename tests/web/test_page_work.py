@@ -85,6 +85,10 @@ def test_a_selection_stays_drawn_while_output_scrolls_and_goes_when_it_is_cleare
     assert len(window.page.evaluate("app.current.term.getSelection()")) == 8
     window.page.evaluate("app.current.term.clearSelection()")
     window.wait(f"{SELECTED} === 0")
+    rows = window.page.evaluate("app.current.term.rows")
+    window.page.set_viewport_size({"width": 1280, "height": 700})
+    window.wait("rows => app.current.term.rows < rows", rows)
+    assert window.page.evaluate(SELECTED) == 0
     window.check()
 
 

@@ -27,7 +27,8 @@ from aegis.json_bounds import has_too_many_keys, read_json
 from aegis.servers.calls import Caller, Identity
 from aegis.servers.gateway.http_server import Exchange
 from aegis.servers.json_text import encode_json
-from aegis.servers.mcp.post_answer import OPEN_AFTER_S, PostAnswer, accepts
+from aegis.servers.mcp import post_answer
+from aegis.servers.mcp.post_answer import PostAnswer, accepts
 from aegis.servers.mcp.running_calls import END_LIMIT_S, RunningCalls
 
 VERSIONS = frozenset({"2025-06-18", "2025-11-25"})
@@ -238,7 +239,7 @@ class SessionCalls:
     async def _call(self, call: SessionCall, params: Mapping[str, Any]) -> None:
         call.session.calls.add(call)
         self._running_calls.began(call)
-        self._waiting.append((due := trio.current_time() + OPEN_AFTER_S, call))
+        self._waiting.append((due := trio.current_time() + post_answer.OPEN_AFTER_S, call))
         if due < self._alarm.deadline:
             self._alarm.deadline = due
         result: dict[str, Any] = {}

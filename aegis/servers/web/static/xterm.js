@@ -1,5 +1,6 @@
 // xterm.js as this page needs it: under the policy for content, and without work that nobody sees.
 
+const NOWHERE = [0, 0];
 let library = null;
 /** Load xterm.js once. Each <style> that it makes gets the page's nonce; style attributes go through CSSOM. */
 export function load() {
@@ -26,7 +27,8 @@ export function drawOnce(term) {
   // xterm.js 6 reports the selection after each scroll, even an empty one, and makes all rows anew for it.
   renderer.handleSelectionChanged = function (start, end, isColumn) {
     const isSelected = Boolean(start && end && (start[0] !== end[0] || start[1] !== end[1]));
-    if (isSelected || wasSelected) draw.call(this, start, end, isColumn);
+    // Its renderer of elements keeps the selection that is cleared by no place at all, and draws it again on a resize.
+    if (isSelected) draw.call(this, start, end, isColumn); else if (wasSelected) draw.call(this, NOWHERE, NOWHERE, false);
     wasSelected = isSelected;
   };
   // It moves the scrollbar for each line. No event of the user comes while bytes are parsed: behind them is early enough.
