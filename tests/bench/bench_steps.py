@@ -1,4 +1,4 @@
-"""Python calls and Trio steps of a warm ping and a warm run over MCP: figures without noise.
+"""Python calls and Trio steps of warm calls over MCP, in both eras: figures without noise.
 
 A daemon counts them (``tests/traced_daemon.py``) for one client: three requests, and a pause behind
 them for the prompt of the last run. The smallest figures count, as a busy machine splits what a
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.bench_mcp import RUN, HttpSocket, LegacyClient
+from tests.bench.bench_mcp import RUN, HttpSocket, LegacyClient, ModernClient
 from tests.bench.table import Row, print_rows
 from tests.journeys import TracedDaemon
 
@@ -30,7 +30,12 @@ class Cost(NamedTuple):
     steps: int
 
 
-LIMITS = {"ping": Cost(200, 3), "run": Cost(2_000, 22)}
+LIMITS = {
+    "ping": Cost(200, 3),
+    "run": Cost(2_000, 22),
+    "sessionless list": Cost(5_000, 99),
+    "sessionless run": Cost(9_000, 99),
+}
 """The most that a warm request may cost."""
 
 
@@ -43,8 +48,13 @@ def costs() -> dict[str, Cost]:
         try:
             daemon.call("term_spawn", name="bench")
             with HttpSocket(daemon.call("session_new", handle="bench")["url"]) as http:
-                client = LegacyClient(http)
-                requests = {"ping": client.ping(), "run": client.prepared(RUN[0], **RUN[1])}
+                client, sessionless = LegacyClient(http), ModernClient(http)
+                requests = {
+                    "ping": client.ping(),
+                    "run": client.prepared(RUN[0], **RUN[1]),
+                    "sessionless list": sessionless.prepared("aegis_term_list"),
+                    "sessionless run": sessionless.prepared(RUN[0], **RUN[1]),
+                }
                 return {name: _cost(daemon, http, each) for name, each in requests.items()}
         finally:
             daemon.stop()

@@ -4,6 +4,9 @@
 Hypercorn and the MCP SDK alone, except for 14 requests: heads and chunks that were refused without
 a sentence, a size line with 30 kB of extensions, a chunk that ends with a line feed alone, and a
 body that is cut off behind the answer. ``AEGIS_RECORD_ANSWERS=1`` records it again.
+
+The requests of the era without sessions have names that begin with ``modern``. Of their answers in
+JSON the value counts, with the order of its keys, and not the escapes in its text.
 """
 
 from __future__ import annotations
@@ -196,6 +199,76 @@ HEADERS: dict[str, dict[str, str]] = {
     "an unknown expectation": {"expect": "200-ok"},
 }
 
+ENVELOPE = (
+    '"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+    '"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},'
+    '"io.modelcontextprotocol/clientCapabilities":{}'
+)
+"""The metadata of a request in the era without sessions."""
+
+VERSION = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'
+ABLE = '"io.modelcontextprotocol/clientCapabilities":{}'
+INFO = '"io.modelcontextprotocol/clientInfo":'
+
+METADATA: dict[str, str] = {
+    "no client": f"{VERSION},{ABLE}",
+    "null as client": f"{VERSION},{ABLE},{INFO}null",
+    "a text as client": f'{VERSION},{ABLE},{INFO}"x"',
+    "a client without a version": f'{VERSION},{ABLE},{INFO}{{"name":"x"}}',
+    "a client with a number as version": f'{VERSION},{ABLE},{INFO}{{"name":"x","version":1}}',
+    "a client with a title": f'{VERSION},{ABLE},{INFO}{{"name":"x","version":"1","title":"X"}}',
+    "a client with an odd icon": f'{VERSION},{ABLE},{INFO}{{"name":"x","version":"1","icons":[5]}}',
+    "a client with another field": f'{VERSION},{ABLE},{INFO}{{"name":"x","version":"1","a":[]}}',
+    "no protocol version": ABLE,
+    "null as protocol version": f'"io.modelcontextprotocol/protocolVersion":null,{ABLE}',
+    "a number as protocol version": f'"io.modelcontextprotocol/protocolVersion":1,{ABLE}',
+    "another protocol version": f'"io.modelcontextprotocol/protocolVersion":"2025-11-25",{ABLE}',
+    "an unknown protocol version": f'"io.modelcontextprotocol/protocolVersion":"2099-01-01",{ABLE}',
+    "no capabilities": VERSION,
+    "null as capabilities": f'{VERSION},"io.modelcontextprotocol/clientCapabilities":null',
+    "a list as capabilities": f'{VERSION},"io.modelcontextprotocol/clientCapabilities":[]',
+    "many capabilities": (
+        f'{VERSION},"io.modelcontextprotocol/clientCapabilities":{{"sampling":{{}},"roots":{{}},'
+        '"elicitation":{"form":{},"url":{}},"experimental":{"a":{}},"extensions":{"a/b":{}}}'
+    ),
+    "odd capabilities": f'{VERSION},"io.modelcontextprotocol/clientCapabilities":{{"sampling":5}}',
+    "unknown capabilities": f'{VERSION},"io.modelcontextprotocol/clientCapabilities":{{"a":[1]}}',
+    "a level of logging": f'{ENVELOPE},"io.modelcontextprotocol/logLevel":"debug"',
+    "an odd level of logging": f'{ENVELOPE},"io.modelcontextprotocol/logLevel":"loud"',
+    "another reserved name": f'{ENVELOPE},"io.modelcontextprotocol/more":5',
+    "a trace": f'{ENVELOPE},"traceparent":"00-{"0a" * 16}-{"0b" * 8}-01"',
+    "an odd trace": f'{ENVELOPE},"traceparent":5',
+    "a token by another name": f'{ENVELOPE},"progress_token":{{}}',
+}
+
+ROUTING: dict[str, dict[str, str]] = {
+    "method: missing": {"mcp_method": ""},
+    "method: another": {"mcp_method": "tools/list"},
+    "method: in capital letters": {"mcp_method": "Tools/Call"},
+    "name: missing": {"mcp_name": ""},
+    "name: another": {"mcp_name": "aegis_term_list"},
+    "name: in base64": {"mcp_name": "=?base64?YWVnaXNfdGVybV9ydW4=?="},
+    "name: another in base64": {"mcp_name": "=?base64?YWVnaXM=?="},
+    "name: in broken base64": {"mcp_name": "=?base64?YWVna?="},
+    "a parameter": {"mcp_param_name": "build"},
+    "version: unknown in the head": {"mcp_protocol_version": "2099-01-01"},
+    "version: in blanks": {"mcp_protocol_version": " 2026-07-28 "},
+}
+
+PARAMS: dict[str, str] = {
+    "the name of a header": '{"name":"=?base64?YQ==?=","arguments":{}}',
+    "a name in Latin-1": '{"name":"\xe9"}',
+    "a name in Unicode": '{"name":"\u2603"}',
+    "blanks around the name": '{"name":" aegis_term_list "}',
+    "answers to questions": '{"name":"aegis_term_list","inputResponses":{}}',
+    "odd answers to questions": '{"name":"aegis_term_list","inputResponses":5}',
+    "a state": '{"name":"aegis_term_list","requestState":"x"}',
+    "another tool": '{"name":"aegis_inbox_read","arguments":{}}',
+    "a number as token": '{"name":"aegis_term_list","_meta":{"progressToken":7}}',
+    "null as token": '{"name":"aegis_term_list","_meta":{"progressToken":null}}',
+    "true as token": '{"name":"aegis_term_list","_meta":{"progressToken":true}}',
+}
+
 HTTP: dict[str, bytes] = {
     "HEAD of health": b"HEAD /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "POST to health": b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
@@ -243,6 +316,40 @@ CHUNKS: dict[str, bytes] = {
 }
 
 
+def modern(daemon: Any, body: str, envelope: str = ENVELOPE, **headers: str) -> bytes:
+    """Return a request of the era without sessions: ``body`` with metadata and its headers."""
+    if '"_meta":{' in body:
+        body = body.replace('"_meta":{', f'"_meta":{{{envelope},').replace(",}", "}")
+    else:
+        body = body.replace('"params":{', f'"params":{{"_meta":{{{envelope}}},').replace(",}", "}")
+    method = re.search('"method":"([^"]*)"', body)
+    name = re.search('"name":"([^"]*)"', body.partition('"params"')[2].replace(envelope, ""))
+    routing = {
+        "mcp_protocol_version": "2026-07-28",
+        "mcp_method": method[1] if method else "",
+        "mcp_name": name[1] if name else "",
+        **headers,
+    }
+    request: bytes = daemon.http(body.encode(), **routing)
+    head, _, rest = request.partition(b"\r\n\r\n")
+    return head.decode().encode("latin-1", "replace") + b"\r\n\r\n" + rest
+
+
+def modern_requests(daemon: Any, session: str) -> dict[str, bytes]:
+    """Return requests of the era without sessions: bodies, headers, metadata and names."""
+    call, token = CALL % (RUN % BUILD), daemon.keys.operator_token
+    found = {f"body: {name}": modern(daemon, text) for name, text in BODIES.items()}
+    for name, given in {**HEADERS, **ROUTING}.items():
+        headers = {key: value.replace("{token}", token) for key, value in given.items()}
+        found[f"call: {name}"] = modern(daemon, call, **headers)
+    for name, envelope in METADATA.items():
+        found[f"metadata: {name}"] = modern(daemon, call, envelope)
+    for name, params in PARAMS.items():
+        found[f"params: {name}"] = modern(daemon, CALL % params)
+    found["call: with a session"] = modern(daemon, call, mcp_session_id=session)
+    return {f"modern {name}": request for name, request in found.items()}
+
+
 def requests(daemon: Any, session: str) -> dict[str, bytes]:
     routing = {"mcp_session_id": session, "mcp_protocol_version": "2025-11-25"}
     found = {
@@ -274,8 +381,9 @@ def requests(daemon: Any, session: str) -> dict[str, bytes]:
 class Reader:
     """The answers of one connection, as lists of status, headers that matter and body."""
 
-    def __init__(self, stream: trio.SocketStream) -> None:
+    def __init__(self, stream: trio.SocketStream, *, is_modern: bool) -> None:
         self._stream = stream
+        self._is_modern = is_modern
         self._data = b""
 
     async def _until(self, is_enough: Callable[[bytes], bool]) -> bool:
@@ -308,7 +416,10 @@ class Reader:
             else:
                 body = await self._bytes(int(headers.get("content-length", 0)))
         shown = {name: headers[name] for name in SHOWN if name in headers}
-        document = [status, shown, body.decode("latin-1")[:900]]
+        text = body.decode("latin-1")
+        if self._is_modern and "json" in headers.get("content-type", ""):
+            text = json.dumps(json.loads(body))
+        document = [status, shown, text[:900]]
         anonymous: list[Any] = json.loads(re.sub(r"\b[0-9a-f]{32}\b", "S", json.dumps(document)))
         return anonymous
 
@@ -323,10 +434,10 @@ class Reader:
         return body
 
 
-async def answers(daemon: Any, request: bytes) -> list[Any]:
+async def answers(daemon: Any, request: bytes, *, is_modern: bool) -> list[Any]:
     """Return all answers to ``request``, and those to a request behind it if none closes."""
     stream = await daemon.connect()
-    reader = Reader(stream)
+    reader = Reader(stream, is_modern=is_modern)
     methods = re.findall(r"([A-Z]+) [!-~]+ HTTP/1", request.decode("latin-1")) or ["GET"]
     found: list[Any] = []
     with trio.move_on_after(QUIET_S) as scope, suppress(trio.BrokenResourceError):
@@ -351,8 +462,10 @@ async def test_each_odd_request_is_answered_as_ever(
 ) -> None:
     monkeypatch.setattr("aegis.servers.mcp.post_answer.OPEN_AFTER_S", math.inf)
     session = await daemon.open_session()
+    asked = {**requests(daemon, session), **modern_requests(daemon, session)}
     found = {
-        name: await answers(daemon, request) for name, request in requests(daemon, session).items()
+        name: await answers(daemon, request, is_modern=name.startswith("modern"))
+        for name, request in asked.items()
     }
     if os.environ.get("AEGIS_RECORD_ANSWERS"):
         ANSWERS.write_text(json.dumps(found, indent=0) + "\n")
