@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from aegis.cli.grammar.verb import (
     DECIMAL,
+    SECONDS,
     WHOLE,
     TargetDaemon,
     VerbGroup,
@@ -40,11 +43,22 @@ _FIGURES = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd
 
 PERMISSIONS = ("read", "ask", "write", "full")
 
+CODES = {"done": 0, "failed": 1, "closed": 1, "blocked": 3, "limit": 4, "timeout": 124}
+"""The exit codes of a wait, by its outcome."""
+
+WAIT = flag("--wait", help="Wait for the end of its turn, and print its last message.")
+TIMEOUT = option("--timeout", kind=SECONDS, help="With --wait: seconds at most; default: no limit.")
+
+ROUND_S = 3600.0
+"""The longest wait of one call, in seconds."""
+
 
 @verb(
     option("--handle", "new_handle", metavar="NAME", help="Its handle; default: a generated one."),
     option("--workspace", metavar="NAME", help="The workspace it works in; default: the root."),
     option("--resume", metavar="AGENT", help="Continue this session, open or closed, instead."),
+    WAIT,
+    TIMEOUT,
     flag("--terminal", help="Launch the program after -- in a terminal of its own, and watch it."),
     argument("words", required=False, many=True, metavar="[PROFILE] [PROMPT] | -- PROGRAM"),
 )
@@ -55,7 +69,9 @@ def launch(
     workspace: str | None,
     resume: str | None,
     terminal: bool,
-) -> None:
+    wait: bool,
+    timeout: float | None,
+) -> int:
     """Start an agent session from PROFILE (default: the default one), with the text PROMPT.
 
     A PROMPT of `-` is read from the standard input.
@@ -64,23 +80,38 @@ def launch(
 
     With --terminal, any interactive PROGRAM with its arguments is launched as an agent that is its
     terminal, for example: agent launch --terminal -- claude --model opus
+
+    With --wait, the exit codes are those of `agent wait`.
     """
     if terminal:
+        if wait:
+            raise UsageError("a terminal agent has no turns: wait for it with agent wait")
         _launch_program(daemon, words, new_handle, workspace, resume)
-        return
+        return 0
     if len(words) > 2:
         raise UsageError("agent launch takes a PROFILE and a PROMPT: put the prompt into quotes")
     profile, prompt = (*words[:-1], *map(text_or_input, words[-1:]), None, None)[:2]
     if resume is not None:
         if prompt or new_handle or workspace:
             raise UsageError("--resume takes one PROMPT, and no profile, --handle or --workspace")
-        reply = daemon.call("agent_resume", handle=resume, prompt=profile)
-        daemon.show(reply, lambda: _show_launched(reply["handle"]))
-        return
-    reply = daemon.call(
-        "spawn", profile=profile, prompt=prompt, handle=new_handle, workspace=workspace
-    )
+        profile, prompt = None, profile
+    if wait and not prompt:
+        raise UsageError("--wait waits for the end of a turn: give a PROMPT")
+    if resume is not None and wait:
+        # The number of its turn is not known before: one may run.
+        handle = daemon.call("agent_resume", handle=resume)["handle"]
+        receipt = daemon.call("handoff", target_handle=handle, context=prompt)
+        return _wait(daemon, handle, timeout, message=receipt["id"])
+    if resume is not None:
+        reply = daemon.call("agent_resume", handle=resume, prompt=prompt)
+    else:
+        reply = daemon.call(
+            "spawn", profile=profile, prompt=prompt, handle=new_handle, workspace=workspace
+        )
+    if wait:
+        return _wait(daemon, reply["handle"], timeout, turn=1)
     daemon.show(reply, lambda: _show_launched(reply["handle"]))
+    return 0
 
 
 def _launch_program(
@@ -154,15 +185,83 @@ def show(daemon: TargetDaemon, agent: str) -> None:
     daemon.show(reply, lambda: print_lines(session_details(reply)))
 
 
-@verb(INTERRUPT, KEY, argument("agent"), argument("text", many=True), options_first=True)
+@verb(
+    INTERRUPT,
+    KEY,
+    WAIT,
+    TIMEOUT,
+    argument("agent"),
+    argument("text", many=True),
+    options_first=True,
+)
 def send(
-    daemon: TargetDaemon, agent: str, text: Sequence[str], interrupt: bool, key: str | None
-) -> None:
+    daemon: TargetDaemon,
+    agent: str,
+    text: Sequence[str],
+    interrupt: bool,
+    key: str | None,
+    wait: bool,
+    timeout: float | None,
+) -> int:
     """Send TEXT to AGENT: it becomes a turn, at once or after the current one.
 
-    `-` reads TEXT from the standard input.
+    `-` reads TEXT from the standard input. With --wait, the exit codes are those of `agent wait`.
     """
-    hand_off(daemon, agent, text, interrupt, key)
+    receipt = hand_off(daemon, agent, text, interrupt, key, shows=not wait)
+    return _wait(daemon, agent, timeout, message=receipt["id"]) if wait else 0
+
+
+@verb(
+    flag("--blocked", help="Only until it needs a person."),
+    option("--text", metavar="TEXT", help="Until it has said TEXT."),
+    option("--message", metavar="ID", help="Until the turn with this message has ended."),
+    option("--timeout", kind=SECONDS, help="Seconds to wait at most; default: no limit."),
+    argument("agent"),
+)
+def wait_for(
+    daemon: TargetDaemon,
+    agent: str,
+    blocked: bool,
+    text: str | None,
+    message: str | None,
+    timeout: float | None,
+) -> int:
+    """Wait until AGENT is at rest, and print the last message of its last turn.
+
+    Ends in any case when it needs a person. Exits with 0 if done, 1 if the turn failed or the agent
+    is closed, 3 if a person is needed, 4 if a limit holds it back, 124 if the time is over.
+    """
+    return _wait(daemon, agent, timeout, blocked=blocked or None, text=text, message=message)
+
+
+def _wait(daemon: TargetDaemon, agent: str, timeout: float | None, **wanted: Any) -> int:
+    """Wait for an agent, print how it ended, and return the exit code."""
+    left = math.inf if timeout is None else timeout
+    while True:
+        reply = daemon.call("agent_wait", handle=agent, timeout=min(left, ROUND_S), **wanted)
+        left -= ROUND_S
+        if reply["outcome"] != "timeout" or left <= 0:
+            break
+    daemon.show(reply, lambda: _show_outcome(reply))
+    return CODES[reply["outcome"]]
+
+
+def _show_outcome(reply: Mapping[str, Any]) -> None:
+    if reply["text"]:
+        print_lines(escaped(reply["text"].removesuffix("\n")))
+    outcome, agent = reply["outcome"], reply["handle"]
+    why = f": {reply['reason']}" if reply["reason"] else ""
+    match outcome:
+        case "done":
+            return
+        case "blocked":
+            request = (reply["blocked"] or {}).get("request_id")
+            answer = f"request answer {request}" if request else f"agent show {agent}"
+            print_notice(f"↳ {agent} needs you{escaped_line(why)}; aegis-actors {answer}")
+        case "timeout":
+            print_notice(f"↳ {agent} continues; wait on with: aegis-actors agent wait {agent}")
+        case _:
+            print_notice(f"↳ {agent}: {outcome}{escaped_line(why)}")
 
 
 @verb(
@@ -342,6 +441,7 @@ An agent works in the background and is woken by messages to its handle.""",
         "profiles": profiles,
         "show": show,
         "send": send,
+        "wait": wait_for,
         "read": read,
         "output": output,
         "diff": diff,

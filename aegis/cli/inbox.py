@@ -63,17 +63,25 @@ def send(
 
 
 def hand_off(
-    daemon: TargetDaemon, target: str, text: Sequence[str], interrupt: bool, key: str | None
-) -> None:
-    """Send a message, and print its receipt."""
-    reply = daemon.call(
+    daemon: TargetDaemon,
+    target: str,
+    text: Sequence[str],
+    interrupt: bool,
+    key: str | None,
+    *,
+    shows: bool = True,
+) -> Mapping[str, Any]:
+    """Send a message, print its receipt if ``shows``, and return it."""
+    reply: Mapping[str, Any] = daemon.call(
         "handoff",
         target_handle=target,
         context=text_or_input(" ".join(text)),
         interrupt=interrupt or None,
         key=key,
     )
-    daemon.show(reply, lambda: print_lines(escaped_line(_receipt(reply))))
+    if shows:
+        daemon.show(reply, lambda: print_lines(escaped_line(_receipt(reply))))
+    return reply
 
 
 def _receipt(reply: Mapping[str, Any]) -> str:

@@ -144,6 +144,63 @@ class InterruptAgent(OnAgent):
     """Interrupt the agent's current turn; messages that wait become its next turn."""
 
 
+MAX_WANTED_CHARS = 1_000
+"""The longest text that an agent's messages are searched for."""
+
+WaitOutcome = Literal["done", "failed", "blocked", "limit", "closed", "timeout"]
+"""Why a wait for an agent ended.
+
+``done``: what was waited for. ``failed``: the turn or the agent failed, or the turn was cancelled.
+``blocked``: the agent waits for a person. ``limit``: a usage limit or its budget holds it back.
+"""
+
+
+@attrs.frozen(kw_only=True)
+class AgentOutcome:
+    """The end of a wait for an agent; ``reason`` explains an outcome that is not ``done``.
+
+    ``turn`` is the number of the turn that has ended, None if none was waited for, and ``text`` the
+    agent's last message in it: of a very long one the end. ``blocked`` is what a person is asked.
+    """
+
+    handle: str
+    outcome: WaitOutcome
+    reason: str = ""
+    turn: int | None = None
+    text: str = ""
+    blocked: Blocked | None = None
+
+
+@attrs.frozen(kw_only=True)
+class WaitAgent(Command[AgentOutcome]):
+    """Wait until an agent is at rest, has ended a turn, has said something, or needs a person."""
+
+    handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)
+    message: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(512),
+        metadata=described("Until the turn with this message has ended: its id."),
+    )
+    turn: int | None = attrs.field(
+        default=None,
+        validator=between(1, 2**53, "turns"),
+        metadata=described("Until the turn of this number has ended.", minimum=1),
+    )
+    text: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_WANTED_CHARS),
+        metadata=described("Until the agent's messages contain this text."),
+    )
+    blocked: bool = attrs.field(
+        default=False, metadata=described("True: only until it needs a person, or is closed.")
+    )
+    timeout: float = attrs.field(
+        default=50.0,
+        validator=between(0, 86_400, "seconds"),
+        metadata=described("Maximum seconds to wait.", "Seconds.", minimum=0, maximum=86_400),
+    )
+
+
 @attrs.frozen(kw_only=True)
 class PurgeAgent(OnAgent):
     """Close an agent session and delete its transcript. Its handle is not given again.

@@ -320,6 +320,15 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=CALL_AGAIN,
     ),
     Entry(
+        name="agent_wait",
+        owner=Owner.AGENTS,
+        command=agents.WaitAgent,
+        reply=agents.AgentOutcome,
+        read_only=True,
+        errors=("not_found", "forbidden", "busy"),
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
         name="agent_set",
         owner=Owner.AGENTS,
         command=agents.SetAgent,

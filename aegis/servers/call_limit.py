@@ -29,6 +29,7 @@ ADVICE = {
     "term_wait": "call aegis_term_wait again to wait on",
     "inbox_wait": "call aegis_inbox_wait again to wait on",
     "ask_human": "the question stays open: its answer comes as a message",
+    "agent_wait": "call aegis_agent_wait again to wait on",
     "delegate": "the task continues: look with aegis_task_status; its end comes to your inbox",
     "group_wait_all": "the members continue: call aegis_group_wait_all again to wait on",
     "group_wait_any": "the members continue: call aegis_group_wait_any again to wait on",
@@ -82,5 +83,7 @@ def _has_timed_out(reply: Mapping[str, Any]) -> bool:
         return bool(reply["state"] == "open")
     if "broadcast_id" in reply:
         return bool(reply["metadata"]["timed_out"])
+    if "outcome" in reply:
+        return bool(reply["outcome"] == "timeout")
     is_empty = reply.get("messages") == []
     return is_empty or bool(reply.get("timed_out")) or reply.get("reason") == "timeout"

@@ -143,7 +143,17 @@ OF_AGENTS = {
     "agent output",
     *(
         f"agent {verb}"
-        for verb in ("interrupt", "rename", "restart", "set", "stop", "meta", "usage", "diff")
+        for verb in (
+            "interrupt",
+            "rename",
+            "restart",
+            "set",
+            "stop",
+            "meta",
+            "usage",
+            "diff",
+            "wait",
+        )
     ),
     *(f"request {verb}" for verb in ("list", "show", "answer")),
     *(f"queue {verb}" for verb in ("list", "add", "show", "task")),

@@ -239,7 +239,7 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     **{
         f"{command}.handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text"), (None, "")]
         for command in (
-            *("session_read", "interrupt", "close"),
+            *("session_read", "interrupt", "close", "agent_wait"),
             *(
                 "agent_show",
                 "agent_restart",
@@ -252,6 +252,10 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
             ),
         )
     },
+    "agent_wait.message": [("x" * 513, "512"), (5, "text")],
+    "agent_wait.turn": [(0, "1 to"), ("1", "whole number")],
+    "agent_wait.text": [("x" * 1_001, "1000"), (5, "text")],
+    "agent_wait.blocked": [("no", "true or false"), (1, "true or false")],
     "agent_usage.handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text")],
     "agent_usage.closed": [("no", "true or false"), (1, "true or false")],
     "agent_resume.prompt": [("x" * 262_145, "262144"), (5, "text")],

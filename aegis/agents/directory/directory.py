@@ -376,6 +376,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
         elif isinstance(message, api.RestartAgent) and member.cmd is not None:
             again = api.ResumeSession(handle=member.handle, from_handle=message.from_handle)
             self.context.start_soon(self._spawn, again, self.defer(message))
+        elif isinstance(message, api.WaitAgent):
+            self.reply(message, api.AgentOutcome(handle=member.handle, outcome="closed"))
         elif isinstance(message, api.ShowAgent | api.CloseAgent):
             cwd = self._table.roster.cwd(member)
             self.reply(cast("Request[Any]", message), closed_info(member, cwd))

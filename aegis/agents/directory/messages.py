@@ -11,7 +11,14 @@ from aegis.protocol.agent_commands import ReadAgentOutput
 from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
 from aegis.protocol.history import ListTranscripts
 
-OnSession = api.CloseAgent | api.InterruptAgent | api.RestartAgent | api.ShowAgent | api.ReadSession
+OnSession = (
+    api.CloseAgent
+    | api.InterruptAgent
+    | api.RestartAgent
+    | api.ShowAgent
+    | api.ReadSession
+    | api.WaitAgent
+)
 
 Reaching = OnSession | FollowSession | FollowAgentCommand | api.RenameAgent
 
@@ -29,6 +36,7 @@ DirectoryMessage = (
     | api.RestartAgent
     | api.ShowAgent
     | api.ReadSession
+    | api.WaitAgent
     | api.RenameAgent
     | FollowAgents
     | FollowSession

@@ -161,6 +161,7 @@ VERBS: Mapping[type[Any], str] = {
     api.InterruptAgent: "aegis_interrupt",
     api.RestartAgent: "agent restart",
     api.ReadSession: "aegis_session_read",
+    api.WaitAgent: "aegis_agent_wait",
     api.RenameAgent: "aegis_rename",
     FollowSession: "the stream 'session'",
     FollowAgentCommand: "the stream 'agent_command'",

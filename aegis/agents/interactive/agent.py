@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -32,6 +33,7 @@ from aegis.agents.interactive.unread import UnreadCount
 from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
 from aegis.agents.sessions.state_reports import AskedChanged, SessionClosed
 from aegis.agents.sessions.status import SessionIdentity
+from aegis.agents.sessions.waits import AgentWaits
 from aegis.clock import moment_text
 from aegis.configuration.lifecycle import LifecycleSection
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
@@ -72,6 +74,7 @@ TerminalAgentMessage = (
     | api.InterruptAgent
     | api.RestartAgent
     | api.ReadSession
+    | api.WaitAgent
     | api.ToolsListed
     | FollowSession
     | ResumeAgent
@@ -109,6 +112,11 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         self._is_installed = is_installed
         self._is_new = is_new
         self._is_closed = False
+        self._waits = AgentWaits(
+            lambda *task: self.context.start_soon(*task),
+            lambda wait: program_outcome(wait, self._info()),
+            lambda: identity.handle,
+        )
 
     async def setup(self) -> None:
         """Continue with the process of an earlier incarnation, if it still runs."""
@@ -154,7 +162,9 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             case ChangeSettings():
                 self.reply(message, f"{self._identity.handle!r} is a terminal agent")
             case AskedChanged():
-                self._on_change(self._info())
+                self._changed()
+            case api.WaitAgent():
+                self._waits.take(message, self.defer(message))
             case api.ToolsListed():
                 pass
             case _:
@@ -165,11 +175,15 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
 
     # The state.
 
+    def _changed(self) -> None:
+        self._on_change(self._info())
+        self._waits.look()
+
     def _take(self, event: st.Event) -> None:
         for action in self._standing.handle(event, time.time()):
             match action:
                 case st.ReportState():
-                    self._on_change(self._info())
+                    self._changed()
                 case st.WakePeople(key=key, body=body):
                     self.context.start_soon(self._wake, key, body)
 
@@ -400,6 +414,38 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
                         await self._terminal.take_hook(hook)
         except OSError as error:
             log.warning("no hooks", agent=self._identity.handle, why=describe(error))
+
+
+def program_outcome(wait: api.WaitAgent, info: api.AgentInfo) -> api.AgentOutcome | None:
+    """Return how a wait for a terminal agent ends now; None if it is not over.
+
+    Raises ``InvalidRequest`` for what only a driven session has.
+    """
+    assert info.program is not None
+    if wait.message is not None or wait.turn is not None or wait.text is not None:
+        raise InvalidRequest(
+            f"{info.handle!r} is a terminal agent: it has no turns and no messages of its own; "
+            "wait until it needs input, or for text in its terminal with aegis_term_wait, name "
+            f"{info.program.terminal!r}"
+        )
+    ends, need = partial(api.AgentOutcome, handle=info.handle), info.program.need
+    match info.state:
+        case "closed":
+            return ends(outcome="closed")
+        case "exited":
+            is_done = info.program.exit_code == 0 and not wait.blocked
+            return ends(outcome="done" if is_done else "failed", reason=info.reason)
+        case "blocked":
+            title = "" if info.blocked is None else info.blocked.title
+            return ends(outcome="blocked", reason=title, blocked=info.blocked)
+        case "needs_input" | "stale":
+            kind = "ready" if need is None else need.kind
+            if kind == "failed":
+                return ends(outcome="failed", reason="" if need is None else need.text)
+            if need is not None and kind != "ready":
+                return ends(outcome="blocked", reason=need.text)
+            return None if wait.blocked else ends(outcome="done")
+    return None
 
 
 _WORD = re.compile(r"\s*(?:[A-Za-z_]\w*=[\w./:,@%+-]*\s+)*([\w./@%+-]+)(?=\s|\Z)")

@@ -51,6 +51,7 @@ CLASSES: Mapping[str, CommandClass] = {
                 "request_answer",
                 "ask_human",
                 "agent_show",
+                "agent_wait",
                 "agent_restart",
                 "agent_set",
                 "agent_usage",

@@ -6,7 +6,7 @@ from typing import Any
 
 from actors.codec import structure, unstructure
 from aegis.agents.sessions.metrics import Meter
-from aegis.agents.sessions.past import OpenTurn, SessionPast
+from aegis.agents.sessions.past import EndedTurn, OpenTurn, SessionPast
 from aegis.protocol.agent_events import TerminalEnded
 
 _SIMPLE = ("turn", "launches", "conversation", "is_closed", "reopened", "at")
@@ -24,6 +24,7 @@ def carried(past: SessionPast) -> dict[str, Any]:
         "known": [*past.known],
         "texts": [*past.texts],
         "meter": past.meter.fields(),
+        "ended": [unstructure(each) for each in past.ended],
         **({"terminals": terminals} if (terminals := _terminals(past)) else {}),
     }
 
@@ -35,7 +36,7 @@ def _terminals(past: SessionPast) -> list[dict[str, Any]]:
 def restored(fields: dict[str, Any]) -> SessionPast:
     """Return the fold of which ``carried`` made an object.
 
-    Raises ``KeyError``, ``TypeError`` or ``ValueError`` for any other object.
+    Raises ``KeyError``, ``TypeError``, ``ValueError`` or ``CodecError`` for any other object.
     """
     past = SessionPast(**{name: fields[name] for name in _SIMPLE})
     if fields["open_turn"] is not None:
@@ -46,7 +47,9 @@ def restored(fields: dict[str, Any]) -> SessionPast:
     past.known = dict.fromkeys(fields["known"])
     past.texts = [*fields["texts"]]
     past.meter = Meter.of(fields["meter"])
-    for each in fields.get("terminals", ()):  # not in the files of older versions
+    # Neither is in the files of older versions.
+    past.ended = [structure(EndedTurn, each) for each in fields.get("ended", ())]
+    for each in fields.get("terminals", ()):
         ended = structure(TerminalEnded, each)
         past.terminals[ended.terminal] = ended
     return past

@@ -48,6 +48,7 @@ SessionMessage = (
     | api.RestartAgent
     | api.ShowAgent
     | api.ReadSession
+    | api.WaitAgent
     | ApplyAnswer
     | FindMessage
     | WithdrawMessage

@@ -45,6 +45,10 @@ MAX_TEXT_BYTES = 32 * 1024
 """The texts that a fresh conversation is primed with, if the old one cannot be resumed."""
 
 
+MAX_ENDED = 16
+MAX_ENDED_CHARS = 512 * 1024
+"""The turns, and the size of their texts, whose ends are kept for waits."""
+
 MEASURED: Mapping[str, type[ev.AgentEvent]] = {
     each.tag: each for each in (ev.Usage, ev.Result, ev.StateChanged, ev.SystemInit)
 }
@@ -68,14 +72,26 @@ class OpenTurn:
     messages: tuple[tuple[str, str], ...]
 
 
+@attrs.frozen(kw_only=True)
+class EndedTurn:
+    """The end of a turn, durable; ``messages`` are the ids of its messages."""
+
+    number: int
+    messages: tuple[str, ...]
+    outcome: str
+    reason: str
+    text: str
+
+
 @attrs.define
 class SessionPast:
     """The fold of a transcript. ``launches`` counts the starts of the agent's process, ``reopened``
     how often the session was opened again after a close.
 
     ``unreported`` has the lost turns by number whose senders may not have been notified, each with
-    its outcome and the reason. ``terminals`` are the ACP terminals by id that have no end, each as
-    it would have ended when it was last seen. ``at`` is the moment of the last entry.
+    its outcome and the reason. ``ended`` are the newest turns that ended. ``terminals`` are the ACP
+    terminals by id that have no end, each as it would have ended when it was last seen. ``at`` is
+    the moment of the last entry.
     """
 
     turn: int = 0
@@ -89,6 +105,7 @@ class SessionPast:
     texts: list[str] = attrs.field(factory=list)
     meter: Meter = attrs.field(factory=Meter)
     terminals: dict[str, ev.TerminalEnded] = attrs.field(factory=dict)
+    ended: list[EndedTurn] = attrs.field(factory=list)
     at: float = 0.0
 
     def take(self, entry: Mapping[str, Any]) -> None:
@@ -172,6 +189,20 @@ class SessionPast:
         if len(self.unreported) > MAX_UNREPORTED:
             del self.unreported[next(iter(self.unreported))]
         self.add_text("assistant", rest.get("text"))
+        self.keep_ended(turn, outcome, str(rest.get("reason", "")), str(rest.get("text", "")))
+
+    def keep_ended(self, turn: OpenTurn, outcome: str, reason: str, text: str) -> None:
+        """Keep the end of a turn; of too many the oldest are forgotten."""
+        messages = tuple(each for each, _ in turn.messages)
+        self.ended.append(
+            EndedTurn(
+                number=turn.number, messages=messages, outcome=outcome, reason=reason, text=text
+            )
+        )
+        while len(self.ended) > MAX_ENDED or (
+            len(self.ended) > 1 and sum(len(each.text) for each in self.ended) > MAX_ENDED_CHARS
+        ):
+            del self.ended[0]
 
     def remember(self, message_id: str) -> None:
         """Remember a delivered message; of too many the oldest are forgotten."""

@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -38,7 +39,7 @@ from aegis.agents.sessions.ladder import Ladder, end_reason
 from aegis.agents.sessions.login import AgentLogin
 from aegis.agents.sessions.metrics import Metrics
 from aegis.agents.sessions.open_requests import OpenRequests
-from aegis.agents.sessions.past import LOSSES, OpenTurn, SessionPast
+from aegis.agents.sessions.past import LOSSES, EndedTurn, OpenTurn, SessionPast
 from aegis.agents.sessions.settings import (
     INTERRUPT_S,
     LIMIT_S,
@@ -98,6 +99,23 @@ class SessionMachine:
     def waiting(self) -> int:
         """The number of messages that wait for a turn."""
         return len(self._waiting)
+
+    @property
+    def ended(self) -> Sequence[EndedTurn]:
+        """The newest turns whose ends are durable, the last one at the end."""
+        return self._past.ended
+
+    @property
+    def current(self) -> OpenTurn | None:
+        """The turn that is open, or whose end is not durable yet."""
+        if self._turn is not None:
+            return self._turn.opened
+        return None if self._ending is None else self._ending[0]
+
+    @property
+    def said(self) -> str:
+        """The agent's last message in the current turn, as far as it has come."""
+        return "" if self._turn is None else self._turn.final
 
     def place_of(self, message: str) -> Place | None:
         """Return the place of a message; None if it has not arrived from the inbox."""
@@ -262,6 +280,7 @@ class SessionMachine:
             self._turn.is_stored = True
         elif kind == "turn_ended" and self._ending is not None:
             (turn, fields), self._ending = self._ending, None
+            self._past.keep_ended(turn, fields["outcome"], fields["reason"], fields["text"])
             # Not at its beginning: the transcript has the messages, and the agent need not wait.
             self._out += [steps.Acknowledge(each) for each, _ in turn.messages[-1:]]
             if fields["outcome"] in LOSSES:

@@ -24,6 +24,7 @@ from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent, change_ag
 from aegis.agents.sessions.followers import TranscriptFollowers
 from aegis.agents.sessions.login_terminal import run_login
 from aegis.agents.sessions.mail import Mail, News
+from aegis.agents.sessions.outcomes import outcome_of
 from aegis.agents.sessions.places import Places
 from aegis.agents.sessions.requests_out import DeskRefused, RequestsOut, agent_id
 from aegis.agents.sessions.rules import SessionMachine
@@ -37,9 +38,11 @@ from aegis.agents.sessions.state_reports import (
 from aegis.agents.sessions.status import SessionIdentity, agent_info
 from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, TranscriptWriter
 from aegis.agents.sessions.transcript_reading import read_durable
+from aegis.agents.sessions.waits import AgentWaits
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
+from aegis.protocol.agent_events import AssistantText
 from aegis.protocol.feeds import FollowSession
 from aegis.protocol.inboxes import FindMessage, WithdrawMessage
 from aegis.protocol.requests import AnswerReceived, ApplyAnswer
@@ -95,6 +98,11 @@ class AgentSession(Actor[own.SessionMessage]):
         self._shows_soon = False
         self._places = Places()
         self._closers: list[Reply[api.AgentInfo]] = []
+        self._waits = AgentWaits(
+            lambda *task: self.context.start_soon(*task),
+            lambda wait: outcome_of(wait, self._session, self._info()),
+            lambda: identity.handle,
+        )
         self._on_change = on_change
 
     async def setup(self) -> None:
@@ -209,6 +217,8 @@ class AgentSession(Actor[own.SessionMessage]):
                 self.reply(message, self._info())
             case api.ReadSession():
                 self.context.start_soon(self._read, message, self.defer(message))
+            case api.WaitAgent():
+                self._waits.take(message, self.defer(message), self._session.said)
             case FollowSession():
                 self._followers.take(message, self.defer(message))
             case ResumeAgent(login=login):
@@ -226,6 +236,7 @@ class AgentSession(Actor[own.SessionMessage]):
 
     def _report_change(self) -> None:
         self._reports.look(self._session, self._requests.blocked, time.time())
+        self._waits.look()
 
     def _info(self) -> api.AgentInfo:
         return agent_info(self._identity, self._session, self._requests.blocked, time.time())
@@ -377,6 +388,8 @@ class AgentSession(Actor[own.SessionMessage]):
             case msg.DriverEvents(events=events):
                 for event in events:
                     await self._handle(steps.FromAgent(event))
+                    if isinstance(event, AssistantText):
+                        self._waits.hear(event)
             case msg.DriverReady():
                 # It can be ready before its supervisor has replied to its start.
                 self._driver = self.context.system.ref(f"{self._processes}/{DRIVER}")

@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from actors.errors import CodecError
 from aegis.agents.sessions.carried import restored
 from aegis.agents.sessions.past import SessionPast
 from aegis.journal.disk import Disk
@@ -207,7 +208,7 @@ def carried_in(line: dict[str, Any]) -> SessionPast | None:
         return None
     try:
         return restored(line["past"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, CodecError):
         return None
 
 

@@ -12,6 +12,7 @@ from aegis.protocol.agents import (
     AgentDiff,
     AgentInfo,
     AgentList,
+    AgentOutcome,
     CloseAgent,
     DiffAgent,
     ForkAgent,
@@ -32,6 +33,7 @@ from aegis.protocol.agents import (
     SpawnAgent,
     Transcript,
     UsageList,
+    WaitAgent,
 )
 from aegis.protocol.meta import GetMeta, Meta
 
@@ -73,6 +75,32 @@ class Agents(BlockingNoun):
     def show(self, handle: str) -> AgentInfo:
         """Return the state of one session."""
         return self._call(ShowAgent, handle=handle)
+
+    def wait(
+        self,
+        handle: str,
+        *,
+        message: str | None = None,
+        turn: int | None = None,
+        text: str | None = None,
+        blocked: bool = False,
+        timeout: float = 50.0,
+    ) -> AgentOutcome:
+        """Wait until an agent is at rest, and return how its last turn ended.
+
+        Instead: until the turn with the ``message`` of a receipt, or of this number, has ended;
+        until the agent has said ``text``; only until it is ``blocked``. A wait ends in any case
+        when the agent needs a person, or is closed.
+        """
+        return self._call(
+            WaitAgent,
+            handle=handle,
+            message=message,
+            turn=turn,
+            text=text,
+            blocked=blocked,
+            timeout=timeout,
+        )
 
     def read(
         self, handle: str, *, last_n: int | None = None, since: int | None = None

@@ -19,6 +19,7 @@ from aegis.protocol.agents import (
     AgentDiff,
     AgentInfo,
     AgentList,
+    AgentOutcome,
     CloseAgent,
     DiffAgent,
     ForkAgent,
@@ -39,6 +40,7 @@ from aegis.protocol.agents import (
     SpawnAgent,
     Transcript,
     UsageList,
+    WaitAgent,
 )
 from aegis.protocol.meta import GetMeta, Meta
 
@@ -80,6 +82,32 @@ class Agents(Noun):
     async def show(self, handle: str) -> AgentInfo:
         """Return the state of one session."""
         return await self._call(ShowAgent, handle=handle)
+
+    async def wait(
+        self,
+        handle: str,
+        *,
+        message: str | None = None,
+        turn: int | None = None,
+        text: str | None = None,
+        blocked: bool = False,
+        timeout: float = 50.0,
+    ) -> AgentOutcome:
+        """Wait until an agent is at rest, and return how its last turn ended.
+
+        Instead: until the turn with the ``message`` of a receipt, or of this number, has ended;
+        until the agent has said ``text``; only until it is ``blocked``. A wait ends in any case
+        when the agent needs a person, or is closed.
+        """
+        return await self._call(
+            WaitAgent,
+            handle=handle,
+            message=message,
+            turn=turn,
+            text=text,
+            blocked=blocked,
+            timeout=timeout,
+        )
 
     async def read(
         self, handle: str, *, last_n: int | None = None, since: int | None = None

@@ -254,6 +254,11 @@ BAD: list[tuple[str, Any, str]] = [
     ("agent_restart", {"handle": 1}, "handle must be text, not 1"),
     ("agent_purge", {"handle": 1}, "handle must be text, not 1"),
     ("agent_diff", {}, "handle is missing"),
+    (
+        "agent_wait",
+        {"handle": "a", "turn": 0},
+        "turn must be from 1 to 9007199254740992 turns, not 0",
+    ),
     ("agent_output", {"handle": "a"}, "command is missing"),
     ("agent_launch", {"cmd": "x" * 20_000}, "cmd must be at most 16384 characters long, not 20000"),
     ("agent_usage", {"closed": "yes"}, 'closed must be true or false, not "yes"'),
