@@ -107,6 +107,23 @@ def test_a_stretch_goes_over_both_files_and_the_buffer_up_to_a_gap(tmp_path: Pat
     log.close()
 
 
+def test_the_newest_bytes_are_read_without_the_disk(tmp_path: Path, disk: FaultyDisk) -> None:
+    log = RawLog.open(tmp_path, disk=disk)
+    feed(log, 10)
+    log.flush()
+    feed(log, 20)
+    log.rest()
+    for call in ("open", "pread", "write"):
+        disk.fail(call, errno.EIO, times=1000)
+    assert log.stretch(10, 1000) == (10, stream(10, 30))
+    assert log.stretch(15, 7) == (15, stream(15, 22))
+    assert log.stretch(30, 7) == (30, b"")
+    with pytest.raises(StorageError):
+        log.stretch(9, 1000)
+    disk.heal()
+    log.close()
+
+
 def test_a_full_buffer_is_written_through(tmp_path: Path) -> None:
     log = RawLog.open(tmp_path)
     log.write(b"x" * (BUFFER_BYTES - 1))
