@@ -187,7 +187,7 @@ LAW: list[Rule] = [
         (*DURABLE, "aegis.lifecycle", "aegis.processes", *TERMINALS),
         {
             "parse": "",
-            "screen": "",
+            "screen": "parse",
             "hooks": "parse",
             "output": "parse screen",
             "wakes": "output",

@@ -38,30 +38,6 @@ class KeyInput:
     interrupts: bool
 
 
-_PASTE_MODE = re.compile(rb"\x1b\[\?(?:[0-9;]*;)?2004(?:;[0-9;]*)?([hl])")
-
-_LONGEST_MODE = 32
-"""Bytes of a sequence that was split between two pieces of output."""
-
-
-class BracketedPaste:
-    """Follows bracketed paste in a program's output; ``is_on``: it reads keys itself."""
-
-    def __init__(self) -> None:
-        self._end = b""
-        self.is_on = False
-
-    def feed(self, data: bytes) -> None:
-        """Take the next piece of output."""
-        if b"\x1b" not in data and not self._end:
-            return
-        data = self._end + data
-        for found in _PASTE_MODE.finditer(data):
-            self.is_on = found[1] == b"h"
-        begun = data.rfind(b"\x1b", -_LONGEST_MODE)
-        self._end = data[begun:] if begun >= 0 else b""
-
-
 class KeyReader:
     """The reader of all keys that are written to one terminal."""
 

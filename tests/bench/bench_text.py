@@ -11,9 +11,8 @@ import time
 from collections.abc import Callable
 
 from aegis.processes.capture import OutputCapture
+from aegis.terminals.parse.control_sequences import SequenceScanner
 from aegis.terminals.parse.osc133 import MarkParser
-from aegis.terminals.parse.queries import SequenceScanner
-from aegis.terminals.screen.alternate import AlternateWatch
 from tests.bench.table import Row, print_rows
 
 SECRET = b"0123456789abcdef"
@@ -81,10 +80,9 @@ def stream_rows(name: str, chunks: list[bytes]) -> list[Row]:
     capture = rate(OutputCapture().feed, chunks)
     both = 1 / (1 / marks + 1 / capture)
     told = f"MB/s: loop {loop:.0f}, marks {marks:.0f}, capture {capture:.0f}"
-    scanner, watch = SequenceScanner(), AlternateWatch()
-    questions = rate(lambda chunk: scanner.feed(chunk, 0), chunks)
-    switches = rate(lambda chunk: watch.feed(chunk, 0), chunks)
-    told += f", questions {questions:.0f}, alternate screen {switches:.0f}"
+    scanner = SequenceScanner()
+    sequences = rate(lambda chunk: scanner.feed(chunk, 0), chunks)
+    told += f", sequences {sequences:.0f}"
     return [(f"{name}: marks + capture / bare decoding", loop / both, f"ratio, {told}")]
 
 

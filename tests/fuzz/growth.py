@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 
 from aegis.processes.capture import OutputCapture
 from aegis.terminals.parse.boundaries import Boundaries
+from aegis.terminals.parse.control_sequences import SequenceScanner
 from aegis.terminals.parse.osc133 import Mark, MarkParser, PasteMode
 from aegis.terminals.parse.plain import LOOKAHEAD_BYTES, take_plain
-from aegis.terminals.parse.queries import SequenceScanner
 from tests.fuzz.grammar import SECRET, script
 
 MAX_RATIO = 10.0

@@ -18,6 +18,13 @@ from aegis.terminals.parse.boundaries import (
     NoCommand,
     ShellPhase,
 )
+from aegis.terminals.parse.control_sequences import (
+    MAX_STRING_BYTES,
+    Bell,
+    ControlSequence,
+    Escape,
+    SequenceScanner,
+)
 from aegis.terminals.parse.osc133 import (
     MAX_SEQUENCE_BYTES,
     Event,
@@ -27,7 +34,6 @@ from aegis.terminals.parse.osc133 import (
     Text,
 )
 from aegis.terminals.parse.plain import take_plain
-from aegis.terminals.parse.queries import _LONGEST, FullReset, Sequence, SequenceScanner
 from tests.fuzz.grammar import OURS, SECRET, cut, script
 
 MIN_LIMIT = 256
@@ -88,16 +94,18 @@ def capture(data: bytes) -> None:
 
 
 def queries(data: bytes) -> None:
-    """The scanner of questions: cuts change nothing, each ends where it says, none overlap."""
+    """The scanner of sequences: cuts change nothing, each ends where it says, none overlap."""
     whole = _scanned([data])
     assert _scanned(cut(data)) == whole
     last = 0
     for sequence in whole:
-        assert last + 2 <= sequence.end <= len(data)
-        end = data[sequence.end - 1]
-        if isinstance(sequence, FullReset):
-            assert data[sequence.end - 2 : sequence.end] == b"\x1bc"
-        assert end in b"\x07\\" or chr(end).isalpha()
+        shortest = 1 if isinstance(sequence, Bell) else 2
+        assert last + shortest <= sequence.end <= len(data)
+        ending = data[last : sequence.end]
+        if isinstance(sequence, Escape):
+            assert ending.endswith(b"\x1b" + sequence.final)
+        else:
+            assert ending[-1] in b"\x07\\" or ending[-1:].isalpha()
         last = sequence.end
 
 
@@ -209,13 +217,13 @@ def _cleaned(chunks: Iterable[bytes]) -> str:
     return "".join(texts)
 
 
-def _scanned(chunks: Iterable[bytes]) -> list[Sequence]:
+def _scanned(chunks: Iterable[bytes]) -> list[ControlSequence]:
     scanner, at = SequenceScanner(), 0
-    found: list[Sequence] = []
+    found: list[ControlSequence] = []
     for chunk in chunks:
         found += scanner.feed(chunk, at)
         at += len(chunk)
-        assert len(scanner._incomplete) <= _LONGEST
+        assert len(scanner._incomplete) + len(scanner._content) <= MAX_STRING_BYTES + 100
     return found
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import aegis.terminals.parse.control_sequences as control_sequences
 import aegis.terminals.parse.plain as terminals_plain
-import aegis.terminals.parse.queries as terminals_queries
 from aegis.terminals.parse.osc133 import Mark
 from tests.fuzz import grammar, targets
 from tests.fuzz.growth import MAX_RATIO, ratio
@@ -54,7 +54,7 @@ def broken_cleaner(self: object, text: str) -> str:
         ("capture", "TextCleaner._take_complete", broken_cleaner),
         ("marks", "MarkParser._without_secret", broken_cleaner),
         ("boundaries", "Boundaries._advance", lambda self, number: None),
-        ("queries", "queries._unfinished", lambda data, start: b""),
+        ("queries", "control_sequences._unfinished", lambda data, start: b""),
         ("plain", "plain._is_incomplete", lambda data, found: False),
     ],
 )
@@ -62,7 +62,7 @@ def test_a_target_sees_what_is_broken(
     target: str, where: str, broken: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, method = where.split(".")
-    owner = {"queries": terminals_queries, "plain": terminals_plain}.get(name)
+    owner = {"control_sequences": control_sequences, "plain": terminals_plain}.get(name)
     monkeypatch.setattr(owner or getattr(targets, name), method, broken)
     with pytest.raises(AssertionError):
         replay(target)

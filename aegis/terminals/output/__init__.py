@@ -1,8 +1,8 @@
 """The output of a shell, and its readers.
 
-Owns: the output of a command for its record (``shell_output``), the observers of all output
-(``observers``), reads and long polls by cursor (``reading``, ``readers``), byte streams
-(``watchers``), the progress of a command (``command_progress``), searches with clients' patterns
+Owns: the output of a command for its record (``shell_output``), its observers (``observers``),
+reads and long polls by cursor (``reading``, ``readers``), byte streams (``watchers``), the window
+(``window``), the progress of a command (``command_progress``), searches with clients' patterns
 (``patterns``), and the wake-up of waiting tasks (``notifier``).
 
 Rules: a slow reader loses intermediate output and gets the number of lost bytes, but never loses

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from actors import Reply
@@ -15,9 +15,9 @@ from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted
 from aegis.terminals.output.command_progress import CommandProgress
 from aegis.terminals.output.program_watch import ProgramWatch
 from aegis.terminals.output.readers import OutputReaders, TrackedShell
-from aegis.terminals.output.shell_output import OutputObserver
 from aegis.terminals.output.watchers import Watchers
 from aegis.terminals.output.window import Window
+from aegis.terminals.parse.control_sequences import ControlSequence
 from aegis.terminals.screen.live import LiveScreen
 
 OutputRequest = (
@@ -78,11 +78,16 @@ class OutputObservers:
             start_soon=start_soon,
         )
 
-    @property
-    def observers(self) -> tuple[OutputObserver, ...]:
-        """The receivers of every byte, in the order of their calls: the screen first."""
-        # The window comes before the watchers, who are sent its title.
-        return self._screen, self._readers, self._window, self.watchers, self.program
+    def output(self, end: int, sequences: Iterable[ControlSequence]) -> None:
+        """Note output up to the offset ``end`` of the raw log, in which ``sequences`` end."""
+        self._screen.output(end, sequences)
+        for sequence in sequences:
+            self._window.follow(sequence)
+        # After the window: a watcher is sent its title.
+        self.watchers.changed()
+        self._readers.came.notify()
+        if self.program.is_running:
+            self.program.output(sequences)
 
     def take(self, request: OutputRequest, reply: Reply[Any]) -> None:
         """Answer ``request``, now or later. Raises ``AegisError``."""

@@ -1,6 +1,6 @@
 """``ProgramWatch``: judges the state of the newest command on one terminal, once one asks for it.
 
-An ``OutputObserver`` of the shell. Sequences count as they come. The text of the screen is compared
+Sequences count as they come. The text of the screen is compared
 a few times per second, and more rarely where that takes long: so a flood of output costs a tenth of
 the loop's time at most.
 """
@@ -8,7 +8,7 @@ the loop's time at most.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import trio
 
@@ -25,13 +25,14 @@ from aegis.lifecycle.events import (
     VerdictChanged,
 )
 from aegis.lifecycle.feed import FollowProgram, ProgramNews, TakeHook
-from aegis.lifecycle.keys import BracketedPaste, KeyReader
+from aegis.lifecycle.keys import KeyReader
 from aegis.lifecycle.machine import LifeCycle
 from aegis.lifecycle.screen_text import ScreenText
 from aegis.lifecycle.tty_facts import TtyFact, tty_fact
 from aegis.processes.input_wait import Foreground
 from aegis.terminals import messages as msg
-from aegis.terminals.parse.statements import StatementScanner
+from aegis.terminals.parse.control_sequences import ControlSequence
+from aegis.terminals.parse.statements import statement_of
 from aegis.terminals.screen.emulator import Screenshot
 from aegis.terminals.screen.live import LiveScreen
 
@@ -55,19 +56,21 @@ StartSoon = Callable[..., object]
 
 
 class ProgramWatch:
-    """The life cycle of the commands on one terminal; ``start_soon`` starts helper tasks."""
+    """The life cycle of the commands on one terminal; ``start_soon`` starts helper tasks.
+
+    ``is_running``: a watched command runs, so output and keys are evidence.
+    """
 
     def __init__(self, screen: LiveScreen, start_soon: StartSoon) -> None:
         self._screen = screen
         self._start_soon = start_soon
         self._cycle: LifeCycle | None = None
         self._raw_start: int | None = None
-        self._runs = False
+        self.is_running = False
         self._number = 0
         self._followers: list[tuple[int, Reply[ProgramNews]]] = []
-        self._scanner, self._keys, self._text = StatementScanner(), KeyReader(), ScreenText()
+        self._keys, self._text = KeyReader(), ScreenText()
         self._looks = 0
-        self._paste = BracketedPaste()
         self._is_looking = self._has_printed = False
         self._fact: TtyFact | None = None
         self._timer: trio.CancelScope | None = None
@@ -89,7 +92,7 @@ class ProgramWatch:
     def take_hook(self, request: TakeHook, reply: Reply[bool]) -> None:
         """Take a hook event, if a watched command runs."""
         self._give(request.hook)
-        reply.send(self._runs)
+        reply.send(self.is_running)
 
     def _news(self) -> ProgramNews:
         verdict = None if self._cycle is None or self._raw_start is None else self._cycle.verdict
@@ -97,13 +100,12 @@ class ProgramWatch:
 
     # Evidence.
 
-    def output(self, data: bytes, cursor: int) -> None:
-        """Take ``data``, whose first byte has the offset ``cursor`` in the raw log."""
-        if not self._runs:
-            return
-        self._paste.feed(data)
-        for statement in self._scanner.feed(data):
-            self._give(statement)
+    def output(self, sequences: Iterable[ControlSequence]) -> None:
+        """Note output of the running command, in which ``sequences`` end."""
+        for sequence in sequences:
+            statement = statement_of(sequence)
+            if statement is not None:
+                self._give(statement)
         self._has_printed, self._fact = True, None
         if not self._is_looking:
             self._is_looking = True
@@ -111,9 +113,8 @@ class ProgramWatch:
             self._start_soon(self._look)
 
     def typed(self, keys: bytes) -> None:
-        """Note keys of a client."""
-        if self._runs:
-            self._give(self._keys.read(keys))
+        """Note keys of a client for the running command."""
+        self._give(self._keys.read(keys))
 
     def resized(self) -> None:
         """Note a new size of the window."""
@@ -132,34 +133,33 @@ class ProgramWatch:
         match news:
             case msg.CommandStarted(raw_start=raw_start) if self._cycle is not None:
                 self._begin(raw_start)
-            case msg.CommandEnded(exit=code) if self._runs:
+            case msg.CommandEnded(exit=code) if self.is_running:
                 self._end(code)
             case msg.ShellEnded():
                 self._end(None)
 
     def _begin(self, raw_start: int) -> None:
         self._end(None)  # the end of the one before was lost
-        self._raw_start, self._runs = raw_start, True
-        self._scanner, self._keys, self._text = StatementScanner(), KeyReader(), ScreenText()
-        self._paste = BracketedPaste()
+        self._raw_start, self.is_running = raw_start, True
+        self._keys, self._text = KeyReader(), ScreenText()
         self._give(ProcessStarted())
 
     def _end(self, code: int | None) -> None:
-        if self._runs:
+        if self.is_running:
             self._give(ProcessExited(code), Drained())
-            self._runs = False
+            self.is_running = False
 
     # The text of the screen.
 
     async def _look(self) -> None:
         pause_s = LOOK_S
-        while self._has_printed and self._runs:
+        while self._has_printed and self.is_running:
             await trio.sleep(pause_s * PACES[self._looks % len(PACES)])
             self._looks += 1
             self._has_printed = False
             began = trio.current_time()
             shot = await self._screenshot()
-            changed = self._text.update(shot.lines, reads_keys=self._paste.is_on)
+            changed = self._text.update(shot.lines, reads_keys=self._screen.modes.now.is_pasting)
             self._give(Output(changed))
             fact, self._fact = self._fact, None
             if fact is not None:
@@ -183,7 +183,7 @@ class ProgramWatch:
     # The machine.
 
     def _give(self, *events: Event) -> None:
-        if self._cycle is not None and self._runs:
+        if self._cycle is not None and self.is_running:
             for event in events:
                 self._handle(self._cycle, event)
 

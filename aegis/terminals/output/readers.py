@@ -69,12 +69,12 @@ class _OutputRead:
 
 
 class OutputReaders:
-    """The readers of one terminal. An ``OutputObserver``.
+    """The readers of one terminal.
 
     ``flush`` writes the raw log's buffer to its file: output that a reader has seen survives a
     kill. ``tracker`` returns the tracker of the running shell, None without one. ``progress_of``
     returns the progress of a command, given the submitted call; it raises ``Unavailable`` if that
-    is not known.
+    is not known. Notify ``came`` of new output.
     """
 
     def __init__(
@@ -94,14 +94,9 @@ class OutputReaders:
         self._tracker = tracker
         self._start_soon = start_soon
         self._readers: dict[_OutputRead, None] = {}  # an empty set takes 0.2 KiB
-        self._came = Notifier()
+        self.came = Notifier()
         self._ended = Notifier()
         self._is_over = False
-
-    def output(self, data: bytes, cursor: int) -> None:
-        """Wake the readers."""
-        if self._readers:
-            self._came.notify()
 
     def handle_news(self, news: object) -> None:
         """Take a message that was sent to the front: a command may have ended."""
@@ -110,13 +105,13 @@ class OutputReaders:
                 reader.progress = reader.progress.updated(news)
                 reader.end = reader.progress.ended_at
                 if reader.end is not None:
-                    self._came.notify()
+                    self.came.notify()
                     self._ended.notify()
 
     def end(self) -> None:
         """Answer all readers now: no more output will come."""
         self._stop()
-        self._came.notify()
+        self.came.notify()
 
     def close(self) -> None:
         """Cancel all readers before the raw log is closed."""
@@ -240,7 +235,7 @@ class OutputReaders:
         if self._is_over or has_ended or trio.current_time() >= deadline:
             return False
         with trio.move_on_at(deadline) as waiting:
-            await self._came.wait()
+            await self.came.wait()
         if waiting.cancelled_caught:
             return False
         if not self._is_over and (reader is None or reader.end is None):

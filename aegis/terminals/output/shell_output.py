@@ -1,21 +1,9 @@
-"""The output of a shell: for its observers, and for the record of a command. Pure."""
+"""The output of a shell, captured for the record of a command. Pure."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from aegis.processes.capture import CapturedOutput, OutputCapture
 from aegis.terminals.messages import NO_OUTPUT
-
-
-class OutputObserver(Protocol):
-    """A receiver of all visible output. It is called on the hot path and must be quick."""
-
-    def output(self, data: bytes, cursor: int) -> None:
-        """Take ``data``, whose first byte has the offset ``cursor`` in the raw log.
-
-        Marks come without their secret.
-        """
 
 
 class CommandOutput:

@@ -37,7 +37,7 @@ class _Watcher:
 class Watchers:
     """The watchers of the terminal ``name``, whose shell's actor has the path ``source``.
 
-    An ``OutputObserver``. ``view`` and ``is_alternate`` return the terminal's state, ``sizes`` are
+    ``view`` and ``is_alternate`` return the terminal's state, ``sizes`` are
     those of its window. ``flush`` writes the raw log's buffer to its file: output that was sent
     survives a kill.
     """
@@ -66,13 +66,8 @@ class Watchers:
         self._is_answering = False
         self._is_over = False
 
-    def output(self, data: bytes, cursor: int) -> None:
-        """Wake the watchers."""
-        if self._waiting:
-            self.changed()
-
     def changed(self) -> None:
-        """Answer the watchers whose state changed, after other tasks ran."""
+        """Answer the watchers to whom output or a change is new, after other tasks ran."""
         if self._waiting and not self._is_answering:
             self._is_answering = True
             self._start_soon(self._answer_waiting)

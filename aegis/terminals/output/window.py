@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 
 import trio
@@ -11,13 +12,19 @@ from aegis.protocol.feeds import OwnedSize, View
 from aegis.protocol.terminals import NeedsInput, State, Typing
 from aegis.terminals.output.typist import Typist
 from aegis.terminals.output.window_sizes import WindowSizes
-from aegis.terminals.parse.headline import Headline
+from aegis.terminals.parse.control_sequences import Bell, ControlSequence, Escape, Osc
+
+MAX_TITLE_BYTES = 4094
+"""A longer title is ignored."""
+
+MAX_TITLE_CHARS = 256
+"""The rest of a title is not shown."""
 
 
 class Window:
     """The window of a terminal whose output begins at ``cursor``.
 
-    An ``OutputObserver``. ``look_after`` has ``look_at_typist`` called after some seconds.
+    ``look_after`` has ``look_at_typist`` called after some seconds.
     """
 
     def __init__(
@@ -26,13 +33,20 @@ class Window:
         self.rows, self.cols = rows, cols
         self.sizes = WindowSizes(cursor, cols, rows)
         self.owner: OwnedSize | None = None
-        self._headline, self._typist = Headline(), Typist()
+        self.title, self.bells = "", 0
+        self._typist = Typist()
         self._look_after = look_after
         self._look_is_due = False
 
-    def output(self, data: bytes, cursor: int) -> None:
-        """Take the title and the bells in ``data``."""
-        self._headline.feed(data)
+    def follow(self, sequence: ControlSequence) -> None:
+        """Take the title or the bell, if ``sequence`` of the output is one."""
+        match sequence:
+            case Bell():
+                self.bells += 1
+            case Osc(number=0 | 2, content=content) if len(content) <= MAX_TITLE_BYTES:
+                self.title = clean_title(content)
+            case Escape(final=b"c"):
+                self.title = ""
 
     def resize(self, rows: int, cols: int, cursor: int) -> None:
         """Note the size from the offset ``cursor`` on, the end of the output."""
@@ -62,8 +76,15 @@ class Window:
             rows=self.rows,
             state=state,
             needs_input=needs_input,
-            title=self._headline.title,
-            bells=self._headline.bells,
+            title=self.title,
+            bells=self.bells,
             typing=typing or self._typist.typing,
             size_owner=self.owner,
         )
+
+
+def clean_title(content: bytes) -> str:
+    """Return the text of a title without control, format and bidi characters."""
+    text = content.decode("utf-8", "replace")
+    kept = (char for char in text if unicodedata.category(char)[0] != "C")
+    return "".join(kept).strip()[:MAX_TITLE_CHARS]

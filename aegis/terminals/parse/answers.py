@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from aegis.terminals.parse.queries import Csi, Dcs, FullReset, Osc, Sequence
+from aegis.terminals.parse.control_sequences import ControlSequence, Csi, Dcs, Escape, Osc
 
 _KNOWN_MODES: Mapping[tuple[bytes, int], bool] = {
     **{(b"", number): False for number in (4, 20)},
@@ -32,10 +32,10 @@ class ReportedModes:
     def __init__(self) -> None:
         self._changed: dict[tuple[bytes, int], bool] = {}
 
-    def follow(self, sequence: Sequence) -> bool:
+    def follow(self, sequence: ControlSequence) -> bool:
         """Apply ``sequence``; return False if it changes no mode."""
         match sequence:
-            case FullReset() | Csi(marker=b"", parameters=b"", final=b"!p"):
+            case Escape(final=b"c") | Csi(marker=b"", parameters=b"", final=b"!p"):
                 self._changed.clear()
             case Csi(marker=b"" | b"?", final=b"h" | b"l"):
                 for number in sequence.parameters.split(b";"):
@@ -68,7 +68,7 @@ class Answers:
     cursor_at: Callable[[int], tuple[int, int]]
     modes: ReportedModes
 
-    def answer(self, sequence: Sequence) -> bytes:
+    def answer(self, sequence: ControlSequence) -> bytes:
         """Return the answer to a query; empty for any other sequence."""
         match sequence:
             case Csi():

@@ -78,9 +78,11 @@ class Feeding:
         self._events: list[tuple[int, _Switch | Resize]] = []
         self._jumps = False
 
-    def output(self, end: int) -> None:
-        """Note that the output reaches ``end``."""
+    def output(self, end: int) -> bool:
+        """Note that the output reaches ``end``; return whether to feed without a request."""
         self._position = end
+        # Nearly always false, which takes no further call.
+        return (self._shows_alternate or self._events != []) and self.must_reach > self.fed
 
     def switched(self, offset: int, *, alternate: bool) -> None:
         """Note a switch of the screen at ``offset``."""

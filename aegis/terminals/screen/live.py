@@ -8,7 +8,7 @@ was never requested has no emulator.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import attrs
 import structlog
@@ -19,11 +19,11 @@ from aegis.errors import StorageError
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.output_streams import Redraw
 from aegis.protocol.screens import Screen, ScreenCursor
-from aegis.terminals.screen.alternate import AlternateWatch
+from aegis.terminals.parse.control_sequences import ControlSequence
 from aegis.terminals.screen.choice import new_emulator
 from aegis.terminals.screen.emulator import Emulator, Screenshot
 from aegis.terminals.screen.feeding import SLICE_BYTES, Feed, Feeding, Resize, Skip, safe_start
-from aegis.terminals.screen.modes import ModeWatch
+from aegis.terminals.screen.modes import ModeWatch, alternate_switch
 from aegis.terminals.screen.painter import Painter
 from aegis.terminals.screen.redraw import (
     UNFINISHED_BYTES,
@@ -55,8 +55,8 @@ class _Request:
 class LiveScreen:
     """The screen of one terminal, for each of its shells in turn.
 
-    An ``OutputObserver``. ``start_soon`` starts a helper task that ends with the actor's
-    incarnation.
+    ``start_soon`` starts a helper task that ends with the actor's incarnation. ``shows_alternate``:
+    the alternate screen is shown at the end of the output.
     """
 
     def __init__(self, raw_log: RawLog, rows: int, cols: int, start_soon: StartSoon) -> None:
@@ -70,33 +70,25 @@ class LiveScreen:
         self.reset()
 
     def reset(self, modes: ModeWatch | None = None) -> None:
-        """Start with an empty screen, for a new shell.
-
-        ``modes`` is fed by its owner; without it the screen follows the modes itself.
-        """
+        """Start with an empty screen, for a new shell, whose ``modes`` its owner follows."""
         self._feeding = Feeding(self._raw_log.position)
         self._stretches = MainStretches(self._raw_log.position)
-        self._watch = AlternateWatch()
-        self._modes, self._feeds_modes = modes or ModeWatch(), modes is None
+        self.shows_alternate = False
+        self.modes = modes or ModeWatch()
         self._emulator: Emulator | None = None
         self._first_size = (self._rows, self._cols)
         if self._requests:
             self._follow()
 
-    @property
-    def shows_alternate(self) -> bool:
-        """Whether the alternate screen is shown at the end of the output."""
-        return self._watch.shows
-
-    def output(self, data: bytes, cursor: int) -> None:
-        """Take ``data``, whose first byte has the offset ``cursor`` in the raw log."""
-        if self._feeds_modes:
-            self._modes.feed(data)
-        for offset, alternate in self._watch.feed(data, cursor):
-            self._feeding.switched(offset, alternate=alternate)
-            self._stretches.switched(offset, alternate=alternate)
-        self._feeding.output(cursor + len(data))
-        if self._feeding.must_reach > self._feeding.fed:
+    def output(self, end: int, sequences: Iterable[ControlSequence]) -> None:
+        """Note output up to the offset ``end`` of the raw log, in which ``sequences`` end."""
+        for sequence in sequences:
+            alternate = alternate_switch(sequence)
+            if alternate is not None and alternate is not self.shows_alternate:
+                self.shows_alternate = alternate
+                self._feeding.switched(sequence.end, alternate=alternate)
+                self._stretches.switched(sequence.end, alternate=alternate)
+        if self._feeding.output(end):
             self._follow()
 
     def resize(self, rows: int, cols: int) -> None:
@@ -188,7 +180,7 @@ class LiveScreen:
     def _start_drawing(self, shot: Screenshot, reply: Reply[Redraw], scrollback: int) -> None:
         # The modes are those at the end of the output, perhaps later than the fed bytes: the bytes
         # that follow repeat the switches.
-        fed, modes = self._feeding.fed, self._modes.sequences()
+        fed, modes = self._feeding.fed, self.modes.sequences()
         newest, _ = self._read(max(fed - UNFINISHED_BYTES, 0), fed)
         end = fed - unfinished_bytes(newest)
         painter = Painter(shot, self._stretches, lambda start, stop: self._read(start, stop)[0])

@@ -2,15 +2,13 @@
 
 A client that joins later needs the modes of keyboard, mouse and pasting beside the characters. And
 a program that was killed leaves its modes on: they are switched back at the end of its command.
-
-For the hot path: only bytes after an ESC are examined; the search for it runs at the speed of C.
 """
 
 from __future__ import annotations
 
-import re
-
 import attrs
+
+from aegis.terminals.parse.control_sequences import ControlSequence, Csi, Escape
 
 KEPT = frozenset({1, 9, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004})
 """The private modes that a client needs: cursor keys, all mouse modes, focus, bracketed paste."""
@@ -27,13 +25,6 @@ _OF_SOFT_RESET = frozenset({CURSOR_KEYS, KEYPAD, CURSOR, _WRAP, _ORIGIN, _MARGIN
 
 _OF_EDITORS = frozenset({CURSOR_KEYS, KEYPAD, CURSOR, PASTE, *_ALTERNATE, 2031, 2048})
 """Modes that a line editor may have switched on for its prompt, or that hold the prompt."""
-
-_CHANGE = re.compile(
-    rb"\x1b(?:\[\?([0-9;]{1,60})([hl])|([=>c])|\[!p|\[([<=>])([0-9;]{0,60})([umn])"
-    rb"|\[([0-9;]{0,60})r|\[4([hl])|\(([0-9A-Z]))"
-)
-_BEGINNING = re.compile(rb"\x1b(?:\(|\[(?:!|[?<=>]?[0-9;]{0,60}))?\Z")
-_LONGEST = 64
 
 _MAX_KEYBOARDS = 64
 """Limit of the pushed keyboard modes that are counted."""
@@ -56,6 +47,11 @@ class Modes:
     scrolls: bool = False
     inserts: bool = False
     draws: bool = False
+
+    @property
+    def is_pasting(self) -> bool:
+        """Whether pasted text is bracketed: the program reads keys itself."""
+        return PASTE in self.private
 
     def restored(self, before: Modes, *, prompted: bool = False) -> bytes:
         """Return the sequences that switch these modes back to ``before``; usually none.
@@ -102,28 +98,37 @@ RESET = Modes()
 
 
 class ModeWatch:
-    """The modes of one stream, by its chunks: ``now``."""
+    """The modes of one stream: ``now``."""
 
-    __slots__ = ("_incomplete", "now")
+    __slots__ = ("now",)
 
     def __init__(self) -> None:
         self.now = RESET
-        self._incomplete = b""
 
-    @property
-    def is_within_sequence(self) -> bool:
-        """Whether the stream so far ends within a sequence."""
-        return self._incomplete != b""
-
-    def feed(self, data: bytes) -> None:
-        """Take the next chunk of the stream."""
-        if not self._incomplete and b"\x1b" not in data:
-            return
-        data = self._incomplete + data
-        for found in _CHANGE.finditer(data):
-            self.now = _changed(self.now, found)
-        cut = _BEGINNING.search(data, max(len(data) - _LONGEST, 0))
-        self._incomplete = b"" if cut is None else cut.group()
+    def follow(self, sequence: ControlSequence) -> None:
+        """Take the next sequence of the stream."""
+        modes = self.now
+        match sequence:
+            case Csi(marker=b"?", final=b"h" | b"l"):
+                on = sequence.final == b"h"
+                self.now = _switched(modes, _numbers(sequence.parameters), on=on)
+            case Csi(marker=b"<" | b"=" | b">", final=b"u" | b"m" | b"n"):
+                self.now = _keyboard_changed(modes, sequence)
+            case Csi(marker=b"", final=b"r", parameters=region):
+                self.now = attrs.evolve(modes, scrolls=region not in (b"", b";"))
+            case Csi(marker=b"", final=b"h" | b"l", parameters=b"4"):
+                self.now = attrs.evolve(modes, inserts=sequence.final == b"h")
+            case Csi(marker=b"", final=b"!p", parameters=b""):
+                private = modes.private - _OF_SOFT_RESET
+                self.now = attrs.evolve(
+                    modes, private=private, scrolls=False, inserts=False, draws=False
+                )
+            case Escape(final=b"c"):
+                self.now = RESET
+            case Escape(final=b"=" | b">"):
+                self.now = _switched(modes, [KEYPAD], on=sequence.final == b"=")
+            case Escape(final=charset):
+                self.now = attrs.evolve(modes, draws=charset == b"(0")
 
     def sequences(self) -> str:
         """Return the sequences that switch these modes on in a terminal after a reset."""
@@ -131,24 +136,17 @@ class ModeWatch:
         return keypad + "".join(f"\x1b[?{mode}h" for mode in sorted(self.now.private & KEPT))
 
 
-def _changed(modes: Modes, found: re.Match[bytes]) -> Modes:
-    private, letter, escape, prefix, numbers, final, region, insert, charset = found.groups()
-    if private is not None:
-        return _switched(modes, _numbers(private), on=letter == b"h")
-    if escape == b"c":
-        return RESET
-    if escape is not None:
-        return _switched(modes, [KEYPAD], on=escape == b"=")
-    if prefix is not None:
-        return _keyboard_changed(modes, prefix, _numbers(numbers), final)
-    if region is not None:
-        return attrs.evolve(modes, scrolls=region not in (b"", b";"))
-    if insert is not None:
-        return attrs.evolve(modes, inserts=insert == b"h")
-    if charset is not None:
-        return attrs.evolve(modes, draws=charset == b"0")
-    kept = modes.private - _OF_SOFT_RESET
-    return attrs.evolve(modes, private=kept, scrolls=False, inserts=False, draws=False)
+def alternate_switch(sequence: ControlSequence) -> bool | None:
+    """Return whether ``sequence`` shows the alternate screen; None if it switches no screen."""
+    match sequence:
+        case Escape(final=b"c"):
+            return False
+        case Csi(marker=b"?", final=b"h" | b"l"):
+            numbers = _numbers(sequence.parameters)
+            is_switch = any(mode in numbers for mode in _ALTERNATE)
+            return sequence.final == b"h" if is_switch else None
+        case _:
+            return None
 
 
 def _switched(modes: Modes, numbers: list[int], *, on: bool) -> Modes:
@@ -158,9 +156,10 @@ def _switched(modes: Modes, numbers: list[int], *, on: bool) -> Modes:
     return modes if private == modes.private else attrs.evolve(modes, private=private)
 
 
-def _keyboard_changed(modes: Modes, prefix: bytes, numbers: list[int], final: bytes) -> Modes:
+def _keyboard_changed(modes: Modes, sequence: Csi) -> Modes:
+    prefix, numbers = sequence.marker, _numbers(sequence.parameters)
     first, second = numbers[0], numbers[1] if len(numbers) > 1 else 0
-    if final == b"u":
+    if sequence.final == b"u":
         if prefix == b"=":  # 1 sets all flags, 2 adds some, 3 removes some
             flags = {2: modes.keyboard | first, 3: modes.keyboard & ~first}.get(second, first)
             return attrs.evolve(modes, keyboard=flags)
@@ -168,7 +167,7 @@ def _keyboard_changed(modes: Modes, prefix: bytes, numbers: list[int], final: by
         return attrs.evolve(modes, keyboards=min(max(depth, 0), _MAX_KEYBOARDS))
     if prefix != b">":
         return modes
-    if final == b"m" and second:
+    if sequence.final == b"m" and second:
         return attrs.evolve(modes, keys=modes.keys | {first % 16})
     return attrs.evolve(modes, keys=modes.keys - {first} if first else frozenset())
 

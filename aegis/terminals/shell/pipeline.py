@@ -7,7 +7,7 @@ except for where its output is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -18,8 +18,8 @@ from aegis.terminals import messages as msg
 from aegis.terminals.hooks.adapter import Rearmed
 from aegis.terminals.output.shell_output import CommandOutput
 from aegis.terminals.parse import boundaries as bd
+from aegis.terminals.parse.control_sequences import ControlSequence, SequenceScanner
 from aegis.terminals.parse.osc133 import Event, Mark, PasteMode, Text
-from aegis.terminals.parse.queries import Sequence, SequenceScanner
 from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S, ErrorText, ShellStreams
 from aegis.terminals.screen.modes import RESET, Modes, ModeWatch
 from aegis.terminals.shell.submissions import LookAfter, PtyInput, Step, Submissions
@@ -28,17 +28,10 @@ from aegis.terminals.typed import LOST, NOT_SAID, TypedText, UnknownText
 
 @attrs.frozen
 class ShellOutput:
-    """Visible output, whose first byte has the offset ``cursor``; marks come without secret."""
+    """Visible output, in which ``sequences`` end; marks come without secret."""
 
     data: bytes
-    cursor: int
-
-
-@attrs.frozen
-class ScannedSequence:
-    """A sequence that may be a query, or a report of a directory, at the end of the output."""
-
-    sequence: Sequence
+    sequences: Sequence[ControlSequence] = ()
 
 
 @attrs.frozen
@@ -53,7 +46,6 @@ class PromptReached:
 
 ShellEvent: TypeAlias = (
     ShellOutput
-    | ScannedSequence
     | PromptReached
     | Step
     | msg.CommandStarted
@@ -104,7 +96,7 @@ class ShellPipeline:
         """Take bytes of the PTY; yield what they mean."""
         if self.rules.held is not None:
             data = self.rules.without_redraw(data)
-        elif b"\x1b" not in data and self._is_passing():
+        elif b"\x1b" not in data and b"\x07" not in data and self._is_passing():
             return self._pass_on(data)
         return self._take(self._streams.feed(data), now)
 
@@ -229,10 +221,9 @@ class ShellPipeline:
             yield LookAfter(SPLIT_WAIT_S)
 
     def _is_passing(self) -> bool:
-        """Whether a chunk without an ESC is output and nothing else, so that no parser needs it."""
-        is_cut = self.modes.is_within_sequence or self._scanner.is_within_sequence
+        """Whether a chunk without ESC and BEL is output and nothing else: no parser needs it."""
         is_due = bool(self._output or self._events)
-        return self._streams.is_passing and not (is_cut or is_due)
+        return self._streams.is_passing and not (self._scanner.is_within_sequence or is_due)
 
     def _pass_on(self, data: bytes) -> Iterable[ShellEvent]:
         # Nearly all of a flood is such chunks, and their parsers are a fifth of their cost.
@@ -240,15 +231,13 @@ class ShellPipeline:
             return ()
         self.printed.feed(data)
         self.rules.is_below_prompt = self.rules.is_below_prompt or b"\n" in data
-        cursor = self.position
         self.position += len(data)
-        return (ShellOutput(data, cursor),)
+        return (ShellOutput(data),)
 
     def _follow_output(self, event: Text | PasteMode | ErrorText, now: float) -> None:
         data = event.data
         self._output.append(data)
         self.position += len(data)
-        self.modes.feed(data)
         if isinstance(event, Text):
             self.printed.feed(data)
             self.rules.is_below_prompt = self.rules.is_below_prompt or b"\n" in data
@@ -264,15 +253,14 @@ class ShellPipeline:
 
     def _settle(self) -> None:
         """Add the event of the output so far, before the one that comes behind it."""
-        # Few large pieces: the parsers make a dozen parts of a short command's output, and each
-        # observer would search each of them.
+        # Few large pieces: the parser of marks makes a dozen parts of a short command's output.
         if self._output:
             parts, self._output = self._output, []
             data = parts[0] if len(parts) == 1 else b"".join(parts)
-            cursor = self.position - len(data)
-            self._events.append(ShellOutput(data, cursor))
-            for sequence in self._scanner.feed(data, cursor):
-                self._events.append(ScannedSequence(sequence))
+            sequences = self._scanner.feed(data, self.position - len(data))
+            for sequence in sequences:
+                self.modes.follow(sequence)
+            self._events.append(ShellOutput(data, sequences))
 
     def _follow_mark(self, mark: Mark, now: float) -> None:
         if self._rearmed is not None:
@@ -281,6 +269,7 @@ class ShellPipeline:
         self._output.append(mark.visible)
         self.position += len(mark.visible)
         if mark.kind in ("C", "D"):
+            self._settle()  # the modes are known up to here
             is_prompted = "r" in mark.params or "p" in mark.params
             if self._modes_before is None and not is_prompted:
                 self._modes_before = self.modes.now  # what the user's start-up files have switched
@@ -300,7 +289,6 @@ class ShellPipeline:
         if sequences:
             self._output.append(sequences)
             self.position += len(sequences)
-            self.modes.feed(sequences)
 
     def _happened(
         self, events: Iterable[bd.BoundaryEvent], now: float, mark_begins: int | None = None

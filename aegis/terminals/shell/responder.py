@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aegis.terminals.parse.answers import Answers, ReportedModes
-from aegis.terminals.parse.queries import Sequence
+from aegis.terminals.parse.control_sequences import ControlSequence
 
 BURST = 1024
 """A program may query the whole palette, and much else, as it starts."""
@@ -56,7 +56,7 @@ class Responder:
         self._answers = Answers(size=size, cursor_at=cursor_at, modes=self._modes)
         self._budget = TokenBucket(BURST, PER_SECOND)
 
-    def answer(self, sequence: Sequence, now: float) -> bytes:
+    def answer(self, sequence: ControlSequence, now: float) -> bytes:
         """Return the answer to a query, or nothing; ``now`` is monotonic seconds."""
         if self._modes.follow(sequence) or not self._budget.is_left(now):
             return b""

@@ -38,8 +38,8 @@ from aegis.terminals.output.observers import OutputObservers
 from aegis.terminals.output.reading import open_raw_log
 from aegis.terminals.output.window import Window
 from aegis.terminals.parse import boundaries as bd
+from aegis.terminals.parse.control_sequences import Bell, ControlSequence, Osc
 from aegis.terminals.parse.plain import words_after_prompt
-from aegis.terminals.parse.queries import Osc, Sequence
 from aegis.terminals.parse.reported_directory import reported_directory
 from aegis.terminals.screen.live import LiveScreen
 from aegis.terminals.sentences import SPAWN_ANEW, not_running, not_signalled
@@ -49,7 +49,6 @@ from aegis.terminals.shell.messages import ShellMessage
 from aegis.terminals.shell.notifications import MAX_KEPT, NotificationLog
 from aegis.terminals.shell.pipeline import (
     PromptReached,
-    ScannedSequence,
     ShellEvent,
     ShellOutput,
     ShellPipeline,
@@ -248,12 +247,12 @@ class Shell(Actor[ShellMessage]):
         """Do what the events of a shell ask for; each before the next one is taken."""
         for event in events:
             match event:
-                case ShellOutput(data=data, cursor=cursor):
+                case ShellOutput(data=data, sequences=sequences):
+                    assert self._observers is not None
                     self._log.write(data)
-                    for observer in self._output_observers:
-                        observer.output(data, cursor)
-                case ScannedSequence(sequence=sequence):
-                    self._answer(running, sequence)
+                    self._observers.output(self._log.position, sequences)
+                    for sequence in sequences:
+                        self._answer(running, sequence)
                 case PtyInput():
                     if event.kind != "keys":
                         running.pipeline.typed(event)
@@ -284,12 +283,15 @@ class Shell(Actor[ShellMessage]):
                 self._flush()
         self._notify(news)
 
-    def _answer(self, running: RunningShell, sequence: Sequence) -> None:
-        if isinstance(sequence, Osc) and sequence.number == 7:
-            directory = reported_directory(sequence.content, (socket.gethostname(),))
-            if directory is not None:
-                running.reports.newest = directory
-            return
+    def _answer(self, running: RunningShell, sequence: ControlSequence) -> None:
+        match sequence:
+            case Osc(number=7, content=content):
+                directory = reported_directory(content, (socket.gethostname(),))
+                if directory is not None:
+                    running.reports.newest = directory
+                return
+            case Bell() | Osc(number=0 | 2 | 9 | 99 | 133 | 777):
+                return  # for viewers, no query
         answer = self._responder.answer(sequence, trio.current_time())
         is_full = running.outgoing_size >= MAX_UNREAD_ANSWERS_BYTES
         if answer and running is self._running and not is_full:
@@ -529,8 +531,6 @@ class Shell(Actor[ShellMessage]):
         assert self._observers is not None
         window, screen, pipeline = self._window, self._screen, running.pipeline
         screen.reset(pipeline.modes)
-        # The screen comes first: the responder asks it where the cursor was.
-        self._output_observers = self._observers.observers
         self._responder = Responder(
             size=lambda: (window.rows, window.cols), cursor_at=screen.cursor_position
         )

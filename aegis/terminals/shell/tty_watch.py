@@ -211,7 +211,8 @@ class TtyWatch:
     def on_keys(self, keys: bytes) -> None:
         """Note keys of a client."""
         self.on_activity()
-        self._program.typed(keys)
+        if self._program.is_running:
+            self._program.typed(keys)
 
     def check_again(self) -> None:
         """Start the timer if a command runs: the tracker may have released its start mark."""

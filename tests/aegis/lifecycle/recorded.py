@@ -4,68 +4,26 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections.abc import Callable, Iterator
 
 import attrs
 
 from aegis.lifecycle import events as ev
 from aegis.lifecycle.hooks import read_hook
-from aegis.lifecycle.keys import BracketedPaste, KeyReader
-from aegis.lifecycle.notices import read_notice
-from aegis.lifecycle.reports import read_report
+from aegis.lifecycle.keys import KeyReader
 from aegis.lifecycle.screen_text import ScreenText
 from aegis.lifecycle.states import State, Verdict
-from aegis.lifecycle.titles import read_title
 from aegis.lifecycle.tty_facts import tty_fact
 from aegis.processes.input_wait import CHECK_AFTER_S, Foreground, next_check_after
+from aegis.terminals.parse.control_sequences import SequenceScanner
+from aegis.terminals.parse.statements import statement_of
 from aegis.terminals.screen.choice import new_emulator
-from tests.aegis.lifecycle.playing import BELL, Player
+from aegis.terminals.screen.modes import ModeWatch
+from tests.aegis.lifecycle.playing import Player
 from tests.agents_real.tui import recording as rec
-
-_OSC = re.compile(
-    rb"\x1b\](?P<number>[0-9]{1,4});(?P<content>[^\x07\x1b]*)(?P<ending>\x07|\x1b\\)"
-    rb"|\x1b\](?P<other>[^\x07\x1b]*)(?:\x07|\x1b\\)"
-    rb"|(?P<reset>\x1bc)|(?P<bell>\x07)"
-)
-_INCOMPLETE = re.compile(rb"\x1b(?:\][^\x07\x1b]*\x1b?)?\Z")
 
 SETTLED_S = 0.5
 """A verdict may follow its evidence by so much; shorter differences are not counted."""
-
-
-class Sequences:
-    """The sequences that are evidence, in a stream of chunks."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def read(self, data: bytes) -> Iterator[ev.Event]:
-        data = self._rest + data
-        cut = _INCOMPLETE.search(data)
-        self._rest = b"" if cut is None else cut.group()
-        for found in _OSC.finditer(data, 0, len(data) - len(self._rest)):
-            event: ev.Event | None = None
-            if found["number"] is not None:
-                event = _event(int(found["number"]), found["content"], found["ending"])
-            elif found["reset"] is not None:
-                event = ev.TerminalReset()
-            elif found["bell"] is not None:
-                event = BELL
-            if event is not None:
-                yield event
-
-
-def _event(number: int, content: bytes, ending: bytes) -> ev.Event | None:
-    match number:
-        case 7501:
-            return read_report(content, ending)
-        case 0 | 2:
-            return read_title(content)
-        case 133 if content == b"A" or content.startswith(b"A;"):
-            return ev.PromptBegun()
-        case _:
-            return read_notice(number, content)
 
 
 @attrs.frozen(kw_only=True)
@@ -100,8 +58,8 @@ class _Stage:
     def __init__(self, about: rec.About, without: frozenset[str]) -> None:
         self._without = without
         self._emulator = new_emulator(about.rows, about.cols)
-        self._text, self._keys, self._sequences = ScreenText(), KeyReader(), Sequences()
-        self._paste = BracketedPaste()
+        self._text, self._keys = ScreenText(), KeyReader()
+        self._scanner, self._modes = SequenceScanner(), ModeWatch()
         self._front: Foreground | None = None
         self._quiet_since, self._check_at = 0.0, CHECK_AFTER_S[0]
         self.player = Player()
@@ -122,11 +80,14 @@ class _Stage:
         match event:
             case rec.Output(data=data):
                 self._emulator.feed(data)
-                self._paste.feed(data)
-                lines, reads_keys = self._emulator.screen().lines, self._paste.is_on
+                sequences = self._scanner.feed(data, 0)
+                for each in sequences:
+                    self._modes.follow(each)
+                lines, reads_keys = self._emulator.screen().lines, self._modes.now.is_pasting
                 changed = self._text.update(lines, reads_keys=reads_keys)
+                stated = [each for each in map(statement_of, sequences) if each is not None]
                 output = ev.Output("unknown" if "screen" in self._without else changed)
-                self._give(event.t, *self._sequences.read(data), output)
+                self._give(event.t, *stated, output)
                 self._begin_quiet(event.t)
             case rec.Keys(data=data):
                 self._give(event.t, self._keys.read(data))

@@ -16,7 +16,7 @@ from aegis.processes.input_wait import Foreground
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_scan import GroupScan
 from aegis.processes.pty import PtyProcess, open_pty_process
-from aegis.terminals.parse.queries import SequenceScanner
+from aegis.terminals.parse.control_sequences import SequenceScanner
 from aegis.terminals.screen.choice import new_emulator
 from aegis.terminals.shell.responder import Responder
 from tests.agents_real.tui import recording as rec

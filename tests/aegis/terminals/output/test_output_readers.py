@@ -70,9 +70,8 @@ class Output:
         self.log.flush()
 
     def prints(self, data: bytes) -> None:
-        cursor = self.log.position
         self.log.write(data)
-        self.readers.output(data, cursor)
+        self.readers.came.notify()
 
     def poll(self, cursor: int | None, wait_s: float = 100.0) -> Reply[OutputChunk]:
         reply: Reply[OutputChunk] = Reply()

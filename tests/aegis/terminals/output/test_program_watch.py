@@ -20,6 +20,7 @@ from aegis.processes.capture import CapturedOutput
 from aegis.processes.input_wait import Foreground
 from aegis.terminals import messages as msg
 from aegis.terminals.output.program_watch import MAX_FOLLOWERS, ProgramWatch
+from aegis.terminals.parse.control_sequences import SequenceScanner
 from aegis.terminals.screen.live import LiveScreen
 
 NOTHING = CapturedOutput(text="", total_bytes=0, truncated=False)
@@ -36,13 +37,18 @@ class Stage:
     watch: ProgramWatch
     screen: LiveScreen
     log: RawLog
+    scanner: SequenceScanner = attrs.field(factory=SequenceScanner)
     seen: int | None = None
 
     def prints(self, data: bytes) -> None:
         cursor = self.log.position
         self.log.write(data)
-        self.screen.output(data, cursor)
-        self.watch.output(data, cursor)
+        sequences = self.scanner.feed(data, cursor)
+        for each in sequences:
+            self.screen.modes.follow(each)
+        self.screen.output(self.log.position, sequences)
+        if self.watch.is_running:
+            self.watch.output(sequences)
 
     async def news(self) -> ProgramNews:
         """Return the next verdict; the clock jumps to it."""

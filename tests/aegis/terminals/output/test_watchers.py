@@ -46,9 +46,8 @@ class Output:
         self.flushed = self.log.position
 
     def prints(self, data: bytes) -> None:
-        cursor = self.log.position
         self.log.write(data)
-        self.watchers.output(data, cursor)
+        self.watchers.changed()
 
     def asks(self, cursor: int | None, size: int = 1000, **options: Any) -> Reply[OutputNews]:
         reply: Reply[OutputNews] = Reply()

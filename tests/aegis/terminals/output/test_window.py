@@ -1,15 +1,41 @@
-"""The sizes of a window by the offsets of its output, and the writer who types."""
+"""The title and the bells of a window, its sizes by the offsets of its output, and who types."""
 
 from __future__ import annotations
 
+import pytest
+
 from aegis.terminals.output.typist import TYPING_S, Typist
+from aegis.terminals.output.window import MAX_TITLE_BYTES, MAX_TITLE_CHARS, Window
 from aegis.terminals.output.window_sizes import MAX_SIZES, WindowSizes
+from aegis.terminals.parse.control_sequences import SequenceScanner
 
 Size = tuple[int, int, int]
 
 
 def within(sizes: WindowSizes, begin: int, end: int) -> list[Size]:
     return [(size.cursor, size.cols, size.rows) for size in sizes.within(begin, end)]
+
+
+@pytest.mark.parametrize(
+    ("data", "title", "bells"),
+    [
+        (b"plain", "", 0),
+        (b"a\x07b\x07", "", 2),
+        (b"\x1b]2;vim\x07", "vim", 0),
+        (b"\x1b]0;one\x1b\\\x1b]2;two\x1b\\", "two", 0),
+        (b"\x1b]1;an icon\x07", "", 0),
+        (b"\x1b]133;A\x07\x07", "", 1),
+        (b"\x1b]2;x\x07\x1bc", "", 0),
+        ("\x1b]2;a\u202eb\u200bc\x1b\\".encode(), "abc", 0),
+        (b"\x1b]2;" + b"t" * (MAX_TITLE_BYTES + 1) + b"\x07\x07", "", 1),
+        (b"\x1b]2;" + b"t" * MAX_TITLE_CHARS + b"more\x07", "t" * MAX_TITLE_CHARS, 0),
+    ],
+)
+def test_titles_and_bells(data: bytes, title: str, bells: int) -> None:
+    window = Window(24, 80, 0, look_after=lambda _: None)
+    for sequence in SequenceScanner().feed(data, 0):
+        window.follow(sequence)
+    assert (window.title, window.bells) == (title, bells)
 
 
 def test_the_size_at_the_beginning_comes_first_and_then_each_change() -> None:

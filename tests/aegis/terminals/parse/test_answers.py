@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.terminals.parse.answers import MAX_NAMES, Answers, ReportedModes, colour
-from aegis.terminals.parse.queries import SequenceScanner
+from aegis.terminals.parse.control_sequences import SequenceScanner
 
 
 class Asked:

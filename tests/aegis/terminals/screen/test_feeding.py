@@ -5,7 +5,7 @@ import random
 import attrs
 import pytest
 
-from aegis.terminals.screen.alternate import AlternateWatch
+from aegis.terminals.parse.control_sequences import SequenceScanner
 from aegis.terminals.screen.emulator import ScreenEmulator, Screenshot
 from aegis.terminals.screen.feeding import (
     MAX_BEHIND_BYTES,
@@ -20,6 +20,7 @@ from aegis.terminals.screen.feeding import (
     safe_start,
 )
 from tests.aegis.terminals.screen.conftest import GRIDS
+from tests.aegis.terminals.screen.switches import switches_in
 
 
 def steps(feeding: Feeding, target: int) -> list[Step]:
@@ -182,10 +183,10 @@ class Follower:
     data: bytes
     emulator: ScreenEmulator
     feeding: Feeding = attrs.field(factory=lambda: Feeding(0))
-    watch: AlternateWatch = attrs.field(factory=AlternateWatch)
+    scanner: SequenceScanner = attrs.field(factory=SequenceScanner)
 
     def output(self, start: int, end: int) -> None:
-        for offset, alternate in self.watch.feed(self.data[start:end], start):
+        for offset, alternate in switches_in(self.scanner.feed(self.data[start:end], start)):
             self.feeding.switched(offset, alternate=alternate)
         self.feeding.output(end)
 

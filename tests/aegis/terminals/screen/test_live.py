@@ -10,6 +10,7 @@ import trio
 from actors import Reply
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.screens import Screen
+from aegis.terminals.parse.control_sequences import SequenceScanner
 from aegis.terminals.screen import live as live_module
 from aegis.terminals.screen.feeding import WINDOW_BYTES
 from aegis.terminals.screen.live import LiveScreen
@@ -24,12 +25,13 @@ class Terminal:
 
     screen: LiveScreen
     log: RawLog
+    scanner: SequenceScanner = attrs.field(factory=SequenceScanner)
 
     def prints(self, *chunks: bytes) -> None:
         for chunk in chunks:
             cursor = self.log.position
             self.log.write(chunk)
-            self.screen.output(chunk, cursor)
+            self.screen.output(self.log.position, self.scanner.feed(chunk, cursor))
 
     async def shown(self) -> Screen:
         reply: Reply[Screen] = Reply()

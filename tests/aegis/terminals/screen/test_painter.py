@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.protocol.output_streams import DrawnMark
-from aegis.terminals.screen.alternate import AlternateWatch
+from aegis.terminals.parse.control_sequences import SequenceScanner
 from aegis.terminals.screen.choice import new_emulator
 from aegis.terminals.screen.emulator import Screenshot
 from aegis.terminals.screen.painter import Painter
@@ -23,6 +23,7 @@ from aegis.terminals.screen.replay import (
     replayed_from,
     start_of_lines,
 )
+from tests.aegis.terminals.screen.switches import switches_in
 
 ROWS, COLS = 6, 20
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
@@ -76,7 +77,7 @@ def drawing_of(text: str, scrollback: int = 0) -> Drawn:
     emulator = new_emulator(ROWS, COLS)
     emulator.feed(data)
     stretches = MainStretches(0)
-    for offset, alternate in AlternateWatch().feed(data, 0):
+    for offset, alternate in switches_in(SequenceScanner().feed(data, 0)):
         stretches.switched(offset, alternate=alternate)
     shot = emulator.screen()
     painter = Painter(shot, stretches, lambda start, stop: data[start:stop])

@@ -11,10 +11,9 @@ import attrs
 from aegis.terminals import messages as msg
 from aegis.terminals.hooks.adapter import ShellAdapter
 from aegis.terminals.parse import boundaries as bd
-from aegis.terminals.parse.queries import Sequence
+from aegis.terminals.parse.control_sequences import ControlSequence
 from aegis.terminals.shell.pipeline import (
     PromptReached,
-    ScannedSequence,
     ShellEvent,
     ShellOutput,
     ShellPipeline,
@@ -52,7 +51,7 @@ class DrivenShell:
         self.news: list[object] = []
         self.written: list[tuple[float, bytes]] = []
         self.signalled: list[msg.SendSignal] = []
-        self.sequences: list[Sequence] = []
+        self.sequences: list[ControlSequence] = []
         self.shown = b""
         self.timers: list[float] = []
 
@@ -65,12 +64,10 @@ class DrivenShell:
         """Handle ``events``."""
         for event in events:
             match event:
-                case ShellOutput(data=data, cursor=cursor):
-                    assert cursor == len(self.shown)
+                case ShellOutput(data=data, sequences=sequences):
                     self.shown += data
-                case ScannedSequence(sequence=sequence):
-                    assert sequence.end <= len(self.shown)
-                    self.sequences.append(sequence)
+                    assert all(each.end <= len(self.shown) for each in sequences)
+                    self.sequences += sequences
                 case PtyInput(data=data):
                     self.pipeline.typed(event)
                     self.written.append((self.now, data))

@@ -16,8 +16,8 @@ from aegis.terminals import messages as msg
 from aegis.terminals.hooks.adapter import Rearmed, ShellAdapter
 from aegis.terminals.hooks.bash import BashAdapter
 from aegis.terminals.hooks.submission import INTERRUPT_LINE, PROBE_KEY
+from aegis.terminals.parse.control_sequences import Osc
 from aegis.terminals.parse.osc133 import Event
-from aegis.terminals.parse.queries import Osc
 from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S, ErrorText
 from aegis.terminals.shell.pipeline import PromptReached
 from aegis.terminals.shell.submissions import SignalDue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.terminals.parse.queries import SequenceScanner
+from aegis.terminals.parse.control_sequences import SequenceScanner
 from aegis.terminals.shell.responder import BURST, PER_SECOND, Responder, TokenBucket
 
 

@@ -1,4 +1,4 @@
-"""Finding the sequences by which programs ask the terminal, however the stream is cut."""
+"""Finding the sequences that the daemon follows, however the stream is cut."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.terminals.parse.queries import (
+from aegis.terminals.parse.control_sequences import (
     MAX_STRING_BYTES,
+    Bell,
+    ControlSequence,
     Csi,
     Dcs,
-    FullReset,
+    Escape,
     Osc,
-    Sequence,
     SequenceScanner,
 )
 
 LONGEST = b"x" * MAX_STRING_BYTES
 
-FOUND: list[tuple[bytes, Sequence]] = [
+FOUND: list[tuple[bytes, ControlSequence]] = [
     (b"\x1b[c", Csi(b"", b"", b"c", 3)),
     (b"\x1b[0c", Csi(b"", b"0", b"c", 4)),
     (b"\x1b[>c", Csi(b">", b"", b"c", 4)),
@@ -40,7 +41,15 @@ FOUND: list[tuple[bytes, Sequence]] = [
     (b"\x1b]7501;?\x07", Osc(7501, b"?", b"\x07", 9)),
     (b"\x1bP+q544e\x1b\\", Dcs(b"+q", b"544e", 10)),
     (b"\x1bP$qm\x1b\\", Dcs(b"$q", b"m", 7)),
-    (b"\x1bc", FullReset(2)),
+    (b"\x1bc", Escape(b"c", 2)),
+    (b"\x1b=", Escape(b"=", 2)),
+    (b"\x1b(0", Escape(b"(0", 3)),
+    (b"\x07", Bell(1)),
+    (b"\x1b[>4;2m", Csi(b">", b"4;2", b"m", 7)),
+    (b"\x1b[2;9r", Csi(b"", b"2;9", b"r", 6)),
+    (b"\x1b[" + b"1;" * 32 + b"h", Csi(b"", b"1;" * 32, b"h", 67)),
+    (b"\x1b]0;a title [c\x07", Osc(0, b"a title [c", b"\x07", 15)),
+    (b"\x1b]133;A\x07", Osc(133, b"A", b"\x07", 8)),
     (b"\x1b]4;" + LONGEST + b"\x07", Osc(4, LONGEST, b"\x07", len(LONGEST) + 5)),
     (b"\x1b]4;" + LONGEST + b"\x1b\\", Osc(4, LONGEST, b"\x1b\\", len(LONGEST) + 6)),
 ]
@@ -49,8 +58,15 @@ NOT_FOUND = [
     b"plain text, [c and ]11;? without an escape",
     b"\x1b[31m\x1b[2J\x1b[1;1H\x1b[K",
     b"\x1b[2 q",
-    b"\x1b]0;a title [c\x07",
-    b"\x1b]133;A\x07",
+    b"\x1b]l;no number\x07",
+    b"\x1b]\x07",
+    b"\x1b]1337;a picture\x07",
+    b"\x1b]133;C\x07",
+    b"\x1b_Ga string\x07 that is not ended\x1b\\",
+    b"\x1bPq\x07a picture\x1b\\",
+    b"\x1bP+q54\x074e\x1b\\",
+    b"\x1b[" + b"1;" * 33 + b"h",
+    b"\x1b)0\x1bM\x1b7",
     b"\x1b]11;?",
     b"\x1b]11;?\x18",
     b"\x1b[\x1b]",
@@ -59,8 +75,8 @@ NOT_FOUND = [
 ]
 
 
-def scan(chunks: list[bytes], start: int = 0) -> list[Sequence]:
-    scanner, found = SequenceScanner(), list[Sequence]()
+def scan(chunks: list[bytes], start: int = 0) -> list[ControlSequence]:
+    scanner, found = SequenceScanner(), list[ControlSequence]()
     for chunk in chunks:
         found += scanner.feed(chunk, start)
         start += len(chunk)
@@ -72,7 +88,7 @@ def bytes_of(data: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("data", "sequence"), FOUND, ids=lambda each: repr(each)[:40])
-def test_a_sequence_is_found_whole_and_byte_by_byte(data: bytes, sequence: Sequence) -> None:
+def test_a_sequence_is_found_whole_and_byte_by_byte(data: bytes, sequence: ControlSequence) -> None:
     assert scan([data]) == [sequence]
     assert scan(bytes_of(data)) == [sequence]
     again = scan([b"text " + data + data])
@@ -87,7 +103,9 @@ def test_anything_else_is_passed_over(data: bytes) -> None:
 
 
 def test_an_escape_inside_a_string_begins_anew() -> None:
-    assert scan([b"\x1b]11;\x1b[c?\x07"]) == [Csi(b"", b"", b"c", 8)]
+    assert scan([b"\x1b]11;\x1b[c?"]) == [Csi(b"", b"", b"c", 8)]
+    assert scan([b"\x1b]0;a\x1b\x1b]0;b\x07"]) == [Osc(0, b"b", b"\x07", 12)]
+    assert scan([b"\x1b]0;cut\x18\x07"]) == [Bell(9)]
     assert scan([b"\x1bP+q54\x1b]10;?\x07"]) == [Osc(10, b"?", b"\x07", 13)]
 
 
@@ -99,12 +117,14 @@ def test_what_never_ends_is_not_kept() -> None:
     scanner = SequenceScanner()
     for _ in range(100):
         assert scanner.feed(b"\x1b]11;" + b"x" * 100_000, 0) == []
-    assert len(scanner._incomplete) <= MAX_STRING_BYTES + 16
+        assert scanner.is_within_sequence
+    assert len(scanner._content) <= MAX_STRING_BYTES + 16
+    assert scanner.feed(b"x" * 100_000, 0) == []
     assert scanner.feed(b"\x07\x1b[c", 0) == [Csi(b"", b"", b"c", 4)]
 
 
 PIECES = st.sampled_from(
-    [data for data, _ in FOUND] + NOT_FOUND[:-1] + [b"\x1b", b"\x07", b"\\", b"[", b"]", b"P", b"0"]
+    [data for data, _ in FOUND] + NOT_FOUND + [b"\x1b", b"\x07", b"\\", b"[", b"]", b"P", b"0"]
 )
 
 
