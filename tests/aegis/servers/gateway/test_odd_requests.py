@@ -6,7 +6,7 @@ a sentence, a size line with 30 kB of extensions, a chunk that ends with a line 
 body that is cut off behind the answer. ``AEGIS_RECORD_ANSWERS=1`` records it again.
 
 The requests of the era without sessions have names that begin with ``modern``. Of their answers in
-JSON the value counts, with the order of its keys, and not the escapes in its text.
+JSON the value counts, and neither the order of its keys nor the escapes in its text.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ SHOWN = ("content-type", "mcp-session-id", "connection", "allow", "www-authentic
 LAST = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 ENDED = {"content-type": "text/plain; charset=utf-8", "connection": "close"}
 QUIET_S = 5.0
+DOCUMENTS = re.compile(r"(?:^|(?<=^data: ))\{.*\}", re.MULTILINE)
+"""The documents of an answer, as JSON or in events."""
+
 HALVES = (b"X: ", b"x" * 99, b"\r\n\r\n{", b"\r\n+")
 """The ends of requests that are cut: the client closes its side."""
 
@@ -417,8 +420,8 @@ class Reader:
                 body = await self._bytes(int(headers.get("content-length", 0)))
         shown = {name: headers[name] for name in SHOWN if name in headers}
         text = body.decode("latin-1")
-        if self._is_modern and "json" in headers.get("content-type", ""):
-            text = json.dumps(json.loads(body))
+        if self._is_modern:
+            text = DOCUMENTS.sub(lambda it: json.dumps(json.loads(it[0]), sort_keys=True), text)
         document = [status, shown, text[:900]]
         anonymous: list[Any] = json.loads(re.sub(r"\b[0-9a-f]{32}\b", "S", json.dumps(document)))
         return anonymous
