@@ -33,8 +33,8 @@ class Cost(NamedTuple):
 LIMITS = {
     "ping": Cost(200, 3),
     "run": Cost(2_000, 22),
-    "sessionless list": Cost(5_000, 99),
-    "sessionless run": Cost(9_000, 99),
+    "sessionless list": Cost(1_300, 20),
+    "sessionless run": Cost(2_000, 22),
 }
 """The most that a warm request may cost."""
 

@@ -167,18 +167,6 @@ class Exchange:
         self._left, self._is_received, self._has_given = 0, True, True
         return body
 
-    async def respond(self, status: int, headers: bytes, body: bytes) -> None:
-        """Send a whole response; ``headers`` are header lines without the last line end."""
-        self._is_started = self._is_answered = True
-        self._closes |= self.client.ending.is_set()
-        close = b"\r\nconnection: close" if self._closes else b""
-        data = b"%b%b\r\ncontent-length: %d\r\ndate: %b%b\r\n\r\n%b" % (
-            *(_STATUS_LINES[status], headers, len(body), _date(int(time.time())), close, body),
-        )
-        rest = self.client.send_now(data)
-        if rest:
-            await self._write(bytes(rest))
-
     async def receive(self) -> Message:
         """Return the next part of the body (ASGI); behind it, wait until the client has gone."""
         try:
@@ -248,10 +236,13 @@ class Exchange:
             self._is_started, body = True, start + body
         if not body or self._is_gone:
             return
+        rest = self.client.send_now(body)
+        if not rest:
+            return
         try:
             # Shielded: half an answer would spoil those behind it. A send has its own deadline.
             with trio.CancelScope(shield=True):
-                await self.client.send_all(body)
+                await self.client.send_all(rest)
         except GONE:
             self._is_gone = True
 

@@ -1,6 +1,6 @@
 """MCP over HTTP and over lines; the only package that imports the MCP SDK.
 
-Owns: the tools (``tools``), their calls in sessions (``session_calls``), resources and their
+Owns: the tools (``tools``), their calls over HTTP (``http_calls``), resources and their
 notifications (``resources``, ``documents``, ``subscribers``), completion (``completion``),
 responses over HTTP (``post_answer``), MCP over lines (``pipe``), and the import of the SDK in the
 background (``lazy``).

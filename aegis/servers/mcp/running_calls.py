@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Protocol
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
 
 import trio
 
@@ -20,61 +19,50 @@ END_LIMIT_S = 0.3
 """Seconds that the end of a session, or of the server, waits for the ends of its calls."""
 
 
-class Cancellable(Protocol):
-    """A call in progress, with the scope that it runs in."""
+class RunningCall:
+    """A call in progress, with the scope that it runs in.
 
-    scope: trio.CancelScope
+    ``error`` is the answer of a call that was cancelled, if it has one of its own.
+    """
+
+    def __init__(self, request_id: str | int = "") -> None:
+        self.id = request_id
+        self.scope = trio.CancelScope()
+        self.error: dict[str, Any] | None = None
 
 
 class RunningCalls:
-    """The calls in progress of an MCP server."""
+    """The calls in progress of an MCP server, or of one of its sessions: ``all``."""
 
     def __init__(self) -> None:
-        self._calls: set[Cancellable] = set()
+        self.all: set[RunningCall] = set()
         self._ended = trio.Event()
 
-    def call(self) -> _RunningCall:
-        """Return a context manager for one call; the code after its block runs if it was ended."""
-        return _RunningCall(self)
+    def call(self) -> AbstractContextManager[object, bool]:
+        """Begin a call that lasts a block; the code after the block runs if it was ended."""
+        stack, call = ExitStack[bool](), RunningCall()
+        self.began(call)
+        stack.callback(self.ended, call)
+        stack.enter_context(call.scope)
+        return stack
 
     async def end(self, limit_s: float) -> None:
         """Cancel all calls and wait at most ``limit_s`` seconds, even where this is cancelled."""
-        for call in self._calls:
+        for call in self.all:
             call.scope.cancel()
         with trio.move_on_after(limit_s, shield=True):
-            while self._calls:
+            while self.all:
                 self._ended = trio.Event()
                 await self._ended.wait()
 
-    def began(self, call: Cancellable) -> None:
+    def began(self, call: RunningCall) -> None:
         """Add a call."""
-        self._calls.add(call)
+        self.all.add(call)
 
-    def ended(self, call: Cancellable) -> None:
+    def ended(self, call: RunningCall) -> None:
         """Remove a call."""
-        self._calls.discard(call)
+        self.all.discard(call)
         self._ended.set()
-
-
-class _RunningCall:
-    """The context manager of one call."""
-
-    def __init__(self, running_calls: RunningCalls) -> None:
-        self._running_calls = running_calls
-        self.scope = trio.CancelScope()
-
-    def __enter__(self) -> None:
-        self._running_calls.began(self)
-        self.scope.__enter__()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
-        self._running_calls.ended(self)
-        return bool(self.scope.__exit__(kind, error, traceback))
 
 
 class CallerSessions:
@@ -93,15 +81,27 @@ class CallerSessions:
     @contextmanager
     def during(self, caller: Caller) -> Iterator[None]:
         """Keep the caller open during a call."""
+        self.began(caller)
+        try:
+            yield
+        finally:
+            self.ended(caller)
+
+    def began(self, caller: Caller) -> None:
+        """Keep the caller open, as a call of it has begun."""
         if caller not in self._calls:
             self._port.opened(caller)
             self._arrived.set()
         self._calls[caller] = self._calls.get(caller, 0) + 1
         self._leaves_at[caller] = math.inf
-        try:
-            yield
-        finally:
-            self._end_call(caller)
+
+    def ended(self, caller: Caller) -> None:
+        """Let the caller become idle, if this was its last call."""
+        if caller not in self._calls:
+            return  # all callers were closed at the end
+        self._calls[caller] -= 1
+        if not self._calls[caller]:
+            self._leaves_at[caller] = trio.current_time() + self._idle_s
 
     async def run(self) -> None:
         """Close idle callers; when cancelled, close all."""
@@ -120,13 +120,6 @@ class CallerSessions:
             await trio.sleep_forever()
         self._arrived = trio.Event()
         await self._arrived.wait()
-
-    def _end_call(self, caller: Caller) -> None:
-        if caller not in self._calls:
-            return  # all callers were closed at the end
-        self._calls[caller] -= 1
-        if not self._calls[caller]:
-            self._leaves_at[caller] = trio.current_time() + self._idle_s
 
     def _let_leave(self, now: float) -> None:
         for caller in [each for each, due in self._leaves_at.items() if due <= now]:

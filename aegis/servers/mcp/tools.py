@@ -67,11 +67,11 @@ from aegis.servers.mcp.context import (
     user_name,
 )
 from aegis.servers.mcp.documents import without_nulls
+from aegis.servers.mcp.http_calls import HttpCall, HttpCalls, McpSession
 from aegis.servers.mcp.pipe import serve_pipe
 from aegis.servers.mcp.post_answer import PostAnswer, Receive, Send, accept_of, with_accept
 from aegis.servers.mcp.resources import McpResources
 from aegis.servers.mcp.running_calls import END_LIMIT_S, CallerSessions, RunningCalls
-from aegis.servers.mcp.session_calls import McpSession, SessionCall, SessionCalls
 from aegis.servers.wires.port import TextWire
 
 SERVER_NAME = "aegis-actors"
@@ -120,11 +120,6 @@ class McpFace:
         self._port = port
         self._sessions_of_callers = CallerSessions(port, session_idle_s)
         self._running_calls = RunningCalls()
-        self._session_calls = SessionCalls(
-            self._running_calls,
-            self._carry_out,
-            lambda tool: result_document(error_of(tool, STOPPING)),
-        )
         self._resources = McpResources(port, self._running_calls)
         self._holding = trio.CancelScope()
         self._server = server = Server(
@@ -143,6 +138,16 @@ class McpFace:
             get_tool_input_schema=_INPUT_SCHEMAS.get,
         )
         server.middleware[:] = [self._attend]
+        self._http_calls = HttpCalls(
+            self._running_calls,
+            self._sessions_of_callers,
+            {
+                "resultType": "complete",
+                "_meta": {types.SERVER_INFO_META_KEY: server.server_info_stamp},
+            },
+            self._carry_out,
+            lambda tool: result_document(error_of(tool, STOPPING)),
+        )
         self._manager = StreamableHTTPSessionManager(
             server,
             session_idle_timeout=session_idle_s,
@@ -191,8 +196,8 @@ class McpFace:
             await self._manage(scope, receive, noticing, answer)
 
     async def serve_call(self, identity: Identity, exchange: Exchange, body: bytes) -> bool:
-        """Answer a ping, tool call or cancellation in a session; False: it is for ``handle``."""
-        return await self._session_calls.serve(identity, exchange, body)
+        """Answer a ping, a tool call or a cancellation; False: it is for ``handle``."""
+        return await self._http_calls.serve(identity, exchange, body)
 
     async def _answer_post(self, scope: Any, receive: Receive, answer: OneAnswer) -> None:
         post = PostAnswer(scope["headers"], await receive(), answer)
@@ -244,7 +249,7 @@ class McpFace:
         """End the sessions of identities whose keys were voided, and the calls in them."""
         # Private attributes: a session of the SDK outlives its connections, and the SDK has no
         # public way to end one.
-        sessions = list(self._session_calls.sessions.values())
+        sessions = list(self._http_calls.sessions.values())
         for each in [each for each in sessions if each.caller.identity in voided]:
             await self._manager._discard_session(each.caller.connection, each.transport)
 
@@ -256,7 +261,7 @@ class McpFace:
         with self._holding:
             async with self._manager.run(), trio.open_nursery() as nursery:
                 nursery.start_soon(self._sessions_of_callers.run)
-                nursery.start_soon(self._session_calls.run)
+                nursery.start_soon(self._http_calls.run)
                 await nursery.start(self._resources.run)
                 task_status.started()
 
@@ -287,7 +292,7 @@ class McpFace:
         if transport is None:
             return
         caller = Caller(identity, "mcp", connection.session_id)
-        session, sessions = McpSession(caller, connection, transport), self._session_calls.sessions
+        session, sessions = McpSession(caller, connection, transport), self._http_calls.sessions
         connection.state["aegis"] = caller
         sessions[caller.connection.encode()] = session
         self._port.opened(caller)
@@ -341,9 +346,9 @@ class McpFace:
             nursery.cancel_scope.cancel()
         return outcome
 
-    async def _carry_out(self, call: SessionCall, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _carry_out(self, call: HttpCall, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the result of a call without the SDK; its progress is reported once it is long."""
-        caller = call.session.caller
+        caller = call.owner.caller
         named = self._called_tool(caller, params["name"], params.get("arguments") or {})
         if isinstance(named, CallOutcome):
             return result_document(named)

@@ -419,7 +419,7 @@ class Reader:
             else:
                 body = await self._bytes(int(headers.get("content-length", 0)))
         shown = {name: headers[name] for name in SHOWN if name in headers}
-        text = body.decode("latin-1")
+        text = body.decode("utf-8" if self._is_modern else "latin-1")
         if self._is_modern:
             text = DOCUMENTS.sub(lambda it: json.dumps(json.loads(it[0]), sort_keys=True), text)
         document = [status, shown, text[:900]]

@@ -1,14 +1,16 @@
-"""Calls in sessions over HTTP, whose answers do not pass the SDK."""
+"""Calls over HTTP, in both eras, whose answers do not pass the SDK."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
@@ -136,3 +138,79 @@ async def test_a_body_that_comes_in_pieces_is_one_call(daemon: Any, response: An
         await trio.testing.wait_all_tasks_blocked()
     status, _, body = await response(stream)
     assert (status, json.loads(body)["result"]["isError"]) == (200, False)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/json, text/event-stream"])
+async def test_a_sessionless_call_ends_when_its_client_goes_and_another_does_not(
+    daemon: Any, response: Any, monkeypatch: pytest.MonkeyPatch, accept: str
+) -> None:
+    monkeypatch.setattr("aegis.servers.mcp.post_answer.OPEN_AFTER_S", 0.05)
+    gone, stays = await daemon.connect(), await daemon.connect()
+    for stream in (gone, stays):
+        await stream.send_all(daemon.modern_call("aegis_term_run", RUN, accept=accept))
+    await daemon.port.until(lambda: daemon.port.waiting == 2)
+    await gone.send_eof()
+    await daemon.port.until(lambda: daemon.port.cancelled == 1)
+    assert await no_answer(gone)
+    daemon.port.release.set()
+    status, _, body = await response(stays)
+    assert (status, b'"resultType":"complete"' in body) == (200, True)
+    assert [each.connection for each in daemon.port.here] == ["operator"]
+
+
+async def no_answer(stream: trio.SocketStream) -> bool:
+    """Read to the end of the connection; return whether no result came."""
+    data = b""
+    try:
+        while received := await stream.receive_some():
+            data += received
+    except trio.BrokenResourceError:
+        pass
+    return b"result" not in data
+
+
+async def test_a_long_sessionless_call_reports_progress_on_its_stream(daemon: Any) -> None:
+    stream = await daemon.connect()
+    head, _, body = daemon.modern_call("aegis_term_run", RUN).partition(b"\r\n\r\n")
+    document = json.loads(body)
+    document["params"]["_meta"]["progressToken"] = "t"
+    text = json.dumps(document).encode()
+    head = head.replace(b"length: %d" % len(body), b"length: %d" % len(text))
+    await stream.send_all(head + b"\r\n\r\n" + text)
+    data = await until_open(daemon, stream)
+    assert b"mcp-session-id" not in data
+    while not data.endswith(b"0\r\n\r\n"):
+        data += await stream.receive_some()
+    events = [json.loads(each) for each in re.findall(rb"data: (.*)\r", data)]
+    assert [each["params"]["message"] for each in events[:-1]] == ["line 0", "line 1", "line 2"]
+    assert events[-1]["result"]["resultType"] == "complete"
+
+
+async def test_a_stop_cancels_a_sessionless_call_and_closes_its_caller(daemon: Any) -> None:
+    stream = await daemon.connect()
+    await stream.send_all(daemon.modern_call("aegis_inbox_wait", {}))
+    await daemon.port.until(lambda: daemon.port.waiting == 1)
+    daemon.stop.set()
+    await daemon.ended.wait()
+    assert daemon.port.gone == daemon.port.here
+    assert daemon.port.cancelled == 1
+
+
+async def test_a_bad_envelope_is_left_to_the_sdk_and_a_good_one_is_not(
+    daemon: Any, response: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handled = list[str]()
+    handle = StreamableHTTPSessionManager.handle_request
+
+    async def counted(self: StreamableHTTPSessionManager, *given: Any) -> None:
+        handled.append(given[0]["method"])
+        await handle(self, *given)
+
+    monkeypatch.setattr(StreamableHTTPSessionManager, "handle_request", counted)
+    stream = await daemon.connect()
+    await stream.send_all(daemon.modern_call("aegis_term_list", {}))
+    assert (await response(stream))[0] == 200
+    assert handled == []
+    await stream.send_all(daemon.modern_call("aegis_term_list", {}, mcp_name="aegis_term_run"))
+    assert (await response(stream))[0] == 400
+    assert handled == ["POST"]
