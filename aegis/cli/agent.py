@@ -43,6 +43,13 @@ _FIGURES = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd
 
 PERMISSIONS = ("read", "ask", "write", "full")
 
+SETTINGS = (
+    option("--model", metavar="MODEL", help="The model, by a name that the agent knows."),
+    option("--effort", metavar="EFFORT", help="The reasoning effort, as the agent names it."),
+    option("--permission", kind=PERMISSIONS, help="The permission, as in a profile."),
+    option("--budget", "budget_usd", kind=DECIMAL, metavar="USD", help="The limit of its cost."),
+)
+
 CODES = {"done": 0, "failed": 1, "closed": 1, "blocked": 3, "limit": 4, "timeout": 124}
 """The exit codes of a wait, by its outcome."""
 
@@ -57,6 +64,7 @@ ROUND_S = 3600.0
     option("--handle", "new_handle", metavar="NAME", help="Its handle; default: a generated one."),
     option("--workspace", metavar="NAME", help="The workspace it works in; default: the root."),
     option("--resume", metavar="AGENT", help="Continue this session, open or closed, instead."),
+    *SETTINGS,
     WAIT,
     TIMEOUT,
     flag("--terminal", help="Launch the program after -- in a terminal of its own, and watch it."),
@@ -71,6 +79,7 @@ def launch(
     terminal: bool,
     wait: bool,
     timeout: float | None,
+    **settings: object,
 ) -> int:
     """Start an agent session from PROFILE (default: the default one), with the text PROMPT.
 
@@ -83,6 +92,9 @@ def launch(
 
     With --wait, the exit codes are those of `agent wait`.
     """
+    chosen = {name: value for name, value in settings.items() if value is not None}
+    if chosen and (terminal or resume is not None):
+        raise UsageError("a new session takes settings: change them with agent set")
     if terminal:
         if wait:
             raise UsageError("a terminal agent has no turns: wait for it with agent wait")
@@ -106,7 +118,12 @@ def launch(
         reply = daemon.call("agent_resume", handle=resume, prompt=prompt)
     else:
         reply = daemon.call(
-            "spawn", profile=profile, prompt=prompt, handle=new_handle, workspace=workspace
+            "spawn",
+            profile=profile,
+            prompt=prompt,
+            handle=new_handle,
+            workspace=workspace,
+            **chosen,
         )
     if wait:
         return _wait(daemon, reply["handle"], timeout, turn=1)
@@ -395,22 +412,15 @@ def rename(daemon: TargetDaemon, agent: str, new_handle: str) -> None:
 
 
 @verb(
-    option("--model", metavar="MODEL", help="The model, by a name that the agent knows."),
-    option("--permission", kind=PERMISSIONS, help="The permission, as in a profile."),
-    option("--budget", "budget_usd", kind=DECIMAL, metavar="USD", help="The limit of its cost."),
+    *SETTINGS,
     argument("agent"),
 )
-def change(
-    daemon: TargetDaemon,
-    agent: str,
-    model: str | None,
-    permission: str | None,
-    budget_usd: float | None,
-) -> None:
-    """Change the model, permission or budget of AGENT, now and for its later starts."""
-    reply = daemon.call(
-        "agent_set", handle=agent, model=model, permission=permission, budget_usd=budget_usd
-    )
+def change(daemon: TargetDaemon, agent: str, **settings: object) -> None:
+    """Change the settings of AGENT, now and for its later starts.
+
+    With another effort it is started anew before its next turn, with the same conversation.
+    """
+    reply = daemon.call("agent_set", handle=agent, **settings)
     daemon.show(reply, lambda: print_lines(session_table([reply])))
 
 

@@ -28,6 +28,9 @@ Permission = Literal["read", "ask", "write", "full"]
 
 MAX_PROGRAM_CHARS = 16_384
 
+MAX_SETTING_CHARS = 200
+"""The longest name of a model or an effort."""
+
 HANDLE = described(
     f"The agent's handle: {NAME_RULE}.", "The agent's handle.", pattern=f"^{NAME_PATTERN}$"
 )
@@ -70,6 +73,25 @@ class SpawnAgent(Command[AgentInfo]):
             "Where it works, if not in the root.",
             pattern=f"^{NAME_PATTERN}$",
         ),
+    )
+    model: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_SETTING_CHARS),
+        metadata=described("Its model instead of the profile's, by a name that the agent knows."),
+    )
+    effort: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_SETTING_CHARS),
+        metadata=described("Its reasoning effort instead of the profile's, as the agent names it."),
+    )
+    permission: Permission | None = attrs.field(
+        default=None,
+        metadata=described("Its permission instead of the profile's; no higher than your own."),
+    )
+    budget_usd: float | None = attrs.field(
+        default=None,
+        validator=between(0, 1_000_000, "US dollars"),
+        metadata=described("The cost in US dollars at which no further turn begins.", minimum=0),
     )
 
 
@@ -265,15 +287,21 @@ class RenameAgent(Command[AgentInfo]):
 
 @attrs.frozen(kw_only=True)
 class SetAgent(OnAgent):
-    """Change the model, the permission or the budget of a session, now and for its later starts.
+    """Change the settings of a session, now and for its later starts.
 
-    Fields that are left out stay as they are. If the agent refuses, nothing is changed.
+    Fields that are left out stay as they are. If the agent refuses, nothing is changed. For another
+    effort the agent is started anew before its next turn, with the same conversation.
     """
 
     model: str | None = attrs.field(
         default=None,
-        validator=at_most_chars(200),
+        validator=at_most_chars(MAX_SETTING_CHARS),
         metadata=described("The model, by a name that the agent knows."),
+    )
+    effort: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_SETTING_CHARS),
+        metadata=described("The reasoning effort, as the agent names it."),
     )
     permission: Permission | None = attrs.field(
         default=None, metadata=described("The permission, as in a profile.")

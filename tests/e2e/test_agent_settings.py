@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -148,3 +149,67 @@ def test_the_sessions_of_a_workspace_end_with_it(team: Team) -> None:
     team.daemon.stop()
     team.daemon.start("--port", "0", "--trust")
     assert team.info(inside)["state"] == "closed"
+
+
+def test_a_session_is_launched_with_settings_of_its_own(own_daemon: DaemonProcess) -> None:
+    team = Team(own_daemon)
+    settings = ("--model", "big", "--effort", "high", "--permission", "write", "--budget", "2")
+    launched = own_daemon.cli("agent", "launch", "asks", "ENVIRON", "--handle", "ann", *settings)
+    assert launched.returncode == 0, launched.stderr
+    team.has_turns("ann", 1)
+    said = team.texts("ann")[-1]
+    for argument in ("--model=big", "--effort=high", "--max-budget-usd=2.0000"):
+        assert argument in said
+    info = team.info("ann")
+    assert (info["permission"], info["budget_usd"]) == ("write", 2.0)
+    own_daemon.kill()
+    own_daemon.start("--port", "0", "--trust")
+    info = team.info("ann")
+    assert (info["permission"], info["budget_usd"]) == ("write", 2.0)
+    other = own_daemon.cli("agent", "set", "ann", "--effort", "low")
+    assert other.returncode == 0, other.stderr
+    again = own_daemon.cli("agent", "send", "ann", "--wait", "ENVIRON")
+    assert ("--effort=low" in again.stdout, "--model=big" in again.stdout) == (True, True)
+
+
+def test_another_effort_holds_from_the_next_turn_on_in_the_same_conversation(
+    own_daemon: DaemonProcess,
+) -> None:
+    team = Team(own_daemon)
+    handle = team.spawn("SAY one", effort="low")
+    team.has_turns(handle, 1)
+    team.call("agent_set", handle=handle, effort="high")
+    ask(team, handle, "ENVIRON")
+    team.has_turns(handle, 2)
+    assert "--effort=high" in team.texts(handle)[-1]
+    started = team.entries(handle, "started")
+    assert [each["conversation"] is not None for each in started] == [False, True]
+
+
+def test_a_session_chooses_settings_within_its_rights_alone(own_daemon: DaemonProcess) -> None:
+    chosen: dict[str, dict[str, Any]] = {
+        "chief": {"permission": "write", "may_spawn": ["strong"]},
+        "strong": {"permission": "full"},
+        "poor": {"permission": "read", "budget_usd": 1.0},
+    }
+    able = {
+        name: {
+            "provider": "claude",
+            "command": [sys.executable, str(STAND_IN), "claude"],
+            **settings,
+        }
+        for name, settings in chosen.items()
+    }
+    team = Team(own_daemon, more=able)
+    chief = team.spawn(profile="chief")
+    child = team.spawn(profile="poor", permission="write", budget_usd=0.5, from_handle=chief)
+    assert (team.info(child)["permission"], team.info(child)["budget_usd"]) == ("write", 0.5)
+    team.spawn(profile="strong", from_handle=chief)
+    for refused in (
+        {"profile": "poor", "permission": "full"},
+        {"profile": "poor", "budget_usd": 1.5},
+        {"profile": "chief", "permission": "full"},
+    ):
+        with pytest.raises(CommandFailed) as caught:
+            team.spawn(from_handle=chief, **refused)
+        assert caught.value.code == "forbidden"

@@ -252,6 +252,9 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
             ),
         )
     },
+    **{
+        f"{command}.effort": [("x" * 201, "200"), (5, "text")] for command in ("spawn", "agent_set")
+    },
     "agent_wait.message": [("x" * 513, "512"), (5, "text")],
     "agent_wait.turn": [(0, "1 to"), ("1", "whole number")],
     "agent_wait.text": [("x" * 1_001, "1000"), (5, "text")],

@@ -8,7 +8,7 @@ from aegis.agents.directory.message_rights import root_of
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import Profile
-from aegis.agents.profiles.rights import refuse_profile
+from aegis.agents.profiles.rights import PERMISSIONS, refuse_budget, refuse_profile
 from aegis.errors import AlreadyExists, Forbidden, Unavailable
 from aegis.protocol.naming import name_key
 
@@ -20,21 +20,27 @@ def check_spawn(
     counters: Counters,
     sessions: int,
     now: float,
+    configured: Profile | None = None,
 ) -> None:
     """Raise ``Forbidden`` or ``Unavailable`` if a session of the profile may not be spawned.
 
     ``sessions`` is the number of those that are open and have not exited. ``by`` is the spawning
-    session with its profile; None: a person or another client.
+    session with its profile; None: a person or another client. ``configured`` is the profile as it
+    is configured, where the spawner has chosen other settings.
     """
+    configured = configured or profile
     if by is None:
         refusal = counters.refuse_session(sessions)
     else:
         spawner, own = by
         if spawner.is_closed:
             raise Forbidden(f"aegis_spawn: session {spawner.handle!r} is closed")
+        # What a profile lists there is spawned as it is configured.
+        is_raised = PERMISSIONS.index(profile.permission) > PERMISSIONS.index(configured.permission)
+        may_spawn = () if is_raised else own.may_spawn
         forbidden = refuse_profile(
-            own.name, own.permission, own.may_spawn, profile.name, profile.permission
-        )
+            own.name, own.permission, may_spawn, profile.name, profile.permission
+        ) or refuse_budget(profile.name, profile.budget_usd, configured.budget_usd)
         if forbidden is not None:
             raise Forbidden(f"aegis_spawn: {forbidden}")
         depth = 1 + sum(1 for _ in roster.ancestors(spawner.id))

@@ -119,6 +119,7 @@ def settings_of(member: Member, profile: Profile, programs: Programs, roster: Ro
         forked_from=member.forked_from,
         permission=profile.permission,
         model=profile.model or "",
+        effort=profile.effort or "",
     )
 
 

@@ -28,7 +28,7 @@ from aegis.agents.directory.message_rights import root_of
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.prompt import deliver_prompt
 from aegis.agents.directory.replies import closed_info
-from aegis.agents.directory.roster import Member
+from aegis.agents.directory.roster import SET, Member
 from aegis.agents.directory.roster_table import RosterTable
 from aegis.agents.directory.working_directory import directory_of
 from aegis.agents.profiles.profile import Profile
@@ -116,8 +116,10 @@ class Spawning:
             spawned_by=self._spawner(request),
             parent=None if spawner is None else spawner.id,
             at=utc_now(),
+            **{name: getattr(request, name) for name in SET},
         )
         task = request.task_id if isinstance(request, api.SpawnWorker) else None
+        profile = self.programs.profile_of(member)
         return await self._open(member, profile, spawner, request.prompt, task)
 
     def _spawner(self, request: api.SpawnAgent) -> str:
@@ -307,7 +309,8 @@ class Spawning:
         is_session = spawner is not None and spawner.cmd is None
         by = (spawner, self.programs.profile_of(spawner)) if spawner and is_session else None
         roster, counters = self.table.roster, self.programs.counters
-        check_spawn(profile, by, roster, counters, self.sessions(), time.time())
+        configured = self.programs.profile(profile.name)
+        check_spawn(profile, by, roster, counters, self.sessions(), time.time(), configured)
 
     def _handle(self, wanted: str) -> str:
         """Return the handle of a new session. Raises ``AlreadyExists``, ``InvalidRequest``."""

@@ -169,6 +169,16 @@ def refuse_profile(
     )
 
 
+def refuse_budget(profile: str, wanted: float | None, configured: float | None) -> str | None:
+    """Return why a session may not spawn one of ``profile`` with the budget ``wanted``."""
+    if configured is None or wanted is None or wanted <= configured:
+        return None
+    return (
+        f"profile {shorten(profile)!r} has a budget of {configured:g} US dollars: give no more, or "
+        "ask a person to raise it"
+    )
+
+
 def refuse_reach(
     verb: str, caller: str, target: str, parents: Mapping[str, str | None]
 ) -> str | None:

@@ -75,7 +75,7 @@ class SessionMachine:
         self.limited_until: float | None = None
         self._ladder, self.login = Ladder(), AgentLogin(settings.login)
         self._login_method = ""
-        self._is_outdated = False  # the process has a limit that was changed
+        self._is_outdated = False  # the process has a limit or an effort that was changed
         self._turn: CurrentTurn | None = None
         self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
         self._waiting = WaitingMessages()
@@ -155,7 +155,9 @@ class SessionMachine:
 
     def change(self, settings: Settings, now: float) -> list[Output]:
         """Take other settings from now on; return the outputs."""
-        is_other = settings.limits_itself and settings.budget_usd != self._settings.budget_usd
+        before = self._settings
+        is_other = settings.limits_itself and settings.budget_usd != before.budget_usd
+        is_other |= settings.effort != before.effort
         self._is_outdated |= is_other and self.has_process
         self._settings = self.budget.settings = settings
         self.requests.policy = settings.policy
@@ -202,7 +204,7 @@ class SessionMachine:
                 self._start()
             case SessionPhase.IDLE if self._is_outdated and (has_work or not self.activity.tasks):
                 self._is_wanted = True
-                self._stop_process("its budget was changed")
+                self._stop_process("its settings were changed")
             case SessionPhase.IDLE if self._turn is not None:
                 if self._turn.is_stored:
                     self._send(self._turn)

@@ -36,7 +36,7 @@ class Settings:
     it copied.
     ``note_allowed`` takes a permission that was given, and whether it is for the session.
     ``limits_itself``: the agent's program was started with the budget as a limit of its own, so a
-    change needs another process.
+    change needs another process, as one of the ``effort`` does.
     ``permission`` and ``model`` are shown only: the driver and the policy have theirs.
     """
 
@@ -56,3 +56,4 @@ class Settings:
     forked_from: str | None = None
     permission: str = ""
     model: str = ""
+    effort: str = ""

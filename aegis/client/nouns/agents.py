@@ -55,10 +55,22 @@ class Agents(Noun):
         prompt: str | None = None,
         handle: str | None = None,
         workspace: str | None = None,
+        model: str | None = None,
+        effort: str | None = None,
+        permission: Permission | None = None,
+        budget_usd: float | None = None,
     ) -> AgentInfo:
         """Start a session; send it further work with ``inboxes.handoff``."""
         return await self._call(
-            SpawnAgent, profile=profile, prompt=prompt, handle=handle, workspace=workspace
+            SpawnAgent,
+            profile=profile,
+            prompt=prompt,
+            handle=handle,
+            workspace=workspace,
+            model=model,
+            effort=effort,
+            permission=permission,
+            budget_usd=budget_usd,
         )
 
     async def launch(
@@ -144,12 +156,18 @@ class Agents(Noun):
         handle: str,
         *,
         model: str | None = None,
+        effort: str | None = None,
         permission: Permission | None = None,
         budget_usd: float | None = None,
     ) -> AgentInfo:
         """Change a session, now and for its later starts."""
         return await self._call(
-            SetAgent, handle=handle, model=model, permission=permission, budget_usd=budget_usd
+            SetAgent,
+            handle=handle,
+            model=model,
+            effort=effort,
+            permission=permission,
+            budget_usd=budget_usd,
         )
 
     async def restart(self, handle: str) -> AgentInfo:
