@@ -156,7 +156,8 @@ class OsDisk:
 
     def rename(self, old: Path, new: Path) -> None:
         self._check(old)
-        self._check(new)
+        if new.parent != old.parent:
+            self._check(new)
         os.rename(old, new)  # noqa: PTH104 (the call by its name)
 
     def unlink(self, path: Path) -> None:

@@ -14,6 +14,7 @@ import errno
 import fcntl
 import functools
 import os
+import resource
 import shutil
 import signal
 import struct
@@ -27,7 +28,7 @@ from typing import NoReturn
 import trio
 
 from aegis.errors import AegisError, InvalidRequest, LimitReached, Unavailable
-from aegis.limits import in_thread_or_here, open_process, open_pty
+from aegis.limits import open_process, open_pty
 from aegis.path_text import text_of_path
 from aegis.processes.line_discipline import LineDiscipline, LineEnds
 
@@ -58,7 +59,7 @@ async def open_pty_process(
     have raised. Raises ``InvalidRequest`` for a program or directory that cannot be used, and
     ``Unavailable`` when the system has no PTY, descriptor or process left.
     """
-    await in_thread_or_here(_check_program, argv[0], cwd, env)
+    _check_program(argv[0], cwd, env)
     starter = _starter(open_files)
     master, slave = open_pty()
     with ExitStack() as undo:
@@ -85,7 +86,9 @@ def _name(slave: int) -> str:
 def _starter(open_files: int | None) -> list[str]:
     """Return the command prefix: lower the limit, then give the PTY to a new session."""
     path = os.environ.get("PATH", os.defpath)
-    limit = [] if open_files is None else [_tool("prlimit", path), f"--nofile={open_files}:"]
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    is_kept = open_files is None or open_files == soft
+    limit = [] if is_kept else [_tool("prlimit", path), f"--nofile={open_files}:"]
     return [*limit, _tool("setsid", path), "-c"]
 
 
