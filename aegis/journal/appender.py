@@ -114,12 +114,15 @@ class Appender:
         self._closed = False
 
     @classmethod
-    async def open(cls, path: Path, flusher: Flusher) -> Appender:
+    async def open(cls, path: Path, flusher: Flusher, *, is_new: bool = False) -> Appender:
         """Open or create the ledger; move a torn tail to a file of its own, and log its name.
 
-        Raises ``StorageError``. A cancellation takes effect when the opening is done: the thread
-        that repairs the ledger must not outlive its owner.
+        ``is_new``: it is empty, and its name durable, so nothing is synced. Raises
+        ``StorageError``. A cancellation takes effect when the opening is done: the thread that
+        repairs the ledger must not outlive its owner.
         """
+        if is_new:
+            return cls(path, open_ledger(flusher.disk, path, is_new=True), flusher)
         opened = await flusher.call(partial(open_ledger, flusher.disk, path))
         if opened.torn is not None:
             log.warning("torn line cut off", file=shown(path), kept_as=opened.torn.name)

@@ -46,24 +46,29 @@ class OpenedLedger:
     """
 
     fd: int
-    length: int
-    last: dict[str, Any] | None
-    damaged: tuple[Damaged, ...]
-    damaged_count: int
-    torn: Path | None
+    length: int = 0
+    last: dict[str, Any] | None = None
+    damaged: tuple[Damaged, ...] = ()
+    damaged_count: int = 0
+    torn: Path | None = None
 
 
-def open_ledger(disk: Disk, path: Path) -> OpenedLedger:
+def open_ledger(disk: Disk, path: Path, *, is_new: bool = False) -> OpenedLedger:
     """Open the ledger; create it and its directories if they are missing.
 
-    Blocks for some syncs, so call it in a thread. Raises ``StorageError``.
+    Blocks for some syncs, so call it in a thread, unless it ``is_new``: then its name is durable
+    already, and it is empty. Raises ``StorageError``.
     """
     with storage_errors("open", path):
-        make_directory(disk, path.parent)
+        if not is_new:
+            make_directory(disk, path.parent)
         with contextlib.ExitStack() as undo:
             fd = disk.open(path, APPEND)
             undo.callback(disk.close, fd)
-            opened = _made_whole(disk, path, fd)
+            if is_new and disk.size(fd) == 0:
+                opened = OpenedLedger(fd=fd)
+            else:
+                opened = _made_whole(disk, path, fd)
             undo.pop_all()
             return opened
 

@@ -76,16 +76,22 @@ class RawLog:
         disk: Disk | None = None,
         limit_bytes: int = LIMIT_BYTES,
         at_least: int = 0,
+        is_new: bool = False,
     ) -> RawLog:
-        """Open or begin the log of a terminal. Raises ``StorageError``.
+        """Open or begin the log of a terminal; ``is_new``: it has no file yet.
 
         ``at_least`` is an offset that a client may already have (a record's ``raw_end``): if a
-        power loss has shortened the file, the log continues there, and never before it.
+        power loss has shortened the file, the log continues there, and never before it. Raises
+        ``StorageError``.
         """
         log = cls(directory, OsDisk() if disk is None else disk, limit_bytes)
         with storage_errors("open", log.path):
-            make_directory(log._disk, directory, durable=False)
-            log._open_current(at_least)
+            if is_new:
+                log._store(_Bases(0))
+                log._fd = log._disk.open(log.path, APPEND)
+            else:
+                make_directory(log._disk, directory, durable=False)
+                log._open_current(at_least)
         log._buffer_start = max(log._file_end, at_least)
         return log
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 
 from aegis.errors import AegisError, Unavailable
-from aegis.journal.disk import Disk, make_directory, read_file, replace_file, shown
+from aegis.journal.disk import APPEND, Disk, make_directory, read_file, replace_file, shown
 from aegis.journal.ledger import DamagedLine, decode_line, encode_line, seal_line
 from aegis.path_text import path_of_text, text_of_path
 from aegis.terminals.quarantine import quarantine
@@ -58,7 +58,14 @@ def saved_settings(disk: Disk, files: TerminalFiles, given: TerminalSettings) ->
     return given if saved is None else attrs.evolve(given, rows=saved.rows, cols=saved.cols)
 
 
-def save_settings(disk: Disk, files: TerminalFiles, settings: TerminalSettings) -> None:
-    """Write ``meta.json``, durably. Raises ``OSError``."""
+def save_settings(
+    disk: Disk, files: TerminalFiles, settings: TerminalSettings, *, is_new: bool = False
+) -> None:
+    """Write ``meta.json``, durably; with an empty ledger if the terminal ``is_new``.
+
+    Raises ``OSError``.
+    """
     make_directory(disk, files.directory)
+    if is_new:  # the sync of the directory that follows makes the name of the ledger durable too
+        disk.close(disk.open(files.ledger, APPEND))
     replace_file(disk, files.meta, [seal_line(encode_line(settings.meta()), disk.seal(files.meta))])

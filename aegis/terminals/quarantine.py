@@ -24,8 +24,13 @@ def quarantine(disk: Disk, path: Path, data: bytes, why: str) -> Path:
     return kept
 
 
-def open_note(path: Path, flusher: Flusher) -> Note:
-    """Open a note; quarantine a file without a valid slot. Raises ``StorageError``."""
+def open_note(path: Path, flusher: Flusher, *, is_new: bool = False) -> Note:
+    """Open a note; quarantine a file without a valid slot. Raises ``StorageError``.
+
+    ``is_new``: it has no file yet, and its directory exists.
+    """
+    if is_new:
+        return Note(path, flusher)
     # One slot that a kill cut short is no damage: the other slot has the previous note.
     note = Note.open(path, flusher)
     if not note.damaged or not note.is_blank:

@@ -112,18 +112,22 @@ class OpenTerminals:
 
         Raises ``StorageError``.
         """
+        # The name is asked for first: with a thousand terminals the rule costs more than the rest.
         key = name_key(name)
-        return next((each for each in self.known_names() if name_key(each) == key), None)
+        same = (each for each in self._entries() if name_key(each) == key)
+        return next(filter(is_name, same), None)
 
     def known_names(self) -> list[str]:
         """Return the names of all terminals that have a directory. Raises ``StorageError``."""
+        return list(filter(is_name, self._entries()))
+
+    def _entries(self) -> list[str]:
         try:
-            known = self.flusher.disk.list_directory(self.directory)
+            return self.flusher.disk.list_directory(self.directory)
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             raise storage_error("read", self.directory, error) from error
-        return [each for each in known if is_name(each)]
 
     # Starting.
 
@@ -237,20 +241,23 @@ class OpenTerminals:
         is_new = False
         try:
             is_new = not self.flusher.disk.is_directory(files.directory)
-            settings = await self.flusher.call(partial(self._new_settings, request, files))
+            make = partial(self._new_settings, request, files, is_new=is_new)
+            settings = await self.flusher.call(make)
             await self.workspace.add(settings.name)
-            return await self._start(settings, files, request.node)
+            return await self._start(settings, files, request.node, is_new=is_new)
         except Exception as error:
             await self._undo_spawn(request.name, files, is_new=is_new)
             raise spawn_failure(request.name, files, error) from error
 
-    def _new_settings(self, request: SpawnTerminal, files: TerminalFiles) -> TerminalSettings:
-        before = load_settings(self.flusher.disk, files, self.root)
+    def _new_settings(
+        self, request: SpawnTerminal, files: TerminalFiles, *, is_new: bool
+    ) -> TerminalSettings:
+        before = None if is_new else load_settings(self.flusher.disk, files, self.root)
         settings = make_settings(request, self.root, before, self.withhold)
-        if before is None and self.flusher.disk.is_directory(files.directory):
+        if before is None and not is_new:
             life = life_without_meta(files, self.flusher)
             settings = attrs.evolve(settings, life=life)
-        save_settings(self.flusher.disk, files, settings)
+        save_settings(self.flusher.disk, files, settings, is_new=is_new)
         return settings
 
     async def _undo_spawn(self, name: str, files: TerminalFiles, *, is_new: bool) -> None:
@@ -266,9 +273,14 @@ class OpenTerminals:
             purging.delete(self.flusher.disk, directory)
 
     async def _start(
-        self, settings: TerminalSettings, files: TerminalFiles, node: str | None = None
+        self,
+        settings: TerminalSettings,
+        files: TerminalFiles,
+        node: str | None = None,
+        *,
+        is_new: bool = False,
     ) -> Ref[Any]:
-        front = await self.subtrees.start(settings, files, node)
+        front = await self.subtrees.start(settings, files, node, is_new=is_new)
         try:
             self.monitor(self.subtrees.root(settings.name))
         except ActorStopped as error:

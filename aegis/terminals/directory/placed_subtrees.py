@@ -135,7 +135,12 @@ class PlacedSubtrees:
     # Starting and stopping.
 
     async def start(
-        self, settings: TerminalSettings, files: TerminalFiles, wanted: str | None = None
+        self,
+        settings: TerminalSettings,
+        files: TerminalFiles,
+        wanted: str | None = None,
+        *,
+        is_new: bool = False,
     ) -> Ref[Any]:
         """Start the writer, the front and a shell; return the front.
 
@@ -143,7 +148,8 @@ class PlacedSubtrees:
         dies. Raises what ``Subtrees.start`` raises, and ``PlaceLost``.
         """
         if not self.workers and wanted is None:
-            return await self.local.start(settings, files)
+            return await self.local.start(settings, files, is_new=is_new)
+        # On a node it is not new: one that died may have written its files.
         for tries_left in reversed(range(TRIES)):
             try:
                 return await self._start(settings, files, wanted)

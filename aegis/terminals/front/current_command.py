@@ -109,11 +109,14 @@ class CurrentCommand:
         given: int,
         cwd: str | None = None,
         root: str = "",
+        *,
+        is_new: bool = False,
     ) -> CurrentCommand:
         """Restore the state from the note; ``last`` is the newest record.
 
         ``cwd`` is the directory where the shell starts, for the note of an older version: its path
-        may be older than a move of ``root``.
+        may be older than a move of ``root``. If the terminal ``is_new``, it is the directory that
+        its settings name: a prompt there is not noted.
 
         Numbers up to ``given`` are in use. Those above the newest record may have been in damaged
         lines. The noted command of such a number is recorded again.
@@ -124,7 +127,7 @@ class CurrentCommand:
         place = fields.get("place")
         if isinstance(place, str):
             cwd = path_of_stored(place, root)
-        elif not isinstance(fields.get("cwd"), str):
+        elif not (is_new or isinstance(fields.get("cwd"), str)):
             cwd = None
         highest = max([given, *(command.seq for command in noted)])
         before = given_before(fields)

@@ -76,7 +76,10 @@ MAX_FOLLOWERS = 256
 
 
 class Terminal(Front):
-    """The actor that serves the clients of a terminal."""
+    """The actor that serves the clients of a terminal.
+
+    ``is_new``: the first incarnation has no record, no note and no subscriber to read.
+    """
 
     def __init__(
         self,
@@ -87,10 +90,12 @@ class Terminal(Front):
         inboxes: Ref[Deliver],
         host: ProcessHost,
         node: str = LOCAL_NODE,
+        is_new: bool = False,
     ) -> None:
         self._name = settings.name
         self._flusher = flusher
         self._files = files
+        self._is_new = is_new
         self._history = History(files.ledger, disk=flusher.disk)
         self._wakes = WakeSubscribers(settings, files, self._history, flusher, inboxes)
         self._size = TerminalSize(settings, files, flusher)
@@ -116,24 +121,30 @@ class Terminal(Front):
         self.context.monitor(self._writer)
         self.context.register("terminal", self._name.lower())
         self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
-        self._history.newest = await newest_synced(self._writer)
-        self._last_record, given = self._history.last()
-        note = open_note(self._files.note, self._flusher)
-        given = await self._wakes.open(given)
+        is_first = self.context.incarnation == 1
+        is_new, given = self._is_new and is_first, -1
+        note = open_note(self._files.note, self._flusher, is_new=is_new)
+        if is_new:
+            self._history.newest = -1
+        else:
+            self._history.newest = await newest_synced(self._writer)
+            self._last_record, given = self._history.last()
+        given = await self._wakes.open(given, is_new=is_new)
         settings, soon = self._size.settings, self.context.start_soon
         self._command = CurrentCommand.open(
-            note, self._last_record, given, settings.cwd, settings.root
+            note, self._last_record, given, settings.cwd, settings.root, is_new=is_new
         )
         for lacking in self._command.unrecorded()[:1]:
             self._wakes.expect(lacking.seq)
         self._recorder = Recorder(self._writer, self._command.is_shown, self._command.holds_back)
         self._waits = Waits(self._name, self._command, self._history, self._shell, start_soon=soon)
         self._history.running = self._newest_unrecorded
-        await self._size.read()
+        if not is_first:
+            await self._size.read()
         self._shell.tell(msg.Introduce())
         self._wakes.start(soon, partial(self.context.system.registry.find, "inbox"))
         publish_change(self.context.system, Ledger(self._name))
-        if self.context.incarnation == 1 and events_service(self.context.system) is not None:
+        if is_first and events_service(self.context.system) is not None:
             publish_terminal(self.context.system, "terminal_opened", self._info())
 
     async def teardown(self) -> None:

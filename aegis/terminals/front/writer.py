@@ -39,7 +39,10 @@ log = structlog.get_logger("aegis.terminals")
 
 
 class LedgerWriter(Actor[AppendRecord | ReportSynced]):
-    """Appends records, and notifies the front when each is durable."""
+    """Appends records, and notifies the front when each is durable.
+
+    ``is_new``: the first incarnation finds an empty ledger, whose name is durable.
+    """
 
     def __init__(
         self,
@@ -48,8 +51,10 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
         flusher: Flusher,
         archive_bytes: int = ARCHIVE_BYTES,
         segment_bytes: int = SEGMENT_BYTES,
+        is_new: bool = False,
     ) -> None:
         self._files = files
+        self._starts_empty = is_new
         self._archive_bytes = archive_bytes
         self._segment_bytes = segment_bytes
         self._flusher = flusher
@@ -63,7 +68,8 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
     async def setup(self) -> None:
         """Open the ledger; truncate a torn tail."""
         self._front = self.context.sibling("terminal", Front)
-        self._last_seq = self._confirmed_seq = await self._open()
+        is_new = self._starts_empty and self.context.incarnation == 1
+        self._last_seq = self._confirmed_seq = await self._open(is_new=is_new)
 
     async def teardown(self) -> None:
         """Close the ledger."""
@@ -104,15 +110,17 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
             self._front.hand_over(RecordAppended(seq=seq))
         return message.after <= self._last_seq < seq
 
-    async def _open(self) -> int:
+    async def _open(self, *, is_new: bool = False) -> int:
         """Open the ledger; return the number of its last record. Raises ``StorageError``."""
-        appender = await Appender.open(self._files.ledger, self._flusher)
+        appender = await Appender.open(self._files.ledger, self._flusher, is_new=is_new)
         appender.on_outcome = partial(self._settle, appender)
         appender.start(self.context.start_soon)
         self._appender = appender
         seq = None if appender.opened.last is None else appender.opened.last.get("seq")
         if isinstance(seq, int):
             return seq
+        if is_new:
+            return -1
         # It has no line yet, or damaged ones alone: the segments have the last number.
         disk, ledger = self._flusher.disk, self._files.ledger
         with storage_errors("read", ledger):

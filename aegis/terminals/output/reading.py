@@ -157,12 +157,17 @@ class _OutputText:
         return begin, take_raw(data, size, whole=whole)
 
 
-def open_raw_log(disk: Disk, files: TerminalFiles, limit_bytes: int = LIMIT_BYTES) -> RawLog:
-    """Open the raw log of a terminal. Raises ``StorageError``.
+def open_raw_log(
+    disk: Disk, files: TerminalFiles, limit_bytes: int = LIMIT_BYTES, *, is_new: bool = False
+) -> RawLog:
+    """Open the raw log of a terminal; ``is_new``: it has printed nothing yet.
 
-    ``limit_bytes`` is the size limit of each of its two files; a reader may leave it out.
+    ``limit_bytes`` is the size limit of each of its two files; a reader may leave it out. Raises
+    ``StorageError``.
     """
     # A cursor that was published never means other bytes: the log continues behind the last one in
     # the ledger, even where its own file lost bytes.
-    published = History(files.ledger, disk=disk).last_cursor()
-    return RawLog.open(files.directory, disk=disk, limit_bytes=limit_bytes, at_least=published)
+    published = 0 if is_new else History(files.ledger, disk=disk).last_cursor()
+    return RawLog.open(
+        files.directory, disk=disk, limit_bytes=limit_bytes, at_least=published, is_new=is_new
+    )

@@ -83,7 +83,10 @@ log = structlog.get_logger("aegis.terminals")
 
 
 class Shell(Actor[ShellMessage]):
-    """The actor of a terminal's shell; ``file_limit`` is how many files the shell may open."""
+    """The actor of a terminal's shell; ``file_limit`` is how many files the shell may open.
+
+    ``is_new``: the first incarnation has no earlier shell and no earlier output.
+    """
 
     def __init__(
         self,
@@ -96,8 +99,9 @@ class Shell(Actor[ShellMessage]):
         host: ProcessHost,
         scan: ProcessScan,
         groups: GroupScan,
+        is_new: bool = False,
     ) -> None:
-        self._settings, self._files = settings, files
+        self._settings, self._files, self._is_new = settings, files, is_new
         self._disk = disk
         self._raw_log_bytes = raw_log_bytes
         self._processes = ShellProcesses(
@@ -127,8 +131,12 @@ class Shell(Actor[ShellMessage]):
         self._front = self.context.sibling("terminal", Front)
         if self.context.incarnation > 1:
             self._settings = saved_settings(disk, self._files, self._settings)
-        await self._processes.end_earlier(self.context.incarnation)
-        self._log = self._raw_log = open_raw_log(disk, self._files, self._raw_log_bytes)
+        is_new = self._is_new and self.context.incarnation == 1
+        if not is_new:
+            await self._processes.end_earlier(self.context.incarnation)
+        self._log = self._raw_log = open_raw_log(
+            disk, self._files, self._raw_log_bytes, is_new=is_new
+        )
         self._first_cursor = self._log.position
         rows, cols = self._settings.rows, self._settings.cols
         self._window = Window(rows, cols, self._first_cursor, look_after=self._look_at_typist_after)

@@ -93,13 +93,14 @@ class WakeSubscribers:
 
     # Life cycle of a terminal's front.
 
-    async def open(self, last_seq: int) -> int:
+    async def open(self, last_seq: int, *, is_new: bool = False) -> int:
         """Read the subscriptions; the ledger ends with ``last_seq``. Raises ``StorageError``.
 
+        ``is_new``: the terminal has no subscriptions yet.
         Return the highest number known to be taken: above ``last_seq`` if subscribers were notified
         of records that the ledger has lost.
         """
-        self._note = open_note(self._files.subscribers, self._flusher)
+        self._note = open_note(self._files.subscribers, self._flusher, is_new=is_new)
         # An earlier life may have been killed before its sync: from here on the content survives a
         # loss of power.
         await self._note.confirm()
