@@ -338,18 +338,28 @@ async def test_trap_1_the_secret_is_in_nothing_a_child_or_a_reader_sees(
         assert outcome.output, cmd
         assert secret not in outcome.output, cmd
     assert not re.search(r"^__aegis\w*=[0-9]", (await shell.run("env")).output, re.MULTILINE)
-    assert not (shell.directory / SECRET_FILE).exists()
+    assert (shell.directory / SECRET_FILE).read_bytes() == b""
     assert shell.secret not in shell.everything
 
 
 async def test_the_secret_is_gone_before_the_users_file_is_read(start_bash: StartBash) -> None:
     shell = await start_bash(
         "PS1='$ '\n"
-        'there=$(ls -d "${BASH_SOURCE[1]%/*}"/init.secret 2>/dev/null)\n'
+        'there=$(cat "${BASH_SOURCE[1]%/*}"/init.secret)\n'
         'echo "there: [$there]"; env >"$HOME/env"\n'
     )
     await shell.seen("there: []")
     assert shell.secret.decode() not in (await shell.run("cat ~/env")).output
+
+
+async def test_a_link_in_place_of_the_secret_is_removed_and_not_emptied(
+    start_bash: StartBash,
+) -> None:
+    swap = 'mv "$__aegis_dir"/init.secret ~/kept; ln -s ~/kept "$__aegis_dir"/init.secret\n'
+    read = "IFS= builtin read -r __aegis_n"
+    shell = await start_bash(hook=lambda text: text.replace(read, swap + read))
+    assert (await shell.run("cat ~/kept")).output == shell.secret.decode() + "\n"
+    assert not (shell.directory / SECRET_FILE).is_symlink()
 
 
 async def test_the_hook_started_by_hand_arms_nothing(start_bash: StartBash) -> None:
