@@ -15,12 +15,15 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import attrs
-from markdown_it import MarkdownIt
 
 from aegis.errors import InvalidRequest
 from aegis.names import shorten
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 PREAMBLE = "_preamble"
 BODY = "body"
@@ -167,6 +170,8 @@ def _headings(lines: list[str]) -> Iterator[tuple[int, int, str]]:
 @functools.cache
 def _parser() -> MarkdownIt:
     """Return a parser of blocks only: what is inside a paragraph does not matter here."""
+    from markdown_it import MarkdownIt  # 75 modules, which a start without a canvas does not need
+
     parser = MarkdownIt("commonmark")
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser

@@ -41,6 +41,9 @@ Most take less than a millisecond, but one may wait for its program's pages from
 
 EXEC_POLL_S = 0.0005
 
+STAT_BYTES = 1024
+"""More than a ``stat`` file of a process has; read whole, it would be read twice."""
+
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -156,7 +159,7 @@ def read_groups() -> Groups:
     groups: dict[int, list[int]] = {}
     for pid in _pids():
         try:
-            groups.setdefault(group_of(read_file(f"/proc/{pid}/stat", 1024)), []).append(pid)
+            groups.setdefault(group_of(read_file(f"/proc/{pid}/stat", STAT_BYTES)), []).append(pid)
         except (OSError, ValueError):  # it has just ended
             continue
     return groups
@@ -172,7 +175,7 @@ def process_of(pid: int) -> ProcessInfo | None:
 
 def known_process(pid: int) -> ProcessInfo | None:
     """Return the process with this pid, None without one. Raises ``LimitReached``."""
-    stat = _read(f"/proc/{pid}/stat")
+    stat = _read(f"/proc/{pid}/stat", STAT_BYTES)
     try:
         return None if stat is None else parse_stat(stat)
     except ValueError:
@@ -243,7 +246,7 @@ def environment_of(pid: int) -> bytes | None:
 
 
 def _range(pid: int) -> tuple[int, int] | None:
-    stat = _read(f"/proc/{pid}/stat")
+    stat = _read(f"/proc/{pid}/stat", STAT_BYTES)
     try:
         return None if stat is None else environment_range(stat)
     except ValueError:
@@ -268,10 +271,10 @@ def _after_exec(pids: Sequence[int]) -> dict[int, bytes]:
     return found
 
 
-def _read(path: str) -> bytes | None:
+def _read(path: str, most: int = -1) -> bytes | None:
     """Return a file of ``/proc``; None if it cannot be read. Raises ``LimitReached``."""
     try:
-        return read_file(path)
+        return read_file(path, most)
     except LimitReached:
         raise
     except OSError:

@@ -48,8 +48,9 @@ def open_safely(path: str, flags: int) -> int:
     except OSError as error:
         raise _better(path, error) from None
     try:
-        check_file(path, os.fstat(fd))
-        if flags & os.O_TRUNC:
+        found = os.fstat(fd)
+        check_file(path, found)
+        if flags & os.O_TRUNC and found.st_size:
             os.ftruncate(fd, 0)
     except OSError:
         os.close(fd)
