@@ -70,7 +70,7 @@ SESSION_STEP = 40
 
 EVERY_STRIKE = Effort(image_step=1999, second_step=199, left_step=9973, max_product=16)
 A_SLICE = Effort(
-    strike_step=181, image_step=2999, second_step=8, call_step=9, left_step=9973, max_product=16
+    strike_step=179, image_step=2999, second_step=8, call_step=9, left_step=9973, max_product=16
 )
 """The effort for whole terminals: each image needs a daemon, and there are millions."""
 
