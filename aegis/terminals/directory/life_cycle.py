@@ -84,6 +84,7 @@ class OpenTerminals:
     failed: dict[str, FailedTerminal] = attrs.field(factory=dict)
     mover: Mover = attrs.field(init=False)
     _at_once: trio.CapacityLimiter = attrs.field(init=False)
+    _by_key: dict[str, str] | None = attrs.field(default=None, init=False)
 
     @mover.default
     def _mover(self) -> Mover:
@@ -105,29 +106,32 @@ class OpenTerminals:
     def files(self, name: str) -> TerminalFiles:
         """Return the paths of the terminal's files. Raises ``StorageError``."""
         # The directory keeps the case of the name under which it was made.
-        return TerminalFiles(self.directory / (self.known_name(name) or name))
+        return TerminalFiles(self.directory / self._names().get(name_key(name), name))
 
     def known_name(self, name: str) -> str | None:
         """Return the name as its directory is written; None without one.
 
         Raises ``StorageError``.
         """
-        # The name is asked for first: with a thousand terminals the rule costs more than the rest.
-        key = name_key(name)
-        same = (each for each in self._entries() if name_key(each) == key)
-        return next(filter(is_name, same), None)
+        self._by_key = None  # a person may have removed the directory, or restored it
+        return self._names().get(name_key(name))
+
+    def _names(self) -> dict[str, str]:
+        """Return the known names by their keys. Raises ``StorageError``."""
+        # Listed once for many starts: a thousand spawns would list half a million names.
+        if self._by_key is None:
+            self._by_key = {name_key(each): each for each in reversed(self.known_names())}
+        return self._by_key
 
     def known_names(self) -> list[str]:
         """Return the names of all terminals that have a directory. Raises ``StorageError``."""
-        return list(filter(is_name, self._entries()))
-
-    def _entries(self) -> list[str]:
         try:
-            return self.flusher.disk.list_directory(self.directory)
+            known = self.flusher.disk.list_directory(self.directory)
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             raise storage_error("read", self.directory, error) from error
+        return [each for each in known if is_name(each)]
 
     # Starting.
 
@@ -243,6 +247,8 @@ class OpenTerminals:
             is_new = not self.flusher.disk.is_directory(files.directory)
             make = partial(self._new_settings, request, files, is_new=is_new)
             settings = await self.flusher.call(make)
+            if self._by_key is not None:
+                self._by_key[name_key(request.name)] = files.directory.name
             await self.workspace.add(settings.name)
             return await self._start(settings, files, request.node, is_new=is_new)
         except Exception as error:
@@ -265,6 +271,7 @@ class OpenTerminals:
         with contextlib.suppress(StorageError):
             await self.workspace.remove(name)
         if is_new:
+            self._by_key = None
             with contextlib.suppress(OSError):
                 await self.flusher.call(partial(self._delete_if_made, files.directory))
 
@@ -348,7 +355,7 @@ class OpenTerminals:
 
     async def purge(self, name: str) -> None:
         """Delete all files of a closed terminal. Raises ``StorageError``."""
-        directory = self.files(name).directory
+        directory, self._by_key = self.files(name).directory, None
         try:
             take = partial(purging.take_name, self.flusher.disk, directory)
             doomed = await self.flusher.call(take)
