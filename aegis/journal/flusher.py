@@ -98,7 +98,7 @@ class SyncThreads:
             _unless_over(wake)
 
         try:
-            trio.lowlevel.start_thread_soon(lambda: self._work(wake), ended)
+            trio.lowlevel.start_thread_soon(partial(self._work, wake), ended)
         except RuntimeError as error:
             if not is_no_thread(error):
                 raise

@@ -43,7 +43,7 @@ from aegis.journal.ledger import (
     DamagedLine,
     decode_line,
     encode_line,
-    seal_line,
+    seal_new_line,
 )
 from aegis.state.sealing import Seal
 
@@ -83,6 +83,7 @@ class Note:
         """Whether a slot was not valid when the note was opened: its write was interrupted."""
         self._flusher = flusher
         self._disk: Disk = flusher.disk
+        self._seal: Seal | None = None  # made when needed
         self._current = _Slot(0, None)
         self._number = 0
         """The highest number that a write has used, whether or not it succeeded."""
@@ -268,8 +269,9 @@ class Note:
         return _Slot(self._number, fields)
 
     def _line(self, number: int, fields: dict[str, Any] | None) -> bytes:
-        line = encode_line({"number": number, "fields": fields})
-        return seal_line(line, self._disk.seal(self.path))
+        if self._seal is None:
+            self._seal = self._disk.seal(self.path)
+        return seal_new_line(encode_line({"number": number, "fields": fields}), self._seal)
 
     def _discard_next(self) -> None:
         if self._is_aside:
@@ -319,8 +321,8 @@ def resealed_note(data: bytes, seal: Seal) -> bytes | None:
     if not good:
         return None
     last = max(good, key=lambda slot: slot.number)
-    line = encode_line({"number": last.number, "fields": last.fields})
-    return b"".join(_content(last.number, seal_line(line, seal)))
+    line = seal_new_line(encode_line({"number": last.number, "fields": last.fields}), seal)
+    return b"".join(_content(last.number, line))
 
 
 def _slots_in(data: bytes, seal: Seal | None) -> list[_Slot | None]:

@@ -128,14 +128,18 @@ class TextCleaner:
 
     def finish(self) -> None:
         """End the stream: the unfinished line is final as it looks now."""
-        self._feed_text(self._decoder.decode(b"", True))
+        rest = self._decoder.decode(b"", True)
+        if rest:  # the beginning of a character
+            self._feed_text(rest)
         self._line.end("")
 
     def _bare_lines(self, data: bytes) -> str | None:
         """Return ``data`` as text if it is plain lines without sequences, else None."""
         # The fast path for floods: each test is one call on bytes, at the speed of C.
-        if b"\x1b" in data or not self._only_grows() or self._has_incomplete():
+        if b"\x1b" in data or not self._only_grows():
             return None
+        if self._incomplete or self._decoder.getstate()[0]:
+            return None  # the last chunk ended within a sequence or a character
         if self._returned and not data.startswith(b"\n"):
             return None
         lines = data.replace(b"\r", b"")
@@ -152,10 +156,6 @@ class TextCleaner:
     def _only_grows(self) -> bool:
         """Return whether the next text is appended to a line that was only appended to."""
         return not self._alternate and self._string_end is None and self._line.is_plain
-
-    def _has_incomplete(self) -> bool:
-        """Return whether the last chunk ended within a sequence or a character."""
-        return self._incomplete != "" or self._decoder.getstate()[0] != b""
 
     def _feed_text(self, text: str) -> None:
         text = self._take_complete(self._incomplete + text)
