@@ -28,7 +28,7 @@ from aegis.processes.process_table import terminal_of_cookie
 from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import CommandRecord, ReadRecords
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.terminals.open_commands import OpenCommand, OpenCommands, ReadOpenCommands
+from aegis.terminals.messages import OpenCommand, OpenCommands, ReadOpenCommands
 from aegis.workflows.cookie import starter_of_cookie
 from aegis.workspaces.cookie import caller_of_cookie
 

@@ -64,9 +64,9 @@ DURABLE = (*COMMON, "aegis.journal", "aegis.state.sealing", "aegis.state.state_f
 TERMINALS = tuple(
     f"aegis.terminals.{name}"
     for name in (
-        *("command_key", "faults", "front_port", "header", "history", "messages", "meta"),
+        *("faults", "front_port", "header", "history", "messages", "meta"),
         *("quarantine",),
-        *("open_commands", "record", "retry", "sentences", "settings", "typed"),
+        *("record", "retry", "sentences", "settings", "typed"),
     )
 )
 """The modules of ``aegis.terminals`` that all its packages share."""
@@ -412,7 +412,7 @@ LAW: list[Rule] = [
         "aegis.peers",
         (
             *("actors", "aegis.agents.drivers.cookie", "aegis.errors", "aegis.processes"),
-            *("aegis.protocol", "aegis.servers.calls", "aegis.terminals.open_commands"),
+            *("aegis.protocol", "aegis.servers.calls", "aegis.terminals.messages"),
             *("aegis.workflows.cookie", "aegis.workspaces.cookie"),
         ),
     ),

@@ -8,7 +8,7 @@ from aegis.protocol.feeds import ClaimSize, DrawScreen, FollowOutput, ReleaseSiz
 from aegis.protocol.output import FollowCommand
 from aegis.protocol.table import TerminalCommand
 from aegis.terminals import messages as msg
-from aegis.terminals.open_commands import ReadOpenCommands
+from aegis.terminals.messages import ReadOpenCommands
 
 ClientRequest = (
     TerminalCommand

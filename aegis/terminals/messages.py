@@ -23,11 +23,24 @@ from aegis.protocol.terminals import (
     TerminalInfo,
     Typing,
 )
-from aegis.terminals.command_key import CommandKey
 
 WhyEnded = Literal["closed", "killed_by_restart"]
 
 NO_OUTPUT = CapturedOutput(text="", total_bytes=0, truncated=False)
+
+
+@attrs.frozen(kw_only=True)
+class CommandKey:
+    """The identity of a command of the shell named ``shell``.
+
+    ``began_at`` is the cursor at which the shell reported its start; until then it is only
+    submitted, for the call of number ``call``. Its output begins at ``raw_start`` for readers.
+    """
+
+    shell: str
+    call: int | None
+    began_at: int | None
+    raw_start: int
 
 
 # To the shell.
@@ -423,6 +436,35 @@ class AppendFailed:
 
 
 # To the front, from the directory and from its own timers.
+
+
+@attrs.frozen
+class OpenCommand:
+    """The writer's tag, the start and the end of a command, as in its record.
+
+    ``ended_at`` is None while it runs.
+    """
+
+    writer: str
+    started_at: str
+    ended_at: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class OpenCommands:
+    """The commands without a record, oldest first. ``shell`` is the pid of the shell.
+
+    ``opener`` is the tag of the caller who opened the terminal.
+    """
+
+    shell: int | None
+    opener: str
+    commands: list[OpenCommand]
+
+
+@attrs.frozen
+class ReadOpenCommands(Request[OpenCommands]):
+    """Return the commands that have not been recorded yet."""
 
 
 @attrs.frozen(kw_only=True)

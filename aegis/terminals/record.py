@@ -13,8 +13,7 @@ from aegis.journal.ledger import encode_line
 from aegis.path_text import text_of_path
 from aegis.processes.capture import CapturedOutput
 from aegis.protocol.terminals import CommandRecord, End, NeedsInput
-from aegis.terminals.command_key import CommandKey
-from aegis.terminals.messages import CommandStarted
+from aegis.terminals.messages import CommandKey, CommandStarted
 from aegis.terminals.typed import LOST, NOT_ENDED, NOT_SAID, SHELL_ENDED
 
 T = TypeVar("T")

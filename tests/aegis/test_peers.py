@@ -26,7 +26,7 @@ from aegis.processes.ancestry import Ancestor, ancestry
 from aegis.processes.children import ChildCookies
 from aegis.processes.os_processes import process_of
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.terminals.open_commands import OpenCommand
+from aegis.terminals.messages import OpenCommand
 from aegis.workspaces.cookie import cookie_of_execution
 
 

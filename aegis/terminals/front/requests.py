@@ -6,8 +6,7 @@ from aegis.protocol.control import SignalTerminal
 from aegis.protocol.feeds import TypeBytes
 from aegis.protocol.output import ReadOutput
 from aegis.protocol.terminals import CommandRecord, SendKeys
-from aegis.terminals.command_key import CommandKey
-from aegis.terminals.messages import FetchOutput, SendSignal, TypeKeys
+from aegis.terminals.messages import CommandKey, FetchOutput, SendSignal, TypeKeys
 from aegis.terminals.output.reading import check_cursor_of
 from aegis.terminals.record import UnrecordedCommand, writer_tag
 

@@ -49,7 +49,7 @@ from aegis.terminals.front_port import Front, FrontMessage
 from aegis.terminals.header import header_of_record, header_of_unrecorded
 from aegis.terminals.history import History
 from aegis.terminals.hooks.submission import check_command
-from aegis.terminals.open_commands import OpenCommand, OpenCommands, ReadOpenCommands
+from aegis.terminals.messages import OpenCommand, OpenCommands, ReadOpenCommands
 from aegis.terminals.quarantine import open_note
 from aegis.terminals.record import (
     UnrecordedCommand,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import attrs
 
 from aegis.terminals import messages as msg
-from aegis.terminals.command_key import CommandKey
+from aegis.terminals.messages import CommandKey
 
 
 @attrs.frozen(kw_only=True)

@@ -10,8 +10,7 @@ from aegis.journal.raw_log import RawLog
 from aegis.lifecycle.feed import FollowProgram, TakeHook
 from aegis.protocol.feeds import DrawScreen, FollowOutput, View
 from aegis.protocol.screens import GetScreen
-from aegis.terminals.command_key import CommandKey
-from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted
+from aegis.terminals.messages import CommandKey, FetchLine, FetchOutput, FetchPrinted
 from aegis.terminals.output.command_progress import CommandProgress
 from aegis.terminals.output.program_watch import ProgramWatch
 from aegis.terminals.output.readers import OutputReaders, TrackedShell

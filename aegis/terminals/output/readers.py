@@ -17,9 +17,9 @@ from actors import Reply
 from aegis.errors import AegisError, Busy
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, Progress
-from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import (
     NO_OUTPUT,
+    CommandKey,
     FetchLine,
     FetchOutput,
     FetchPrinted,

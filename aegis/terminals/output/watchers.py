@@ -17,7 +17,7 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.feeds import FollowOutput, OutputNews, View
 from aegis.protocol.streams import MAX_CHUNK_BYTES
 from aegis.terminals.output.reading import check_cursor
-from aegis.terminals.output.window_sizes import WindowSizes
+from aegis.terminals.output.window import WindowSizes
 
 MAX_WATCHERS = 1024
 """Limit of streams that wait for output of one terminal."""

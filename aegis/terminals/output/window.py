@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable
 
 import trio
 
 from aegis.clock import utc_now
-from aegis.protocol.feeds import OwnedSize, View
+from aegis.protocol.feeds import OwnedSize, SizeAt, View
 from aegis.protocol.terminals import NeedsInput, State, Typing
-from aegis.terminals.output.typist import Typist
-from aegis.terminals.output.window_sizes import WindowSizes
 from aegis.terminals.parse.control_sequences import Bell, ControlSequence, Escape, Osc
 
 MAX_TITLE_BYTES = 4094
@@ -19,6 +18,12 @@ MAX_TITLE_BYTES = 4094
 
 MAX_TITLE_CHARS = 256
 """The rest of a title is not shown."""
+
+TYPING_S = 3.0
+"""Seconds without keys after which a writer no longer counts as typing."""
+
+MAX_SIZES = 256
+"""Sizes that are kept; of older output the oldest kept size is reported."""
 
 
 class Window:
@@ -81,6 +86,57 @@ class Window:
             typing=typing or self._typist.typing,
             size_owner=self.owner,
         )
+
+
+class Typist:
+    """The writer whose keys follow each other now; times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self.typing: Typing | None = None
+        self._last_at = 0.0
+
+    def typed(self, writer: str, moment_s: float, now: str) -> None:
+        """Note keys of ``writer``; ``now`` is the time for clients."""
+        is_another = self.typing is None or self.typing.writer != writer
+        if is_another or moment_s - self._last_at >= TYPING_S:
+            self.typing = Typing(writer=writer, since=now)
+        self._last_at = moment_s
+
+    def check(self, moment_s: float) -> float | None:
+        """Forget a writer who paused; return the seconds until the next check, None: none."""
+        if self.typing is None:
+            return None
+        left = self._last_at + TYPING_S - moment_s
+        if left > 0:
+            return left
+        self.typing = None
+        return None
+
+
+class WindowSizes:
+    """The sizes since the offset ``cursor``, where the window has ``cols`` and ``rows``."""
+
+    def __init__(self, cursor: int, cols: int, rows: int) -> None:
+        self._sizes = [SizeAt(cursor=cursor, cols=cols, rows=rows)]
+
+    def resized(self, cursor: int, cols: int, rows: int) -> None:
+        """Note the size from ``cursor`` on, the end of the output."""
+        newest = self._sizes[-1]
+        if (newest.cols, newest.rows) == (cols, rows):
+            return
+        if newest.cursor == cursor:
+            self._sizes.pop()
+        self._sizes.append(SizeAt(cursor=cursor, cols=cols, rows=rows))
+        del self._sizes[:-MAX_SIZES]
+
+    def within(self, begin: int, end: int) -> tuple[SizeAt, ...]:
+        """Return the size at ``begin`` and the later ones up to ``end``, each with its offset."""
+        first = bisect_right(self._sizes, begin, key=lambda size: size.cursor)
+        at_begin = self._sizes[max(first - 1, 0)]
+        later = [size for size in self._sizes[first:] if size.cursor <= end]
+        if first == 0 and later:  # output before the first known size
+            later = later[1:]
+        return (SizeAt(cursor=begin, cols=at_begin.cols, rows=at_begin.rows), *later)
 
 
 def clean_title(content: bytes) -> str:

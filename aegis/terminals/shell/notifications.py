@@ -9,7 +9,7 @@ from __future__ import annotations
 from aegis.errors import Unavailable
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import messages as msg
-from aegis.terminals.command_key import CommandKey
+from aegis.terminals.messages import CommandKey
 from aegis.terminals.output.command_progress import CommandProgress, progress_of
 
 MAX_KEPT = 256

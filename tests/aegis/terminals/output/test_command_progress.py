@@ -7,8 +7,7 @@ import pytest
 
 from aegis.errors import Unavailable
 from aegis.terminals import messages as msg
-from aegis.terminals.command_key import CommandKey
-from aegis.terminals.messages import NO_OUTPUT
+from aegis.terminals.messages import NO_OUTPUT, CommandKey
 from aegis.terminals.output.command_progress import CommandProgress, progress_of
 from aegis.terminals.shell.notifications import NotificationLog
 from tests.aegis.terminals.samples import AT, ended, started

@@ -13,8 +13,7 @@ from actors import Reply
 from aegis.errors import Busy, InvalidRequest, StorageError, Unavailable
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, Progress
-from aegis.terminals.command_key import CommandKey
-from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, PrintedSoFar
+from aegis.terminals.messages import CommandKey, FetchLine, FetchOutput, FetchPrinted, PrintedSoFar
 from aegis.terminals.output.readers import COALESCE_S, MAX_READERS, OutputReaders
 from aegis.terminals.output.shell_output import CommandOutput
 from aegis.terminals.shell.notifications import NotificationLog

@@ -16,7 +16,7 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.feeds import FollowOutput, OutputNews, View
 from aegis.protocol.streams import MAX_CHUNK_BYTES
 from aegis.terminals.output.watchers import MAX_WATCHERS, Watchers
-from aegis.terminals.output.window_sizes import WindowSizes
+from aegis.terminals.output.window import WindowSizes
 
 SEEN = View(cols=80, rows=24, state="idle")
 

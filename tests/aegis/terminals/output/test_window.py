@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from aegis.terminals.output.typist import TYPING_S, Typist
-from aegis.terminals.output.window import MAX_TITLE_BYTES, MAX_TITLE_CHARS, Window
-from aegis.terminals.output.window_sizes import MAX_SIZES, WindowSizes
+from aegis.terminals.output.window import (
+    MAX_SIZES,
+    MAX_TITLE_BYTES,
+    MAX_TITLE_CHARS,
+    TYPING_S,
+    Typist,
+    Window,
+    WindowSizes,
+)
 from aegis.terminals.parse.control_sequences import SequenceScanner
 
 Size = tuple[int, int, int]
