@@ -24,7 +24,7 @@ from aegis.journal.disk import (
     storage_error,
 )
 from aegis.journal.file_content import FilePlace
-from aegis.journal.ledger import DamagedLine, decode_line, encode_line, seal_line
+from aegis.journal.ledger import DamagedLine, decode_line, encode_line
 from aegis.names import shorten
 from aegis.path_text import is_utf8, path_of_text, text_of_path
 from aegis.protocol.naming import is_name
@@ -151,7 +151,7 @@ def save_bound(disk: Disk, directory: Path, bound: Bound) -> None:
     try:
         faults.OPEN_BEFORE.hit(bound.name)
         make_directory(disk, directory)
-        replace_file(disk, path, [seal_line(encode_line(meta_fields(bound)), disk.seal(path))])
+        replace_file(disk, path, [encode_line(meta_fields(bound), disk.seal(path))])
     except OSError as error:
         _remove(disk, directory)
         raise storage_error("write", path, error) from error

@@ -95,8 +95,8 @@ class Scan:
     torn: int
 
 
-def encode_line(fields: Mapping[str, object]) -> bytes:
-    """Return the line of an object of plain JSON values, newline included.
+def encode_line(fields: Mapping[str, object], seal: Seal | None = None) -> bytes:
+    """Return the line of an object of plain JSON values, newline included; with ``seal``'s code.
 
     A lone surrogate is written as its JSON escape and decoded unchanged (a high one followed by a
     low one is decoded as the one character that they encode). Raises ``ValueError`` for a field
@@ -110,7 +110,7 @@ def encode_line(fields: Mapping[str, object]) -> bytes:
     body = text[:-1].encode("utf-8", "backslashreplace")
     if len(body) > 1:
         body += b","
-    return _checked(body)
+    return _checked(body) if seal is None else _sealed(body, seal)
 
 
 def seal_line(line: bytes, seal: Seal | None) -> bytes:

@@ -43,7 +43,6 @@ from aegis.journal.ledger import (
     DamagedLine,
     decode_line,
     encode_line,
-    seal_new_line,
 )
 from aegis.state.sealing import Seal
 
@@ -271,7 +270,7 @@ class Note:
     def _line(self, number: int, fields: dict[str, Any] | None) -> bytes:
         if self._seal is None:
             self._seal = self._disk.seal(self.path)
-        return seal_new_line(encode_line({"number": number, "fields": fields}), self._seal)
+        return encode_line({"number": number, "fields": fields}, self._seal)
 
     def _discard_next(self) -> None:
         if self._is_aside:
@@ -321,7 +320,7 @@ def resealed_note(data: bytes, seal: Seal) -> bytes | None:
     if not good:
         return None
     last = max(good, key=lambda slot: slot.number)
-    line = seal_new_line(encode_line({"number": last.number, "fields": last.fields}), seal)
+    line = encode_line({"number": last.number, "fields": last.fields}, seal)
     return b"".join(_content(last.number, line))
 
 

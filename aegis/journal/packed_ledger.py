@@ -159,7 +159,7 @@ class PackedLedger:
             for path in files:
                 for data, first, last in self._parts_of(path, files[-1], take):
                     yield self._write(stamp, f"{first:08}-{last:08}", data, first, last)
-            yield self._write(stamp, "fold", seal_line(encode_line(fold()), self._seal), 0, 0)
+            yield self._write(stamp, "fold", encode_line(fold(), self._seal), 0, 0)
         except OSError as error:
             raise storage_error("write", self._directory, error) from error
 

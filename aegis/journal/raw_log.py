@@ -142,6 +142,8 @@ class RawLog:
 
         Raises ``StorageError`` if the disk refuses; unwritten bytes stay for the next flush.
         """
+        if not self._buffer:
+            return
         with storage_errors("write", self.path):
             while self._buffer:
                 self._write_some()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable
+from operator import attrgetter
 
 import trio
 
@@ -131,7 +132,7 @@ class WindowSizes:
 
     def within(self, begin: int, end: int) -> tuple[SizeAt, ...]:
         """Return the size at ``begin`` and the later ones up to ``end``, each with its offset."""
-        first = bisect_right(self._sizes, begin, key=lambda size: size.cursor)
+        first = bisect_right(self._sizes, begin, key=attrgetter("cursor"))
         at_begin = self._sizes[max(first - 1, 0)]
         later = [size for size in self._sizes[first:] if size.cursor <= end]
         if first == 0 and later:  # output before the first known size

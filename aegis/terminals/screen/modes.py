@@ -15,6 +15,7 @@ KEPT = frozenset({1, 9, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004})
 
 CURSOR_KEYS, KEYPAD, CURSOR, PASTE = 1, 66, 25, 2004
 _ALTERNATE = (1049, 1047, 47)
+_SCREENS = frozenset(_ALTERNATE)
 _WRAP, _ORIGIN, _MARGINS = 7, 6, 69
 _FOLLOWED = KEPT | {CURSOR, KEYPAD, _WRAP, _ORIGIN, _MARGINS, *_ALTERNATE, 5, 2026, 2031, 2048}
 """Beside them: reversed colours, synchronized output, reports of colours and of sizes."""
@@ -142,8 +143,7 @@ def alternate_switch(sequence: ControlSequence) -> bool | None:
         case Escape(final=b"c"):
             return False
         case Csi(marker=b"?", final=b"h" | b"l"):
-            numbers = _numbers(sequence.parameters)
-            is_switch = any(mode in numbers for mode in _ALTERNATE)
+            is_switch = not _SCREENS.isdisjoint(_numbers(sequence.parameters))
             return sequence.final == b"h" if is_switch else None
         case _:
             return None
