@@ -235,10 +235,10 @@ class Boundaries:
         """Note that the line editor is asked for the length of its line."""
         self._probes.sent()
 
-    def is_line_empty(self) -> bool:
-        """Return whether keys sent now begin a line, at this prompt or the next."""
-        is_next = self.phase in (ShellPhase.PROMPT, ShellPhase.RETURNING)
-        return is_next and self.typing is None and self.uncertain is None
+    @property
+    def typed_text(self) -> str | None:
+        """The text of the line of the newest command, by its keys; None if it is not known."""
+        return self._keys.text
 
     def submitted(self) -> None:
         """Note that a submission is sent to the PTY."""
@@ -260,7 +260,10 @@ class Boundaries:
         self._probes.typed()
         self._has_keys = True
         reading = self._open is None and self.phase is not ShellPhase.STARTING
-        self._keys.sent(writer, data, at_prompt=reading or self.phase is ShellPhase.SECONDARY)
+        at_prompt = reading or self.phase is ShellPhase.SECONDARY
+        is_next = self.phase in (ShellPhase.PROMPT, ShellPhase.RETURNING)
+        begins_line = is_next and self.typing is None and self.uncertain is None
+        self._keys.sent(writer, data, at_prompt=at_prompt, begins_line=begins_line)
         if self._reports_starts or self.phase is not ShellPhase.PROMPT:
             return []
         who = self._keys.take_line()
@@ -360,6 +363,7 @@ class Boundaries:
             return []
         events = self._lost_before(mark)
         self._is_plain_prompt = False
+        self._keys.line_ended()
         self._advance(mark.number)
         if self._open is not None:
             events.append(self._reported_end(mark))

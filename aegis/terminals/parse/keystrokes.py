@@ -39,7 +39,10 @@ class _LineEnd:
 
 
 class Keystrokes:
-    """The keys sent to one shell that no mark has answered."""
+    """The keys sent to one shell that no mark has answered.
+
+    ``text`` is that of the line of the newest command, by its keys; None if it is not known.
+    """
 
     def __init__(self) -> None:
         self._ends: list[_LineEnd] = []
@@ -49,6 +52,7 @@ class Keystrokes:
         self._in_paste = False
         self._half = b""
         self._line = LineKeys()
+        self.text: str | None = None
 
     @property
     def may_be_empty(self) -> bool:
@@ -87,8 +91,13 @@ class Keystrokes:
         """Return whether an Enter waits for its mark."""
         return bool(self._enters_ahead) or any(not end.interrupt for end in self._ends)
 
-    def sent(self, writer: str, data: bytes, *, at_prompt: bool) -> None:
-        """Note that ``writer`` sends ``data``; ``at_prompt``: no command runs that may read it."""
+    def sent(self, writer: str, data: bytes, *, at_prompt: bool, begins_line: bool = False) -> None:
+        """Note that ``writer`` sends ``data``; ``at_prompt``: no command runs that may read it.
+
+        ``begins_line``: the line before it is empty.
+        """
+        if begins_line:
+            self._line.begin()
         self._line.sent(data)
         data = self._half + data
         half = _HALF_PASTE_MARK.search(data)
@@ -149,6 +158,7 @@ class Keystrokes:
 
     def command_began(self) -> None:
         """Note the start of a command, which may read all unanswered keys."""
+        self.text = self._line.take_text()
         behind = self._tail or (self._ends[-1].writer if self._ends else None)
         if behind is not None:
             self._ahead = behind
@@ -156,6 +166,10 @@ class Keystrokes:
         del self._enters_ahead[:-MAX_LINE_ENDS]
         self._ends.clear()
         self._tail = None
+
+    def line_ended(self) -> None:
+        """Note the end of a line: the next one is empty, except for keys typed ahead."""
+        self._line.take_text()
 
     def line_continues(self, writer: str | None) -> None:
         """Note a secondary prompt: the line of ``writer`` is unfinished."""

@@ -1,7 +1,8 @@
-"""Whether the line at a shell's prompt may be empty, judged by the keys sent to it. Pure.
+"""The line at a shell's prompt by the keys sent to it: if it may be empty, and its text. Pure.
 
-The line editor decides the effect of a key, and users bind keys. So this only decides when asking
-the editor is useful and safe:
+The line editor decides the effect of a key, and users bind keys. So the text is known only as long
+as the keys are characters, pastes and the Enter after them, and ``may_be_empty`` only decides when
+asking the editor is useful and safe:
 
 - After plain characters only, the line is not empty: nothing is asked.
 - Keys that move or erase leave the editor waiting for the next key, its line perhaps empty: it may
@@ -58,12 +59,56 @@ _UNIT = re.compile(
 _MAX_HALF_BYTES = 64
 """Limit of a keyboard's sequences."""
 
+MAX_SPELLED_BYTES = 1 << 20
+"""The text of a longer line is not known."""
+
+
+class _SpelledLine:
+    """The text of one line, from an empty line on; None once it is not known."""
+
+    def __init__(self) -> None:
+        self._text: bytearray | None = bytearray()
+        self._is_ended = False
+
+    def take(self, unit: bytes, *, in_paste: bool) -> None:
+        """Add a key. Those after the Enter are for the command, or for the next line."""
+        if self._is_ended or self._text is None or unit in (_PASTE_BEGIN, _PASTE_END):
+            return
+        if unit in (b"\r", b"\n") and not in_paste:
+            self._is_ended = True
+        elif in_paste or (unit[0] >= 0x20 and unit[0] != 0x7F):
+            self._text += b"\n" if unit == b"\r" else unit
+            if len(self._text) > MAX_SPELLED_BYTES:
+                self._text = None
+        else:
+            self._text = None
+
+    def text(self) -> str | None:
+        """Return the text of the ended line; None if it is not known."""
+        if self._text is None or not self._is_ended:
+            return None
+        try:
+            return self._text.decode()
+        except UnicodeDecodeError:
+            return None
+
 
 class LineKeys:
     """The keys of one line, in the order in which they were sent."""
 
     def __init__(self) -> None:
+        self._spelled: _SpelledLine | None = None
         self.reset()
+
+    def begin(self) -> None:
+        """Follow the text of a line from here on, where it is empty, if none is followed."""
+        if self._spelled is None:
+            self._spelled = _SpelledLine()
+
+    def take_text(self) -> str | None:
+        """Return the text of the line that was followed, if it is ended and known; follow none."""
+        spelled, self._spelled = self._spelled, None
+        return None if spelled is None else spelled.text()
 
     def reset(self) -> None:
         """Begin a new line."""
@@ -97,8 +142,10 @@ class LineKeys:
                 self._half = unit
                 if len(unit) > _MAX_HALF_BYTES:
                     self._half, self._is_nested = b"", True
-            else:
-                self._take(unit)
+                continue
+            if self._spelled is not None:
+                self._spelled.take(unit, in_paste=self._in_paste)
+            self._take(unit)
 
     def _take(self, unit: bytes) -> None:
         if self._in_paste:

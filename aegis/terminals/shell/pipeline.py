@@ -23,7 +23,7 @@ from aegis.terminals.parse.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S, ErrorText, ShellStreams
 from aegis.terminals.screen.modes import RESET, Modes, ModeWatch
 from aegis.terminals.shell.submissions import LookAfter, PtyInput, Step, Submissions
-from aegis.terminals.typed import LOST, NOT_SAID, TypedText, UnknownText
+from aegis.terminals.typed import LOST, NOT_SAID, TypedLine, TypedText, UnknownText
 
 
 @attrs.frozen
@@ -273,10 +273,8 @@ class ShellPipeline:
             is_prompted = "r" in mark.params or "p" in mark.params
             if self._modes_before is None and not is_prompted:
                 self._modes_before = self.modes.now  # what the user's start-up files have switched
-            if mark.kind == "D":
-                self.rules.typed_lines.ended()
-                if self.modes.now != (self._modes_before or RESET):
-                    self._restore_modes(prompted=is_prompted)
+            if mark.kind == "D" and self.modes.now != (self._modes_before or RESET):
+                self._restore_modes(prompted=is_prompted)
         elif mark.kind == "B":
             self.rules.is_below_prompt = False
         self._happened(self.rules.boundaries.mark(mark), now, begins)
@@ -324,7 +322,6 @@ class ShellPipeline:
         rules = self.rules
         rules.is_used = True
         self.editor_answered = None
-        rules.typed_lines.began()
         self._is_ours = begun.submitted
         self._has_echo = not (begun.submitted or rules.adapter.reports_starts)
         if not self._has_echo:
@@ -377,7 +374,11 @@ class ShellPipeline:
             return UnknownText(LOST)
         if self._is_ours and ended.history is None:
             return UnknownText(NOT_SAID)  # nothing was stored, and the text is known
-        line = self.rules.typed_lines.of_command(ended.commands, ended.continuations)
+        line = TypedLine(
+            commands=ended.commands,
+            continuations=ended.continuations,
+            keyed=self.rules.boundaries.typed_text,
+        )
         return self.rules.adapter.read_typed(ended.history, line)
 
     def _nothing_ran(self, nothing: bd.NoCommand, now: float, raw_end: int) -> None:

@@ -31,7 +31,6 @@ from aegis.protocol.terminals import Done, Typing
 from aegis.terminals import messages as msg
 from aegis.terminals.hooks.adapter import PROBE_S, ShellAdapter
 from aegis.terminals.parse import boundaries as bd
-from aegis.terminals.shell.typed_line import KeyedLines
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -129,7 +128,6 @@ class Submissions:
     def __init__(self, adapter: ShellAdapter) -> None:
         self.adapter = adapter
         self.boundaries = boundaries_of(adapter)
-        self.typed_lines = KeyedLines()
         self.typing: Typing | None = None
         self.sent: msg.Submit | None = None
         self.is_incomplete = self.is_used = self.is_below_prompt = False
@@ -323,7 +321,6 @@ class Submissions:
     def _typed(self, writer: str, data: bytes, now: float) -> Iterable[Step]:
         self.is_used = True
         self._want_typed(wanted=True)
-        self.typed_lines.sent(data, is_empty=self.boundaries.is_line_empty())
         begun = self.boundaries.keys(writer, data)
         self._last_key, self._wait_s, self._was_asked = now, ASK_AFTER_S, False
         return [*begun, *self._plan(now, ASK_AFTER_S)]

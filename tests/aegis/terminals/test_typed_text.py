@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.terminals.hooks.bash_history import typed_text
-from aegis.terminals.shell.typed_line import MAX_BYTES, KeyedLine, KeyedLines
+from aegis.terminals.parse.line_keys import MAX_SPELLED_BYTES, LineKeys
 from aegis.terminals.typed import NOT_IN_HISTORY, NOT_WHOLE, TypedLine, TypedText, UnknownText
 
 WHOLE, MISSING = UnknownText(NOT_WHOLE), UnknownText(NOT_IN_HISTORY)
@@ -102,29 +102,28 @@ PASTED = b"\x1b[200~one\rtwo\x1b[201~"
         ([b"\x1b[A\r"], None),
         ([b"\x1b[20", b"0~x\r"], None),
         ([b"\xff\r"], None),
-        ([b"x" * (MAX_BYTES + 1), b"\r"], None),
+        ([b"x" * (MAX_SPELLED_BYTES + 1), b"\r"], None),
     ],
 )
 def test_keys_spell_a_line_while_they_are_characters_and_pastes(
     keys: list[bytes], text: str | None
 ) -> None:
-    line = KeyedLine()
+    line = LineKeys()
+    line.begin()
     for data in keys:
-        line.add(data)
-    assert line.text == text
-
-
-def began(lines: KeyedLines) -> str | None:
-    """The text of a command that begins now."""
-    lines.began()
-    return lines.text_of_command
+        line.sent(data)
+    assert line.take_text() == text
 
 
 def test_only_a_line_that_was_empty_before_is_followed() -> None:
-    lines = KeyedLines()
-    lines.sent(b"half ", is_empty=False)
-    lines.sent(b"a line\r", is_empty=False)
-    assert began(lines) is None
-    lines.ended()
-    lines.sent(b"next\r", is_empty=True)
-    assert began(lines) == "next"
+    line = LineKeys()
+    line.sent(b"half ")
+    line.sent(b"a line\r")
+    assert line.take_text() is None
+    line.begin()
+    line.sent(b"next\r")
+    line.begin()
+    line.sent(b"typed ahead\r")
+    assert line.take_text() == "next"
+    line.sent(b"more\r")
+    assert line.take_text() is None
