@@ -49,12 +49,15 @@ _HALF = (
     rb"|[\xc2-\xdf]\Z|[\xe0-\xef][\x80-\xbf]?\Z|[\xf0-\xf4][\x80-\xbf]{0,2}\Z"
 )
 _IS_HALF = re.compile(_HALF)
-_UNIT = re.compile(
+_KEY = (
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[ -~]|"
     rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}|"
-    rb"" + _HALF + rb"|.",
-    re.DOTALL,
+    rb"" + _HALF + rb"|."
 )
+_UNIT = re.compile(_KEY, re.DOTALL)
+_UNIT_OF_TEXT = re.compile(rb"[ -~]+|" + _KEY, re.DOTALL)
+_UNIT_OF_PASTE = re.compile(rb"[\x00-\x1a\x1c-\x7f]+|" + _KEY, re.DOTALL)
+"""Keys that mean the same one by one are taken at once: text and pastes can be large."""
 
 _MAX_HALF_BYTES = 64
 """Limit of a keyboard's sequences."""
@@ -77,7 +80,7 @@ class _SpelledLine:
         if unit in (b"\r", b"\n") and not in_paste:
             self._is_ended = True
         elif in_paste or (unit[0] >= 0x20 and unit[0] != 0x7F):
-            self._text += b"\n" if unit == b"\r" else unit
+            self._text += unit.replace(b"\r", b"\n")
             if len(self._text) > MAX_SPELLED_BYTES:
                 self._text = None
         else:
@@ -134,11 +137,14 @@ class LineKeys:
     def sent(self, data: bytes) -> None:
         """Note that these bytes are sent to the line editor."""
         data, self._half = self._half + data, b""
-        for found in _UNIT.finditer(data):
-            unit = found[0]
+        at = 0
+        while at < len(data):
+            found = self._pattern().match(data, at)
+            assert found is not None
+            unit, at = found[0], found.end()
             # Only at the end: an Escape before a letter, or the half of a character before another
             # one, matches too, and is a key of its own.
-            if found.end() == len(data) and _IS_HALF.match(unit):
+            if at == len(data) and _IS_HALF.match(unit):
                 self._half = unit
                 if len(unit) > _MAX_HALF_BYTES:
                     self._half, self._is_nested = b"", True
@@ -147,10 +153,16 @@ class LineKeys:
                 self._spelled.take(unit, in_paste=self._in_paste)
             self._take(unit)
 
+    def _pattern(self) -> re.Pattern[bytes]:
+        if self._in_paste:
+            return _UNIT_OF_PASTE
+        return _UNIT if self._quotes or self._may_answer else _UNIT_OF_TEXT
+
     def _take(self, unit: bytes) -> None:
         if self._in_paste:
             self._in_paste = unit != _PASTE_END
-            self._surplus += self._in_paste
+            if self._in_paste:
+                self._surplus += len(unit) if unit.isascii() else 1
         elif unit == _PASTE_BEGIN:
             self._in_paste = True
         elif self._quotes:
@@ -188,7 +200,9 @@ class LineKeys:
 
 
 def _places(key: bytes) -> int | None:
-    """Return the least number of Backspaces that erase ``key``; None if it is no character."""
+    """Return the least number of Backspaces that erase ``key``; None if it is no text."""
+    if key.isascii():
+        return len(key) if 0x20 <= key[0] < 0x7F else None
     try:
         character = key.decode()
     except UnicodeDecodeError:
