@@ -178,14 +178,16 @@ class Mailbox:
 
     def put_request(self, envelope: Envelope) -> None:
         """Queue a request, which must leave a quarter of the room. Raises the errors of ``put``."""
-        DELIVER_BEFORE.hit()
+        if DELIVER_BEFORE.plan is not None:
+            DELIVER_BEFORE.hit()
         if type(envelope.message) not in self._accepts:
             self._refuse_class(envelope.message)
         if not self._has_room(envelope):
             self._make_room()
         self.items.append(envelope)
         self.wake()
-        DELIVER_AFTER.hit()
+        if DELIVER_AFTER.plan is not None:
+            DELIVER_AFTER.hit()
 
     async def put_when_room(self, item: object) -> None:
         """Queue a message after those of earlier senders; wait for room if that is the policy.
@@ -232,7 +234,9 @@ class Mailbox:
 
     def _has_room(self, item: object) -> bool:
         is_request = isinstance(item, Envelope) and item.reply is not None
-        return len(self) < (self._for_requests if is_request else self._capacity)
+        return len(self.items) + len(self.older) < (
+            self._for_requests if is_request else self._capacity
+        )
 
     def admit(self) -> None:
         """Queue the messages of waiting senders, in order, as far as there is room."""

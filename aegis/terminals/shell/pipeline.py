@@ -92,12 +92,20 @@ class ShellPipeline:
 
     # What is read from the PTYs.
 
-    def feed(self, data: bytes, now: float) -> Iterable[ShellEvent]:
+    def pass_on(self, data: bytes) -> bool:
+        """Take a chunk of the PTY that is output and nothing else; return whether it is."""
+        # Nearly all of a flood is such chunks, and their parsers are a fifth of their cost.
+        if b"\x1b" in data or b"\x07" in data or not self._is_passing():
+            return False
+        self.printed.feed(data)
+        self.rules.is_below_prompt = self.rules.is_below_prompt or b"\n" in data
+        self.position += len(data)
+        return True
+
+    def feed(self, data: bytes, now: float) -> Iterator[ShellEvent]:
         """Take bytes of the PTY; yield what they mean."""
         if self.rules.held is not None:
             data = self.rules.without_redraw(data)
-        elif b"\x1b" not in data and b"\x07" not in data and self._is_passing():
-            return self._pass_on(data)
         return self._take(self._streams.feed(data), now)
 
     def feed_errors(self, data: bytes, now: float) -> Iterator[ShellEvent]:
@@ -222,17 +230,8 @@ class ShellPipeline:
 
     def _is_passing(self) -> bool:
         """Whether a chunk without ESC and BEL is output and nothing else: no parser needs it."""
-        is_due = bool(self._output or self._events)
+        is_due = self._output or self._events or self.rules.held is not None
         return self._streams.is_passing and not (self._scanner.is_within_sequence or is_due)
-
-    def _pass_on(self, data: bytes) -> Iterable[ShellEvent]:
-        # Nearly all of a flood is such chunks, and their parsers are a fifth of their cost.
-        if not data:
-            return ()
-        self.printed.feed(data)
-        self.rules.is_below_prompt = self.rules.is_below_prompt or b"\n" in data
-        self.position += len(data)
-        return (ShellOutput(data),)
 
     def _follow_output(self, event: Text | PasteMode | ErrorText, now: float) -> None:
         data = event.data

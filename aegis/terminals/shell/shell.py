@@ -217,6 +217,9 @@ class Shell(Actor[ShellMessage]):
     # The stream of the shell.
 
     def _feed(self, running: RunningShell, data: bytes) -> None:
+        if running.pipeline.pass_on(data):
+            self._output(data)
+            return
         now = trio.current_time()
         self._handle(running, running.pipeline.feed(data, now))
         self._was_fed(running, now)
@@ -256,9 +259,7 @@ class Shell(Actor[ShellMessage]):
         for event in events:
             match event:
                 case ShellOutput(data=data, sequences=sequences):
-                    assert self._observers is not None
-                    self._log.write(data)
-                    self._observers.output(self._log.position, sequences)
+                    self._output(data, sequences)
                     for sequence in sequences:
                         self._answer(running, sequence)
                 case PtyInput():
@@ -278,6 +279,11 @@ class Shell(Actor[ShellMessage]):
                     self._handle(running, self._looked_up(running, event))
                 case _:
                     self._happened(event)
+
+    def _output(self, data: bytes, sequences: Iterable[ControlSequence] = ()) -> None:
+        assert self._observers is not None
+        self._log.write(data)
+        self._observers.output(self._log.position, sequences)
 
     def _happened(self, news: Any) -> None:
         """Notify the front of what has happened to a command or its shell."""

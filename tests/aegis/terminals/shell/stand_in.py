@@ -93,6 +93,9 @@ class DrivenShell:
     def feed(self, *chunks: bytes) -> None:
         """Take what the shell prints."""
         for data in chunks:
+            if self.pipeline.pass_on(data):
+                self.shown += data
+                continue
             self.handle(self.pipeline.feed(data, self.now))
             self.handle(self.rules.release(self.now))
             self.handle(self.rules.typing_news())
