@@ -28,7 +28,7 @@ from typing import NoReturn
 import trio
 
 from aegis.errors import AegisError, InvalidRequest, LimitReached, Unavailable
-from aegis.limits import open_process, open_pty
+from aegis.limits import in_thread_or_here, open_process, open_pty
 from aegis.path_text import text_of_path
 from aegis.processes.line_discipline import LineDiscipline, LineEnds
 
@@ -59,7 +59,8 @@ async def open_pty_process(
     have raised. Raises ``InvalidRequest`` for a program or directory that cannot be used, and
     ``Unavailable`` when the system has no PTY, descriptor or process left.
     """
-    _check_program(argv[0], cwd, env)
+    # In a thread: PATH and the directory may be on a network file system that stalls.
+    await in_thread_or_here(_check_program, argv[0], cwd, env)
     starter = _starter(open_files)
     master, slave = open_pty()
     with ExitStack() as undo:
