@@ -675,7 +675,7 @@ def test_every_pure_file_that_is_named_exists() -> None:
         ("aegis.protocol.derived.wire", "import os.path", "pure"),
         ("aegis.protocol.derived.wire", "from os import environ", "pure"),
         ("aegis.terminals.parse.osc133", "import threading", "pure"),
-        ("aegis.servers.wires.framing", '"""Lines. Pure."""\nimport socket', "pure"),
+        ("aegis.servers.gateway.http1", '"""Lines. Pure."""\nimport socket', "pure"),
         ("aegis.terminals.shell.shell", "from aegis.inboxes import router", "the law"),
         ("aegis.terminals.shell.shell", "from aegis.servers.calls import Caller", "the law"),
         (

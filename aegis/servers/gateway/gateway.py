@@ -200,9 +200,10 @@ class _Gateway:
         # Before the first bytes: a process that sends them and ends could not be identified.
         refusal = None if peer is None else await self._identify(stream, peer.pid)
         data = await self._first_bytes(stream)
-        head = parse_head(data)
         if not data:
             return
+        # Other heads are parsed by the server of HTTP, request by request.
+        head = parse_head(data) if b"upgrade" in data.lower() else None
         if refusal is not None:
             await stream.send_all(_refused(refusal, is_line=_is_json(data)))
             return

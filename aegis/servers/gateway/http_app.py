@@ -39,11 +39,7 @@ Send = Callable[[Message], Awaitable[None]]
 MCP_PATH = "/mcp"
 SESSION_PREFIX = "/mcp/s/"
 MAX_BODY_BYTES = 4 * 1024 * 1024
-MAX_DROPPED_BYTES = 16 * 1024 * 1024
-"""Bytes of a refused request that are read and dropped, so that its sender gets the answer."""
-
 BODY_LIMIT_S = 30.0
-LINGER_S = 1.0
 
 INVALID_REQUEST = -32600
 """The code of a JSON-RPC error for a request that was not read."""
@@ -54,8 +50,13 @@ log = structlog.get_logger("aegis.servers.http")
 class Mcp(Protocol):
     """The server of MCP."""
 
-    async def serve_call(self, identity: Identity, exchange: Exchange, body: bytes) -> bool:
-        """Answer a frequent request of a session; return False for any other request."""
+    async def serve_call(
+        self, identity: Identity, exchange: Exchange, document: Any, body: bytes
+    ) -> bool:
+        """Answer a frequent request; return False for any other request.
+
+        ``document`` is the JSON of the body, None if it is none.
+        """
         ...
 
     async def handle(self, identity: Identity, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,26 +98,28 @@ class HttpApp:
         if self.web is not None and await self.web.serves(path):
             refusal = await self.web.serve(exchange.scope(), receive, send)
             if refusal is not None:
-                await answer(refusal, receive, send)
+                await answer(refusal, send)
             return
         admitted = self._admit(exchange.head, path)
         if isinstance(admitted, ErrorResponse):
-            await answer(admitted, receive, send)
+            await answer(admitted, send)
             return
         exchange.client.trust(admitted)
         received = exchange.take_body(MAX_BODY_BYTES)
         body = await read_body(receive) if received is None else received
+        document: Any = None
         if isinstance(body, bytes):
-            if exchange.head.method == "POST" and await self.mcp.serve_call(
-                admitted, exchange, body
-            ):
-                return
-            body = checked_body(body)
+            document, body = read_document(body)
         if isinstance(body, ErrorResponse):
-            await answer(body, receive, send, as_json=True)
-        elif body is not None:
-            scope = _without_key(exchange.scope())
-            await self.mcp.handle(admitted, scope, replay(body, receive), send)
+            await answer(body, send, as_json=True)
+            return
+        is_post = exchange.head.method == "POST"
+        if body is None or (
+            is_post and await self.mcp.serve_call(admitted, exchange, document, body)
+        ):
+            return
+        scope = _without_key(exchange.scope())
+        await self.mcp.handle(admitted, scope, replay(body, receive), send)
 
     def _admit(self, head: RequestHead, path: str) -> Identity | ErrorResponse:
         judged = tuple([pair for pair in head.headers if pair[0] in _JUDGED])
@@ -160,21 +163,21 @@ async def read_body(receive: Receive) -> bytes | ErrorResponse | None:
     return _TOO_SLOW
 
 
-def checked_body(body: bytes) -> bytes | ErrorResponse:
-    """Return the body with the ids that the SDK understands, or its refusal.
+def read_document(body: bytes) -> tuple[Any, bytes | ErrorResponse]:
+    """Return the JSON of a body, and the body with the ids that the SDK understands, or a refusal.
 
     Text that is not JSON is left to the MCP SDK.
     """
     if has_too_many_keys(body):
-        return _TOO_MANY_KEYS
+        return None, _TOO_MANY_KEYS
     try:
         document = read_json(body)
         is_changed = make_ids_whole(document)
     except (RepeatedKey, BadId) as error:
-        return ErrorResponse(400, one_sentence(str(error)))
+        return None, ErrorResponse(400, one_sentence(str(error)))
     except (ValueError, RecursionError):
-        return body
-    return json.dumps(document).encode() if is_changed else body
+        return None, body
+    return document, json.dumps(document).encode() if is_changed else body
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
@@ -189,10 +192,8 @@ def replay(body: bytes, receive: Receive) -> Receive:
     return received
 
 
-async def answer(
-    reply: ErrorResponse, receive: Receive, send: Send, *, as_json: bool = False
-) -> None:
-    """Answer with one sentence, then read and drop the rest of the request, within limits.
+async def answer(reply: ErrorResponse, send: Send, *, as_json: bool = False) -> None:
+    """Answer with one sentence.
 
     ``as_json``: as a JSON-RPC error. Clients of MCP do not show the text of a refusal otherwise.
     """
@@ -207,25 +208,12 @@ async def answer(
         *([(b"www-authenticate", b"Bearer")] if reply.status == 401 else []),
     ]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    await send({"type": "http.response.body", "body": text, "more_body": True})
-    # Closing a socket with unread data sends a reset, and the client may lose the answer.
-    with trio.move_on_after(LINGER_S):
-        await _read_and_drop(receive)
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    await send({"type": "http.response.body", "body": text})
 
 
 def _json_error(reply: ErrorResponse) -> str:
     error = {"code": INVALID_REQUEST, "message": reply.sentence}
     return json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
-
-
-async def _read_and_drop(receive: Receive) -> None:
-    left = MAX_DROPPED_BYTES
-    while left > 0:
-        message = await receive()
-        if not message.get("more_body", False):
-            return
-        left -= len(message.get("body", b""))
 
 
 def _without_key(scope: Scope) -> Scope:

@@ -34,6 +34,9 @@ KEEP_ALIVE_S = 15.0
 LINGER_S = 1.0
 """Seconds in which the rest of a refused request is read and dropped."""
 
+MAX_DROPPED_BYTES = 16 * 1024 * 1024
+"""Bytes of a refused request that are read and dropped, so that its sender gets the answer."""
+
 MAX_LINE_BYTES = 4096
 """The longest line with the size of a chunk, its extensions included."""
 
@@ -208,12 +211,12 @@ class Exchange:
             await self._write(_FAILED)
             return False
         is_whole = self._is_answered and (self._is_bodiless or not self._rest)
-        if not is_whole or self._closes or self._is_gone:
-            return False
-        if not self._is_received and not self._is_chunked and len(self._data) >= self._left:
-            del self._data[: self._left]
-            return True
-        return self._is_received
+        # Closing a socket with unread data sends a reset, and the client may lose the answer.
+        left = MAX_DROPPED_BYTES
+        with trio.move_on_after(LINGER_S):
+            while left > 0 and not self._is_received and not self._is_gone:
+                left -= len((await self.receive()).get("body", b""))
+        return is_whole and self._is_received and not self._closes and not self._is_gone
 
     def _head_of(self, status: int, headers: Headers) -> bytes:
         """Return the head of the response, and note how its body is framed."""

@@ -27,7 +27,6 @@ from mcp_types.methods import validate_client_request
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from aegis.json_bounds import has_too_many_keys, read_json
 from aegis.protocol.table import BY_TOOL
 from aegis.servers.calls import Caller, Identity
 from aegis.servers.gateway.http_server import Exchange
@@ -289,13 +288,18 @@ class HttpCalls:
                 if not call.is_over:
                     nursery.start_soon(call.attend)
 
-    async def serve(self, identity: Identity, exchange: Exchange, body: bytes) -> bool:
-        """Answer a ping, a tool call or a cancellation; return False for any other request."""
+    async def serve(
+        self, identity: Identity, exchange: Exchange, message: Any, body: bytes
+    ) -> bool:
+        """Answer a ping, a tool call or a cancellation; return False for any other request.
+
+        ``message`` is the JSON of the body, None if it is none.
+        """
         fields = exchange.head.fields
-        if fields.get(b"content-type") != b"application/json":
+        if fields.get(b"content-type") != b"application/json" or not _is_usual(message, body):
             return False
-        owner, message = self._owner(identity, fields), _message(body)
-        if owner is None or message is None or not any(accepts(fields.get(b"accept", b""))):
+        owner = self._owner(identity, fields)
+        if owner is None or not any(accepts(fields.get(b"accept", b""))):
             return False
         method, request_id, params = message.get("method"), message.get("id"), message.get("params")
         session = owner if isinstance(owner, McpSession) else None
@@ -377,22 +381,18 @@ async def answer(
     await send({"type": "http.response.body", "body": body})
 
 
-def _message(body: bytes) -> dict[str, Any] | None:
-    """Return a message that every reader of JSON reads in the same way, or None."""
+def _is_usual(message: Any, body: bytes) -> bool:
+    """Return whether every reader of JSON reads the body in the same way, as one message."""
     # The SDK's parser refuses lone surrogates and deep documents.
-    if has_too_many_keys(body) or b"\\ud" in body or b"\\uD" in body:
-        return None
-    if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
-        return None
-    try:
-        document = read_json(body)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(document, dict) or not document.keys() <= _FIELDS:
-        return None
-    params = document.get("params")
-    is_usual = document.get("jsonrpc") == "2.0" and (params is None or isinstance(params, dict))
-    return document if is_usual else None
+    return (
+        isinstance(message, dict)
+        and message.keys() <= _FIELDS
+        and message.get("jsonrpc") == "2.0"
+        and (message.get("params") is None or isinstance(message["params"], dict))
+        and b"\\ud" not in body
+        and b"\\uD" not in body
+        and body.count(b"[") + body.count(b"{") <= MAX_DEPTH
+    )
 
 
 def _is_usual_call(params: Mapping[str, Any]) -> bool:

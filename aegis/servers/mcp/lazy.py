@@ -99,9 +99,13 @@ class LazyMcp:
         """Call ``McpFace.handle`` after the import. Raises ``Unavailable`` if the import failed."""
         await (await self._ready()).handle(identity, scope, receive, send)
 
-    async def serve_call(self, identity: Identity, exchange: Exchange, body: bytes) -> bool:
-        """Call ``McpFace.serve_call``; before the import there are no sessions."""
-        return self._face is not None and await self._face.serve_call(identity, exchange, body)
+    async def serve_call(
+        self, identity: Identity, exchange: Exchange, document: Any, body: bytes
+    ) -> bool:
+        """Call ``HttpCalls.serve``; before the import, ``handle`` waits for it."""
+        if self._face is None:
+            return False
+        return await self._face.serve_call(identity, exchange, document, body)
 
     async def converse(self, identity: Identity, wire: TextWire, stopping: trio.Event) -> None:
         """Call ``McpFace.converse``, after the import. Raises as ``handle`` does."""

@@ -4,11 +4,14 @@ A client with a session subscribes to resources one by one and gets notification
 it opens by GET; notifications for changes before that are sent when the stream opens. Over lines
 the connection itself is the stream. A client without a session sends one request with a list of
 URIs, and the response is the stream.
+
+A notification says "read the resource again", so several changes before it is sent are one. A
+client that reads slowly, or never, costs one entry for each URI that it subscribed to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +25,7 @@ from mcp.shared.exceptions import MCPError
 
 from aegis.errors import Unavailable
 from aegis.protocol.derived.wire import to_plain
+from aegis.protocol.naming import name_key
 from aegis.protocol.resources import (
     CANVAS_TEMPLATE,
     INBOX_TEMPLATE,
@@ -39,7 +43,6 @@ from aegis.servers.calls import Caller, CallPort, Failure, Identity, failure_of,
 from aegis.servers.mcp.context import STOPPING, Context, caller_of, connection_of, identity_of
 from aegis.servers.mcp.documents import check_may_read, document_of, reading_of
 from aegis.servers.mcp.running_calls import RunningCalls
-from aegis.servers.mcp.subscribers import ResourceSubscriptions, Subscribers
 
 MAX_WATCHED = 256
 """URIs that a session, or a stream without a session, may subscribe to."""
@@ -47,11 +50,106 @@ MAX_WATCHED = 256
 MAX_STREAMS = 1000
 """Open streams of clients without a session."""
 
+MAX_VALUES = 100
+"""The largest number of values in a response, by the MCP specification."""
+
 MIME_TYPE = "application/json"
 
 log = structlog.get_logger("aegis.servers.mcp")
 
 Send = Callable[[Any], Awaitable[None]]
+
+
+class ResourceSubscriptions:
+    """The subscriptions of one client, by URI as the client spelled it."""
+
+    def __init__(self) -> None:
+        self._uris: dict[str, dict[str, None]] = {}
+        self._changed: dict[str, None] = {}
+        self._news = trio.Event()
+
+    def __len__(self) -> int:
+        """The number of subscribed URIs."""
+        return sum(map(len, self._uris.values()))
+
+    @property
+    def keys(self) -> Iterable[str]:
+        """The keys of the subscribed resources."""
+        return list(self._uris)
+
+    def add(self, resource: Resource, uri: str) -> None:
+        """Subscribe to ``resource``, spelled ``uri``."""
+        self._uris.setdefault(resource.key, {})[uri] = None
+
+    def remove(self, uri: str) -> None:
+        """Unsubscribe from ``uri``. Raises ``NotFound`` for an invalid address."""
+        key = resource_at(uri).key
+        spelled = self._uris.get(key, {})
+        spelled.pop(uri, None)
+        self._changed.pop(uri, None)
+        if not spelled:
+            self._uris.pop(key, None)
+
+    def changed(self, key: str) -> None:
+        """Note a change of the resource with this key."""
+        self._changed |= self._uris.get(key, {})
+        if self._changed:
+            self._news.set()
+
+    def changed_all(self) -> None:
+        """Note a change of each resource: earlier notifications may have been lost."""
+        for key in self.keys:
+            self.changed(key)
+
+    async def wait(self) -> None:
+        """Wait until there is a change without a notification."""
+        while not self._changed:
+            self._news = trio.Event()
+            await self._news.wait()
+
+    def take(self) -> list[str]:
+        """Return and clear the URIs of changed resources, in the order of the first changes."""
+        changed, self._changed = list(self._changed), {}
+        return changed
+
+
+class Subscribers:
+    """All subscribers, by the key of the resource."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, dict[ResourceSubscriptions, None]] = {}
+
+    def __len__(self) -> int:
+        """The number of resources with a subscriber."""
+        return len(self._by_key)
+
+    def add(self, watch: ResourceSubscriptions, resource: Resource, uri: str) -> None:
+        """Subscribe ``watch`` to ``resource``, spelled ``uri``."""
+        watch.add(resource, uri)
+        self._by_key.setdefault(resource.key, {})[watch] = None
+
+    def remove(self, watch: ResourceSubscriptions, uri: str) -> None:
+        """Unsubscribe ``watch`` from ``uri``. Raises ``NotFound`` for an invalid address."""
+        key = resource_at(uri).key
+        watch.remove(uri)
+        if key not in watch.keys:
+            self._drop(watch, key)
+
+    def remove_all(self, watch: ResourceSubscriptions) -> None:
+        """Remove all subscriptions of ``watch``."""
+        for key in watch.keys:
+            self._drop(watch, key)
+
+    def changed(self, key: str) -> None:
+        """Note a change of the resource with this key, for each of its subscribers."""
+        for watch in self._by_key.get(key, {}):
+            watch.changed(key)
+
+    def _drop(self, watch: ResourceSubscriptions, key: str) -> None:
+        watching = self._by_key.get(key, {})
+        watching.pop(watch, None)
+        if not watching:
+            self._by_key.pop(key, None)
 
 
 @attrs.define(eq=False)
@@ -64,7 +162,7 @@ class _Session:
 
 
 class McpResources:
-    """The handlers of ``resources/*`` and ``subscriptions/listen``.
+    """The handlers of ``resources/*``, ``completion/complete`` and ``subscriptions/listen``.
 
     ``run`` must be running for sessions to be notified.
     """
@@ -135,6 +233,42 @@ class McpResources:
         elif isinstance(resource, Ledger):
             arguments: Mapping[str, object] = {"name": resource.name, "last_n": 1}
             await self._port.call(caller, BY_NAME["term_read"], arguments)
+
+    # Completing a URI. Only templates have arguments: there are no prompts.
+
+    async def complete(
+        self, ctx: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        """Return the names that begin with the given text, ignoring case."""
+        with self._running_calls.call(), refusals("completion/complete"):
+            names = await self._names(ctx, params)
+            return types.CompleteResult(completion=fitting(names, params.argument.value))
+        raise mcp_error(STOPPING, "completion/complete")
+
+    async def _names(self, ctx: Context, params: types.CompleteRequestParams) -> list[str]:
+        if not isinstance(params.ref, types.ResourceTemplateReference):
+            return []
+        match params.ref.uri, params.argument.name:
+            case str(uri), "name" if uri == LEDGER_TEMPLATE:
+                return [info["name"] for info in (await self._reply(ctx, "term_list"))["result"]]
+            case str(uri), "name" if uri == CANVAS_TEMPLATE:
+                return [info["name"] for info in (await self._reply(ctx, "canvas_list"))["result"]]
+            case str(uri), "name" if uri == QUEUE_TEMPLATE:
+                return [info["queue"] for info in (await self._reply(ctx, "queue_list"))["result"]]
+            case str(uri), "handle" if uri == INBOX_TEMPLATE:
+                return await self._handles(ctx)
+        return []
+
+    async def _handles(self, ctx: Context) -> list[str]:
+        """Return the handles whose inbox the caller may read."""
+        own = identity_of(ctx).handle
+        if own is not None:
+            return [own]
+        handles: list[str] = (await self._reply(ctx, "status"))["handles"]
+        return ["human", *(each for each in handles if name_key(each) != "human")]
+
+    async def _reply(self, ctx: Context, command: str) -> Any:
+        return to_plain(await self._port.call(caller_of(ctx), BY_NAME[command], {}))
 
     # Watching, with a session.
 
@@ -360,3 +494,11 @@ _TEMPLATES = [
         ("Queue", QUEUE_TEMPLATE, _QUEUE_DOC),
     )
 ]
+
+
+def fitting(names: list[str], beginning: str) -> types.Completion:
+    """Return the names that start with ``beginning``, at most ``MAX_VALUES``."""
+    found = [each for each in names if name_key(each).startswith(name_key(beginning))]
+    return types.Completion(
+        values=found[:MAX_VALUES], total=len(found), has_more=len(found) > MAX_VALUES
+    )

@@ -51,9 +51,7 @@ from aegis.servers.calls import (
 )
 from aegis.servers.connection import with_identity
 from aegis.servers.gateway.http_app import MAX_BODY_BYTES, OneAnswer
-from aegis.servers.gateway.http_server import Exchange
 from aegis.servers.json_text import json_text
-from aegis.servers.mcp.completion import McpCompletion
 from aegis.servers.mcp.context import (
     ANSWER,
     STOPPING,
@@ -134,7 +132,7 @@ class McpFace:
             on_subscribe_resource=self._resources.subscribe,
             on_unsubscribe_resource=self._resources.unsubscribe,
             on_subscriptions_listen=self._resources.listen,
-            on_completion=McpCompletion(port, self._running_calls).complete,
+            on_completion=self._resources.complete,
             get_tool_input_schema=_INPUT_SCHEMAS.get,
         )
         server.middleware[:] = [self._attend]
@@ -148,6 +146,7 @@ class McpFace:
             self._carry_out,
             lambda tool: result_document(error_of(tool, STOPPING)),
         )
+        self.serve_call = self._http_calls.serve
         self._manager = StreamableHTTPSessionManager(
             server,
             session_idle_timeout=session_idle_s,
@@ -194,10 +193,6 @@ class McpFace:
             scope["headers"] = with_accept(scope["headers"])
         with self._resources.noticed(scope, answer) as noticing:
             await self._manage(scope, receive, noticing, answer)
-
-    async def serve_call(self, identity: Identity, exchange: Exchange, body: bytes) -> bool:
-        """Answer a ping, a tool call or a cancellation; False: it is for ``handle``."""
-        return await self._http_calls.serve(identity, exchange, body)
 
     async def _answer_post(self, scope: Any, receive: Receive, answer: OneAnswer) -> None:
         post = PostAnswer(scope["headers"], await receive(), answer)

@@ -1,20 +1,37 @@
-"""``Sources``: the daemon's ``StreamPort``: the source of each kind of stream."""
+"""``Sources``: the daemon's ``StreamPort``: the source of each kind of stream.
+
+The streams of queues, canvases, workflows and groups buffer nothing: news are requested when the
+client has credit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import trio
+
 from actors import ActorCrashed, Change, Gap, Node, Ref, Request, System
 from aegis.errors import Forbidden, Unavailable
 from aegis.protocol.agent_streams import StreamAgentCommand, StreamAgents, StreamSession
-from aegis.protocol.canvas_streams import StreamCanvases
+from aegis.protocol.canvas_streams import CanvasesItem, CanvasItem, StreamCanvases
 from aegis.protocol.daemon import tree_node
 from aegis.protocol.derived.wire import arguments_from
-from aegis.protocol.feeds import FollowInbox, InboxNews
-from aegis.protocol.group_streams import StreamGroups
+from aegis.protocol.feeds import (
+    CanvasesNews,
+    FollowCanvases,
+    FollowGroups,
+    FollowInbox,
+    FollowQueues,
+    FollowWorkflows,
+    GroupsNews,
+    InboxNews,
+    QueuesNews,
+    WorkflowsNews,
+)
+from aegis.protocol.group_streams import GroupItem, GroupsItem, StreamGroups
 from aegis.protocol.output_streams import StreamOutput
-from aegis.protocol.queue_streams import StreamQueues
+from aegis.protocol.queue_streams import QueueItem, QueuesItem, StreamQueues
 from aegis.protocol.requests import FollowRequests, RequestNews
 from aegis.protocol.stream_table import StreamEntry
 from aegis.protocol.streams import (
@@ -30,21 +47,26 @@ from aegis.protocol.streams import (
     TreeChange,
 )
 from aegis.protocol.terminals import ListTerminals, TerminalList
-from aegis.protocol.workflow_streams import StreamWorkflows
+from aegis.protocol.workflow_streams import StreamWorkflows, WorkflowItem, WorkflowsItem
 from aegis.servers.calls import Caller, Identity
 from aegis.servers.connection import Names, RightsCheck, with_identity
 from aegis.servers.streams.agent_source import follow_of_agents
 from aegis.servers.streams.event_hub import EventHub
 from aegis.servers.streams.outlet import StreamOut
 from aegis.servers.streams.output_source import InputRights, follow_output
-from aegis.servers.streams.states_source import follow_states
 
 MESSAGES_AT_ONCE = 16
 """Messages of an inbox that are read at a time for a client."""
 
+NEWS_S = 0.05
+"""The interval, in seconds, between news: more changes of a thing become its newest state."""
+
 STOPPED = "the daemon stops"
 
 READ_ONLY = "this link is read-only: nothing can be typed or resized through it"
+
+
+News = QueuesNews | CanvasesNews | WorkflowsNews | GroupsNews
 
 
 class Sources:
@@ -94,8 +116,14 @@ class Sources:
                 return await self._follow_requests(handle, out)
             case StreamAgents() | StreamSession() | StreamAgentCommand():
                 return await follow_of_agents(self._system, command, out)
-            case StreamQueues() | StreamCanvases() | StreamWorkflows() | StreamGroups():
-                return await follow_states(self._system, command, out)
+            case StreamQueues():
+                return await _follow_states(self._system, out, "queues", FollowQueues)
+            case StreamCanvases():
+                return await _follow_states(self._system, out, "canvases", FollowCanvases)
+            case StreamWorkflows():
+                return await _follow_states(self._system, out, "workflows", FollowWorkflows)
+            case StreamGroups():
+                return await _follow_states(self._system, out, "groups", FollowGroups)
             case StreamEvents():
                 return await self._follow_events(out)
         raise AssertionError(f"there is no source for {entry.name}")
@@ -211,3 +239,51 @@ def _change(change: Change) -> TreeChange:
         restarts=change.restarts,
         mailbox=change.mailbox,
     )
+
+
+async def _follow_states(
+    system: System, out: StreamOut, service: str, follow: Callable[..., Request[Any]]
+) -> str:
+    """Send all things of a service to ``out``, then each change, until cancelled."""
+    news = await _ask(system, service, follow(place=None))
+    await out.opened(None)
+    while True:
+        for item in _items(news):
+            await out.room()
+            await out.item(item)
+        sent_at = trio.current_time()
+        await out.room()
+        await trio.sleep_until(sent_at + NEWS_S)
+        news = await _ask(system, service, follow(place=news.place))
+
+
+def _items(news: News) -> list[Any]:
+    match news:
+        case QueuesNews(queues=queues):
+            whole, each = QueuesItem(queues=queues), [QueueItem(queue=one) for one in queues]
+            return [whole] if news.is_all else [*each]
+        case CanvasesNews(canvases=canvases) if news.is_all:
+            return [CanvasesItem(canvases=canvases)]
+        case CanvasesNews(canvases=canvases):
+            return [CanvasItem(canvas=one) for one in canvases]
+        case WorkflowsNews(workflows=workflows) if news.is_all:
+            return [WorkflowsItem(workflows=workflows)]
+        case WorkflowsNews(workflows=workflows):
+            return [WorkflowItem(workflow=one) for one in workflows]
+        case GroupsNews(groups=groups) if news.is_all:
+            return [GroupsItem(groups=groups)]
+        case GroupsNews(groups=groups):
+            return [GroupItem(group=one) for one in groups]
+
+
+async def _ask(system: System, service: str, request: Request[Any]) -> News:
+    """Ask the desk without a time limit, and again across crashes."""
+    while True:
+        desk = system.registry.find("service", service)
+        if desk is None:
+            raise Unavailable("the daemon is starting or stopping; try again")
+        try:
+            answer: News = await desk.send_request(request).wait()
+        except ActorCrashed:
+            continue
+        return answer

@@ -5,14 +5,17 @@ A stream that fails sends its error and ends; the other streams and requests con
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import attrs
 import structlog
 import trio
 
-from aegis.errors import InvalidRequest
+from actors import Reply
+from actors.errors import AskError
+from aegis.errors import AegisError, Busy, InvalidRequest
 from aegis.protocol.output_streams import (
     KeysRefusedItem,
     Refused,
@@ -32,7 +35,6 @@ from aegis.protocol.streams import (
 )
 from aegis.servers.calls import Caller, Failure, failure_of, find_stream, internal_failure
 from aegis.servers.requests import error_frame, stream_frame
-from aegis.servers.streams.input_sender import InputSender
 from aegis.servers.streams.outlet import FloodLimit, Outlet, SendKeys, SendSize, StreamPort
 from aegis.servers.wires.port import WireClosed
 
@@ -42,6 +44,16 @@ STOPPING = Failure(
 )
 TOO_MANY = Failure("busy", f"this connection has {MAX_STREAMS} streams open; close one first")
 NO_STREAMS = Failure("invalid_request", "streams are opened on the WebSocket, not on lines")
+
+MAX_UNANSWERED = 512
+"""Messages of input that the terminal has not answered yet."""
+
+TOO_MANY_KEYS = (
+    f"{MAX_UNANSWERED} messages of keys are not answered by the terminal yet; wait a moment, "
+    "then type again"
+)
+
+InputT = TypeVar("InputT")
 
 log = structlog.get_logger("aegis.servers.streams")
 
@@ -219,3 +231,69 @@ def _last_frame(stream: _Stream, failure: Failure | None) -> str:
     if failure is None:
         return stream_frame(Ended(id=number, code=None, message=None))
     return stream_frame(Ended(id=number, code=failure.code, message=failure.sentence))
+
+
+class InputSender(Generic[InputT]):
+    """The input of one stream: keys, or claims of the terminal's size, in order.
+
+    Sending does not wait for the terminal's answers; a task awaits them. ``run`` reports refusals
+    to ``outlet``, until cancelled. ``send`` sends input to the terminal; it raises ``AegisError``
+    or ``AskError``. ``item`` makes the item that reports a refusal.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[InputT], Reply[Any]],
+        outlet: Outlet,
+        item: Callable[[Refused], object],
+    ) -> None:
+        self._send = send
+        self._outlet = outlet
+        self._item = item
+        self._unanswered: deque[Reply[Any]] = deque()
+        self._refused: AegisError | AskError | None = None
+        self._news = trio.Event()
+        self._refusal = trio.Event()
+
+    def put(self, data: InputT) -> None:
+        """Send input to the terminal; a refusal is reported by ``run``."""
+        try:
+            if len(self._unanswered) >= MAX_UNANSWERED:
+                raise Busy(TOO_MANY_KEYS)
+            self._unanswered.append(self._send(data))
+        except (AegisError, AskError) as error:
+            self._refuse(error)
+        else:
+            self._news.set()
+
+    async def run(self) -> None:
+        """Await the answers and report refusals; of several at once, the newest."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._await_answers)
+            nursery.start_soon(self._send_refusals)
+
+    async def _await_answers(self) -> None:
+        while True:
+            while self._unanswered:
+                try:
+                    await self._unanswered[0].wait()
+                except (AegisError, AskError) as error:
+                    self._refuse(error)
+                self._unanswered.popleft()
+            self._news = trio.Event()
+            await self._news.wait()
+
+    async def _send_refusals(self) -> None:
+        while True:
+            await self._refusal.wait()
+            await self._outlet.room()
+            self._refusal = trio.Event()
+            error, self._refused = self._refused, None
+            failure = None if error is None else failure_of(error)
+            if failure is not None:
+                refused = Refused(code=failure.code, message=failure.sentence)
+                await self._outlet.item(self._item(refused))
+
+    def _refuse(self, error: AegisError | AskError) -> None:
+        self._refused = error
+        self._refusal.set()

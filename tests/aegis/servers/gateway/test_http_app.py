@@ -8,7 +8,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from aegis.servers.gateway import http_app
+from aegis.servers.gateway import http_app, http_server
 from aegis.servers.gateway.http1 import parse_head
 from aegis.servers.gateway.http_app import MAX_BODY_BYTES, HttpApp
 from aegis.servers.gateway.http_server import Exchange
@@ -154,7 +154,7 @@ async def test_a_body_that_does_not_come_is_given_up(
     daemon: Any, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_app, "BODY_LIMIT_S", 0.05)
-    monkeypatch.setattr(http_app, "LINGER_S", 0.05)
+    monkeypatch.setattr(http_server, "LINGER_S", 0.05)
     assert (await ask(daemon.http(content_length="10")))[0] == 408
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aegis.servers.mcp.completion import MAX_VALUES, fitting
+from aegis.servers.mcp.resources import MAX_VALUES, fitting
 
 NAMES = ["build", "Bench", "web", "b.1"]
 

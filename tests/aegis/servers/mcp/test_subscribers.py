@@ -8,7 +8,7 @@ import trio.testing
 
 from aegis.errors import NotFound
 from aegis.protocol.resources import Inbox, Ledger
-from aegis.servers.mcp.subscribers import ResourceSubscriptions, Subscribers
+from aegis.servers.mcp.resources import ResourceSubscriptions, Subscribers
 
 BUILD, WEB = Ledger("build"), Ledger("web")
 

@@ -8,7 +8,7 @@ import pytest
 
 from aegis.errors import InvalidRequest
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.servers.wires.mcp_hello import McpHello, mcp_hello, mcp_welcome
+from aegis.servers.wires.unix import McpHello, mcp_hello, mcp_welcome
 
 
 def test_it_names_the_handle_under_which_the_client_acts() -> None:

@@ -29,10 +29,10 @@ from aegis.protocol.streams import (
 from aegis.protocol.tool_sets import Offer
 from aegis.servers.access.auth import open_keys
 from aegis.servers.calls import OPERATOR, Face, Identity
-from aegis.servers.streams.input_sender import MAX_UNANSWERED
 from aegis.servers.streams.outlet import BYTES_PER_S, StreamOut
 from aegis.servers.streams.pace import FRAME_S
 from aegis.servers.wires.conversation import MAX_STRIKES, EndReason, ServerContext, converse
+from aegis.servers.wires.open_streams import MAX_UNANSWERED
 from tests.fakes.streams import ScriptedStreams, Source, TestWire
 
 IDLE = TitleItem(title="idle")
