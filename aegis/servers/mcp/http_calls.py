@@ -188,8 +188,7 @@ class HttpCall(RunningCall):
     ) -> None:
         super().__init__(request_id)
         self.owner = owner
-        self.report: Callable[[], Awaitable[None]] | None = None
-        """Report progress until cancelled, if the client wants that."""
+        self._report: Callable[[], Awaitable[None]] | None = None
         self.is_over = False
         self._exchange = exchange
         self._post: PostAnswer | None = None
@@ -207,12 +206,16 @@ class HttpCall(RunningCall):
             with self._attending, self.owner.in_use():
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(post.watch, exchange.receive, self._abandon)
-                    if self.report is not None:
-                        nursery.start_soon(self.report)
+                    if self._report is not None:
+                        nursery.start_soon(self._report)
         except Exception:
             log.exception("a long call is attended no longer")
         finally:
             self._left.set()
+
+    def report_with(self, report: Callable[[], Awaitable[None]]) -> None:
+        """Set the function that reports progress once the call is long."""
+        self._report = report
 
     async def notify(self, token: str | int, number: int, line: str) -> None:
         """Send a line of progress on the stream."""

@@ -27,13 +27,13 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from aegis.errors import AegisError, Forbidden
+from aegis.errors import Forbidden
 from aegis.names import shorten
 from aegis.protocol.derived.tool_schema import tool_input_schema, tool_output_schema
 from aegis.protocol.derived.wire import command_from, model_arguments, to_plain
 from aegis.protocol.entry import Entry
 from aegis.protocol.naming import name_key
-from aegis.protocol.table import BY_TOOL, COMMANDS, TOOLS
+from aegis.protocol.table import TOOLS
 from aegis.protocol.tool_sets import CALL_TOOL, LIST_TOOLS, Offer, called
 from aegis.protocol.tools import ListTools, ToolInfo, ToolList
 from aegis.servers.call_limit import advice
@@ -308,66 +308,31 @@ class McpFace:
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        with self._running_calls.call():
-            return tool_result(await self._outcome_with_progress(ctx, params))
-        return tool_result(error_of(params.name, STOPPING))
+        answer, token = answer_of(ctx), (ctx.meta or {}).get("progress_token")
 
-    async def _outcome_with_progress(
-        self, ctx: Context, params: types.CallToolRequestParams
-    ) -> CallOutcome:
-        """Return the outcome; send progress meanwhile to a client that sent a progress token."""
-        caller, answer, token = (
-            caller_of(ctx),
-            answer_of(ctx),
-            (ctx.meta or {}).get("progress_token"),
-        )
-        call = self._called_tool(caller, params.name, params.arguments or {})
-        if isinstance(call, CallOutcome):
-            return call
-        tool, arguments = call
-        entry = _REPORTING.get(tool)
-        if entry is None or token is None:
-            return await self._outcome(caller, tool, arguments)
-
-        async def report(number: int, line: str) -> None:
+        async def send(number: int, line: str) -> None:
             if answer is None:
                 await ctx.session.report_progress(number, message=line)
-            else:
+            elif token is not None:
                 await answer.notify_progress(token, number, line)
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._report_progress, caller, entry, arguments, report)
-            outcome = await self._outcome(caller, tool, arguments)
-            nursery.cancel_scope.cancel()
-        return outcome
+        with self._running_calls.call():
+            call = partial(self._outcome, caller_of(ctx), params.name, params.arguments or {})
+            if token is None:
+                return tool_result(await call())
+            async with trio.open_nursery() as nursery:
+                outcome = await call(send, nursery.start_soon)
+                nursery.cancel_scope.cancel()
+            return tool_result(outcome)
+        return tool_result(error_of(params.name, STOPPING))
 
     async def _carry_out(self, call: HttpCall, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the result of a call without the SDK; its progress is reported once it is long."""
-        caller = call.owner.caller
-        named = self._called_tool(caller, params["name"], params.get("arguments") or {})
-        if isinstance(named, CallOutcome):
-            return result_document(named)
-        tool, arguments = named
         token = (params.get("_meta") or {}).get("progressToken")
-        entry = _REPORTING.get(tool)
-        if entry is not None and token is not None:
-            report = partial(call.notify, token)
-            call.report = partial(self._report_progress, caller, entry, arguments, report)
-        return result_document(await self._outcome(caller, tool, arguments))
-
-    def _called_tool(
-        self, caller: Caller, tool: str, arguments: Mapping[str, object]
-    ) -> tuple[str, Mapping[str, object]] | CallOutcome:
-        """Return the tool and the arguments of a call, of the inner one for ``aegis_call``."""
-        try:
-            offered_tool(caller.identity, self._port.offer(caller.identity), tool)
-            if tool == CALL_TOOL.tool:
-                tool, arguments = called(arguments)
-        except AegisError as error:
-            return error_of(tool, Failure(error.code, one_sentence(str(error))))
-        if tool in BY_TOOL:
-            arguments = model_arguments(BY_TOOL[tool].command, arguments)
-        return tool, arguments
+        send = None if token is None else partial(call.notify, token)
+        arguments = params.get("arguments") or {}
+        caller, start = call.owner.caller, call.report_with
+        return result_document(await self._outcome(caller, params["name"], arguments, send, start))
 
     async def _report_progress(
         self,
@@ -389,15 +354,31 @@ class McpFace:
             log.exception("progress not sent", tool=entry.tool)
 
     async def _outcome(
-        self, caller: Caller, tool: str, arguments: Mapping[str, object]
+        self,
+        caller: Caller,
+        tool: str,
+        arguments: Mapping[str, object],
+        send: Callable[[int, str], Awaitable[None]] | None = None,
+        start: Callable[[Callable[[], Awaitable[None]]], None] | None = None,
     ) -> CallOutcome:
+        """Return the outcome of a call, of the inner one for ``aegis_call``.
+
+        If the client wants progress and the tool has some, ``start`` gets a function that passes it
+        to ``send`` until cancelled.
+        """
         try:
             offer = self._port.offer(caller.identity)
             entry = offered_tool(caller.identity, offer, tool)
+            if entry is CALL_TOOL:
+                tool, arguments = called(arguments)
+                entry = offered_tool(caller.identity, offer, tool)
+            arguments = model_arguments(entry.command, arguments)
             if entry is LIST_TOOLS:
                 request = with_identity(command_from(entry, arguments), caller.identity)
                 assert isinstance(request, ListTools)
                 return reply_of(to_plain(described_tools(caller.identity, offer, request.word)))
+            if send is not None and start is not None and entry.tells_progress:
+                start(partial(self._report_progress, caller, entry, arguments, send))
             plain = to_plain(await self._port.call(caller, entry, arguments))
             return reply_of(plain, advice(entry, plain, offer.call_limit_s))
         except Exception as error:
@@ -548,5 +529,4 @@ def instructions(identity: Identity, offer: Offer) -> str:
     return f"{primer}\n\nYou are the operator: say in `from_handle` which agent you act as."
 
 
-_REPORTING = {entry.tool: entry for entry in COMMANDS if entry.tells_progress}
 _INPUT_SCHEMAS = {entry.tool: tool_input_schema(entry, is_bound=False) for entry in TOOLS}
