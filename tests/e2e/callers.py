@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from trio_websocket import ConnectionClosed, WebSocketConnection, open_websocket_url
 
 from aegis.client.line import CommandFailed
-from aegis.servers.wires.lines import LineBuffer
+from aegis.servers.wires.unix import LineBuffer
 from aegis.state.endpoint import Endpoint
 from tests.e2e.harness import GUARD_S
 

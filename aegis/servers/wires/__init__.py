@@ -1,5 +1,5 @@
 """The frame protocol of a client over WebSocket and over JSON lines.
 
-Owns: the conversation with one client (``conversation``, ``pending_requests``, ``open_streams``),
-the WebSocket (``websocket``), and the Unix socket (``unix``, ``lines``).
+Owns: the conversation with one client (``conversation``, ``open_streams``), the WebSocket
+(``websocket``), and the Unix socket (``unix``).
 """

@@ -16,7 +16,7 @@ from aegis.servers.calls import Identity
 from aegis.servers.mcp.pipe import MAX_IN_PROGRESS
 from aegis.servers.requests import MAX_FRAME_BYTES
 from aegis.servers.wires.conversation import MAX_STRIKES
-from aegis.servers.wires.lines import MAX_SKIPPED_BYTES
+from aegis.servers.wires.unix import MAX_SKIPPED_BYTES
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 

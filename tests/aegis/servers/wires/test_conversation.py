@@ -18,12 +18,14 @@ from aegis.protocol.tool_sets import Offer
 from aegis.servers.access.auth import open_keys
 from aegis.servers.calls import OPERATOR, Caller, Identity
 from aegis.servers.requests import CommandRequest
-from aegis.servers.wires.conversation import EndReason, ServerContext, converse
-from aegis.servers.wires.pending_requests import (
+from aegis.servers.wires.conversation import (
     MAX_ANSWERS,
     MAX_IN_FLIGHT,
     MAX_LOOKUPS,
     MAX_UNREAD_CHARS,
+    EndReason,
+    ServerContext,
+    converse,
     is_lookup,
 )
 from aegis.servers.wires.port import WireClosed

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.servers.wires.lines import LineBuffer, LineTooLong, LineWithoutEnd
+from aegis.servers.wires.unix import LineBuffer, LineTooLong, LineWithoutEnd
 
 LIMIT = 10
 

@@ -11,8 +11,7 @@ from structlog.testing import capture_logs
 
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.requests import MAX_FRAME_BYTES
-from aegis.servers.wires.conversation import MAX_STRIKES
-from aegis.servers.wires.pending_requests import MAX_IN_FLIGHT
+from aegis.servers.wires.conversation import MAX_IN_FLIGHT, MAX_STRIKES
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
