@@ -211,11 +211,12 @@ class Exchange:
             await self._write(_FAILED)
             return False
         is_whole = self._is_answered and (self._is_bodiless or not self._rest)
-        # Closing a socket with unread data sends a reset, and the client may lose the answer.
-        left = MAX_DROPPED_BYTES
-        with trio.move_on_after(LINGER_S):
-            while left > 0 and not self._is_received and not self._is_gone:
-                left -= len((await self.receive()).get("body", b""))
+        if not self._is_received and not self._is_gone:
+            # Closing a socket with unread data sends a reset, and the client may lose the answer.
+            left = MAX_DROPPED_BYTES
+            with trio.move_on_after(LINGER_S):
+                while left > 0 and not self._is_received and not self._is_gone:
+                    left -= len((await self.receive()).get("body", b""))
         return is_whole and self._is_received and not self._closes and not self._is_gone
 
     def _head_of(self, status: int, headers: Headers) -> bytes:
