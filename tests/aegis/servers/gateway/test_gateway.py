@@ -158,7 +158,7 @@ async def test_a_bug_in_a_server_costs_one_connection(
         raise RuntimeError("a bug")
 
     with monkeypatch.context() as patched, capture_logs() as logs:
-        patched.setattr(gateway, "parse_head", broken)
+        patched.setattr(gateway, "serve_http", broken)
         stream = await daemon.connect()
         await stream.send_all(HEALTH)
         await until_closed(stream)
