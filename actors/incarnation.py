@@ -120,6 +120,7 @@ class _Incarnation:
         items, older, signals = mailbox.items, mailbox.older, mailbox.signals
         is_traced = self._tracer is not None
         number = handled = 0
+        current_handler.set((handler, -1))  # for messages that are handed over before the first
         if type(actor).receive_now is not Actor.receive_now:
             self._receive_now, mailbox.handle_now = actor.receive_now, self._handle_now
         while not signals:
