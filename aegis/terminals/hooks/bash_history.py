@@ -57,7 +57,11 @@ def _parse(written: str) -> NewEntries | None:
     rest, entries = written[header.end() :].removesuffix("\n"), []
     for number in range(last, first - 1, -1):
         mark = f"{number}\t"
-        start = 0 if rest.startswith(mark) and number == first else rest.rfind(f"\n{mark}") + 1
+        # A line of the text itself may look like this, but rarely with what follows the mark.
+        start = -1 if rest.startswith(mark) and number == first else rest.rfind(f"\n{mark}")
+        while start >= 0 and not (posix or rest.startswith((" ", "*"), start + len(mark) + 1)):
+            start = rest.rfind(f"\n{mark}", 0, start + len(mark))
+        start += 1
         if start == 0 and not rest.startswith(mark):
             return None
         text = rest[start + len(mark) :]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aegis.terminals.hooks.bash_history import typed_text
@@ -67,6 +67,7 @@ def test_whatever_is_in_the_file_is_no_exception(
         assert isinstance(typed_text(each, line), str | UnknownText)
 
 
+@example(entries=["0", "0", "\n7\t1"])
 @given(
     st.lists(
         st.text(alphabet="ab #\n0123456789\t", min_size=1, max_size=20).filter(str.strip),
