@@ -10,6 +10,7 @@ import contextlib
 import errno
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -427,7 +428,7 @@ class TypeAhead(OnTerminals):
 
 
 class DiesAtARecord(SimulatedDisk):
-    """A disk whose process is killed before it writes the record of this command.
+    """A disk whose process is killed before it writes the record of this command to a ledger.
 
     ``refuses``: the disk refuses the record, and the process is killed at the next try.
     """
@@ -435,8 +436,18 @@ class DiesAtARecord(SimulatedDisk):
     token = b""
     refuses = False
 
+    def __init__(self, image: Image) -> None:
+        super().__init__(image)
+        self._ledgers: set[int] = set()
+
+    def open(self, path: Path, flags: int) -> int:
+        fd = super().open(path, flags)
+        if path.suffix == ".jsonl":  # the note of a command has its token too
+            self._ledgers.add(fd)
+        return fd
+
     def write(self, fd: int, data: bytes | memoryview) -> int:
-        if self.token and self.token in bytes(data) and b'"seq":' in bytes(data):
+        if self.token and self.token in bytes(data) and fd in self._ledgers:
             if not self.refuses:
                 raise self.die()
             self.refuses = False

@@ -101,9 +101,8 @@ def _effort_for(scenario: Scenario, effort: Effort | None) -> Effort:
     if isinstance(scenario, OnTerminals):
         if effort is None:
             return EVERY_STRIKE
-        # These pass few places: of so short a scenario more of them are tried, or none is a death.
-        is_short = scenario.name in ("type-ahead", "in-flight recovery")
-        return attrs.evolve(A_SLICE, strike_step=37) if is_short else A_SLICE
+        # It passes few places: of so short a scenario more of them are tried.
+        return attrs.evolve(A_SLICE, strike_step=37) if scenario.name == "type-ahead" else A_SLICE
     effort = effort or Effort()
     if isinstance(scenario, Turns):
         step = SESSION_STEP * effort.image_step

@@ -121,8 +121,8 @@ def purge_without_deleting(patch: Patch) -> None:
 
 
 def forget_to_save_a_size(patch: Patch) -> None:
-    def save(disk: Any, files: Any, settings: Any) -> None:
-        save_settings(disk, files, attrs.evolve(settings, cols=80))
+    def save(disk: Any, files: Any, settings: Any, *, is_new: bool) -> None:
+        save_settings(disk, files, attrs.evolve(settings, cols=80), is_new=is_new)
 
     patch.setattr("aegis.terminals.directory.life_cycle.save_settings", save)
 
