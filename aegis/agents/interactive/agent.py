@@ -112,11 +112,6 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         self._is_installed = is_installed
         self._is_new = is_new
         self._is_closed = False
-        self._waits = AgentWaits(
-            lambda *task: self.context.start_soon(*task),
-            lambda wait: program_outcome(wait, self._info()),
-            lambda: identity.handle,
-        )
 
     async def setup(self) -> None:
         """Continue with the process of an earlier incarnation, if it still runs."""
@@ -133,6 +128,11 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         self._ended = trio.Event()
         self._unread = UnreadCount(
             self.context.system, self._identity.address, lambda: self._on_change(self._info())
+        )
+        self._waits = AgentWaits(
+            self._identity,
+            self.context.start_soon,
+            lambda wait: program_outcome(wait, self._info()),
         )
         self.context.register("session", self._identity.id)
         is_first = self.context.incarnation == 1
@@ -439,12 +439,10 @@ def program_outcome(wait: api.WaitAgent, info: api.AgentInfo) -> api.AgentOutcom
             title = "" if info.blocked is None else info.blocked.title
             return ends(outcome="blocked", reason=title, blocked=info.blocked)
         case "needs_input" | "stale":
-            kind = "ready" if need is None else need.kind
-            if kind == "failed":
-                return ends(outcome="failed", reason="" if need is None else need.text)
-            if need is not None and kind != "ready":
-                return ends(outcome="blocked", reason=need.text)
-            return None if wait.blocked else ends(outcome="done")
+            if need is None or need.kind == "ready":
+                return None if wait.blocked else ends(outcome="done")
+            is_failed = need.kind == "failed"
+            return ends(outcome="failed" if is_failed else "blocked", reason=need.text)
     return None
 
 

@@ -98,11 +98,6 @@ class AgentSession(Actor[own.SessionMessage]):
         self._shows_soon = False
         self._places = Places()
         self._closers: list[Reply[api.AgentInfo]] = []
-        self._waits = AgentWaits(
-            lambda *task: self.context.start_soon(*task),
-            lambda wait: outcome_of(wait, self._session, self._info()),
-            lambda: identity.handle,
-        )
         self._on_change = on_change
 
     async def setup(self) -> None:
@@ -116,6 +111,11 @@ class AgentSession(Actor[own.SessionMessage]):
         transcript.start(self.context.start_soon, self._on_outcome)
         self._reports = StateReports(self._identity, self._on_change, self.context.after)
         self._followers = TranscriptFollowers(transcript, self.context.start_soon)
+        self._waits = AgentWaits(
+            self._identity,
+            self.context.start_soon,
+            lambda wait: outcome_of(wait, self._session, self._info()),
+        )
         self._requests = RequestsOut(
             self.context, self.context.path, self._identity, self._report_change
         )

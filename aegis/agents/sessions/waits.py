@@ -8,9 +8,10 @@ import attrs
 import trio
 
 from actors import Reply
+from aegis.agents.sessions.status import SessionIdentity
 from aegis.errors import AegisError, Busy
 from aegis.protocol.agent_events import AssistantText
-from aegis.protocol.agents import AgentOutcome, WaitAgent
+from aegis.protocol.agents import AgentOutcome, WaitAgent, WaitOutcome
 
 MAX_WAITS = 256
 """Calls that may wait for one agent."""
@@ -54,17 +55,17 @@ class _AgentWait:
 
 
 class AgentWaits:
-    """The waits for the agent ``handle``; their times run in tasks of ``start_soon``.
+    """The waits for the agent ``identity``; their times run in tasks of ``start_soon``.
 
     ``outcome`` returns how a wait ends; a text that was said ends it as ``done``.
     """
 
     def __init__(
-        self, start_soon: Callable[..., object], outcome: Outcome, handle: Callable[[], str]
+        self, identity: SessionIdentity, start_soon: Callable[..., object], outcome: Outcome
     ) -> None:
+        self._identity = identity
         self._start_soon = start_soon
         self._outcome = outcome
-        self._handle = handle
         self._waits: list[_AgentWait] = []
 
     def take(self, request: WaitAgent, reply: Reply[AgentOutcome], said: str = "") -> None:
@@ -97,13 +98,13 @@ class AgentWaits:
             await trio.sleep_forever()
         if wait in self._waits:
             self._waits.remove(wait)
-            wait.reply.send(AgentOutcome(handle=self._handle(), outcome="timeout"))
+            wait.reply.send(self._ends("timeout"))
 
     def _is_over(self, wait: _AgentWait) -> bool:
         """Answer a wait that has ended."""
         try:
             if wait.search is not None and wait.search.is_found:
-                outcome: AgentOutcome | None = AgentOutcome(handle=self._handle(), outcome="done")
+                outcome: AgentOutcome | None = self._ends("done")
             else:
                 outcome = self._outcome(wait.request)
         except AegisError as error:
@@ -114,3 +115,6 @@ class AgentWaits:
             wait.reply.send(outcome)
         wait.limit.cancel()
         return True
+
+    def _ends(self, outcome: WaitOutcome) -> AgentOutcome:
+        return AgentOutcome(handle=self._identity.handle, outcome=outcome)
