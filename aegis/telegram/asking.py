@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import trio
@@ -64,19 +64,19 @@ async def ask(services: Services, service: str, request: Any) -> Any:
 
 
 class Asking:
-    """Shows requests in ``chat``; ``thread_of`` returns the topic of a session."""
+    """Shows requests in ``chat``; ``topic_of`` returns the topic of a session."""
 
     def __init__(
         self,
         services: Services,
         chat: Chat,
         store: ChatStore,
-        thread_of: Callable[[str | None], int | None],
+        topic_of: Callable[[str | None], Awaitable[int | None]],
     ) -> None:
         self._services = services
         self._chat = chat
         self._store = store
-        self._thread_of = thread_of
+        self._topic_of = topic_of
         self._is_listed = trio.Event()
         self._showing: set[trio.Event] = set()
         # Of a message that shows a request: its last edit must be the one that says how it ended.
@@ -131,9 +131,8 @@ class Asking:
         shown = trio.Event()
         self._showing.add(shown)
         try:
-            message = await self._chat.send(
-                self._text(request), self._thread_of(request.session), self._buttons(request)
-            )
+            topic = await self._topic_of(request.session)
+            message = await self._chat.send(self._text(request), topic, self._buttons(request))
         except AegisError:
             pass
         else:

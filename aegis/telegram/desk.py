@@ -15,6 +15,7 @@ import structlog
 import trio
 
 from actors import Actor
+from aegis.clock import utc_now
 from aegis.journal.flusher import Flusher
 from aegis.telegram import orders as o
 from aegis.telegram.api import ApiError, Bot, CallRefused
@@ -87,6 +88,7 @@ class TelegramDesk(Actor[Begin]):
 
     async def setup(self) -> None:
         """Have the tasks started."""
+        self._began = utc_now()
         self._store = ChatStore(self._path, self._flusher, self.context)
         self.context.after(0, Begin())
 
@@ -121,7 +123,7 @@ class TelegramDesk(Actor[Begin]):
             lambda: store.chat_of(self._settings.chat_id),
             lambda thread: reporting.instead_of(thread),
         )
-        reporting = Reporting(system, chat, store, nursery.start_soon)
+        reporting = Reporting(system, chat, store, nursery.start_soon, self._began)
         doing = Doing(system, self._address_of, store, reporting.handle_of, reporting.session_of)
         return Work(self._settings, store, nursery, chat, reporting, doing)
 

@@ -33,22 +33,37 @@ CATCH_UP = 1_000
 
 TOPIC_CHARS = 128
 
+NEWS_S = 2.0
+"""How long a request waits for the news of its session, which gives it a topic."""
+
 
 class Reporting:
-    """Sends news of the daemon ``system`` to ``chat``; ``store`` has how far that went."""
+    """Sends news of the daemon ``system`` to ``chat``; ``store`` has how far that went.
+
+    ``began`` (UTC) is when this life of the chat began.
+    """
 
     def __init__(
-        self, system: System, chat: Chat, store: ChatStore, start_soon: Callable[..., object]
+        self,
+        system: System,
+        chat: Chat,
+        store: ChatStore,
+        start_soon: Callable[..., object],
+        began: str,
     ) -> None:
         self._services = Services(system)
-        self.asking = Asking(self._services, chat, store, self._thread)
+        self.asking = Asking(self._services, chat, store, self._topic_of)
         self._chat = chat
         self._store = store
         self._start_soon = start_soon
+        self._began = began
         self._agents: dict[str, AgentInfo] = {}
+        self._has_news = trio.Event()
+        self._without_topic: set[str] = set()
+        """Sessions for which the chat refused to open one."""
         self._followed: set[str] = set()
         self._is_forum: bool | None = None
-        self._replacing = trio.Lock()
+        self._opening = trio.Lock()
         self._replaced: dict[int, int | None] = {}
         self._knows_chat = trio.Event()
         self._listed = trio.Event()
@@ -89,6 +104,21 @@ class Reporting:
     def _thread(self, session: str | None) -> int | None:
         return None if session is None else self._store.topic_of(session)
 
+    async def _topic_of(self, session: str | None) -> int | None:
+        """Return the topic of a session; one that is being opened is waited for.
+
+        A request may come before the news of its session, and while a deleted topic is replaced.
+        """
+        if session is None or not self._is_forum:
+            return self._thread(session)
+        with trio.move_on_after(NEWS_S):
+            while session not in self._agents and self._thread(session) is None:
+                await self._has_news.wait()
+        async with self._opening:
+            if session in self._agents:
+                await self._give_topic(self._agents[session])
+        return self._thread(session)
+
     async def _ask(self, service: str, request: Any) -> Any:
         return await ask(self._services, service, request)
 
@@ -101,10 +131,11 @@ class Reporting:
     async def _wakes(self) -> None:
         everything = ReadInbox(unread=False, limit=CATCH_UP)
         if self._store.state.woken is None:
-            # The first start: what was before is no news. What comes while Telegram cannot be
-            # reached yet is, so this does not wait for the chat.
-            before = (await self._ask("inboxes", everything)).messages
-            self._store.woken(before[-1].id if before else "")
+            # The first start: what was before is no news. What comes while the inbox is not read
+            # yet, or Telegram cannot be reached, is: the time decides, and nothing is waited for.
+            messages = (await self._ask("inboxes", everything)).messages
+            before = [each.id for each in messages if each.timestamp < self._began]
+            self._store.woken(before[-1] if before else "")
         await self._knows_chat.wait()
         first = await self._ask("inboxes", FollowInbox(handle=HUMAN))
         place: InboxPlace = first.place
@@ -137,9 +168,12 @@ class Reporting:
             for info in news.agents:
                 if info.state == "closed":
                     self._agents.pop(info.id, None)
+                    self._without_topic.discard(info.id)
                 else:
                     self._agents[info.id] = info
             self._listed.set()
+            self._has_news.set()
+            self._has_news = trio.Event()
             for info in news.agents:
                 await self._greet(info)
 
@@ -147,35 +181,37 @@ class Reporting:
         """Give a new session a topic, and follow those that are talked to."""
         if info.state == "closed" or info.program is not None:
             return
-        if self._is_forum and self._thread(info.id) is None:
-            async with self._replacing:  # a deleted one may be about to be replaced
-                if self._thread(info.id) is None and not await self._open_topic(info):
-                    return
+        if self._is_forum:
+            async with self._opening:
+                await self._give_topic(info)
         known = self._store.session(info.id)
         if info.id == self._store.state.focus or (known is not None and known.is_followed):
             self._follow(info.id)
 
-    async def _open_topic(self, info: AgentInfo) -> bool:
-        """Give a session a topic; return False if the chat refuses."""
+    async def _give_topic(self, info: AgentInfo) -> None:
+        """Give a driven session a topic unless it has one, or the chat has refused it."""
+        has_one = self._thread(info.id) is not None or info.id in self._without_topic
+        if has_one or info.program is not None:
+            return
         try:
             made = await self._chat.call("createForumTopic", name=info.handle[:TOPIC_CHARS])
         except AegisError:
-            return False
+            self._without_topic.add(info.id)
+            return
         thread = made.get("message_thread_id")
         if isinstance(thread, int):
             self._store.opened_topic(info.id, thread)
-        return True
 
     async def instead_of(self, thread: int) -> int | None:
         """Return the topic that replaces a deleted one; None: there is none, but the chat."""
-        async with self._replacing:
+        async with self._opening:
             if thread in self._replaced:
                 return self._replaced[thread]
             info = self._agents.get(self._store.session_of(thread))
             self._store.lost_topic(thread)
             self._replaced[thread] = None
-            if info is not None and self._thread(info.id) is None:
-                await self._open_topic(info)
+            if info is not None:
+                await self._give_topic(info)
                 self._replaced[thread] = self._thread(info.id)
         if info is not None:  # what asks there was deleted with it
             self._start_soon(self.asking.show_again, info.id)
@@ -204,13 +240,16 @@ class Reporting:
                 await self._take(session, turn, entry)
 
     async def _take(self, session: str, turn: TurnProgress, entry: TranscriptEntry) -> None:
-        thread, ended = self._thread(session), turn.take(entry)
+        ended = turn.take(entry)
+        if ended is None and not turn.progress:
+            return
+        thread = await self._topic_of(session)
         if ended is not None:
             handle = self.handle_of(session) or session[:8]
             text = ended if thread is not None else f"{handle}: {ended}"
             await self._finish(turn, text, thread)
             self._store.sent(session, entry.seq)
-        elif turn.progress:
+        else:
             await self._show_progress(turn, thread)
 
     async def _show_progress(self, turn: TurnProgress, thread: int | None) -> None:

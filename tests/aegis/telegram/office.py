@@ -19,6 +19,7 @@ import trio
 from actors import Actor, ChildSpec, Reply, Request
 from actors.faults import RUNTIME, Crash, Plan, armed
 from actors.simulate import Simulation, simulate
+from aegis.clock import utc_now
 from aegis.errors import InvalidRequest, NotFound
 from aegis.journal.ledger import decode_line, encode_line, seal_new_line
 from aegis.protocol.agents import AgentInfo, AgentList, ListSessions, TranscriptEntry
@@ -229,7 +230,7 @@ class World:
                 sender="term:build",
                 body=body,
                 text=body,
-                timestamp=NOON,
+                timestamp=utc_now(),
             )
         )
         self.change()

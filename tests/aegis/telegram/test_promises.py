@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from aegis.telegram.buttons import button_data
 from aegis.telegram.desk import MAX_PENDING
 from aegis.telegram.store import MAX_ASKED, MAX_CLOSED, MAX_SESSIONS
-from tests.aegis.telegram.office import LEDGER, Office, id_of, play
+from tests.aegis.telegram.office import CALL_S, LEDGER, Office, id_of, play
 from tests.fakes.telegram import CHAT
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -248,8 +249,11 @@ def test_what_came_before_the_first_start_is_no_news_and_what_came_later_is() ->
     async def fresh(office: Office) -> None:
         await office.stop()
         office.world.wake("of before")
+        await office.passes(1)
+        office.world.holds.add("ReadInbox")  # the inbox is not ready before the first news comes
         await office.restart_with({})
         office.world.wake("of now")
+        office.world.release()
         await office.begins()
         assert (office.shows("of before"), office.shows("of now")) == (0, 1)
 
@@ -335,6 +339,36 @@ def test_a_deleted_topic_is_replaced_and_its_requests_are_shown_again(ends: Endi
         assert shown["message_thread_id"] == new
         await office.press(shown, "Allow once")
         assert [each.answer for each in office.world.answers] == ["allow"]
+
+    play(story, is_forum=True)
+
+
+def test_all_that_a_session_says_while_its_topic_is_replaced_is_in_the_new_one() -> None:
+    async def story(office: Office) -> None:
+        ann = office.world.spawn("ann")
+        await office.begins()
+        office.api.delete_topics()
+        office.world.turn(ann, "good morning")
+        await trio.sleep(3 * CALL_S)  # that the topic has gone is known, no other one yet
+        office.world.ask(1)
+        await office.begins()
+        [new] = office.api.topics
+        sent = [*office.api.messages.values()]
+        assert [each["message_thread_id"] for each in sent] == [new] * 2
+
+    play(story, is_forum=True)
+
+
+def test_a_request_that_comes_with_its_session_is_in_the_topic_of_that() -> None:
+    async def story(office: Office) -> None:
+        office.world.holds.add("FollowAgents")
+        office.world.spawn("ann")
+        office.world.ask(1)
+        await office.passes(CALL_S)
+        office.world.release()
+        await office.begins()
+        [topic] = office.api.topics
+        assert office.message("permission: Bash")["message_thread_id"] == topic
 
     play(story, is_forum=True)
 
