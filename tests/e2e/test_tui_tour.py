@@ -26,6 +26,9 @@ pytestmark = [
 PAGE = Path(__file__).parents[2] / "docs/tutorials/terminal-interface.md"
 UPDATES = "AEGIS_UPDATE_PICTURES" in os.environ
 
+DRAWN_S = 1.0
+"""By then all news is drawn, on a machine with nothing else to do."""
+
 PLAIN = (
     (r"\d\d:\d\d:\d\d", "14:03:21"),
     (r"\d{4}-\d\d-\d\dT14:03:21Z", "2026-05-22T14:03:21Z"),
@@ -58,24 +61,31 @@ def plain(shown: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 
 
-def check(name: str, shown: str) -> None:
-    """The page has this screen; with AEGIS_UPDATE_PICTURES it gets it."""
+def check(name: str, window: Tmux) -> None:
+    """The window comes to show this screen of the page; with AEGIS_UPDATE_PICTURES it gets it.
+
+    Its parts are drawn one after the other as news comes, so the screen is waited for.
+    """
     begin = f"<!-- printed by tests/e2e/test_tui_tour.py: {name} -->\n"
     before, found, rest = PAGE.read_text(encoding="utf-8").partition(begin)
     assert found, name
     old, _, after = rest.partition("<!-- end -->")
     if UPDATES:
-        page = f"{before}{begin}```\n{printable(shown).rstrip()}\n```\n<!-- end -->{after}"
+        time.sleep(DRAWN_S)
+        shown = printable(trimmed(window.screen())).rstrip()
+        page = f"{before}{begin}```\n{shown}\n```\n<!-- end -->{after}"
         PAGE.write_text(page, encoding="utf-8")
         return
-    assert plain(old.strip("`\n")) == plain(shown), (
-        "look at it, then run this test with AEGIS_UPDATE_PICTURES=1"
+    wanted = plain(old.strip("`\n"))
+    window.waits(
+        lambda shown: plain(trimmed(shown)) == wanted,
+        f"look at it, then run this test with AEGIS_UPDATE_PICTURES=1; the page has\n{wanted}\n",
     )
 
 
-def trimmed(window: Tmux) -> str:
-    """The screen without the empty lines in its middle."""
-    return re.sub(r"(\n\s*){4,}", "\n\n", window.screen())
+def trimmed(screen: str) -> str:
+    """A screen without the empty lines in its middle."""
+    return re.sub(r"(\n\s*){4,}", "\n\n", screen)
 
 
 def test_the_tour_is_what_a_window_shows(team: Team, tmp_path: Path) -> None:
@@ -86,19 +96,19 @@ def test_the_tour_is_what_a_window_shows(team: Team, tmp_path: Path) -> None:
         window.shows("↳ exit 1", "🔴 term:build")
         run(window, "echo 7 passed")
         window.shows("↳ exit 0", "✅ term:build", "· exit 0")
-        check("block", trimmed(window))
+        check("block", window)
         team.spawn("SAY I look at the branch.\nASK git push\nSAY It is pushed.", handle="ann")
         window.shows("🟡 ann*")
         window.press("F2")
         shown = window.shows("REQUEST 1 of 1", "command: git push")
         assert "y allow once" in shown
-        check("request", trimmed(window))
+        check("request", window)
         time.sleep(GUARD_S)
         until_answered(window, team)
         team.has_outcomes("ann", "completed")
         window.press("M-2")
         window.shows("It is pushed.", "turn 1 completed", "⚪ ann · idle")
         window.hides("allowed once")  # the remark has gone
-        check("conversation", trimmed(window))
+        check("conversation", window)
         window.press("C-q")
         window.shows("left with 0")
