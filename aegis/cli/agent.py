@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from aegis.cli.grammar.verb import (
     DECIMAL,
@@ -49,6 +50,8 @@ SETTINGS = (
     option("--permission", kind=PERMISSIONS, help="The permission, as in a profile."),
     option("--budget", "budget_usd", kind=DECIMAL, metavar="USD", help="The limit of its cost."),
 )
+
+FORMATS = ("markdown", "jsonl")
 
 CODES = {"done": 0, "failed": 1, "closed": 1, "blocked": 3, "limit": 4, "timeout": 124}
 """The exit codes of a wait, by its outcome."""
@@ -344,6 +347,19 @@ def _show_output(reply: Mapping[str, Any]) -> None:
         print_notice(f"↳ {status_of(reply)}")
 
 
+@verb(
+    option("--format", "form", kind=FORMATS, help="Default markdown; jsonl: one entry a line."),
+    argument("agent"),
+)
+def export(daemon: TargetDaemon, agent: str, form: str | None) -> None:
+    """Print the whole transcript of AGENT as a document."""
+    since: int | None = 0
+    while since is not None:
+        part = daemon.call("session_export", handle=agent, form=form or FORMATS[0], since=since)
+        daemon.show(part, partial(print_lines, part["text"]))
+        since = part["next"]
+
+
 @verb(argument("agent"))
 def diff(daemon: TargetDaemon, agent: str) -> None:
     """Show what changed in the checkout of AGENT since it began, by anyone."""
@@ -455,6 +471,7 @@ An agent works in the background and is woken by messages to its handle.""",
         "read": read,
         "output": output,
         "diff": diff,
+        "export": export,
         "usage": usage,
         "interrupt": interrupt,
         "rename": rename,

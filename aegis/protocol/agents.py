@@ -497,6 +497,35 @@ class ReadSession(Command[Transcript]):
     )
 
 
+@attrs.frozen(kw_only=True)
+class ExportPart:
+    """A part of a transcript as ``text``, which ends with a line end.
+
+    ``next`` is the seq after which the next part begins, None if this is the last one. ``missed``
+    counts the entries before this part that are no longer kept.
+    """
+
+    text: str
+    next: int | None
+    missed: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class ExportSession(Command[ExportPart]):
+    """Return a transcript as a document, of your own session or of one that you spawned."""
+
+    handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)
+    form: Literal["markdown", "jsonl"] = attrs.field(
+        default="markdown",
+        metadata=described("markdown, or jsonl: one entry on each line, as JSON."),
+    )
+    since: int = attrs.field(
+        default=0,
+        validator=between(0, 2**53 - 1, "(a seq)"),
+        metadata=described("The next of the part before; default 0.", "Default 0.", minimum=0),
+    )
+
+
 def transcript_of(
     records: Sequence[Mapping[str, Any]], *, more: bool, missed: int = 0
 ) -> Transcript:

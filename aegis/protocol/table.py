@@ -369,6 +369,16 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=CALL_AGAIN,
     ),
     Entry(
+        name="session_export",
+        owner=Owner.AGENTS,
+        command=agents.ExportSession,
+        reply=agents.ExportPart,
+        read_only=True,
+        errors=("not_found", "forbidden", "storage"),
+        verb="agent export",
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
         name="agent_output",
         owner=Owner.AGENTS,
         command=agent_commands.ReadAgentOutput,

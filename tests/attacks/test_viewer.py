@@ -152,6 +152,7 @@ OF_AGENTS = {
             "meta",
             "usage",
             "diff",
+            "export",
             "wait",
         )
     ),

@@ -239,7 +239,7 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     **{
         f"{command}.handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text"), (None, "")]
         for command in (
-            *("session_read", "interrupt", "close", "agent_wait"),
+            *("session_read", "session_export", "interrupt", "close", "agent_wait"),
             *(
                 "agent_show",
                 "agent_restart",
@@ -255,6 +255,8 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     **{
         f"{command}.effort": [("x" * 201, "200"), (5, "text")] for command in ("spawn", "agent_set")
     },
+    "session_export.form": [("html", '"markdown" or "jsonl"'), (5, '"markdown" or')],
+    "session_export.since": [(-1, "0"), ("1", "whole number")],
     "agent_wait.message": [("x" * 513, "512"), (5, "text")],
     "agent_wait.turn": [(0, "1 to"), ("1", "whole number")],
     "agent_wait.text": [("x" * 1_001, "1000"), (5, "text")],

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import structlog
 
-from actors import Actor, ActorError, Down, Ref, Reply, Request
+from actors import Actor, ActorError, AskError, Down, Ref, Reply, Request
 from actors.errors import root_cause
 from aegis.agents.directory.accounting import accounting, counted
 from aegis.agents.directory.admission import check_room
@@ -57,6 +57,7 @@ from aegis.agents.directory.subtree import session_subtree
 from aegis.agents.drivers.harness import Permission
 from aegis.agents.sessions.changes import ChangeSettings
 from aegis.agents.sessions.command_outputs import CommandOutputs
+from aegis.agents.sessions.export import part_of
 from aegis.agents.sessions.state_reports import AskedChanged, SessionClosed
 from aegis.errors import (
     AegisError,
@@ -75,6 +76,9 @@ from aegis.protocol.meta import GetMeta
 from aegis.protocol.requests import FindAnswerer
 
 log = structlog.get_logger("aegis.agents")
+
+EXPORT_S = 60.0
+"""The time limit of reading a part of a transcript that is exported."""
 
 
 class AgentDirectory(Actor[DirectoryMessage]):
@@ -178,6 +182,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case api.ReadUsage():
                 members = counted(message, self._table.roster)
                 self.context.start_soon(self._count, members, self.defer(message))
+            case api.ExportSession():
+                self.context.start_soon(self._export, message, self.defer(message))
             case api.DiffAgent():
                 member = self._table.roster.get(message.handle)
                 cwd = self._table.roster.cwd(member)
@@ -494,6 +500,16 @@ class AgentDirectory(Actor[DirectoryMessage]):
             reply.fail(error)
         else:
             await self._answer_ended(member, message, reply)
+
+    async def _export(self, message: api.ExportSession, reply: Reply[api.ExportPart]) -> None:
+        read = api.ReadSession(
+            handle=message.handle, since=message.since, from_handle=message.from_handle
+        )
+        try:
+            page = await self.context.ref.ask(read, timeout=EXPORT_S)
+            reply.send(part_of(message.handle, page, message.since, message.form))
+        except (AegisError, AskError) as error:
+            reply.fail(error)
 
     async def _answer_ended(
         self, member: Member, message: api.ReadSession | FollowSession, reply: Reply[Any]

@@ -26,6 +26,7 @@ DirectoryMessage = (
     Opening
     | api.ReadUsage
     | api.DiffAgent
+    | api.ExportSession
     | api.ListSessions
     | api.SetAgent
     | api.CloseWorkspaceAgents

@@ -47,6 +47,7 @@ CLASSES: Mapping[str, CommandClass] = {
             *("meta", "tools"),
             *(
                 "session_read",
+                "session_export",
                 "request_list",
                 "request_answer",
                 "ask_human",

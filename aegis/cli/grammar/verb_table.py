@@ -113,6 +113,7 @@ VERBS_OF_TOOLS = {
     "meta": "agent meta",
     "list_sessions": "agent list",
     "list_agents": "agent profiles",
+    "session_export": "agent export",
     "session_read": "agent read",
     "interrupt": "agent interrupt",
     "rename": "agent rename",

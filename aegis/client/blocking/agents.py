@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from aegis.client.agent_kinds import AgentsValue, CommandValue, SessionValue
 from aegis.client.blocking.agent_streams import entries_of, output_of, states_of
@@ -15,6 +16,8 @@ from aegis.protocol.agents import (
     AgentOutcome,
     CloseAgent,
     DiffAgent,
+    ExportPart,
+    ExportSession,
     ForkAgent,
     InterruptAgent,
     LaunchAgent,
@@ -119,6 +122,12 @@ class Agents(BlockingNoun):
     ) -> Transcript:
         """Return the newest entries of a transcript, or those after the seq ``since``."""
         return self._call(ReadSession, handle=handle, last_n=last_n, since=since)
+
+    def export(
+        self, handle: str, *, form: Literal["markdown", "jsonl"] = "markdown", since: int = 0
+    ) -> ExportPart:
+        """Return a transcript as a document: a part of it, and where the ``next`` one begins."""
+        return self._call(ExportSession, handle=handle, form=form, since=since)
 
     def usage(self, *, handle: str | None = None, closed: bool = False) -> UsageList:
         """Return the tokens, cost and time of sessions: all, or one with those below it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from typing import Literal
 
 from aegis.client.agent_kinds import (
     AgentsKind,
@@ -22,6 +23,8 @@ from aegis.protocol.agents import (
     AgentOutcome,
     CloseAgent,
     DiffAgent,
+    ExportPart,
+    ExportSession,
     ForkAgent,
     InterruptAgent,
     LaunchAgent,
@@ -126,6 +129,12 @@ class Agents(Noun):
     ) -> Transcript:
         """Return the newest entries of a transcript, or those after the seq ``since``."""
         return await self._call(ReadSession, handle=handle, last_n=last_n, since=since)
+
+    async def export(
+        self, handle: str, *, form: Literal["markdown", "jsonl"] = "markdown", since: int = 0
+    ) -> ExportPart:
+        """Return a transcript as a document: a part of it, and where the ``next`` one begins."""
+        return await self._call(ExportSession, handle=handle, form=form, since=since)
 
     async def usage(self, *, handle: str | None = None, closed: bool = False) -> UsageList:
         """Return the tokens, cost and time of sessions: all, or one with those below it."""

@@ -259,6 +259,11 @@ BAD: list[tuple[str, Any, str]] = [
         {"handle": "a", "turn": 0},
         "turn must be from 1 to 9007199254740992 turns, not 0",
     ),
+    (
+        "session_export",
+        {"handle": "a", "form": "html"},
+        'form must be "markdown" or "jsonl", not "html"',
+    ),
     ("agent_output", {"handle": "a"}, "command is missing"),
     ("agent_launch", {"cmd": "x" * 20_000}, "cmd must be at most 16384 characters long, not 20000"),
     ("agent_usage", {"closed": "yes"}, 'closed must be true or false, not "yes"'),
