@@ -181,7 +181,10 @@ class Harness(Protocol):
         ...
 
     def send(self, uuid: str, text: str) -> list[Output]:
-        """Send a turn's text as one user frame. ``Result.messages`` will name ``uuid``."""
+        """Send a turn's text as one user frame. ``Result.messages`` will name ``uuid``.
+
+        It reaches the agent as text, also if it begins like a command of the agent.
+        """
         ...
 
     def interrupt(self) -> list[Output]:

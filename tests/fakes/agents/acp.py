@@ -23,6 +23,10 @@ ENVIRON       a chunk with the environment and the arguments
 
 ``STAND_IN_LOGINS`` are its methods to authenticate by, as JSON: it begins no conversation before.
 With ``STAND_IN_LOADS=late`` it cannot resume, and repeats a loaded conversation after its answer.
+
+A prompt whose first block begins with ``/`` is a command: SAY its name. ``/yolo`` ends all asking.
+With ``STAND_IN_COMMANDS=last`` the last block decides (claude-agent-acp); with ``swallowed`` its
+turn ends without a text (opencode).
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ import threading
 import time
 from typing import Any
 
-from tests.fakes.agents.orders import Conduct, end, environment_text, flood, orders_of
+from tests.fakes.agents.orders import Conduct, command_in, end, environment_text, flood, orders_of
 from tests.fakes.agents.wire import Ended, Json, Wire
 
 MODES = ("auto", "default")
@@ -53,6 +57,8 @@ TWO_WAYS = (
 
 LOGINS = json.loads(os.environ.get("STAND_IN_LOGINS", "[]"))
 LOADS_LATE = os.environ.get("STAND_IN_LOADS") == "late"
+FIRST_DECIDES = os.environ.get("STAND_IN_COMMANDS") != "last"
+SWALLOWS = os.environ.get("STAND_IN_COMMANDS") == "swallowed"
 
 CANCELLED_WAITS = 20
 """More than may be open at a time."""
@@ -140,13 +146,22 @@ class Acp:
 
     def _turn(self, frame: Json) -> None:
         self._is_cancelled = False
-        blocks = frame["params"]["prompt"]
-        for word, rest in orders_of(blocks[-1]["text"]):
+        blocks = [each["text"] for each in frame["params"]["prompt"]]
+        if command := command_in(blocks if FIRST_DECIDES else blocks[-1:]):
+            self._command(frame, command)
+            return
+        for word, rest in orders_of(blocks[-1]):
             self._order(word, rest)
             if self._is_cancelled:
                 self._answer(frame, {"stopReason": "cancelled"})
                 return
         self._update("usage_update", used=15, size=1000, cost={"amount": 0.01, "currency": "USD"})
+        self._answer(frame, {"stopReason": "end_turn"})
+
+    def _command(self, frame: Json, command: str) -> None:
+        self._mode = "auto" if command == "yolo" else self._mode
+        if not SWALLOWS:
+            self._say(f"command {command}")
         self._answer(frame, {"stopReason": "end_turn"})
 
     def _order(self, word: str, rest: str) -> None:

@@ -10,6 +10,8 @@ UNLESS n order  carry out the order, unless the variable WHO is one of the names
 FLOOD n size  n texts of the assistant, padded to this size if given
 ENVIRON       a text with the environment and the arguments
 
+A prompt whose last block begins with ``/`` is a command: SAY its name. ``/yolo`` ends all asking.
+
 With STAND_IN_OLD=1 it is an older version: it does not know ``--await-initialize``, and gets MCP
 servers by ``--mcp-config``. With STAND_IN_OLD=frames it knows it, and takes servers only later.
 """
@@ -23,7 +25,7 @@ import re
 import sys
 from typing import Any
 
-from tests.fakes.agents.orders import Conduct, end, environment_text, flood, orders_of
+from tests.fakes.agents.orders import Conduct, command_in, end, environment_text, flood, orders_of
 from tests.fakes.agents.wire import Ended, Json, Wire
 from tests.fakes.agents.witness import Witness
 
@@ -53,6 +55,7 @@ class Claude:
         self._numbers = itertools.count(1)
         self._waiting: list[Json] = []
         self._cost = 0.0
+        self._asks = True
         limits = [float(each.removeprefix(BUDGET)) for each in sys.argv if each.startswith(BUDGET)]
         self._budget = min(limits, default=float("inf"))
         self._servers = servers_in_file()
@@ -135,7 +138,10 @@ class Claude:
         if self._cost >= self._budget:
             self._refuse_over_budget(uuid)
             return
-        is_whole = all(self._order(*order) for order in orders_of(_text_of(frame)))
+        if command := command_in(_blocks_of(frame)[-1:]):
+            is_whole = self._command(command)
+        else:
+            is_whole = all(self._order(*order) for order in orders_of(_text_of(frame)))
         self._cost += 0.01
         outcome = "ok" if is_whole else "cancelled"
         self._witness.note("reported", uuid=uuid, outcome=outcome)
@@ -183,8 +189,16 @@ class Claude:
             num_turns=1,
         )
 
+    def _command(self, command: str) -> bool:
+        self._asks = self._asks and command != "yolo"
+        self._say(f"command {command}")
+        return True
+
     def _order(self, word: str, rest: str) -> bool:
         """Carry out one order; False if the turn was interrupted."""
+        if word == "ASK" and not self._asks:
+            self._say(f"ran {rest} unasked")
+            return True
         if word == "ASK":
             return self._ask(rest)
         if word == "USE":
@@ -283,10 +297,12 @@ class Claude:
 
 
 def _text_of(frame: Json) -> str:
+    return "\n".join(_blocks_of(frame))
+
+
+def _blocks_of(frame: Json) -> list[str]:
     content = frame["message"]["content"]
-    if isinstance(content, str):
-        return content
-    return "\n".join(block.get("text", "") for block in content)
+    return [content] if isinstance(content, str) else [each.get("text", "") for each in content]
 
 
 def log_in(words: list[str]) -> None:

@@ -147,6 +147,15 @@ def orders_of(text: str) -> list[tuple[str, str]]:
     return [(word, rest) for word, _, rest in pairs]
 
 
+def command_in(blocks: list[str]) -> str:
+    """Return the name of the command that the first of these blocks is; empty: it is none.
+
+    It is trimmed first, as some agents do.
+    """
+    text = "".join(blocks[:1]).strip()
+    return text.split()[0].removeprefix("/") if text.startswith("/") else ""
+
+
 def end(conduct: Conduct) -> NoReturn:
     """End at the end of the input, unless the prompt said otherwise."""
     if conduct.stays:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aegis.agents.drivers.commands import as_text
 from aegis.protocol.agent_events import AgentEvent, AssistantText, ToolUse
 
 MAX_FINAL_CHARS = 256 * 1024
@@ -50,5 +51,9 @@ class AcpTurn:
 
 
 def prompt_blocks(primer: str, text: str) -> list[dict[str, Any]]:
-    """Return the content of a prompt; the primer precedes the text as a block of its own."""
-    return [{"type": "text", "text": each} for each in (primer, text) if each or each is text]
+    """Return the content of a prompt; the primer precedes the text as a block of its own.
+
+    No block is a command: the first one decides for most agents, the last for claude-agent-acp.
+    """
+    blocks = [each for each in (primer, text) if each or each is text]
+    return [{"type": "text", "text": as_text(each)} for each in blocks]

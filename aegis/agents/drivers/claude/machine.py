@@ -18,6 +18,7 @@ from aegis.agents.drivers.claude.frames import (
 )
 from aegis.agents.drivers.claude.launch import MODES, SERVER, mcp_servers
 from aegis.agents.drivers.claude.requests import ClaudeRequest, Unusable, asked, response
+from aegis.agents.drivers.commands import as_text
 from aegis.agents.drivers.harness import (
     AgentFailed,
     AgentReady,
@@ -114,7 +115,7 @@ class Claude:
         if self._phase != "ready":
             return [self._not_ready()]
         self._has_sent = True
-        content = [{"type": "text", "text": text}]
+        content = [{"type": "text", "text": as_text(text)}]
         message = {"role": "user", "content": content}
         frame = {"type": "user", "message": message, "parent_tool_use_id": None, "uuid": uuid}
         return [Write(frame)]
