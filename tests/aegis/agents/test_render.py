@@ -195,7 +195,7 @@ def test_text_of_an_agent_is_escaped_and_never_markup(event: AgentEvent) -> None
     assert "<U+202E>" in out or r"\u202e" in out
 
 
-HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """The categories of characters that act, or that nobody sees. Python calls others unprintable too:
 the wide space of Chinese, and emoji that are newer than its tables.
 """
@@ -208,7 +208,7 @@ OF_EMOJI = {"\u200d", *map(chr, range(0xE0020, 0xE0080))}
 def test_any_text_is_shown_without_controls(text: str) -> None:
     for event in with_text(text):
         shown = "".join(segment.text for segment in segments_of(event))
-        hidden = {each for each in shown if unicodedata.category(each) in HIDDEN}
+        hidden = {each for each in shown if unicodedata.category(each) in HIDDEN_CATEGORIES}
         assert hidden <= {"\n", "\t", *OF_EMOJI}
         shown.encode()
 
