@@ -111,7 +111,7 @@ class TextScreen(Screen):
         """Add combining marks to the character before the cursor, if any."""
         column = self.cursor.x - 1
         line = self.buffer[self.cursor.y]
-        if column > 0 and line.get(column) is _STUB:
+        if line.get(column) is _STUB:
             column -= 1
         if column >= 0:
             before = line.get(column, _BLANK).data
