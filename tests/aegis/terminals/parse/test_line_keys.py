@@ -12,6 +12,7 @@ MAY_BE_EMPTY = {
     "nothing": b"",
     "erased": b"abc\x7f\x7f\x7f",
     "erased too often": b"a\x08\x08\x7f",
+    "a space, erased": b" \x7f",
     "killed": b"abc\x15",
     "the word killed": b"abc\x17",
     "an arrow": b"\x1b[D",
