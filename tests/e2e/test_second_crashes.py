@@ -14,8 +14,10 @@ import pytest
 import trio
 
 from actors.faults import Crash, Fault
-from tests.e2e.busy import Busy, busy_daemon, crashing
+from tests.e2e.busy import Busy, busy_daemon, crashing, endpoint_of
+from tests.e2e.callers import line_caller
 from tests.e2e.harness import GUARD_S, Gate
+from tests.e2e.inside import daemon_inside
 from tests.e2e.test_crash_injection import is_killed, is_true
 
 pytestmark = [
@@ -120,12 +122,34 @@ async def check(busy: Busy, double: Double) -> None:
     woken = await busy.all_wakes(2)
     assert sorted(each.split("/")[0] for each in woken) == ["term:build", "term:other"]
     line = busy.callers["line"]
+    killed = double.kills
+    assert await last_exit(busy) == (None if killed else 5)
     again = await line.call("term_run", name="build", cmd="echo works")
     assert (again["seq"], again["stdout"]) == (1, "works\n")
+    assert await last_exit(busy) == 0
     first, second = (await line.call("term_read", name="build", since_seq=-1))["result"]
     assert second == again
-    assert is_killed(first) if double.kills else is_true(first, "build")
+    assert is_killed(first) if killed else is_true(first, "build")
     if FRONT not in double.lives:
         assert await busy.runs["build"].result() == first
     assert busy.restarted() == double.lives
     assert len(busy.shells("build")) == 1
+
+
+async def last_exit(busy: Busy) -> object:
+    """What the list of terminals says of the newest command of ``build``."""
+    infos = (await busy.callers["line"].call("term_list"))["result"]
+    return next(info["last_exit"] for info in infos if info["name"] == "build")
+
+
+async def test_a_front_that_crashed_after_a_command_describes_it_as_before(tmp_path: Path) -> None:
+    async with daemon_inside(tmp_path) as daemon, line_caller(endpoint_of(daemon)) as line:
+        await daemon.spawn("build")
+        await line.call("term_run", name="build", cmd="(exit 7)")
+        [before] = (await line.call("term_list"))["result"]
+        assert before["last_exit"] == 7
+        with crashing(FRONT):
+            await line.call("term_list")
+        await daemon.records("build")  # answered once the shell has introduced itself
+        [after] = (await line.call("term_list"))["result"]
+    assert after == before
