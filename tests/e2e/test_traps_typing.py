@@ -295,6 +295,7 @@ def test_a_run_that_was_typed_behind_another_line_is_answered_with_its_number_an
     ahead.wait_reached()
     record = mine.result()
     assert (record["timed_out"], record["end"], record["stdout"]) == (True, None, "")
+    assert record["truncated"] is False
     assert terminal.refusal("true", timeout=0.2).code == "busy"
     assert not ran.exists()
     ahead.open()
