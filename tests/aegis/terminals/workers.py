@@ -232,11 +232,10 @@ async def open_daemon(
                     workers=workers,
                 )
             )
-            try:
-                yield daemon
-                await daemon.directory.ask(EndAllTerminals(), timeout=GUARD_S)
-            finally:
-                nursery.cancel_scope.cancel()
+            yield daemon
+            await daemon.directory.ask(EndAllTerminals(), timeout=GUARD_S)
+            # Not after a failure: the system's end would raise Cancelled in its place.
+            nursery.cancel_scope.cancel()
 
 
 def shells(daemon: Daemon, name: str = "") -> list[str]:
@@ -249,3 +248,11 @@ async def printed(daemon: Daemon, name: str, line: str) -> None:
     raw = daemon.root / "terminals" / name / "raw.log"
     while f"{line}\r\n".encode() not in await trio.to_thread.run_sync(raw.read_bytes):
         await trio.testing.wait_all_tasks_blocked(0.01)
+
+
+async def state_is(daemon: Daemon, name: str, state: str) -> api.TerminalInfo:
+    """Wait until the list shows this."""
+    with trio.fail_after(GUARD_S):
+        while (info := (await daemon.infos())[name]).state != state:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+    return info

@@ -9,9 +9,15 @@ import trio
 
 from aegis.errors import AlreadyExists, NotFound, StorageError, Unavailable
 from aegis.protocol import terminals as api
-from tests.aegis.terminals.workers import Daemon, open_daemon, printed, shells
+from tests.aegis.terminals.workers import Daemon, open_daemon, printed, shells, state_is
 
 pytestmark = pytest.mark.real
+
+
+async def test_an_exception_leaves_the_daemon_of_these_tests(tmp_path: Path) -> None:
+    with pytest.raises(ExceptionGroup):
+        async with open_daemon(tmp_path, "w1"):
+            raise AssertionError
 
 
 async def test_terminals_spread_over_the_workers_and_work_there(tmp_path: Path) -> None:
@@ -102,8 +108,8 @@ async def test_terminals_of_a_worker_that_dies_come_back_on_another_with_what_th
         assert (one.stdout, detached.exit) == ("one\n", 0)
         assert (killed.seq, killed.end, killed.killed_by_restart) == (2, "killed_by_restart", True)
         assert "begun\n" in killed.stdout
-        info = (await daemon.infos())["build"]
-        assert (info.node, info.state, info.subscribers) == ("w2", "idle", ["pm"])
+        info = await state_is(daemon, "build", "idle")
+        assert (info.node, info.subscribers) == ("w2", ["pm"])
         assert info.started_at == before.started_at
         after = await daemon.run("build", "echo [$kept]; pwd")
         assert (after.seq, after.stdout) == (3, "[]\n/usr\n")
