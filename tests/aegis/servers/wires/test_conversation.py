@@ -7,17 +7,19 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import attrs
 import pytest
 import trio
 import trio.testing
 
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.entry import Entry
 from aegis.protocol.output import OutputChunk
 from aegis.protocol.terminals import TerminalList
 from aegis.protocol.tool_sets import Offer
 from aegis.servers.access.auth import open_keys
 from aegis.servers.calls import OPERATOR, Caller, Identity
-from aegis.servers.requests import CommandRequest
+from aegis.servers.requests import CommandRequest, reply_frame
 from aegis.servers.wires.conversation import (
     MAX_ANSWERS,
     MAX_IN_FLIGHT,
@@ -114,12 +116,14 @@ async def test_a_client_that_never_reads_has_only_so_many_answers_waiting(tmp_pa
 
 
 async def test_of_large_answers_fewer_may_wait(tmp_path: Path) -> None:
-    large = OutputChunk(text="x" * 500_000, cursor=0, next_cursor=0, dropped=0, running=False)
+    empty = OutputChunk(text="", cursor=0, next_cursor=0, dropped=0, running=False)
+    most = 8  # reach the limit exactly, with ids of two digits
+    size = MAX_UNREAD_CHARS // most - len(reply_frame(10, to_plain(empty)))
+    large = attrs.evolve(empty, text="x" * size)
     port, wire = CountingPort(large), DeafWire(20)
     context = ServerContext(
         port=port, streams=ScriptedStreams(), keys=open_keys(tmp_path), server="test"
     )
-    most = MAX_UNREAD_CHARS // 500_000 + 1
     async with trio.open_nursery() as nursery:
         nursery.start_soon(converse, wire, context, "line", OPERATOR, trio.Event())
         while wire.left > 20 - most - 1:

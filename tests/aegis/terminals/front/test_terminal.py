@@ -367,3 +367,32 @@ async def test_a_prompt_answers_everybody_who_waits_for_it_and_their_time_answer
     assert [(await each.wait()).state for each in waiting] == ["idle", "idle"]
     await trio.sleep(20)
     assert (await board.front.ask(msg.Describe())).state == "idle"
+
+
+# The end.
+
+
+async def test_an_end_that_is_asked_for_again_once_all_has_ended_is_answered_again(
+    board: Board,
+) -> None:
+    """A close and the stop of the daemon overlap."""
+    first = board.front.send_request(msg.EndTerminal(end="closed"))
+    await board.asks(msg.EndShell)
+    await board.settled()
+    assert not first.is_settled
+    gone = msg.ShellEnded(
+        shell="sh",
+        exit=0,
+        output=msg.NO_OUTPUT,
+        finished_at=AT,
+        moment_s=0.0,
+        raw_end=0,
+        leftover=("sleep (7)",),
+        end="closed",
+    )
+    board.front.tell(gone)
+    answer = msg.EndedTerminal(leftover=("sleep (7)",))
+    assert await first.wait() == answer
+    with trio.fail_after(HANG_S):
+        again = board.front.send_request(msg.EndTerminal(end="killed_by_restart"))
+        assert await again.wait() == answer
