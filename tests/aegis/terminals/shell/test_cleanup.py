@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from structlog.testing import capture_logs
 
 from aegis.journal.disk import OsDisk
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.process_table import OwnedProcess, ProcessInfo
-from aegis.terminals.shell.processes import end_terminal_processes, make_note, save_note
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.shell.processes import (
+    ShellProcesses,
+    end_terminal_processes,
+    make_note,
+    save_note,
+)
+from tests.aegis.terminals.samples import AT
 
 STUCK = ProcessInfo(
     pid=2**22 + 7, name="stuck", state="D", session=2**22 + 7, threads=1, start_time=1
@@ -37,3 +45,32 @@ async def test_what_does_not_end_is_given_and_named_in_the_log(tmp_path: Path) -
     assert left == (f"stuck (pid {STUCK.pid})",)
     told = [each for each in logs if each["event"] == "processes remain"]
     assert [(each["terminal"], each["processes"]) for each in told] == [("build", left)]
+
+
+@pytest.mark.parametrize(("incarnation", "named"), [(1, 0), (2, 1)])
+async def test_without_a_note_only_a_shell_that_crashed_looks_for_what_was_left(
+    tmp_path: Path, incarnation: int, named: int
+) -> None:
+    """The start of the daemon has ended the processes of earlier ones, of all terminals at once."""
+    host = StuckHost()
+    processes = ShellProcesses(
+        settings=TerminalSettings(
+            name="build",
+            life="l",
+            shell="bash",
+            cwd="/",
+            env={},
+            cols=80,
+            rows=24,
+            started_at=AT,
+            root="/srv",
+        ),
+        files=TerminalFiles(tmp_path),
+        disk=OsDisk(),
+        file_limit=64,
+        host=host,
+        scan=ProcessScan(host),
+    )
+    with capture_logs() as logs:
+        await processes.end_earlier(incarnation)
+    assert [each["event"] for each in logs].count("processes remain") == named
