@@ -42,6 +42,8 @@ T = TypeVar("T")
 class Context:
     """The runtime as seen by one incarnation of an actor: ``self.context``."""
 
+    __slots__ = ("_alarm", "_cell", "_nursery", "_sweep_at", "_system", "current", "owed", "timers")
+
     def __init__(self, system: System, cell: Cell, nursery: trio.Nursery) -> None:
         self._system = system
         self._cell = cell

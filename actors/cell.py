@@ -80,8 +80,34 @@ class RunningSupervisor(Protocol):
         """Start no further incarnation of ``cell``, a child."""
 
 
+_NO_MESSAGES: frozenset[type] = frozenset()
+_OF_SUPERVISOR = MailboxSpec(capacity=1)
+
+
 class Cell:
     """The bookkeeping of one place; only the runtime touches it."""
+
+    # Slots, here and in the other classes of the runtime: there are thousands of places, and a
+    # dict of attributes takes as much memory as the attributes.
+
+    __slots__ = (
+        "_cancel_at",
+        "_scope",
+        "_state",
+        "began_at",
+        "children",
+        "incarnation",
+        "is_final",
+        "mailbox",
+        "parent",
+        "path",
+        "ref",
+        "spec",
+        "supervisor",
+        "system",
+        "watched",
+        "watchers",
+    )
 
     def __init__(self, system: CellSystem, parent: Cell | None, path: str, spec: AnySpec) -> None:
         self.system = system
@@ -104,7 +130,7 @@ class Cell:
     def _make_mailbox(self) -> Mailbox:
         if isinstance(self.spec, ChildSpec):
             return Mailbox(self.path, self.spec.actor.accepts(), self.spec.mailbox)
-        return Mailbox(self.path, frozenset(), MailboxSpec(capacity=1))
+        return Mailbox(self.path, _NO_MESSAGES, _OF_SUPERVISOR)
 
     @property
     def state(self) -> PlaceState:

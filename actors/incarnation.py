@@ -25,7 +25,7 @@ CLEANUP_S = 1.0
 """The time limit of a teardown, in seconds."""
 
 
-async def run_actor(system: System, cell: Cell, on_started: Callable[[], None]) -> Exit:
+async def run_actor(system: System, cell: Cell, on_started: Callable[[Cell], None]) -> Exit:
     """Run one incarnation in ``cell`` and return how it ended.
 
     An ``Exception`` anywhere in it is a crash. ``Cancelled`` from outside, ``KeyboardInterrupt``
@@ -43,6 +43,20 @@ async def run_actor(system: System, cell: Cell, on_started: Callable[[], None]) 
 
 
 class _Incarnation:
+    __slots__ = (
+        "_cell",
+        "_context",
+        "_failure",
+        "_handler",
+        "_receive_now",
+        "_spec",
+        "_stall_s",
+        "_subject",
+        "_system",
+        "_tracer",
+        "crashes",
+    )
+
     def __init__(self, system: System, cell: Cell) -> None:
         assert isinstance(cell.spec, ChildSpec)
         self._system = system
@@ -57,7 +71,7 @@ class _Incarnation:
         self._stall_s = 0.0
         self.crashes: list[Exception] = []
 
-    async def run(self, on_started: Callable[[], None]) -> ExitKind:
+    async def run(self, on_started: Callable[[Cell], None]) -> ExitKind:
         kind = ExitKind.STOPPED  # if it is cancelled
         actor = self._spec.new_actor()
         assert isinstance(actor, Actor), f"{actor!r} is not an Actor"
@@ -70,7 +84,7 @@ class _Incarnation:
                 await faults.SETUP_AFTER.reach(self._subject)
                 if self._cell.state is PlaceState.STARTING:
                     self._cell.state = PlaceState.RUNNING
-                on_started()
+                on_started(self._cell)
                 kind = await self._serve(actor, actor.context)
             finally:
                 await self._tear_down(actor)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from actors.cell import Cell
 from actors.deadlines import Deadlines
 from actors.errors import ActorError, StartFailed
 from actors.policy import Exit, ExitKind
@@ -51,7 +52,7 @@ async def open_system(
     async def live(scope: trio.CancelScope) -> None:
         nonlocal root_failure
         try:
-            await _run_root(system, up.set)
+            await _run_root(system, lambda _: up.set())
             if not up.is_set():
                 raise StartFailed(f"{spec.name} was stopped before it was up")
         except ActorError as error:
@@ -78,7 +79,7 @@ async def open_system(
         raise body_failure
 
 
-async def _run_root(system: System, on_started: Callable[[], None]) -> None:
+async def _run_root(system: System, on_started: Callable[[Cell], None]) -> None:
     """Run the root's only incarnation. Raises the error that made it give up."""
     root = system.root
     system.root_task = trio.lowlevel.current_task()

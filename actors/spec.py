@@ -66,6 +66,11 @@ class Backoff:
     )
 
 
+# One of each for all specs: there are thousands of them.
+_BACKOFF = Backoff()
+_MAILBOX = MailboxSpec()
+
+
 def _check_name(_: Any, attribute: attrs.Attribute[str], value: str) -> None:
     if _NAME.fullmatch(value) is None:
         raise MisuseError(f"{attribute.name} {value!r} cannot be part of an actor's path")
@@ -117,9 +122,9 @@ class ChildSpec:
     arguments: tuple[Any, ...] = ()
     keywords: Mapping[str, Any] = attrs.field(factory=dict)
     restart: Restart = Restart.PERMANENT
-    backoff: Backoff = attrs.field(factory=Backoff)
+    backoff: Backoff = _BACKOFF
     shutdown_s: float = attrs.field(default=1.0, validator=attrs.validators.ge(0))
-    mailbox: MailboxSpec = attrs.field(factory=MailboxSpec)
+    mailbox: MailboxSpec = _MAILBOX
     significant: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -166,7 +171,7 @@ class SupervisorSpec:
     strategy: Strategy = Strategy.ONE_FOR_ONE
     auto_shutdown: AutoShutdown = AutoShutdown.NEVER
     restart: Restart = Restart.PERMANENT
-    backoff: Backoff = attrs.field(factory=Backoff)
+    backoff: Backoff = _BACKOFF
     intensity: int = attrs.field(default=3, validator=attrs.validators.ge(0))
     period_s: float = attrs.field(default=5.0, validator=attrs.validators.gt(0))
     shutdown_s: float = attrs.field(default=5.0, validator=attrs.validators.ge(0))

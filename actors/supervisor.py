@@ -78,12 +78,14 @@ class _StopAll:
 _Event = _Started | _Ended | _PauseOver | _StartChild | _StopChild | _StopCell | _StopAll
 
 
-async def run_supervisor(system: System, cell: Cell, on_started: Callable[[], None]) -> Exit:
+async def run_supervisor(
+    system: System, cell: Cell, on_started: Callable[[Cell], None]
+) -> Exit:
     """Run one incarnation of the supervisor at ``cell``."""
-    supervisor = Supervisor(system, cell)
+    supervisor = Supervisor(system, cell, on_started)
     cell.supervisor = supervisor
     try:
-        return await supervisor.run(on_started)
+        return await supervisor.run()
     finally:
         cell.supervisor = None
 
@@ -91,7 +93,21 @@ async def run_supervisor(system: System, cell: Cell, on_started: Callable[[], No
 class Supervisor:
     """One incarnation of a supervisor."""
 
-    def __init__(self, system: System, cell: Cell) -> None:
+    __slots__ = (
+        "_cell",
+        "_events",
+        "_is_over",
+        "_nursery",
+        "_on_started",
+        "_result",
+        "_rules",
+        "_spec",
+        "_start_replies",
+        "_stop_replies",
+        "_system",
+    )
+
+    def __init__(self, system: System, cell: Cell, on_started: Callable[[Cell], None]) -> None:
         assert isinstance(cell.spec, SupervisorSpec)
         self._system = system
         self._cell = cell
@@ -104,7 +120,7 @@ class Supervisor:
         self._is_over = False
         self._start_replies: dict[str, Reply[Ref[Any]]] = {}
         self._stop_replies: dict[str, list[Reply[None]]] = {}
-        self._on_started: Callable[[], None] = lambda: None
+        self._on_started = on_started
         self._result: Exit | None = None
 
     def _post(self, event: _Event) -> None:
@@ -126,12 +142,11 @@ class Supervisor:
         """Start no further incarnation of ``cell``, a child."""
         self._post(_StopCell(cell))
 
-    async def run(self, on_started: Callable[[], None]) -> Exit:
+    async def run(self) -> Exit:
         """Run until stopped or until the rules end it, and return how it ended.
 
         A failure of the supervisor itself is a crash like a child's: its children are cancelled.
         """
-        self._on_started = on_started
         try:
             await self._work()
         except* Exception as group:
@@ -287,8 +302,11 @@ class Supervisor:
 
     async def _run_child(self, cell: Cell) -> None:
         run = run_actor if isinstance(cell.spec, ChildSpec) else run_supervisor
-        ended = await run(self._system, cell, lambda: self._post(_Started(cell)))
+        ended = await run(self._system, cell, self._report_started)
         self._post(_Ended(cell, ended))
+
+    def _report_started(self, cell: Cell) -> None:
+        self._post(_Started(cell))
 
     async def _pause(self, ticket: int, delay_s: float) -> None:
         await trio.sleep(delay_s)
@@ -297,7 +315,7 @@ class Supervisor:
     def _report_up(self) -> None:
         if self._cell.state is PlaceState.STARTING:
             self._cell.state = PlaceState.RUNNING
-        self._on_started()
+        self._on_started(self._cell)
 
     def _end_incarnation(self, cell: Cell, ended: Exit) -> None:
         # Children of a dynamic supervisor that is ending are not started again.
