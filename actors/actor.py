@@ -173,6 +173,8 @@ class Context:
 class Actor(Generic[M]):
     """Base class of actors; ``M`` is the union of the accepted messages, ``None`` for none."""
 
+    __slots__ = ("context",)
+
     context: Context
     _accepts: ClassVar[frozenset[type]] = frozenset()
 

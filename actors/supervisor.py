@@ -78,9 +78,7 @@ class _StopAll:
 _Event = _Started | _Ended | _PauseOver | _StartChild | _StopChild | _StopCell | _StopAll
 
 
-async def run_supervisor(
-    system: System, cell: Cell, on_started: Callable[[Cell], None]
-) -> Exit:
+async def run_supervisor(system: System, cell: Cell, on_started: Callable[[Cell], None]) -> Exit:
     """Run one incarnation of the supervisor at ``cell``."""
     supervisor = Supervisor(system, cell, on_started)
     cell.supervisor = supervisor

@@ -18,6 +18,9 @@ from aegis.terminals.typed import LOST, NOT_ENDED, NOT_SAID, SHELL_ENDED
 
 T = TypeVar("T")
 
+NO_NUMBERS: frozenset[int] = frozenset()
+"""The numbers of no commands: one for all terminals, as an empty set takes 216 bytes."""
+
 SHELL_WRITER = "shell"
 """The writer of a record that is of no command."""
 

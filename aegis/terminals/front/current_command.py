@@ -32,6 +32,7 @@ from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.front.calls import Call
 from aegis.terminals.messages import CommandStarted, ShellEnded
 from aegis.terminals.record import (
+    NO_NUMBERS,
     SHELL_WRITER,
     Outcome,
     UnrecordedCommand,
@@ -87,7 +88,7 @@ class CurrentCommand:
         self._next_seq = next_seq
         self._found: dict[int, UnrecordedCommand] = {}
         self._ended: dict[int, UnrecordedCommand] = {}
-        self._shown: set[int] = set()
+        self._shown = NO_NUMBERS
         self._displaced: Displaced | None = None
         self._owes_sync = False
         self._owes_write = False
@@ -138,7 +139,7 @@ class CurrentCommand:
         current = cls(note, highest + 1, cwd, root)
         lacking = sorted((each for each in noted if each.seq > last_seq), key=lambda each: each.seq)
         current._found = {each.seq: each for each in lacking}
-        current._shown = set(current._found)
+        current._shown = frozenset(current._found) or NO_NUMBERS
         current._last_ended = last_seq
         current._known_shell = _known_shell(fields, noted, last_seq)
         return current
@@ -350,7 +351,7 @@ class CurrentCommand:
         """
         assert self.command is not None
         self.call = None
-        self._shown.add(self.command.seq)
+        self._shown |= {self.command.seq}
         self._write(self.command)
         return self.command
 
@@ -364,7 +365,7 @@ class CurrentCommand:
         command = attrs.evolve(self._numbered(self._displaced), timed_out=True, raw_start=cursor)
         self._next_seq = max(self._next_seq, command.seq + 1)
         self._displaced = Displaced(command, None)
-        self._shown.add(command.seq)
+        self._shown |= {command.seq}
         self._write(self.command)
         return command
 
@@ -382,7 +383,8 @@ class CurrentCommand:
     def recorded(self, seq: int) -> None:
         """Remove the command ``seq`` from the note: its record is in the ledger."""
         self._ended.pop(seq, None)
-        self._shown.discard(seq)
+        if seq in self._shown:
+            self._shown = self._shown - {seq} or NO_NUMBERS
 
     def is_shown(self, seq: int) -> bool:
         """Whether a caller may know the number of this command, which has no record yet."""
@@ -402,7 +404,7 @@ class CurrentCommand:
 
     async def sync(self) -> None:
         """Sync the note, before its content is shown. Raises ``StorageError``."""
-        self._shown.update(each.seq for each in self.unrecorded())
+        self._shown = self._shown.union(each.seq for each in self.unrecorded()) or NO_NUMBERS
         if self._owes_write:
             self._write(self.command)
         owed, self._owes_sync = self._owes_sync, False

@@ -23,7 +23,7 @@ from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import faults
 from aegis.terminals.front.calls import Call
 from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended, ReportSynced
-from aegis.terminals.record import UnrecordedCommand, lost_record
+from aegis.terminals.record import NO_NUMBERS, UnrecordedCommand, lost_record
 from aegis.terminals.retry import ask_across_restarts
 
 log = structlog.get_logger()
@@ -63,7 +63,7 @@ class Recorder:
         self._writer = writer
         self._is_shown = is_shown
         self._is_early = is_early
-        self._held: set[int] = set()
+        self._held = NO_NUMBERS
         self._records: dict[int, CommandRecord] = {}
         self._callers: dict[int, Call] = {}
         self._trouble = ""
@@ -110,7 +110,7 @@ class Recorder:
         if len(self._records) >= MAX_UNSAVED_TYPED:
             oldest = min(self._records)
             del self._records[oldest]
-            self._held.discard(oldest)
+            self._held -= {oldest}
             log.error("record given up", seq=oldest, error=self._trouble)
         return attrs.evolve(record, stdout="", stderr="", truncated=True)
 
@@ -165,7 +165,7 @@ class Recorder:
     def _send(self, seqs: Sequence[int]) -> list[int]:
         """Send these records, unless they are held back; return those taken in this step."""
         shown = min(filter(self._is_shown, self._records), default=None)
-        self._held = {seq for seq in self._records if self._is_early(seq)}
+        self._held = frozenset(filter(self._is_early, self._records)) or NO_NUMBERS
         taken = []
         for seq in seqs:
             if seq not in self._held and (shown is None or seq <= shown):

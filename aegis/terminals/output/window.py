@@ -54,6 +54,10 @@ class Window:
             case Escape(final=b"c"):
                 self.title = ""
 
+    def size(self) -> tuple[int, int]:
+        """Return the rows and columns."""
+        return self.rows, self.cols
+
     def resize(self, rows: int, cols: int, cursor: int) -> None:
         """Note the size from the offset ``cursor`` on, the end of the output."""
         self.rows, self.cols = rows, cols

@@ -34,6 +34,7 @@ from aegis.terminals.front_port import Front
 from aegis.terminals.hooks.greeting import Greeting
 from aegis.terminals.hooks.programs import Replacement, replaced, replaced_again
 from aegis.terminals.meta import saved_settings
+from aegis.terminals.output.notifier import Notifier
 from aegis.terminals.output.observers import OutputObservers
 from aegis.terminals.output.reading import open_raw_log
 from aegis.terminals.output.window import Window
@@ -88,6 +89,43 @@ class Shell(Actor[ShellMessage]):
     ``is_new``: the first incarnation has no earlier shell and no earlier output.
     """
 
+    # A dict of more than 30 attributes takes 1.6 KB.
+    __slots__ = (
+        "_cleaning",
+        "_cwd",
+        "_ending",
+        "_failure",
+        "_files",
+        "_first_cursor",
+        "_front",
+        "_gone",
+        "_greeting",
+        "_groups",
+        "_has_failed",
+        "_host",
+        "_is_flush_due",
+        "_is_new",
+        "_is_over",
+        "_log",
+        "_notifications",
+        "_observers",
+        "_place",
+        "_processes",
+        "_promptless",
+        "_raw_log",
+        "_raw_log_bytes",
+        "_replacement",
+        "_responder",
+        "_running",
+        "_screen",
+        "_settings",
+        "_shells",
+        "_unused",
+        "_wanted",
+        "_watch",
+        "_window",
+    )
+
     def __init__(
         self,
         *,
@@ -102,7 +140,6 @@ class Shell(Actor[ShellMessage]):
         is_new: bool = False,
     ) -> None:
         self._settings, self._files, self._is_new = settings, files, is_new
-        self._disk = disk
         self._raw_log_bytes = raw_log_bytes
         self._processes = ShellProcesses(
             settings=settings, files=files, disk=disk, file_limit=file_limit, host=host, scan=scan
@@ -117,7 +154,7 @@ class Shell(Actor[ShellMessage]):
         self._notifications = NotificationLog()
         self._shells: list[str] = []
         self._first_cursor = self._promptless = self._unused = 0
-        self._wanted = trio.Event()
+        self._wanted = Notifier()
         self._place = PLACE
         self._replacement: Replacement | None = None
         self._is_over = self._has_failed = False
@@ -127,7 +164,7 @@ class Shell(Actor[ShellMessage]):
 
     async def setup(self) -> None:
         """End the processes of an earlier shell; start one."""
-        disk = self._disk
+        disk = self._processes.disk
         self._front = self.context.sibling("terminal", Front)
         if self.context.incarnation > 1:
             self._settings = saved_settings(disk, self._files, self._settings)
@@ -145,7 +182,7 @@ class Shell(Actor[ShellMessage]):
         self._running = await self._start()
         self._greeting.send()
         self._introduce()
-        self.context.start_soon(self._keep_running)
+        self.context.start_soon(self._run_shells)
 
     async def teardown(self) -> None:
         """End all processes; close the raw log."""
@@ -179,9 +216,9 @@ class Shell(Actor[ShellMessage]):
             case msg.CommandRecorded(raw_end=raw_end):
                 self._notifications.recorded(raw_end)
             case msg.StartNow():
-                self._wanted.set()
+                self._wanted.notify()
             case msg.EndShell(end=end):
-                self._wanted.set()
+                self._wanted.notify()
                 self._end(end)
             case (
                 timers.FlushRawLog()
@@ -497,36 +534,33 @@ class Shell(Actor[ShellMessage]):
         if left is not None:
             await self._processes.end_quickly(left)
 
-    async def _keep_running(self) -> None:
+    async def _run_shells(self) -> None:
         try:
-            await self._run_shells()
+            while (running := self._running) is not None:
+                status = await running.run(
+                    partial(self._feed, running),
+                    partial(self._feed_errors, running),
+                    self._after_turn,
+                    self.context.start_soon,
+                )
+                if self._is_over:
+                    return  # ended by the teardown: the current command counts as killed
+                self._running, self._cleaning = None, running
+                for data in running.left_errors():
+                    self._feed_errors(running, data)
+                self._handle(running, running.pipeline.close(trio.current_time()))
+                self._flush()
+                leftover = await self._processes.clean_up(running)
+                self._cleaning = None
+                self._notify_ended(status, leftover, running.pipeline)
+                if self._ending is None:
+                    self._handle(running, running.pipeline.restore_modes())
+                    self._running = await self._start_fresh(running.pipeline)
+                    self._notify_started()
         finally:
             # A shell may have started after the teardown: a start cannot be cancelled.
             with trio.CancelScope(shield=True):
                 await self._end_last_shell()
-
-    async def _run_shells(self) -> None:
-        while (running := self._running) is not None:
-            status = await running.run(
-                partial(self._feed, running),
-                partial(self._feed_errors, running),
-                self._after_turn,
-                self.context.start_soon,
-            )
-            if self._is_over:
-                return  # ended by the teardown: the current command counts as killed
-            self._running, self._cleaning = None, running
-            for data in running.left_errors():
-                self._feed_errors(running, data)
-            self._handle(running, running.pipeline.close(trio.current_time()))
-            self._flush()
-            leftover = await self._processes.clean_up(running)
-            self._cleaning = None
-            self._notify_ended(status, leftover, running.pipeline)
-            if self._ending is None:
-                self._handle(running, running.pipeline.restore_modes())
-                self._running = await self._start_fresh(running.pipeline)
-                self._notify_started()
 
     async def _start(self) -> RunningShell:
         """Start a shell. Raises ``AegisError``: then none of its processes is left."""
@@ -545,9 +579,7 @@ class Shell(Actor[ShellMessage]):
         assert self._observers is not None
         window, screen, pipeline = self._window, self._screen, running.pipeline
         screen.reset(pipeline.modes)
-        self._responder = Responder(
-            size=lambda: (window.rows, window.cols), cursor_at=screen.cursor_position
-        )
+        self._responder = Responder(size=window.size, cursor_at=screen.cursor_position)
         self._greeting = Greeting(
             running.rules.adapter.greeting,
             running.send,
@@ -604,7 +636,6 @@ class Shell(Actor[ShellMessage]):
         if self._unused > 1:
             delay_s = min(UNUSED_DELAY_S * 2.0 ** min(self._unused - 2, 10), MAX_UNUSED_DELAY_S)
         while True:
-            self._wanted = trio.Event()
             with trio.move_on_after(delay_s):
                 await self._wanted.wait()
             if self._ending is not None:

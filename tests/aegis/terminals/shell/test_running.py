@@ -84,8 +84,11 @@ async def flood_until(taker: Taker, seen: Callable[[], bool]) -> None:
 async def test_everything_is_taken_in_and_the_status_is_told() -> None:
     taker = Taker()
     with trio.fail_after(GUARD_S):
-        async with running("sh", "-c", "seq 1 100000; exit 3") as shell:
-            assert await shell.run(taker.feed, taker.feed, nothing, nothing) == 3
+        async with (
+            running("sh", "-c", "seq 1 100000; exit 3") as shell,
+            trio.open_nursery() as nursery,
+        ):
+            assert await shell.run(taker.feed, taker.feed, nothing, nursery.start_soon) == 3
     assert b"".join(taker.data) == b"".join(b"%d\r\n" % each for each in range(1, 100_001))
 
 
