@@ -144,6 +144,7 @@ class _Incarnation:
                 item = mailbox.take_newer()
             else:
                 handled = 0
+                item = None  # else an idle actor keeps its last message, and the reply to it
                 await mailbox.wait()
                 if self._receive_now is not None:
                     await self._after_handing()

@@ -6,6 +6,8 @@ a program that was killed leaves its modes on: they are switched back at the end
 
 from __future__ import annotations
 
+import functools
+
 import attrs
 
 from aegis.terminals.parse.control_sequences import ControlSequence, Csi, Escape
@@ -112,7 +114,7 @@ class ModeWatch:
         match sequence:
             case Csi(marker=b"?", final=b"h" | b"l"):
                 on = sequence.final == b"h"
-                self.now = _switched(modes, _numbers(sequence.parameters), on=on)
+                self.now = _switched(modes, sequence.parameters, on=on)
             case Csi(marker=b"<" | b"=" | b">", final=b"u" | b"m" | b"n"):
                 self.now = _keyboard_changed(modes, sequence)
             case Csi(marker=b"", final=b"r", parameters=region):
@@ -127,7 +129,7 @@ class ModeWatch:
             case Escape(final=b"c"):
                 self.now = RESET
             case Escape(final=b"=" | b">"):
-                self.now = _switched(modes, [KEYPAD], on=sequence.final == b"=")
+                self.now = _switched(modes, b"%d" % KEYPAD, on=sequence.final == b"=")
             case Escape(final=charset):
                 self.now = attrs.evolve(modes, draws=charset == b"(0")
 
@@ -149,8 +151,10 @@ def alternate_switch(sequence: ControlSequence) -> bool | None:
             return None
 
 
-def _switched(modes: Modes, numbers: list[int], *, on: bool) -> Modes:
-    named = _FOLLOWED.intersection(numbers)
+# Terminals share their modes: nearly all are at a prompt of a few kinds of shells.
+@functools.lru_cache(maxsize=256)
+def _switched(modes: Modes, parameters: bytes, *, on: bool) -> Modes:
+    named = _FOLLOWED.intersection(_numbers(parameters))
     differ = named.difference(_ON_AT_FIRST) if on else named & _ON_AT_FIRST
     private = (modes.private - named) | differ
     return modes if private == modes.private else attrs.evolve(modes, private=private)

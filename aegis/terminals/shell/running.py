@@ -183,6 +183,7 @@ class RunningShell:
         with contextlib.suppress(trio.ClosedResourceError):  # the PTY was closed to end the shell
             while data := await self.process.read():
                 is_dry = self._take_in(data, feed)
+                data = b""  # else an idle terminal keeps it, up to 4 KB
                 after_turn()
                 for _ in range(0 if is_dry else TURNS_FOR_OTHERS):
                     await trio.lowlevel.checkpoint()

@@ -156,6 +156,7 @@ class Shell(Actor[ShellMessage]):
         self._first_cursor = self._promptless = self._unused = 0
         self._wanted = Notifier()
         self._place = PLACE
+        self._greeting: Greeting | None = None
         self._replacement: Replacement | None = None
         self._is_over = self._has_failed = False
         self._gone: str | None = None
@@ -180,7 +181,7 @@ class Shell(Actor[ShellMessage]):
         self._screen = LiveScreen(self._log, rows, cols, self.context.start_soon)
         self._observers = self._new_observers()
         self._running = await self._start()
-        self._greeting.send()
+        self._greet(self._running)
         self._introduce()
         self.context.start_soon(self._run_shells)
 
@@ -280,6 +281,9 @@ class Shell(Actor[ShellMessage]):
         if not self._is_flush_due:
             self._flush_soon()
 
+    def _look_after(self, seconds: float) -> None:
+        self.context.after(seconds, timers.CheckRead())
+
     def _look_again(self, running: RunningShell) -> None:
         """Do what is due: queued input, held output, probes, the keys of a greeting."""
         now = trio.current_time()
@@ -287,7 +291,8 @@ class Shell(Actor[ShellMessage]):
         self._handle(running, rules.release(now))
         self._handle(running, pipeline.overdue(now))
         self._handle(running, rules.look(now))
-        if not (pipeline.was_prompted or pipeline.was_rearmed) and self._greeting.is_due():
+        is_greeted = pipeline.was_prompted or pipeline.was_rearmed
+        if self._greeting is not None and not is_greeted and self._greeting.is_due():
             self._greeting.send()
         self._watch.check_again()
 
@@ -305,7 +310,7 @@ class Shell(Actor[ShellMessage]):
                     if running is self._running:
                         running.send(event.data)
                 case LookAfter(seconds=seconds):
-                    self.context.after(seconds, timers.CheckRead())
+                    self._look_after(seconds)
                 case PromptReached():
                     self._prompted(running, event)
                 case bd.CommandBegin():
@@ -580,11 +585,6 @@ class Shell(Actor[ShellMessage]):
         window, screen, pipeline = self._window, self._screen, running.pipeline
         screen.reset(pipeline.modes)
         self._responder = Responder(size=window.size, cursor_at=screen.cursor_position)
-        self._greeting = Greeting(
-            running.rules.adapter.greeting,
-            running.send,
-            lambda seconds: self._handle(running, [LookAfter(seconds)]),
-        )
         handle = partial(self._handle, running)
         directory = self._host.startup_directory(self._files.directory)
         rearming = Rearming(self._host, running.process, pipeline, handle, directory)
@@ -669,6 +669,13 @@ class Shell(Actor[ShellMessage]):
                     program=None if self._place.shell is None else text_of_path(self._place.shell),
                 )
             )
+            self._greet(running)
+
+    def _greet(self, running: RunningShell) -> None:
+        """Type the keys that the shell needs at its start; most shells need none."""
+        text, self._greeting = running.rules.adapter.greeting, None
+        if text:
+            self._greeting = Greeting(text, running.send, self._look_after)
             self._greeting.send()
 
     def _notify_ended(
