@@ -19,6 +19,7 @@ import trio
 
 from aegis.processes.pty import open_pty_process
 from aegis.terminals.hooks import bash
+from tests.bench.bench_mcp import HttpSocket, LegacyClient
 from tests.bench.table import Row, print_rows
 from tests.e2e.harness import DaemonProcess
 
@@ -111,6 +112,9 @@ def measure() -> list[Row]:
         try:
             pid = daemon.process.pid
             spawn_all(daemon, 0, AT_ONCE)
+            # The daemon imports the SDK of MCP, 22 MB, in the first seconds: no terminal's memory.
+            with HttpSocket(daemon.call("session_new", handle="bench")["url"]) as http:
+                LegacyClient(http)
             memory, files = resident_kb(pid), descriptors(pid)
             took = spawn_all(daemon, AT_ONCE, AT_ONCE + TERMINALS)
             time.sleep(SETTLE_S)
