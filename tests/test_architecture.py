@@ -854,6 +854,13 @@ def test_the_check_for_heavy_modules_sees_one() -> None:
     assert "trio" in loaded_by("import actors.ref")
 
 
+def test_the_daemon_loads_structlog_without_rich() -> None:
+    start = "from aegis.cli.up import without_rich\nwith without_rich(): import aegis.app"
+    loaded = loaded_by(start)
+    assert "structlog" in loaded
+    assert "rich" not in loaded
+
+
 PACKAGE_HOSTS = [
     ".".join(parts)
     for parts in (
