@@ -22,10 +22,14 @@ from aegis.protocol.agent_events import AgentEvent, RequestAnswer
 
 @attrs.frozen(kw_only=True)
 class SendTurn(Request[str | None]):
-    """Send a turn's text as one user frame, with this uuid."""
+    """Send a turn's text as one user frame, with this uuid.
+
+    ``command``: a person's command, which is sent in place of the text if the agent has it.
+    """
 
     uuid: str
     text: str = attrs.field(repr=False)
+    command: str = attrs.field(default="", repr=False)
 
 
 @attrs.frozen

@@ -18,6 +18,7 @@ from aegis.protocol.agent_events import (
     AgentEvent,
     AssistantText,
     AssistantThinking,
+    CommandSent,
     Plan,
     RateLimit,
     RequestOpened,
@@ -201,6 +202,11 @@ def _withdrawn(event: RequestWithdrawn) -> list[StyledSegment]:
     return [StyledSegment(f"a request was withdrawn{reason}", "dim")]
 
 
+def _command(event: CommandSent) -> list[StyledSegment]:
+    what = "it has no such command: sent as text" if event.as_text else "its own command"
+    return [StyledSegment(f"/{_line(event.name)}: {what}", "yellow" if event.as_text else "dim")]
+
+
 def _too_large(event: TooLarge) -> list[StyledSegment]:
     kind, size = _line(event.kind) or "an item", event.size / 2**20
     return [
@@ -234,6 +240,7 @@ _WRITERS: Mapping[type, Callable[[Any], list[StyledSegment]]] = {
     TasksChanged: _tasks,
     RequestOpened: _request,
     RequestWithdrawn: _withdrawn,
+    CommandSent: _command,
     TooLarge: _too_large,
     Unknown: _unknown,
 }

@@ -19,7 +19,13 @@ from aegis.cli.grammar.verb import (
 )
 from aegis.cli.grammar.words import command_text
 from aegis.cli.inbox import INTERRUPT, KEY, hand_off
-from aegis.cli.printing.agents import meta_lines, profile_table, session_details, session_table
+from aegis.cli.printing.agents import (
+    command_table,
+    meta_lines,
+    profile_table,
+    session_details,
+    session_table,
+)
 from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import (
     duration,
@@ -198,11 +204,14 @@ def profiles(daemon: TargetDaemon) -> None:
     daemon.show(reply, lambda: print_lines(profile_table(reply["result"])))
 
 
-@verb(argument("agent"))
-def show(daemon: TargetDaemon, agent: str) -> None:
+@verb(
+    flag("--commands", help="The commands of its own instead, for agent send."), argument("agent")
+)
+def show(daemon: TargetDaemon, agent: str, commands: bool) -> None:
     """Show the state of AGENT."""
     reply = daemon.call("agent_show", handle=agent)
-    daemon.show(reply, lambda: print_lines(session_details(reply)))
+    shown = command_table if commands else session_details
+    daemon.show(reply, lambda: print_lines(shown(reply)))
 
 
 @verb(

@@ -81,6 +81,8 @@ def hand_off(
     )
     if shows:
         daemon.show(reply, lambda: print_lines(escaped_line(_receipt(reply))))
+    if reply["notice"]:
+        print_notice(f"↳ {escaped_line(reply['notice'])}")
     return reply
 
 

@@ -16,7 +16,16 @@ import attrs
 from actors import ActorError, Ref, Reply
 from aegis.clock import utc_now
 from aegis.errors import AegisError
-from aegis.protocol.inboxes import Deliver, FindMessage, Handoff, Place, Receipt
+from aegis.protocol.inboxes import (
+    COMMAND_ID,
+    Deliver,
+    FindMessage,
+    Handoff,
+    PersonHandoff,
+    Place,
+    Receipt,
+    command_name,
+)
 from aegis.protocol.naming import name_key
 
 PLACE_S = 1.0
@@ -48,6 +57,10 @@ class SessionDirectory(Protocol):
         """Return why the target does not take a message of the agent ``sender``, else count it."""
         ...
 
+    def refuse_command(self, target: str, name: str) -> AegisError | None:
+        """Return why a person's command of this name is not sent to the session ``target``."""
+        ...
+
 
 class NoSessions:
     """The answers where no session is driven."""
@@ -74,6 +87,10 @@ class NoSessions:
         """Return None: every message is taken."""
         return None
 
+    def refuse_command(self, target: str, name: str) -> AegisError | None:
+        """Return None."""
+        return None
+
 
 def agent_of(handoff: Handoff) -> str | None:
     """Return the handle of the agent that sends; None for a person."""
@@ -81,12 +98,27 @@ def agent_of(handoff: Handoff) -> str | None:
     return None if sender is None or name_key(sender) == "human" else sender
 
 
-def delivery_of(handoff: Handoff, target: str, sessions: SessionDirectory) -> Deliver:
+def command_of(handoff: Handoff, target: str, sessions: SessionDirectory) -> str:
+    """Return the name of the command that a person sends to a session; empty: it is a text.
+
+    Raises ``Forbidden`` if it is not sent.
+    """
+    is_person = isinstance(handoff, PersonHandoff) and sessions.session_of(target) is not None
+    name = command_name(handoff.context) if is_person else ""
+    if name and (refusal := sessions.refuse_command(target, name)) is not None:
+        raise refusal
+    return name
+
+
+def delivery_of(
+    handoff: Handoff, target: str, sessions: SessionDirectory, *, is_command: bool = False
+) -> Deliver:
     """Return the message of a handoff to the inbox of ``target``."""
     sender = agent_of(handoff)
+    kind = COMMAND_ID if is_command else "handoff:"
     return Deliver(
         handle=target,
-        id=f"handoff:{_unique(handoff.key, sender, sessions)}",
+        id=f"{kind}{_unique(handoff.key, sender, sessions)}",
         sender="human" if sender is None else f"agent:{sender}",
         body=handoff.context,
         timestamp=utc_now(),
@@ -128,4 +160,4 @@ async def _place(session: Ref[Any], find: FindMessage) -> Place | None:
 
 def _placed(receipt: Receipt, place: Place) -> Receipt:
     status: Any = "landed" if place.is_landed else "queued"
-    return attrs.evolve(receipt, status=status, position=place.position)
+    return attrs.evolve(receipt, status=status, position=place.position, notice=place.notice)

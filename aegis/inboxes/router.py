@@ -20,7 +20,14 @@ import structlog
 from actors import Actor, ActorError, ChildSpec, Ref, Reply, Request, Restart, SupervisorSpec
 from actors.errors import root_cause
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
-from aegis.inboxes.handoffs import NoSessions, SessionDirectory, agent_of, answer, delivery_of
+from aegis.inboxes.handoffs import (
+    NoSessions,
+    SessionDirectory,
+    agent_of,
+    answer,
+    command_of,
+    delivery_of,
+)
 from aegis.inboxes.inbox import EndWait, Inbox, Settle, stopping
 from aegis.journal.archive import DEFAULT_KEEP, Archive, Keep
 from aegis.journal.disk import stored_names
@@ -31,6 +38,7 @@ from aegis.protocol.inboxes import (
     Deliver,
     FindMessage,
     Handoff,
+    PersonHandoff,
     ReadInbox,
     Receipt,
     ReleaseInbox,
@@ -72,7 +80,15 @@ class EndWaits:
 
 
 RouterMessage = (
-    Deliver | Handoff | ReadInbox | WaitInbox | FollowInbox | ReleaseInbox | HandleSeen | EndWaits
+    Deliver
+    | Handoff
+    | PersonHandoff
+    | ReadInbox
+    | WaitInbox
+    | FollowInbox
+    | ReleaseInbox
+    | HandleSeen
+    | EndWaits
 )
 
 
@@ -155,14 +171,15 @@ class InboxRouter(Actor[RouterMessage]):
                 "interrupt out"
             )
         self._check_sender(handoff, target)
-        delivery = delivery_of(handoff, target, self._sessions)
+        command = command_of(handoff, target, self._sessions)
+        delivery = delivery_of(handoff, target, self._sessions, is_command=bool(command))
         if session is None:
             self._pass_to_inbox(handoff, delivery, target)
             return
         # Sent here, not in the task: tasks start in any order, and a sender's messages keep theirs.
         delivered = self._delivered(delivery)
         by = (handoff.from_handle or HUMAN) if handoff.interrupt else None
-        find = FindMessage(message=delivery.id, interrupt_by=by)
+        find = FindMessage(message=delivery.id, interrupt_by=by, command=command)
         self.context.start_soon(answer, self.defer(handoff), delivered, session, find)
 
     def _delivered(self, delivery: Deliver) -> Reply[Receipt]:

@@ -290,6 +290,36 @@ class RequestWithdrawn:
 
 
 @attrs.frozen(kw_only=True)
+class SlashCommand:
+    """A command of the agent's own, which a person sends as ``/name`` and what ``hint`` shows."""
+
+    name: str
+    description: str = ""
+    hint: str = ""
+    aliases: list[str] = attrs.field(factory=list)
+
+
+@attrs.frozen(kw_only=True)
+class CommandsChanged:
+    """The agent announced its own commands; they replace those of an earlier event."""
+
+    tag: ClassVar[str] = "commands_changed"
+    commands: list[SlashCommand]
+
+
+@attrs.frozen(kw_only=True)
+class CommandSent:
+    """A person's ``/name`` was sent to the agent.
+
+    ``as_text``: the agent has no such command, so it was sent as any other message.
+    """
+
+    tag: ClassVar[str] = "command_sent"
+    name: str
+    as_text: bool = False
+
+
+@attrs.frozen(kw_only=True)
 class TooLarge:
     """A frame of ``size`` bytes was over the limit: its long texts are cut, and no image is kept.
 
@@ -331,6 +361,8 @@ AgentEvent = (
     | TasksChanged
     | RequestOpened
     | RequestWithdrawn
+    | CommandsChanged
+    | CommandSent
     | TooLarge
     | Unknown
 )

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import attrs
 
 from actors.messages import Request
+from aegis.protocol.agent_events import SlashCommand
 from aegis.protocol.agent_states import AgentInfo as AgentInfo
 from aegis.protocol.agent_states import AgentList as AgentList
 from aegis.protocol.agent_states import AgentNeed as AgentNeed
@@ -338,8 +339,15 @@ class ListAgentCommands(Request[list[AgentCommand]]):
 
 
 @attrs.frozen(kw_only=True)
+class AgentDetails(AgentInfo):
+    """The state of one agent session, with the ``commands`` of its own that it has announced."""
+
+    commands: list[SlashCommand] = attrs.field(factory=list)
+
+
+@attrs.frozen(kw_only=True)
 class ShowAgent(OnAgent):
-    """Return the state of one agent session."""
+    """Return the state of one agent session, and the commands of its own that a person can send."""
 
 
 @attrs.frozen(kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import attrs
@@ -18,6 +19,17 @@ from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 
 MAX_BODY_CHARS = 262_144
 MAX_KEY_CHARS = 256
+
+COMMAND_ID = "command:"
+"""The beginning of the id of a message that is a person's command to an agent, without a header."""
+
+_COMMAND = re.compile(r"/([^\s/]\S{0,199})(?=\s|\Z)")
+
+
+def command_name(text: str) -> str:
+    """Return the name of the agent's own command that a text begins with; empty: with none."""
+    found = _COMMAND.match(text)
+    return found[1] if found else ""
 
 
 @attrs.frozen(kw_only=True)
@@ -54,12 +66,14 @@ class Receipt:
     """The fate of a message, which is durable: ``landed`` or ``queued`` at ``position``.
 
     ``landed``: it opened a turn of the session, or a waiting reader has it. ``position`` is the
-    number of messages before it.
+    number of messages before it. ``notice`` is a sentence about a command that the agent may not
+    have.
     """
 
     id: str
     status: Literal["landed", "queued"]
     position: int
+    notice: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -87,10 +101,14 @@ class Deliver(Request[Receipt]):
 
 @attrs.frozen(kw_only=True)
 class Place:
-    """The place of a message in a session: in a turn, or behind ``position`` others that wait."""
+    """The place of a message in a session: in a turn, or behind ``position`` others that wait.
+
+    ``notice`` is that of its receipt.
+    """
 
     is_landed: bool = False
     position: int = 0
+    notice: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -106,11 +124,12 @@ class FindMessage(Request["Place | None"]):
 
     Answered once the message has arrived in the session; None if the session cannot say. With
     ``interrupt_by``, a handle, the current turn is interrupted first, unless a turn has taken the
-    message already.
+    message already. ``command`` is the name of the agent's own command that it is.
     """
 
     message: str
     interrupt_by: str | None = None
+    command: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -203,3 +222,11 @@ class Handoff(Command[Receipt]):
             "Calls with the same key are delivered once.",
         ),
     )
+
+
+@attrs.frozen(kw_only=True)
+class PersonHandoff(Handoff):
+    """A handoff that a person sends from a face of their own, never over MCP.
+
+    Only it may be a command of the agent's own. Used inside the daemon only.
+    """

@@ -18,7 +18,7 @@ from aegis.protocol.command import Command
 from aegis.protocol.daemon import NewSession, RevokeSession, RotateToken
 from aegis.protocol.derived.wire import command_from
 from aegis.protocol.entry import Entry, Owner
-from aegis.protocol.inboxes import Handoff
+from aegis.protocol.inboxes import Handoff, PersonHandoff
 from aegis.protocol.naming import name_key
 from aegis.protocol.requests import ListRequests
 from aegis.protocol.table import BY_NAME
@@ -113,6 +113,8 @@ class Connection(Actor[Invoke]):
         entry = BY_NAME[message.command]
         command = command_from(entry, message.arguments)
         command = with_identity(command, self._caller.identity, self._names)
+        if isinstance(command, Handoff) and is_person(self._caller, command):
+            command = PersonHandoff(**attrs.asdict(command, recurse=False))
         self._check_rights(entry, command, message.arguments)
         self._report_handle(command.from_handle)
         command = with_addresses(command, self._names)
@@ -135,6 +137,16 @@ class Connection(Actor[Invoke]):
         if handle is not None and name_key(handle) not in self._seen:
             self._seen.add(name_key(handle))
             self._on_handle.tell(self._handle_seen(handle=handle))
+
+
+def is_person(caller: Caller, command: Command[Any]) -> bool:
+    """Return whether a person calls from a face of their own.
+
+    A call over MCP is that of a program, also at the operator's URL, where a missing handle reads
+    ``human``.
+    """
+    is_own = caller.face != "mcp" and caller.identity.operator and caller.identity.handle is None
+    return is_own and command.from_handle is None
 
 
 def with_identity(

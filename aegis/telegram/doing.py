@@ -10,7 +10,7 @@ import attrs
 from actors import AskError, Ref, System
 from aegis.errors import AegisError, NotFound
 from aegis.protocol.agents import AgentInfo, InterruptAgent, ListSessions
-from aegis.protocol.inboxes import Handoff
+from aegis.protocol.inboxes import PersonHandoff
 from aegis.protocol.naming import name_key
 from aegis.protocol.queues import ListQueues, ListTasks
 from aegis.protocol.requests import ListRequests
@@ -64,13 +64,14 @@ class Doing:
 
     async def talk(self, text: TextMessage, handle: str, context: str) -> str:
         """Send a text to a session; return a sentence, empty if it went well."""
-        handoff = Handoff(
+        handoff = PersonHandoff(
             target_handle=self.address_of(handle),
             context=context,
             key=f"telegram:{text.update}",
         )
         receipt = await self._services.answer("inboxes", handoff, CALL_S)
-        return f"{handle} takes it after its turn" if receipt.status == "queued" else ""
+        queued = f"{handle} takes it after its turn" if receipt.status == "queued" else ""
+        return "; ".join(filter(None, (receipt.notice, queued)))
 
     def start_run(self, order: o.RunOrder) -> Callable[[], Awaitable[str]]:
         """Give a command to its terminal now; return what waits for the reply.

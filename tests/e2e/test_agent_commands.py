@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trio
 
+import aegis
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.mcp_client import connect_mcp_to
 from tests.e2e.test_agents import STAND_IN, Team, agents_of, open_request
@@ -27,7 +28,7 @@ def stand_in(provider: str, commands: str = "") -> dict[str, Any]:
         "permission": "ask",
         "command": [sys.executable, str(STAND_IN), family],
         "env": {"STAND_IN_COMMANDS": commands},
-        **({"asking_mode": "default"} if family == "acp" else {}),
+        **({"asking_mode": "default"} if provider == "acp" else {}),
     }
 
 
@@ -145,3 +146,169 @@ def test_what_a_workflow_sends_is_text(own_daemon: DaemonProcess) -> None:
     working.ends(id_)
     assert working.texts(str(working.result(id_))) == ["/yolo"]
     own_daemon.stop()
+
+
+# A person's commands.
+
+
+def person(team: Team, handle: str, text: str, **more: object) -> dict[str, Any]:
+    """The receipt of a person's message, from a face of theirs."""
+    return team.call("handoff", target_handle=handle, context=text, **more)
+
+
+def turns(team: Team, handle: str) -> list[str]:
+    """The texts of the turns so far, without headers."""
+    return [
+        "\n".join(line for line in each["text"].splitlines() if not line.startswith("> from "))
+        for each in team.entries(handle, "turn_opened")
+    ]
+
+
+def sent(team: Team, handle: str) -> list[tuple[str, bool]]:
+    events = [each["event"] for each in team.entries(handle, "event")]
+    return [(each["name"], each["as_text"]) for each in events if each["type"] == "command_sent"]
+
+
+@pytest.mark.parametrize("profile", FAMILIES)
+def test_a_persons_command_is_a_turn_of_its_own_without_a_header(team: Team, profile: str) -> None:
+    handle = team.spawn("HANG", profile=profile)
+    team.is_in(handle, "working")
+    until(lambda: bool(team.info(handle)["commands"]), "its commands are known")
+    team.send(handle, "SAY before")
+    assert person(team, handle, "/compact keep\nthe names")["notice"] == ""
+    person(team, handle, "SAY after")
+    until(lambda: team.info(handle)["waiting"] == 3, "all wait")
+    team.call("interrupt", handle=handle)
+    team.has_turns(handle, 4)
+    assert turns(team, handle) == ["HANG", "SAY before", "/compact keep\nthe names", "SAY after"]
+    said = [] if profile == "swallowed" else ["command compact"]
+    assert team.texts(handle) == ["before", *said, "after"]
+    assert sent(team, handle) == [("compact", False)]
+
+
+@pytest.mark.parametrize("profile", FAMILIES)
+def test_the_first_message_of_a_session_can_be_a_command(team: Team, profile: str) -> None:
+    handle = team.spawn(profile=profile)
+    receipt = person(team, handle, "/context")
+    assert "announced no commands yet" in receipt["notice"]
+    team.has_outcomes(handle, "completed")
+    assert sent(team, handle) == [("context", False)]
+    assert person(team, handle, "/reset")["notice"] == ""  # an alias
+
+
+@pytest.mark.parametrize("profile", FAMILIES)
+def test_a_command_that_the_agent_has_not_is_text_and_the_person_is_informed(
+    team: Team, profile: str
+) -> None:
+    handle = team.spawn("SAY hello", profile=profile)
+    team.has_turns(handle, 1)
+    for number, name in enumerate(["nosuch", "etc/passwd", "Compact", "__internal"], 2):
+        receipt = person(team, handle, f"/{name} x")
+        assert f"{handle} has no command /{name}, so it gets this as text" in receipt["notice"]
+        team.has_turns(handle, number)
+    assert [as_text for _, as_text in sent(team, handle)] == [True] * 4
+    assert [each for each in team.texts(handle) if each.startswith("command")] == []
+    assert "/nosuch x" in team.texts(handle)
+
+
+@pytest.mark.parametrize("text", ["/", "/ context", "//context", " /context", "\uff0fcontext"])
+def test_other_texts_of_a_person_are_messages(team: Team, text: str) -> None:
+    handle = team.spawn("SAY hello")
+    team.has_turns(handle, 1)
+    assert person(team, handle, text)["notice"] == ""
+    team.has_turns(handle, 2)
+    assert team.entries(handle, "turn_opened")[1]["text"].startswith("> from human · ")
+    assert sent(team, handle) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("yolo", "agent set {} --permission"),
+        ("YOLO", "agent set {} --permission"),
+        ("permissions", "agent set {} --permission"),
+        ("config", "agent set {} --permission"),
+        ("logout", "in a terminal"),
+        ("login", "in a terminal"),
+        ("quit", "agent stop {}"),
+    ],
+)
+def test_a_command_that_ends_the_asking_or_the_login_is_refused(
+    team: Team, name: str, way: str
+) -> None:
+    handle = team.spawn("SAY hello", profile="first")
+    team.has_turns(handle, 1)
+    code, sentence = outcome(team, handle, f"/{name} on")
+    assert code == "forbidden"
+    assert sentence.startswith(f"/{name} is not sent to {handle}: ")
+    assert way.format(handle) in sentence
+    still_asks(team, handle)
+    assert team.info(handle)["turn"] == 2
+
+
+def outcome(team: Team, handle: str, text: str) -> tuple[str, str]:
+    refusal = team.daemon.refusal("handoff", target_handle=handle, context=text)
+    return refusal.code, str(refusal)
+
+
+def test_the_adapter_of_claude_code_gets_no_clear(own_daemon: DaemonProcess) -> None:
+    profile = stand_in("claude-agent-acp", "last")
+    team = Team(own_daemon, more={"adapter": profile})
+    handle = team.spawn("SAY hello", profile="adapter")
+    team.has_turns(handle, 1)
+    for name in ("clear", "reset", "new"):
+        code, sentence = outcome(team, handle, f"/{name}")
+        assert (code, "hides the id" in sentence) == ("forbidden", True)
+    own_daemon.stop()
+
+
+def test_commands_are_listed_and_known_after_a_restart_of_the_daemon(team: Team) -> None:
+    handle = team.spawn("SAY hello")
+    team.has_turns(handle, 1)
+    shown = team.daemon.cli("agent", "show", "--commands", handle).stdout
+    assert "/compact [instructions]" in shown
+    assert "Free up context" in shown
+    assert "__internal" not in shown
+    assert "Free up context" not in team.daemon.cli("agent", "show", handle).stdout
+    [info] = team.call("list_sessions")["result"]
+    assert "commands" not in info
+    team.daemon.kill()
+    team.daemon.start("--port", "0", "--trust")
+    names = [each["name"] for each in team.info(handle)["commands"]]
+    assert names == ["compact", "clear", "context", "yolo"]
+    assert person(team, handle, "/compact")["notice"] == ""
+    team.has_turns(handle, 2)
+    assert sent(team, handle) == [("compact", False)]
+
+
+def test_a_command_from_the_command_line_and_python(team: Team) -> None:
+    cli = team.daemon.cli
+    handle = team.spawn("SAY hello")
+    team.has_turns(handle, 1)
+    done = cli("agent", "send", "--wait", handle, "/context", "now")
+    assert (done.returncode, done.stdout) == (0, "command context\n")
+    done = cli("agent", "send", "--wait", handle, "/nosuch")
+    assert (done.returncode, "has no command /nosuch" in done.stderr) == (0, True)
+    done = cli("agent", "send", handle, "/yolo")
+    assert (done.returncode, "agent set" in done.stderr) == (1, True)
+    with aegis.connect_sync(team.daemon.root) as client:
+        receipt = client.inboxes.handoff(handle, "/compact")
+        assert (receipt.id.split(":")[0], receipt.notice) == ("command", "")
+        assert "compact" in [each.name for each in client.agents.show(handle).commands]
+        team.has_turns(handle, 4)
+    with aegis.connect_sync(team.daemon.root, handle="pm") as client:
+        receipt = client.inboxes.handoff(handle, "/compact")
+        assert (receipt.id.split(":")[0], receipt.notice) == ("handoff", "")
+    team.has_turns(handle, 5)
+    assert [name for name, _ in sent(team, handle)] == ["context", "nosuch", "compact"]
+
+
+def test_a_repeated_command_with_one_key_is_sent_once(team: Team) -> None:
+    handle = team.spawn("SAY hello")
+    team.has_turns(handle, 1)
+    first = person(team, handle, "/context", key="k")
+    team.has_turns(handle, 2)
+    assert person(team, handle, "/context", key="k")["id"] == first["id"]
+    person(team, handle, "SAY end")
+    team.has_turns(handle, 3)
+    assert sent(team, handle) == [("context", False)]

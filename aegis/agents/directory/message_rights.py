@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from aegis.agents.directory.roster import Member, Roster
+from aegis.agents.drivers.commands import refuse_command
 from aegis.agents.profiles.limits import HOUR_S, Counters
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import refuse_message, refuse_profile, refuse_reach
@@ -86,6 +87,18 @@ class SendingRights:
             return Unavailable(f"aegis_handoff: {limit}")
         self._counters.note_message(tree, now)
         return None
+
+    def refuse_command(self, target: str, name: str) -> AegisError | None:
+        """Return why a person's command of this name is not sent to the session ``target``."""
+        member = self._member(target)
+        if member is None:
+            return None
+        try:
+            provider = self._profile_of(member).provider.name
+        except NotFound:
+            provider = ""
+        refusal = refuse_command(name, member.handle, provider)
+        return None if refusal is None else Forbidden(refusal)
 
     def refuse_work(self, sender: str | None, agent: str) -> AegisError | None:
         """Return why the agent ``sender``, None for a person, may give no work to a profile."""

@@ -1,4 +1,4 @@
-"""The agents' own commands, such as ``/compact``: text that no agent takes for one. Pure.
+"""The agents' own commands, such as ``/compact``: those announced, those refused, and text. Pure.
 
 An agent carries out a prompt that begins with ``/``, also one of another agent: ``/yolo`` of kimi
 ends all asking. So a text that is not meant as a command must not begin like one.
@@ -7,6 +7,12 @@ ends all asking. So a text that is not meant as a command must not begin like on
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aegis.names import shorten
+from aegis.protocol.agent_events import CommandSent, SlashCommand
+from aegis.protocol.inboxes import command_name
 
 MARK = "| "
 """The beginning of a text that an agent could take for a command."""
@@ -27,3 +33,105 @@ _COMMAND = re.compile(rf"[{_UNSEEN}]*[{_SLASHES}]")
 def as_text(text: str) -> str:
     """Return ``text``, with ``MARK`` before it if an agent could take it for a command."""
     return f"{MARK}{text}" if _COMMAND.match(text) else text
+
+
+def sent_as(
+    text: str, command: str, known: Sequence[SlashCommand] | None
+) -> tuple[str, CommandSent | None]:
+    """Return the text of a prompt, and the event of a person's command.
+
+    ``text`` is what is sent without a ``command``, or if it is none of the ``known`` ones: opencode
+    swallows an unknown one silently, and others pass it to the model without its sender.
+    """
+    if not command:
+        return as_text(text), None
+    name = command_name(command)
+    if has_command(known or (), name):
+        return command, CommandSent(name=name)
+    return as_text(text), CommandSent(name=name, as_text=True)
+
+
+def has_command(commands: Sequence[SlashCommand], name: str) -> bool:
+    """Return whether one of these commands has this name."""
+    return any(name in (each.name, *each.aliases) for each in commands)
+
+
+# Announced commands.
+
+MAX_COMMANDS = 500
+MAX_NAME_CHARS = 200
+MAX_SHOWN_CHARS = 300
+"""The part of a description that is kept: an agent repeats all of them at each start."""
+
+
+def read_commands(announced: object) -> list[SlashCommand]:
+    """Return the commands that Claude Code or an ACP agent announces."""
+    if not isinstance(announced, list):
+        return []
+    found = [_read(each) for each in announced[:MAX_COMMANDS] if isinstance(each, dict)]
+    return [each for each in found if each is not None]
+
+
+def _read(fields: Mapping[str, Any]) -> SlashCommand | None:
+    name = _name(fields.get("name"))
+    if not name or name.startswith("__"):  # internal ones of Claude Code
+        return None
+    given = fields.get("input")
+    hint = fields.get("argumentHint") or (given.get("hint") if isinstance(given, dict) else "")
+    aliases = fields.get("aliases")
+    return SlashCommand(
+        name=name,
+        description=_shown(fields.get("description")),
+        hint=_shown(hint),
+        aliases=[_name(each) for each in (aliases if isinstance(aliases, list) else ())[:20]],
+    )
+
+
+def _name(value: object) -> str:
+    """Return a name as it follows the slash; empty if it cannot be one."""
+    name = value.removeprefix("/") if isinstance(value, str) else ""
+    return name if len(name) <= MAX_NAME_CHARS and command_name(f"/{name}") == name else ""
+
+
+def _shown(value: object) -> str:
+    return shorten(value, MAX_SHOWN_CHARS) if isinstance(value, str) else ""
+
+
+# Refused commands.
+
+_ASKING = frozenset(
+    {
+        *("yolo", "afk", "auto", "auto-approve", "auto-mode-setup", "bypass", "full-access"),
+        *("permissions", "permission-mode", "allowed-tools", "approvals", "approval-mode"),
+        # Claude Code's sets any setting, the mode among them.
+        *("config", "settings"),
+    }
+)
+_LOGIN = frozenset({"login", "logout", "auth", "setup-token"})
+_END = frozenset({"exit", "quit"})
+_CLEAR = frozenset({"clear", "reset", "new"})
+
+
+def refuse_command(name: str, handle: str, provider: str) -> str | None:
+    """Return why a person's command is not sent to the agent ``handle``, in one sentence."""
+    key = name.casefold()
+    if key in _ASKING:
+        reason = (
+            "it can end that the agent asks before it acts; change that with "
+            f"agent set {handle} --permission"
+        )
+    elif key in _LOGIN:
+        reason = (
+            "it changes the login that other sessions use too; log in or out with the agent's own "
+            "program in a terminal"
+        )
+    elif key in _END:
+        reason = f"it ends the agent's program; end the session with agent stop {handle}"
+    elif key in _CLEAR and provider == "claude-agent-acp":
+        reason = (
+            "the adapter hides the id of the new conversation, so a restart would bring back the "
+            "old one; launch another agent, or use the provider claude, where it works"
+        )
+    else:
+        return None
+    return f"/{shorten(name)} is not sent to {handle}: {reason}"

@@ -219,8 +219,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
             case McpConnected():
                 machine = self._harness
                 outputs = machine.mcp_connected() if isinstance(machine, AwaitsMcp) else []
-            case SendTurn(uuid=uuid, text=text):
-                outputs = self._harness.send(uuid, text)
+            case SendTurn(uuid=uuid, text=text, command=command):
+                outputs = self._harness.send(uuid, text, command)
             case InterruptTurn():
                 outputs = self._harness.interrupt()
             case SendAnswer(request=request, answer=answer):

@@ -180,10 +180,11 @@ class Harness(Protocol):
         """
         ...
 
-    def send(self, uuid: str, text: str) -> list[Output]:
+    def send(self, uuid: str, text: str, command: str = "") -> list[Output]:
         """Send a turn's text as one user frame. ``Result.messages`` will name ``uuid``.
 
-        It reaches the agent as text, also if it begins like a command of the agent.
+        It reaches the agent as text, also if it begins like a command of the agent. ``command`` is
+        sent in its place if the agent has announced such a command; ``CommandSent`` says what was.
         """
         ...
 

@@ -18,7 +18,7 @@ from aegis.agents.sessions.steps import Arrived, Incoming, Notified, Notify
 from aegis.clock import utc_now
 from aegis.errors import AegisError
 from aegis.protocol.feeds import FollowInbox, InboxPlace
-from aegis.protocol.inboxes import Deliver, Message, ReadInbox
+from aegis.protocol.inboxes import COMMAND_ID, Deliver, Message, ReadInbox
 
 log = structlog.get_logger("aegis.agents")
 
@@ -46,11 +46,13 @@ class News:
 
 
 def _incoming(message: Message) -> Incoming:
+    command = message.body if message.id.startswith(COMMAND_ID) else ""
     return Incoming(
         id=message.id,
         sender=message.sender,
         text=message.text,
-        is_alone=message.sender.startswith(ALONE),
+        is_alone=message.sender.startswith(ALONE) or bool(command),
+        command=command,
     )
 
 

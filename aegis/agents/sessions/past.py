@@ -90,8 +90,8 @@ class SessionPast:
 
     ``unreported`` has the lost turns by number whose senders may not have been notified, each with
     its outcome and the reason. ``ended`` are the newest turns that ended. ``terminals`` are the ACP
-    terminals by id that have no end, each as it would have ended when it was last seen. ``at`` is
-    the moment of the last entry.
+    terminals by id that have no end, each as it would have ended when it was last seen.
+    ``commands`` are those that the agent last announced. ``at`` is the moment of the last entry.
     """
 
     turn: int = 0
@@ -106,6 +106,7 @@ class SessionPast:
     meter: Meter = attrs.field(factory=Meter)
     terminals: dict[str, ev.TerminalEnded] = attrs.field(factory=dict)
     ended: list[EndedTurn] = attrs.field(factory=list)
+    commands: list[ev.SlashCommand] | None = None
     at: float = 0.0
 
     def take(self, entry: Mapping[str, Any]) -> None:
@@ -157,6 +158,8 @@ class SessionPast:
                 self.meter.take(structure(MEASURED[tag], event), at)
             elif tag in TERMINALS:
                 self.take_terminal(structure(TERMINALS[tag], event))
+            elif tag == ev.CommandsChanged.tag:
+                self.commands = structure(ev.CommandsChanged, event).commands
 
     def take_terminal(self, event: ev.AgentEvent) -> None:
         """Follow an ACP terminal; another event changes nothing."""

@@ -24,6 +24,7 @@ from typing import Any
 import attrs
 
 from actors.codec import unstructure
+from aegis.agents.drivers.commands import has_command
 from aegis.agents.messages import (
     DriverEnded,
     DriverFailed,
@@ -50,6 +51,7 @@ from aegis.agents.sessions.settings import (
 from aegis.agents.sessions.steps import Incoming, Input, Outcome, Output, SessionPhase
 from aegis.agents.sessions.turns import CurrentTurn, Reports, ended_entry
 from aegis.agents.sessions.waiting import WaitingMessages
+from aegis.names import shorten
 from aegis.protocol import agent_events as ev
 from aegis.protocol.inboxes import Place
 
@@ -123,6 +125,24 @@ class SessionMachine:
             return Place(is_landed=True)
         position = self._waiting.place_of(message)
         return None if position is None else Place(position=position)
+
+    @property
+    def commands(self) -> Sequence[ev.SlashCommand]:
+        """The agent's own commands, as it last announced them."""
+        return self._past.commands or ()
+
+    def notice_of(self, command: str) -> str:
+        """Return what the sender of the command of this name should know; empty: nothing."""
+        known, handle = self._past.commands, self._settings.name()
+        if not command or has_command(known or (), command):
+            return ""
+        shown = shorten(command)
+        if known is None:
+            return f"{handle} has announced no commands yet: without /{shown} it gets this as text"
+        return (
+            f"{handle} has no command /{shown}, so it gets this as text; its commands: "
+            f"agent show --commands {handle}"
+        )
 
     @property
     def metrics(self) -> Metrics:
@@ -236,13 +256,13 @@ class SessionMachine:
         self._store("turn_opened", self._turn.entry())
 
     def _send(self, turn: CurrentTurn) -> None:
-        self._past.add_text("user", turn.text)
+        self._past.add_text("user", turn.command or turn.text)
         if turn.is_interrupted:
             self._finish("cancelled", "interrupted before it was sent")
             return
         turn.is_sent = True
         self._become(SessionPhase.WORKING)
-        self._put(SendTurn(uuid=turn.opened.uuid, text=turn.text))
+        self._put(SendTurn(uuid=turn.opened.uuid, text=turn.text, command=turn.command))
         if self._settings.max_runtime_s is not None:
             self._put(steps.SetTimer(timer="runtime", after_s=self._settings.max_runtime_s))
 
@@ -414,6 +434,8 @@ class SessionMachine:
                 self._finish("cancelled", "the agent cancelled the turn")
             case ev.RateLimit(status="rejected", resets_at=resets_at):
                 self._limited(resets_at)
+            case ev.CommandsChanged(commands=commands):
+                self._past.commands = commands
             case ev.SystemInit(conversation=conversation):
                 if conversation and self.phase in (SessionPhase.IDLE, SessionPhase.WORKING):
                     self._keep_conversation(conversation)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import structlog
 import trio
 
@@ -214,7 +215,9 @@ class AgentSession(Actor[own.SessionMessage]):
                 self._closers.append(self.defer(message))
                 await self._handle(steps.CloseOrder(_by(message)))
             case api.ShowAgent():
-                self.reply(message, self._info())
+                info = attrs.asdict(self._info(), recurse=False)
+                details = api.AgentDetails(**info, commands=[*self._session.commands])
+                self.reply(message, details)
             case api.ReadSession():
                 self.context.start_soon(self._read, message, self.defer(message))
             case api.WaitAgent():

@@ -47,13 +47,15 @@ class SessionPhase(enum.Enum):
 class Incoming:
     """A message of the inbox; ``text`` is its rendered form.
 
-    ``is_alone``: it is a turn of its own (a broadcast, a task, a workflow's order).
+    ``is_alone``: it is a turn of its own (a broadcast, a task, a workflow's order, a command).
+    ``command`` is what a person has written, if it is a command of the agent's own.
     """
 
     id: str
     sender: str
     text: str
     is_alone: bool = False
+    command: str = ""
 
 
 # Inputs.

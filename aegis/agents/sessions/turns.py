@@ -27,11 +27,12 @@ class CurrentTurn:
     """The current turn, from its opening on.
 
     ``is_stored``: it is durable as opened, so it may be sent. ``final`` is the agent's last message
-    in it.
+    in it. ``command`` is a person's, which replaces the ``text`` if the agent has it.
     """
 
     opened: OpenTurn
     text: str
+    command: str = ""
     is_stored: bool = False
     is_sent: bool = False
     is_interrupted: bool = False
@@ -60,7 +61,7 @@ class CurrentTurn:
             "turn": self.opened.number,
             "uuid": self.opened.uuid,
             "messages": [{"id": each, "sender": sender} for each, sender in self.opened.messages],
-            "text": self.text,
+            "text": self.command or self.text,
         }
 
 
@@ -72,7 +73,8 @@ def next_turn(session: str, number: int, waiting: Sequence[Incoming]) -> tuple[C
         uuid=str(uuid.uuid5(NAMESPACE, f"{session}/{number}")),
         messages=tuple((each.id, each.sender) for each in batch),
     )
-    return CurrentTurn(opened=opened, text="\n\n".join(each.text for each in batch)), len(batch)
+    text = "\n\n".join(each.text for each in batch)
+    return CurrentTurn(opened=opened, text=text, command=batch[0].command), len(batch)
 
 
 def _fitting(waiting: Sequence[Incoming]) -> Iterator[Incoming]:

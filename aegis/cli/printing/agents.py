@@ -103,6 +103,15 @@ def session_details(info: Mapping[str, Any]) -> str:
     return "\n".join([escaped_line(info["handle"]), *shown])
 
 
+def command_table(info: Mapping[str, Any]) -> str:
+    """Return the commands of an agent's own as a table, or a sentence if there are none."""
+    rows = [
+        [f"/{each['name']} {each['hint']}".rstrip(), each["description"]]
+        for each in info["commands"]
+    ]
+    return table(["command", "description"], rows) if rows else "none announced so far"
+
+
 def _program(program: Mapping[str, Any] | None) -> list[tuple[str, object]]:
     """Return the lines of a terminal agent's program."""
     if program is None:

@@ -10,6 +10,7 @@ from aegis.client.blocking.agent_streams import entries_of, output_of, states_of
 from aegis.client.blocking.noun import BlockingNoun
 from aegis.protocol.agent_commands import AgentOutput, ReadAgentOutput
 from aegis.protocol.agents import (
+    AgentDetails,
     AgentDiff,
     AgentInfo,
     AgentList,
@@ -87,9 +88,11 @@ class Agents(BlockingNoun):
         """List the profiles that can be spawned."""
         return self._call(ListAgents)
 
-    def show(self, handle: str) -> AgentInfo:
+    def show(self, handle: str) -> AgentDetails:
         """Return the state of one session."""
-        return self._call(ShowAgent, handle=handle)
+        details = self._call(ShowAgent, handle=handle)
+        assert isinstance(details, AgentDetails)
+        return details
 
     def wait(
         self,

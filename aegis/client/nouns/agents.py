@@ -17,6 +17,7 @@ from aegis.client.nouns.noun import Noun
 from aegis.client.streams import Stream
 from aegis.protocol.agent_commands import AgentOutput, ReadAgentOutput
 from aegis.protocol.agents import (
+    AgentDetails,
     AgentDiff,
     AgentInfo,
     AgentList,
@@ -94,9 +95,11 @@ class Agents(Noun):
         """List the profiles that can be spawned."""
         return await self._call(ListAgents)
 
-    async def show(self, handle: str) -> AgentInfo:
+    async def show(self, handle: str) -> AgentDetails:
         """Return the state of one session."""
-        return await self._call(ShowAgent, handle=handle)
+        details = await self._call(ShowAgent, handle=handle)
+        assert isinstance(details, AgentDetails)
+        return details
 
     async def wait(
         self,

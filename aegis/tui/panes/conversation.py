@@ -123,7 +123,9 @@ class ConversationPane(FollowedPane):
             except ClientError:
                 self.bar.keep(text)
                 raise
-            if receipt.status == "queued":
+            if receipt.notice:
+                self.desk.show_remark(receipt.notice)
+            elif receipt.status == "queued":
                 self.desk.show_remark(f"queued: {handle} takes it after its turn")
 
         self.view.follows = True

@@ -18,6 +18,8 @@ from aegis.protocol.agent_events import (
     AgentEvent,
     AssistantText,
     AssistantThinking,
+    CommandsChanged,
+    CommandSent,
     MessageChanged,
     Plan,
     PlanStep,
@@ -26,6 +28,7 @@ from aegis.protocol.agent_events import (
     RequestWithdrawn,
     Result,
     Retrying,
+    SlashCommand,
     StateChanged,
     SystemInit,
     TasksChanged,
@@ -115,6 +118,8 @@ SHOWN: list[tuple[AgentEvent, str]] = [
     ),
     (RequestOpened(id="", kind="login", title="Log in"), "login asked: Log in"),
     (RequestWithdrawn(id="0", reason="interrupted"), "a request was withdrawn: interrupted"),
+    (CommandSent(name="compact"), "/compact: its own command"),
+    (CommandSent(name="x", as_text=True), "/x: it has no such command: sent as text"),
     (
         TooLarge(kind="user", size=20 * 2**20),
         "user is too large, 20.0 MiB: only a part of it is kept",
@@ -133,6 +138,7 @@ HIDDEN: list[AgentEvent] = [
     Usage(input_tokens=5),
     StateChanged(state="idle"),
     MessageChanged(uuid="u", state="queued"),
+    CommandsChanged(commands=[SlashCommand(name="compact")]),
 ]
 
 

@@ -102,6 +102,7 @@ class PlayedSessions:
     closed: dict[str, AegisError] = attrs.field(factory=dict)
     dropped: set[str] = attrs.field(factory=set)
     refusals: dict[str, AegisError] = attrs.field(factory=dict)
+    commands: dict[str, AegisError] = attrs.field(factory=dict)
     places: dict[str, Place | None] = attrs.field(factory=dict)
     asked: list[FindMessage] = attrs.field(factory=list)
     checked: list[tuple[str, str, bool]] = attrs.field(factory=list)
@@ -125,6 +126,9 @@ class PlayedSessions:
         assert now > 0
         self.checked.append((sender, target, interrupts))
         return self.refusals.get(name_key(sender))
+
+    def refuse_command(self, target: str, name: str) -> AegisError | None:
+        return self.commands.get(name)
 
 
 class PlayedSession(Actor[FindMessage]):

@@ -38,7 +38,15 @@ import threading
 import time
 from typing import Any
 
-from tests.fakes.agents.orders import Conduct, command_in, end, environment_text, flood, orders_of
+from tests.fakes.agents.orders import (
+    COMMANDS,
+    Conduct,
+    command_in,
+    end,
+    environment_text,
+    flood,
+    orders_of,
+)
 from tests.fakes.agents.wire import Ended, Json, Wire
 
 MODES = ("auto", "default")
@@ -124,6 +132,7 @@ class Acp:
                 self._answer(frame, {"sessionId": self._session, "configOptions": self._config()})
                 if frame["method"] == "session/load":
                     threading.Thread(target=self._repeat).start()
+                self._announce()
             case "session/set_config_option":
                 self._mode = params["value"]
                 self._answer(frame, {"configOptions": self._config()})
@@ -134,6 +143,10 @@ class Acp:
             case str(method) if "id" in frame:
                 error = {"code": -32601, "message": f"Method not found: {method}"}
                 self._wire.send({"jsonrpc": "2.0", "id": frame["id"], "error": error})
+
+    def _announce(self) -> None:
+        commands = [{**each, "input": {"hint": each.get("argumentHint")}} for each in COMMANDS]
+        self._update("available_commands_update", availableCommands=commands)
 
     def _repeat(self) -> None:
         """Repeat a turn of the loaded conversation, slowly, as gemini does."""

@@ -25,7 +25,15 @@ import re
 import sys
 from typing import Any
 
-from tests.fakes.agents.orders import Conduct, command_in, end, environment_text, flood, orders_of
+from tests.fakes.agents.orders import (
+    COMMANDS,
+    Conduct,
+    command_in,
+    end,
+    environment_text,
+    flood,
+    orders_of,
+)
 from tests.fakes.agents.wire import Ended, Json, Wire
 from tests.fakes.agents.witness import Witness
 
@@ -111,7 +119,7 @@ class Claude:
             given = request.get("mcpServers") if not OLD else None
             self._servers |= given or {}
             applied = {} if OLD == "1" else {"mcp_servers_applied": bool(given)}
-            body = {"commands": [], "session_state": "idle", "claude_code_version": "2.1.330"}
+            body = {"commands": COMMANDS, "session_state": "idle", "claude_code_version": "2.1.330"}
             body |= applied
             primed = "could not be resumed" in request.get("appendSystemPrompt", "")
             self._witness.note("ready", conversation=self._conversation, primed=primed)

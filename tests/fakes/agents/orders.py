@@ -28,7 +28,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tests.fakes.agents.wire import Wire
 
@@ -145,6 +145,16 @@ def orders_of(text: str) -> list[tuple[str, str]]:
     """Return the orders of a prompt: the first word of each line, and the rest."""
     pairs = [line.strip().partition(" ") for line in text.splitlines() if line.strip()]
     return [(word, rest) for word, _, rest in pairs]
+
+
+COMMANDS: list[dict[str, Any]] = [
+    {"name": "compact", "description": "Free up context", "argumentHint": "[instructions]"},
+    {"name": "clear", "description": "Start anew", "aliases": ["reset", "new"]},
+    {"name": "context", "description": "Show the context"},
+    {"name": "yolo", "description": "Ask no more"},
+    {"name": "__internal", "description": "Hidden"},
+]
+"""The commands that a stand-in announces."""
 
 
 def command_in(blocks: list[str]) -> str:

@@ -42,10 +42,11 @@ from aegis.agents.drivers.acp.requests import (
     cancelled,
 )
 from aegis.agents.drivers.acp.runs import ApprovedCommands, run_request
-from aegis.agents.drivers.acp.turn import AcpTurn, prompt_blocks
+from aegis.agents.drivers.acp.turn import AcpTurn
 from aegis.agents.drivers.acp.updates import REPLAYED, Updates, is_failure, is_notice
 from aegis.agents.drivers.acp.usage import Accounting
 from aegis.agents.drivers.acp.writes import Writes, changes_in, write_request
+from aegis.agents.drivers.commands import as_text, read_commands, sent_as
 from aegis.agents.drivers.harness import (
     AgentFailed,
     AgentReady,
@@ -65,12 +66,14 @@ from aegis.agents.drivers.harness import (
 from aegis.errors import InvalidRequest, NotFound
 from aegis.protocol.agent_events import (
     AgentEvent,
+    CommandsChanged,
     ElicitationAnswer,
     PermissionAnswer,
     RequestAnswer,
     RequestOpened,
     RequestWithdrawn,
     Result,
+    SlashCommand,
     TooLarge,
     Unknown,
 )
@@ -96,6 +99,7 @@ class Acp:
         self._writes = Writes()
         self._runs = ApprovedCommands(beginning.cwd)
         self._turn: AcpTurn | None = None
+        self._commands: list[SlashCommand] | None = None  # None: not announced yet
         self._has_prompted = False
         self._next_model: str | None = None
         self._conversation = AcpConversation(
@@ -168,6 +172,9 @@ class Acp:
             return self._conversation.take(update)
         if kind == "usage_update":
             return [Emit(self._accounting.update(update))]
+        if kind == "available_commands_update":
+            self._commands = read_commands(update.get("availableCommands"))
+            return [Emit(CommandsChanged(commands=self._commands))]
         events = self._updates.take(update)
         if self._turn is not None and self._turn.is_sent and is_failure(update):
             self._turn.has_failed = True
@@ -319,13 +326,13 @@ class Acp:
 
     # Turns: one at a time, because agents cancel or mix them otherwise.
 
-    def send(self, uuid: str, text: str) -> list[Output]:
+    def send(self, uuid: str, text: str, command: str = "") -> list[Output]:
         """Send a turn's text as one user frame. ``Result.messages`` will name ``uuid``."""
         if self._phase != "ready":
             return [OrderRefused("the agent takes no turn: it has not started, or it has ended")]
         if self._turn is not None:
             return [OrderRefused("the agent has a turn: send the next one after its result")]
-        self._turn = AcpTurn(uuid, text)
+        self._turn = AcpTurn(uuid, text, command)
         return self._start_turn()
 
     def _start_turn(self) -> list[Output]:
@@ -333,13 +340,20 @@ class Acp:
         turn = self._turn
         if self._phase != "ready" or turn is None or turn.is_sent:
             return []
-        if self._conversation.holds_turns:
+        # They are announced after the answer to session/new: a command waits for that.
+        if self._conversation.holds_turns or (turn.command and self._commands is None):
             return []
         turn.is_sent = self._has_prompted = True
-        primer = self._beginning.primer if self._needs_primer else ""
-        self._needs_primer = False
-        params = {"sessionId": self._conversation.id, "prompt": prompt_blocks(primer, turn.text)}
-        return [self._calls.make("session/prompt", params, self._turn_ended)]
+        written, sent = sent_as(turn.text, turn.command, self._commands)
+        texts = [written]
+        # Most agents look for a command in the first block, so the primer waits for another turn.
+        if self._needs_primer and (sent is None or sent.as_text):
+            texts = [as_text(self._beginning.primer), written]
+            self._needs_primer = False
+        blocks = [{"type": "text", "text": each} for each in texts]
+        params = {"sessionId": self._conversation.id, "prompt": blocks}
+        prompt = self._calls.make("session/prompt", params, self._turn_ended)
+        return [prompt, *([] if sent is None else [Emit(sent)])]
 
     def _turn_ended(self, reply: AcpReply) -> list[Output]:
         turn, self._turn = self._turn, None
@@ -424,6 +438,7 @@ class Acp:
         """Note that the agent had time enough to connect: a held turn is sent, and it is shown."""
         if self._phase == "over":
             return []
+        self._commands = self._commands or []  # it had time enough to announce them, too
         return [*self._conversation.mcp_is_late(), *self._start_turn()]
 
     def ended(self) -> list[Output]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from aegis.agents.drivers.commands import as_text
 from aegis.protocol.agent_events import AgentEvent, AssistantText, ToolUse
 
 MAX_FINAL_CHARS = 256 * 1024
@@ -14,9 +11,10 @@ MAX_FINAL_CHARS = 256 * 1024
 class AcpTurn:
     """A turn from ``send`` to the response of its prompt."""
 
-    def __init__(self, uuid: str, text: str) -> None:
+    def __init__(self, uuid: str, text: str, command: str = "") -> None:
         self.uuid = uuid
         self.text = text
+        self.command = command
         self.is_sent = False
         self.is_cancelled = False
         self.has_failed = False
@@ -48,12 +46,3 @@ class AcpTurn:
         if self._length < MAX_FINAL_CHARS:
             self._chunks.append(event.text)
             self._length += len(event.text)
-
-
-def prompt_blocks(primer: str, text: str) -> list[dict[str, Any]]:
-    """Return the content of a prompt; the primer precedes the text as a block of its own.
-
-    No block is a command: the first one decides for most agents, the last for claude-agent-acp.
-    """
-    blocks = [each for each in (primer, text) if each or each is text]
-    return [{"type": "text", "text": as_text(each)} for each in blocks]

@@ -18,7 +18,7 @@ from aegis.agents.drivers.claude.frames import (
 )
 from aegis.agents.drivers.claude.launch import MODES, SERVER, mcp_servers
 from aegis.agents.drivers.claude.requests import ClaudeRequest, Unusable, asked, response
-from aegis.agents.drivers.commands import as_text
+from aegis.agents.drivers.commands import read_commands, sent_as
 from aegis.agents.drivers.harness import (
     AgentFailed,
     AgentReady,
@@ -35,8 +35,10 @@ from aegis.agents.drivers.harness import (
 )
 from aegis.protocol.agent_events import (
     AgentEvent,
+    CommandsChanged,
     RequestAnswer,
     RequestWithdrawn,
+    SlashCommand,
     SystemInit,
     TooLarge,
     Unknown,
@@ -94,6 +96,7 @@ class Claude:
         self._closed: dict[str, str] = {}  # id → how it ended
         self._last_usage: Usage | None = None  # the last one to the model, for the conversation
         self._model = ""
+        self._commands: list[SlashCommand] = []
         self._cost: float | None = None
 
     # Orders.
@@ -110,15 +113,16 @@ class Claude:
             fields["appendSystemPrompt"] = self._beginning.primer
         return [self._request("initialize", fields)]
 
-    def send(self, uuid: str, text: str) -> list[Output]:
+    def send(self, uuid: str, text: str, command: str = "") -> list[Output]:
         """Send a turn's text as one user frame. The process ignores a uuid that it has seen."""
         if self._phase != "ready":
             return [self._not_ready()]
         self._has_sent = True
-        content = [{"type": "text", "text": as_text(text)}]
+        written, sent = sent_as(text, command, self._commands)
+        content = [{"type": "text", "text": written}]
         message = {"role": "user", "content": content}
         frame = {"type": "user", "message": message, "parent_tool_use_id": None, "uuid": uuid}
-        return [Write(frame)]
+        return [Write(frame), *([] if sent is None else [Emit(sent)])]
 
     def interrupt(self) -> list[Output]:
         """Interrupt the current turn. The process accepts it without a turn too, and does nothing.
@@ -210,6 +214,8 @@ class Claude:
         outputs: list[Output] = []
         if frame.get("type") == "result":
             outputs += self._withdraw_of_turn()
+        if frame.get("subtype") == "commands_changed":
+            outputs += self._announced(frame)
         outputs += [Emit(event) for event in (*self._follow_mode(frame), *self._measured(frame))]
         for event in events(frame):
             if isinstance(event, SystemInit):
@@ -229,12 +235,19 @@ class Claude:
             return self._fail(f"Claude Code refused to start: {error}")
         fields = mapping(reply.get("response"))
         self._version = name(fields.get("claude_code_version")) or "of an unknown version"
-        pending = self._pending(reply)
+        pending = [*self._announced(fields), *self._pending(reply)]
         awaited = self._beginning.mcp_url and not self._server_in_file
         if awaited and fields.get("mcp_servers_applied") is not True:
             servers = mcp_servers(self._beginning)
             return [*pending, self._request("mcp_set_servers", {"servers": servers})]
         return [*self._be_ready(), *pending]
+
+    def _announced(self, fields: Frame) -> list[Output]:
+        """Take the process's own commands, where a frame has them."""
+        if not isinstance(fields.get("commands"), list):
+            return []
+        self._commands = read_commands(fields["commands"])
+        return [Emit(CommandsChanged(commands=self._commands))]
 
     def _be_ready(self) -> list[Output]:
         self._phase = "ready"

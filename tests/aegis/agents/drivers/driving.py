@@ -93,7 +93,7 @@ class SmallMachine:
     def receive_cut(self, frame: Frame, size: int) -> list[Output]:
         return self.receive(frame)
 
-    def send(self, uuid: str, text: str) -> list[Output]:
+    def send(self, uuid: str, text: str, command: str = "") -> list[Output]:
         if not text:
             return [OrderRefused("a turn needs a text")]
         content = {"role": "user", "content": text}
