@@ -135,10 +135,11 @@ class TerminalEnded:
 
 @attrs.frozen(kw_only=True)
 class PlanStep:
-    """One step of a plan."""
+    """One step of a plan; ``id`` is the agent's own of it, empty if it has none."""
 
     text: str
     status: Literal["pending", "in_progress", "completed"] = "pending"
+    id: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -6,6 +6,8 @@ from typing import Literal
 
 import attrs
 
+from aegis.protocol.agent_events import PlanStep
+
 STALLED_S = 120.0
 """Seconds without progress after which a working agent is stalled."""
 
@@ -126,6 +128,7 @@ class AgentInfo:
     has no actor: it is closed.
     ``permission`` and ``budget_usd`` are those that hold now, from the profile or ``agent set``; a
     closed session has none. ``terminals`` are those in which it has its session run commands.
+    ``plan`` is what the agent has noted to do, as far as it reports that.
     ``program`` is set for a terminal agent: it takes no turns, and has no usage or conversation.
     """
 
@@ -151,6 +154,7 @@ class AgentInfo:
     budget_usd: float | None = None
     terminals: list[AgentTerminal] = attrs.field(factory=list)
     program: AgentProgram | None = None
+    plan: list[PlanStep] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)

@@ -215,6 +215,7 @@ class Programs:
             permission=profile.permission,
             call_limit_s=profile.call_limit_s,
             login=start.login,
+            plan=start.plan,
         )
         if profile.budget_usd is not None:
             rest_usd = max(MIN_BUDGET_USD, profile.budget_usd - start.spent_usd)

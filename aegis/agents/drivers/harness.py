@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
 
-from aegis.protocol.agent_events import AgentEvent, RequestAnswer
+from aegis.protocol.agent_events import AgentEvent, PlanStep, RequestAnswer
 
 Frame = dict[str, Any]
 """One JSON object of the agent's protocol."""
@@ -45,7 +45,8 @@ class Beginning:
     ``mcp_url`` is a secret: it travels in a frame, never in an argument. ``primer`` is added to the
     agent's system prompt, or precedes the first turn where it has none. ``conversation`` is resumed
     if given; ``fork`` makes a copy of it. ``cwd`` is the working directory. ``login`` is the id of
-    the ``LoginMethod`` that a person has chosen.
+    the ``LoginMethod`` that a person has chosen. ``plan`` is the list of a conversation that is
+    resumed, as the agent last reported it.
     """
 
     cwd: str
@@ -58,6 +59,7 @@ class Beginning:
     permission: Permission = "ask"
     call_limit_s: float | None = None
     login: str = ""
+    plan: tuple[PlanStep, ...] = ()
 
 
 # The outputs of a machine.

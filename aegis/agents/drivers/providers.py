@@ -86,16 +86,13 @@ class Provider:
 
 
 def _asking_rules() -> dict[str, object]:
-    """Return the rules with which opencode asks before it does anything but read.
+    """Return the rules with which opencode asks before it does anything but read, and plan.
 
     The last rule that fits wins, and a key keeps its place in the user's own configuration. So the
     tools are named one by one beside the ``*``.
     """
-    asks = (
-        *("*", "bash", "edit", "webfetch", "websearch", "external_directory", "task", "skill"),
-        "todowrite",
-    )
-    allowed = dict.fromkeys(("list", "glob", "grep"), "allow")
+    asks = ("*", "bash", "edit", "webfetch", "websearch", "external_directory", "task", "skill")
+    allowed = dict.fromkeys(("list", "glob", "grep", "todowrite"), "allow")
     reads = {"*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow"}
     # Calls of our own tools are checked where they arrive.
     own = {"aegis_*": "allow"}

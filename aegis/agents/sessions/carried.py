@@ -7,7 +7,7 @@ from typing import Any
 from actors.codec import structure, unstructure
 from aegis.agents.sessions.metrics import Meter
 from aegis.agents.sessions.past import EndedTurn, OpenTurn, SessionPast
-from aegis.protocol.agent_events import SlashCommand, TerminalEnded
+from aegis.protocol.agent_events import PlanStep, SlashCommand, TerminalEnded
 
 _SIMPLE = ("turn", "launches", "conversation", "is_closed", "reopened", "at")
 
@@ -25,6 +25,7 @@ def carried(past: SessionPast) -> dict[str, Any]:
         "texts": [*past.texts],
         "meter": past.meter.fields(),
         "ended": [unstructure(each) for each in past.ended],
+        **({"plan": [unstructure(each) for each in past.plan]} if past.plan else {}),
         **({"terminals": terminals} if (terminals := _terminals(past)) else {}),
         **({} if past.commands is None else {"commands": [*map(unstructure, past.commands)]}),
     }
@@ -48,8 +49,9 @@ def restored(fields: dict[str, Any]) -> SessionPast:
     past.known = dict.fromkeys(fields["known"])
     past.texts = [*fields["texts"]]
     past.meter = Meter.of(fields["meter"])
-    # Neither is in the files of older versions.
+    # None of these is in the files of older versions.
     past.ended = [structure(EndedTurn, each) for each in fields.get("ended", ())]
+    past.plan = [structure(PlanStep, each) for each in fields.get("plan", ())]
     for each in fields.get("terminals", ()):
         ended = structure(TerminalEnded, each)
         past.terminals[ended.terminal] = ended

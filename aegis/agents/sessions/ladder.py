@@ -33,7 +33,7 @@ class Ladder:
             # texts.
             return StartDriver(conversation=None, texts=tuple(past.texts))
         if self.rung <= RESUMES:
-            return StartDriver(conversation=conversation)
+            return StartDriver(conversation=conversation, plan=tuple(past.plan))
         return StartDriver(conversation=None, texts=tuple(past.texts))
 
     def is_exhausted(self, past: SessionPast) -> bool:

@@ -54,6 +54,9 @@ MEASURED: Mapping[str, type[ev.AgentEvent]] = {
 }
 """The events that the metrics are made from, by their types in a transcript."""
 
+MAX_PLAN_STEPS = 200
+"""The steps of a plan that are remembered."""
+
 TERMINALS: Mapping[str, type[ev.AgentEvent]] = {
     each.tag: each for each in (ev.TerminalStarted, ev.TerminalOutput, ev.TerminalEnded)
 }
@@ -91,7 +94,8 @@ class SessionPast:
     ``unreported`` has the lost turns by number whose senders may not have been notified, each with
     its outcome and the reason. ``ended`` are the newest turns that ended. ``terminals`` are the ACP
     terminals by id that have no end, each as it would have ended when it was last seen.
-    ``commands`` are those that the agent last announced. ``at`` is the moment of the last entry.
+    ``commands`` are those that the agent last announced, ``plan`` is its newest one, and ``at`` the
+    moment of the last entry.
     """
 
     turn: int = 0
@@ -107,6 +111,7 @@ class SessionPast:
     terminals: dict[str, ev.TerminalEnded] = attrs.field(factory=dict)
     ended: list[EndedTurn] = attrs.field(factory=list)
     commands: list[ev.SlashCommand] | None = None
+    plan: list[ev.PlanStep] = attrs.field(factory=list)
     at: float = 0.0
 
     def take(self, entry: Mapping[str, Any]) -> None:
@@ -125,13 +130,19 @@ class SessionPast:
             case {"kind": "notified", "turn": int(number)}:
                 self.unreported.pop(number, None)
             case {"kind": "ready", "conversation": str(conversation)}:
-                self.conversation = conversation
+                self.keep_conversation(conversation)
             case {"kind": "started"}:
                 self.launches += 1
             case {"kind": "closed"}:
                 self.is_closed = True
             case {"kind": "reopened", "times": int(times)}:
                 self.is_closed, self.reopened = False, times
+
+    def keep_conversation(self, conversation: str) -> None:
+        """Keep the id of the conversation; a new one begins without the plan of the old one."""
+        if self.conversation not in (None, conversation):
+            self.plan = []
+        self.conversation = conversation
 
     def _measure(self, entry: Mapping[str, Any], at: float) -> None:
         """Take an entry that is about the metrics."""
@@ -160,6 +171,8 @@ class SessionPast:
                 self.take_terminal(structure(TERMINALS[tag], event))
             elif tag == ev.CommandsChanged.tag:
                 self.commands = structure(ev.CommandsChanged, event).commands
+            elif tag == ev.Plan.tag:
+                self.plan = structure(ev.Plan, event).steps[:MAX_PLAN_STEPS]
 
     def take_terminal(self, event: ev.AgentEvent) -> None:
         """Follow an ACP terminal; another event changes nothing."""

@@ -40,7 +40,7 @@ from aegis.agents.sessions.ladder import Ladder, end_reason
 from aegis.agents.sessions.login import AgentLogin
 from aegis.agents.sessions.metrics import Metrics
 from aegis.agents.sessions.open_requests import OpenRequests
-from aegis.agents.sessions.past import LOSSES, EndedTurn, OpenTurn, SessionPast
+from aegis.agents.sessions.past import LOSSES, MAX_PLAN_STEPS, EndedTurn, OpenTurn, SessionPast
 from aegis.agents.sessions.settings import (
     INTERRUPT_S,
     LIMIT_S,
@@ -148,6 +148,11 @@ class SessionMachine:
     def metrics(self) -> Metrics:
         """The agent's accounting over all turns and processes."""
         return self._past.meter.metrics
+
+    @property
+    def plan(self) -> list[ev.PlanStep]:
+        """The list of what is to do, as the agent last reported it."""
+        return self._past.plan
 
     @property
     def conversation(self) -> str | None:
@@ -349,7 +354,7 @@ class SessionMachine:
 
     def _keep_conversation(self, conversation: str) -> None:
         if conversation and conversation != self._past.conversation:
-            self._past.conversation = conversation
+            self._past.keep_conversation(conversation)
             self._store("ready", {"conversation": conversation})
 
     def _start_failed(self, failed: DriverFailed) -> None:
@@ -430,6 +435,8 @@ class SessionMachine:
                 self._out += self.requests.withdraw(request, reason)
             case ev.Result():
                 self._result(event)
+            case ev.Plan(steps=planned):
+                self._past.plan = planned[:MAX_PLAN_STEPS]
             case ev.MessageChanged(uuid=uuid, state="cancelled") if self._is_current([uuid]):
                 self._finish("cancelled", "the agent cancelled the turn")
             case ev.RateLimit(status="rejected", resets_at=resets_at):

@@ -79,6 +79,7 @@ def agent_info(
         usage=usage_of(session.metrics),
         permission=settings.permission,
         budget_usd=settings.budget_usd,
+        plan=session.plan,
     )
 
 
@@ -156,6 +157,7 @@ def reported(
         session.metrics,
         session.budget.settings,
         session.budget.reason,
+        tuple(session.plan),
         _quiet_s(session, now) >= STALLED_S,
     )
 

@@ -17,7 +17,7 @@ from aegis.agents.messages import (
     InterruptTurn,
     SendTurn,
 )
-from aegis.protocol.agent_events import AgentEvent, RequestAnswer, RequestOpened
+from aegis.protocol.agent_events import AgentEvent, PlanStep, RequestAnswer, RequestOpened
 
 Outcome = Literal["completed", "failed", "cancelled", "limited", "interrupted"]
 """The outcome of a turn.
@@ -208,12 +208,14 @@ class StartDriver:
 
     ``login`` is the id of the login method that a person has chosen. ``spent_usd`` is the cost of
     the session so far, in a new conversation: the agent counts that of an old one itself.
+    ``plan`` is the list that the agent keeps in the ``conversation``.
     """
 
     conversation: str | None
     texts: tuple[str, ...] = ()
     login: str = ""
     spent_usd: float = 0.0
+    plan: tuple[PlanStep, ...] = ()
 
 
 @attrs.frozen

@@ -32,6 +32,9 @@ SIGNS = {
 }
 """The sign of each state."""
 
+STEPS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
+"""The sign of each state of a step of a plan."""
+
 STALLED_S = 120.0
 """Seconds without progress after which a working agent is shown as stalled."""
 
@@ -100,7 +103,15 @@ def session_details(info: Mapping[str, Any]) -> str:
         ("id", info["id"]),
     ]
     shown = [f"{name:<17} {cell(value)}" for name, value in lines if value not in (None, "")]
-    return "\n".join([escaped_line(info["handle"]), *shown])
+    return "\n".join([escaped_line(info["handle"]), *shown, *_plan(info.get("plan") or ())])
+
+
+def _plan(steps: Sequence[Mapping[str, Any]]) -> list[str]:
+    heads = ["plan", *[""] * len(steps)]
+    return [
+        f"{head:<17} {STEPS.get(each['status'], '☐')} {cell(each['text'])}"
+        for head, each in zip(heads, steps, strict=False)
+    ]
 
 
 def command_table(info: Mapping[str, Any]) -> str:

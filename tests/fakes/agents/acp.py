@@ -13,6 +13,7 @@ TERM command  the same, and wait for the end: SAY its status and output, and rel
 LIMIT s command  as TERM, but kill the command after s seconds
 LEAVE command    as OPEN, and release it while a wait is open; SAY the answer of the wait
 CANCEL command   as OPEN, and cancel a wait, many times; SAY the code of the last answer
+PLAN json     its plan, a list of entries
 CLIENT m json a call of the client's method m; SAY the result
 MCP tool json call a tool at the URL of its MCP server; SAY the result
 PERMIT tool json  ask for the permission of a call of our tool; SAY the chosen option
@@ -198,6 +199,8 @@ class Acp:
         elif word == "PERMIT":
             tool, _, arguments = rest.partition(" ")
             self._permit(tool, json.loads(arguments))
+        elif word == "PLAN":
+            self._update("plan", entries=json.loads(rest))
         elif word == "LOGIN":
             self._say(f"logged in by {self._login}")
         elif not self._conduct.follow(word, rest):

@@ -65,6 +65,9 @@ KINDS: dict[str, ToolKind] = {
 }
 """ACP's kinds. ``switch_mode`` is left out: a tool that changes the mode is asked about."""
 
+TODO_TITLE = "todowrite"
+"""The tool of opencode that keeps its plan; it sends no update of that kind."""
+
 NO_RESULT = "The turn ended before the agent reported a result."
 
 
@@ -127,6 +130,8 @@ class Updates:
         call = _ToolCall(use, edits, is_done or (known is not None and known.is_done))
         is_new = known is None or call.shown != known.shown
         events: list[AgentEvent] = [call.shown] if is_new else []
+        if is_new and use.title == TODO_TITLE and "todos" in use.input:
+            events.append(Plan(steps=[_step(each) for each in items(use.input["todos"])]))
         self._remember(call)
         if is_done:
             return [*events, _result(id_, fields)]

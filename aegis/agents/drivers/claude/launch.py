@@ -30,6 +30,7 @@ files unasked, and "auto" has a model decide.
 SET: Mapping[str, str] = {
     "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
     "CLAUDE_CODE_ENTRYPOINT": "aegis",
+    "CLAUDE_CODE_ENABLE_TODO_TOOLS": "1",
 }
 """Variables of every process."""
 

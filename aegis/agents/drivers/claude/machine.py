@@ -18,6 +18,7 @@ from aegis.agents.drivers.claude.frames import (
 )
 from aegis.agents.drivers.claude.launch import MODES, SERVER, mcp_servers
 from aegis.agents.drivers.claude.requests import ClaudeRequest, Unusable, asked, response
+from aegis.agents.drivers.claude.todo import TodoList
 from aegis.agents.drivers.commands import read_commands, sent_as
 from aegis.agents.drivers.harness import (
     AgentFailed,
@@ -98,6 +99,7 @@ class Claude:
         self._model = ""
         self._commands: list[SlashCommand] = []
         self._cost: float | None = None
+        self._todo = TodoList(beginning.plan)
 
     # Orders.
 
@@ -222,6 +224,7 @@ class Claude:
                 outputs += self._configured(event)
             else:
                 outputs.append(Emit(event))
+                outputs += map(Emit, self._todo.take(event, frame))
         return [*outputs, *self._follow_login(frame), *self._follow_names(frame)]
 
     def _alive(self, frame: Frame) -> list[Output]:
@@ -315,6 +318,7 @@ class Claude:
         self._conversation = conversation
         if frame.get("subtype") == "init":
             return []
+        self._todo = TodoList()
         known = self._init or SystemInit(conversation=conversation)
         self._init = attrs.evolve(known, conversation=conversation)
         return [Emit(self._init)]

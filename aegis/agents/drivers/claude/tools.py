@@ -32,6 +32,10 @@ KINDS: Mapping[str, ToolKind] = {
     "Task": "think",
     "Agent": "think",
     "TodoWrite": "plan",
+    "TaskCreate": "plan",
+    "TaskUpdate": "plan",
+    "TaskList": "plan",
+    "TaskGet": "plan",
     "EnterPlanMode": "plan",
     "ExitPlanMode": "plan",
 }

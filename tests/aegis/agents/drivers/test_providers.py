@@ -81,12 +81,12 @@ def test_no_asking_mode_lets_a_model_approve(provider: Provider) -> None:
     assert not careless & set(provider.asking_modes)
 
 
-def test_opencode_asks_for_each_tool_but_reading_and_ours_in_both_modes() -> None:
+def test_opencode_asks_for_each_tool_but_reading_planning_and_ours_in_both_modes() -> None:
     environment = BY_NAME["opencode"].environment
     configuration = json.loads(environment["OPENCODE_CONFIG_CONTENT"])
     rules = configuration["permission"]
     allowed = {name for name, rule in rules.items() if rule == "allow"}
-    assert allowed == {"list", "glob", "grep", "aegis_*"}
+    assert allowed == {"list", "glob", "grep", "todowrite", "aegis_*"}
     assert {rules[name] for name in ("*", "bash", "edit", "webfetch", "task")} == {"ask"}
     assert next(iter(rules)) == "*"
     assert rules["read"]["*.env"] == "ask"

@@ -99,6 +99,19 @@ def test_an_update_is_one_event(kind: str, fields: dict[str, Any], event: AgentE
     assert take(kind, **fields) == [event]
 
 
+def test_the_list_of_opencode_is_a_plan_each_time_that_it_is_written() -> None:
+    updates, call = Updates(), {"toolCallId": "c1", "title": "todowrite", "kind": "other"}
+    assert Plan(steps=[]) not in updates.take({"sessionUpdate": "tool_call", **call})
+    written = {"todos": [{"content": "Test", "status": "in_progress", "id": "1"}]}
+    update = {"sessionUpdate": "tool_call_update", **call, "rawInput": written}
+    assert updates.take(update)[-1] == Plan(steps=[PlanStep(text="Test", status="in_progress")])
+    assert not any(
+        isinstance(each, Plan) for each in updates.take({**update, "status": "completed"})
+    )
+    other = {**update, "toolCallId": "c2", "title": "another"}
+    assert not any(isinstance(each, Plan) for each in updates.take(other))
+
+
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [

@@ -105,6 +105,7 @@ def test_the_environment_reports_states() -> None:
     assert start.added == {
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
         "CLAUDE_CODE_ENTRYPOINT": "aegis",
+        "CLAUDE_CODE_ENABLE_TODO_TOOLS": "1",
         "ENABLE_TOOL_SEARCH": "false",
         "PWD": "/home/u/w",
     }
