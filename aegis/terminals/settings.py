@@ -121,9 +121,13 @@ def _withheld(fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 @attrs.frozen
 class TerminalFiles:
-    """The paths of one terminal's files (in ``.aegis/state/terminals/<name>/``)."""
+    """The paths of one terminal's files (in ``.aegis/state/terminals/<name>/``).
+
+    ``is_new``: when its actors start for the first time, there are only those of ``save_settings``.
+    """
 
     directory: Path
+    is_new: bool = attrs.field(default=False, kw_only=True, eq=False)
     ledger: Path = attrs.field(init=False, eq=False, repr=False)
     """The ledger, one line per finished command. Computed once, for its readers and its writer."""
 

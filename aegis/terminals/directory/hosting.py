@@ -128,14 +128,9 @@ class Subtrees:
         ref = self.system.registry.find("terminal", name_key(name))
         return None if ref is None or ref.is_stopped else ref
 
-    async def start(
-        self, settings: TerminalSettings, files: TerminalFiles, *, is_new: bool = False
-    ) -> Ref[Any]:
-        """Start the writer, the front and a shell; return the front. Raises what they raise.
-
-        ``is_new``: there are no files but those of ``save_settings``, so none is looked for.
-        """
-        spec = self._spec(settings, files, is_new)
+    async def start(self, settings: TerminalSettings, files: TerminalFiles) -> Ref[Any]:
+        """Start the writer, the front and a shell; return the front. Raises what they raise."""
+        spec = self._spec(settings, files)
         await self.system.supervisor(self.supervisor).start_child(spec)
         front = self.front(settings.name)
         if front is None:
@@ -146,9 +141,7 @@ class Subtrees:
         """Stop the subtree, if it exists, and wait until it is gone."""
         await self.system.supervisor(self.supervisor).stop_child(name)
 
-    def _spec(
-        self, settings: TerminalSettings, files: TerminalFiles, is_new: bool
-    ) -> SupervisorSpec:
+    def _spec(self, settings: TerminalSettings, files: TerminalFiles) -> SupervisorSpec:
         return SupervisorSpec(
             name=settings.name,
             restart=Restart.TEMPORARY,
@@ -159,7 +152,6 @@ class Subtrees:
                     files=files,
                     flusher=self.flusher,
                     archive_bytes=self.archive_bytes,
-                    is_new=is_new,
                 ),
                 ChildSpec.of(
                     "terminal",
@@ -170,7 +162,6 @@ class Subtrees:
                     inboxes=self.inboxes,
                     host=self.host,
                     node=self.node,
-                    is_new=is_new,
                 ),
                 ChildSpec.of(
                     "shell",
@@ -183,7 +174,6 @@ class Subtrees:
                     host=self.host,
                     scan=self.scan,
                     groups=self.groups,
-                    is_new=is_new,
                 ).with_options(mailbox=MailboxSpec(on_restart=OnRestart.CLEAR)),
             ),
         )

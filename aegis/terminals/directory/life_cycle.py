@@ -242,35 +242,32 @@ class OpenTerminals:
         Raises ``AegisError``: then none of its processes runs, and a new one leaves no files.
         """
         files = self.files(request.name)
-        is_new = False
         try:
             is_new = not self.flusher.disk.is_directory(files.directory)
-            make = partial(self._new_settings, request, files, is_new=is_new)
-            settings = await self.flusher.call(make)
+            files = attrs.evolve(files, is_new=is_new)
+            settings = await self.flusher.call(partial(self._new_settings, request, files))
             if self._by_key is not None:
                 self._by_key[name_key(request.name)] = files.directory.name
             await self.workspace.add(settings.name)
-            return await self._start(settings, files, request.node, is_new=is_new)
+            return await self._start(settings, files, request.node)
         except Exception as error:
-            await self._undo_spawn(request.name, files, is_new=is_new)
+            await self._undo_spawn(request.name, files)
             raise spawn_failure(request.name, files, error) from error
 
-    def _new_settings(
-        self, request: SpawnTerminal, files: TerminalFiles, *, is_new: bool
-    ) -> TerminalSettings:
-        before = None if is_new else load_settings(self.flusher.disk, files, self.root)
+    def _new_settings(self, request: SpawnTerminal, files: TerminalFiles) -> TerminalSettings:
+        before = None if files.is_new else load_settings(self.flusher.disk, files, self.root)
         settings = make_settings(request, self.root, before, self.withhold)
-        if before is None and not is_new:
+        if before is None and not files.is_new:
             life = life_without_meta(files, self.flusher)
             settings = attrs.evolve(settings, life=life)
-        save_settings(self.flusher.disk, files, settings, is_new=is_new)
+        save_settings(self.flusher.disk, files, settings, is_new=files.is_new)
         return settings
 
-    async def _undo_spawn(self, name: str, files: TerminalFiles, *, is_new: bool) -> None:
+    async def _undo_spawn(self, name: str, files: TerminalFiles) -> None:
         # If the disk refuses, the next change of the workspace leaves the name out.
         with contextlib.suppress(StorageError):
             await self.workspace.remove(name)
-        if is_new:
+        if files.is_new:
             self._by_key = None
             with contextlib.suppress(OSError):
                 await self.flusher.call(partial(self._delete_if_made, files.directory))
@@ -280,14 +277,9 @@ class OpenTerminals:
             purging.delete(self.flusher.disk, directory)
 
     async def _start(
-        self,
-        settings: TerminalSettings,
-        files: TerminalFiles,
-        node: str | None = None,
-        *,
-        is_new: bool = False,
+        self, settings: TerminalSettings, files: TerminalFiles, node: str | None = None
     ) -> Ref[Any]:
-        front = await self.subtrees.start(settings, files, node, is_new=is_new)
+        front = await self.subtrees.start(settings, files, node)
         try:
             self.monitor(self.subtrees.root(settings.name))
         except ActorStopped as error:

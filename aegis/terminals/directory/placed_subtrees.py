@@ -135,12 +135,7 @@ class PlacedSubtrees:
     # Starting and stopping.
 
     async def start(
-        self,
-        settings: TerminalSettings,
-        files: TerminalFiles,
-        wanted: str | None = None,
-        *,
-        is_new: bool = False,
+        self, settings: TerminalSettings, files: TerminalFiles, wanted: str | None = None
     ) -> Ref[Any]:
         """Start the writer, the front and a shell; return the front.
 
@@ -148,7 +143,7 @@ class PlacedSubtrees:
         dies. Raises what ``Subtrees.start`` raises, and ``PlaceLost``.
         """
         if not self.workers and wanted is None:
-            return await self.local.start(settings, files, is_new=is_new)
+            return await self.local.start(settings, files)
         # On a node it is not new: one that died may have written its files.
         for tries_left in reversed(range(TRIES)):
             try:

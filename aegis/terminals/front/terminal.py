@@ -76,10 +76,7 @@ MAX_FOLLOWERS = 256
 
 
 class Terminal(Front):
-    """The actor that serves the clients of a terminal.
-
-    ``is_new``: the first incarnation has no record, no note and no subscriber to read.
-    """
+    """The actor that serves the clients of a terminal."""
 
     def __init__(
         self,
@@ -90,12 +87,10 @@ class Terminal(Front):
         inboxes: Ref[Deliver],
         host: ProcessHost,
         node: str = LOCAL_NODE,
-        is_new: bool = False,
     ) -> None:
         self._name = settings.name
         self._flusher = flusher
         self._files = files
-        self._is_new = is_new
         self._history = History(files.ledger, disk=flusher.disk)
         self._wakes = WakeSubscribers(settings, files, self._history, flusher, inboxes)
         self._size = TerminalSize(settings, files, flusher)
@@ -122,7 +117,7 @@ class Terminal(Front):
         self.context.register("terminal", self._name.lower())
         self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
         is_first = self.context.incarnation == 1
-        is_new, given = self._is_new and is_first, -1
+        is_new, given = self._files.is_new and is_first, -1
         note = open_note(self._files.note, self._flusher, is_new=is_new)
         if is_new:
             self._history.newest = -1

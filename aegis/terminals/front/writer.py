@@ -39,10 +39,7 @@ log = structlog.get_logger("aegis.terminals")
 
 
 class LedgerWriter(Actor[AppendRecord | ReportSynced]):
-    """Appends records, and notifies the front when each is durable.
-
-    ``is_new``: the first incarnation finds an empty ledger, whose name is durable.
-    """
+    """Appends records, and notifies the front when each is durable."""
 
     def __init__(
         self,
@@ -51,10 +48,8 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
         flusher: Flusher,
         archive_bytes: int = ARCHIVE_BYTES,
         segment_bytes: int = SEGMENT_BYTES,
-        is_new: bool = False,
     ) -> None:
         self._files = files
-        self._starts_empty = is_new
         self._archive_bytes = archive_bytes
         self._segment_bytes = segment_bytes
         self._flusher = flusher
@@ -68,7 +63,7 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
     async def setup(self) -> None:
         """Open the ledger; truncate a torn tail."""
         self._front = self.context.sibling("terminal", Front)
-        is_new = self._starts_empty and self.context.incarnation == 1
+        is_new = self._files.is_new and self.context.incarnation == 1
         self._last_seq = self._confirmed_seq = await self._open(is_new=is_new)
 
     async def teardown(self) -> None:

@@ -84,10 +84,7 @@ log = structlog.get_logger("aegis.terminals")
 
 
 class Shell(Actor[ShellMessage]):
-    """The actor of a terminal's shell; ``file_limit`` is how many files the shell may open.
-
-    ``is_new``: the first incarnation has no earlier shell and no earlier output.
-    """
+    """The actor of a terminal's shell; ``file_limit`` is how many files the shell may open."""
 
     # A dict of more than 30 attributes takes 1.6 KB.
     __slots__ = (
@@ -104,7 +101,6 @@ class Shell(Actor[ShellMessage]):
         "_has_failed",
         "_host",
         "_is_flush_due",
-        "_is_new",
         "_is_over",
         "_log",
         "_notifications",
@@ -137,9 +133,8 @@ class Shell(Actor[ShellMessage]):
         host: ProcessHost,
         scan: ProcessScan,
         groups: GroupScan,
-        is_new: bool = False,
     ) -> None:
-        self._settings, self._files, self._is_new = settings, files, is_new
+        self._settings, self._files = settings, files
         self._raw_log_bytes = raw_log_bytes
         self._processes = ShellProcesses(
             settings=settings, files=files, disk=disk, file_limit=file_limit, host=host, scan=scan
@@ -169,7 +164,7 @@ class Shell(Actor[ShellMessage]):
         self._front = self.context.sibling("terminal", Front)
         if self.context.incarnation > 1:
             self._settings = saved_settings(disk, self._files, self._settings)
-        is_new = self._is_new and self.context.incarnation == 1
+        is_new = self._files.is_new and self.context.incarnation == 1
         if not is_new:
             await self._processes.end_earlier(self.context.incarnation)
         self._log = self._raw_log = open_raw_log(
