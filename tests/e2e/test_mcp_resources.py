@@ -186,6 +186,7 @@ async def test_what_is_foreign_or_unknown_is_refused_with_one_sentence(
                 await refused()
             assert caught.value.error.message.startswith(sentence)
             assert len(caught.value.error.message) < 400
+            assert caught.value.error.code == types.INVALID_PARAMS
             assert caught.value.error.data == {"code": code, "uri": uri}
         assert not (await client.call_tool("aegis_term_list", {})).is_error
 

@@ -232,6 +232,23 @@ async def test_the_screen_is_drawn_and_bytes_go_on_from_there(
         assert first.cursor == item["cursor"]
 
 
+async def test_above_the_screen_are_the_lines_of_the_main_screen_and_none_of_a_program(
+    daemon: DaemonProcess, new_terminal: NewTerminal
+) -> None:
+    terminal = new_terminal()
+    terminal.run("for i in $(seq 40); do echo above $i.; done")
+    terminal.run(
+        r"printf '\033[?1049h'; for i in $(seq 40); do echo fu''ll $i.; done; printf '\033[?1049l'"
+    )
+    async with stream_client(daemon) as client:
+        stream = await client.open(
+            "terminal_output", name=terminal.name, screen=True, scrollback=100
+        )
+        redraw = (await stream.item())["screen"]["redraw"]
+    assert [f"above {number}.\r\n" in redraw for number in range(1, 41)] == [True] * 40
+    assert "full" not in redraw
+
+
 async def test_a_terminal_that_closes_ends_the_stream_behind_its_last_byte(
     daemon: DaemonProcess, new_terminal: NewTerminal
 ) -> None:
