@@ -19,6 +19,7 @@ from aegis.protocol.agent_events import (
     AssistantText,
     AssistantThinking,
     CommandSent,
+    ConversationChanged,
     Plan,
     RateLimit,
     RequestOpened,
@@ -207,6 +208,14 @@ def _command(event: CommandSent) -> list[StyledSegment]:
     return [StyledSegment(f"/{_line(event.name)}: {what}", "yellow" if event.as_text else "dim")]
 
 
+def _conversation(event: ConversationChanged) -> list[StyledSegment]:
+    by = " by the agent itself" if event.by_agent else ""
+    known = event.before is not None and event.after is not None
+    tokens = f", {event.before} → {event.after} tokens" if known else ""
+    name = _line(event.conversation)
+    return [StyledSegment(f"the conversation was {event.how}{by}{tokens}: {name}", "yellow")]
+
+
 def _too_large(event: TooLarge) -> list[StyledSegment]:
     kind, size = _line(event.kind) or "an item", event.size / 2**20
     return [
@@ -241,6 +250,7 @@ _WRITERS: Mapping[type, Callable[[Any], list[StyledSegment]]] = {
     RequestOpened: _request,
     RequestWithdrawn: _withdrawn,
     CommandSent: _command,
+    ConversationChanged: _conversation,
     TooLarge: _too_large,
     Unknown: _unknown,
 }

@@ -321,6 +321,22 @@ class CommandSent:
 
 
 @attrs.frozen(kw_only=True)
+class ConversationChanged:
+    """The agent cleared or compacted its conversation, which continues under this id.
+
+    ``by_agent``: it did so itself, because the context was full. ``before`` and ``after`` are the
+    tokens of the context, where the agent reports them.
+    """
+
+    tag: ClassVar[str] = "conversation_changed"
+    how: Literal["cleared", "compacted"]
+    conversation: str
+    by_agent: bool = False
+    before: int | None = None
+    after: int | None = None
+
+
+@attrs.frozen(kw_only=True)
 class TooLarge:
     """A frame of ``size`` bytes was over the limit: its long texts are cut, and no image is kept.
 
@@ -364,6 +380,7 @@ AgentEvent = (
     | RequestWithdrawn
     | CommandsChanged
     | CommandSent
+    | ConversationChanged
     | TooLarge
     | Unknown
 )

@@ -312,3 +312,65 @@ def test_a_repeated_command_with_one_key_is_sent_once(team: Team) -> None:
     person(team, handle, "SAY end")
     team.has_turns(handle, 3)
     assert sent(team, handle) == [("context", False)]
+
+
+# Cleared and compacted conversations.
+
+
+def changes(team: Team, handle: str) -> list[tuple[str, str]]:
+    events = [each["event"] for each in team.entries(handle, "event")]
+    found = [each for each in events if each["type"] == "conversation_changed"]
+    return [(each["how"], each["conversation"]) for each in found]
+
+
+@pytest.mark.parametrize("ends_by", ["restart", "kill"])
+def test_a_cleared_conversation_is_resumed_under_its_new_id(team: Team, ends_by: str) -> None:
+    handle = team.spawn("SAY hello")
+    team.has_turns(handle, 1)
+    old = team.info(handle)["conversation"]
+    person(team, handle, "/clear")
+    person(team, handle, "SAY next")
+    team.has_turns(handle, 3)
+    [(how, new)] = changes(team, handle)
+    assert (how, new != old, team.info(handle)["conversation"]) == ("cleared", True, new)
+    entries = team.entries(handle, "ready", "turn_opened", "turn_ended")
+    [ready] = [each for each in entries if each.get("conversation") == new]
+    opened = [each for each in entries if each.get("turn") == 3]
+    assert ready["seq"] < opened[0]["seq"]
+    if ends_by == "restart":
+        team.call("agent_restart", handle=handle)
+    else:
+        team.daemon.kill()
+        team.daemon.start("--port", "0", "--trust")
+    team.send(handle, "RESUMED")
+    team.has_turns(handle, 4)
+    assert team.texts(handle)[-1] == f"resumed {new}"
+
+
+def test_a_daemon_that_dies_after_a_clear_does_not_bring_back_the_old_conversation(
+    team: Team,
+) -> None:
+    handle = team.spawn("SAY hello")
+    team.has_turns(handle, 1)
+    person(team, handle, "/clear")
+    team.has_turns(handle, 2)  # durable
+    team.daemon.kill()
+    team.daemon.start("--port", "0", "--trust")
+    [(_, new)] = changes(team, handle)
+    assert team.info(handle)["conversation"] == new
+    team.send(handle, "RESUMED")
+    team.has_turns(handle, 3)
+    assert team.texts(handle)[-1] == f"resumed {new}"
+
+
+@pytest.mark.parametrize("profile", FAMILIES)
+def test_a_compacted_conversation_is_an_event(team: Team, profile: str) -> None:
+    handle = team.spawn("SAY hello", profile=profile)
+    team.has_turns(handle, 1)
+    person(team, handle, "/compact")
+    team.has_turns(handle, 2)
+    conversation = team.info(handle)["conversation"]
+    assert changes(team, handle) == [("compacted", conversation)]
+    team.send(handle, "/compact")
+    team.has_turns(handle, 3)
+    assert len(changes(team, handle)) == 1

@@ -443,6 +443,9 @@ class SessionMachine:
                 self._limited(resets_at)
             case ev.CommandsChanged(commands=commands):
                 self._past.commands = commands
+            case ev.ConversationChanged(conversation=conversation):
+                # Also while the process is being stopped: the next one must not resume the old one.
+                self._keep_conversation(conversation)
             case ev.SystemInit(conversation=conversation):
                 if conversation and self.phase in (SessionPhase.IDLE, SessionPhase.WORKING):
                     self._keep_conversation(conversation)

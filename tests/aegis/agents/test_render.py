@@ -20,6 +20,7 @@ from aegis.protocol.agent_events import (
     AssistantThinking,
     CommandsChanged,
     CommandSent,
+    ConversationChanged,
     MessageChanged,
     Plan,
     PlanStep,
@@ -118,6 +119,16 @@ SHOWN: list[tuple[AgentEvent, str]] = [
     ),
     (RequestOpened(id="", kind="login", title="Log in"), "login asked: Log in"),
     (RequestWithdrawn(id="0", reason="interrupted"), "a request was withdrawn: interrupted"),
+    (
+        ConversationChanged(how="cleared", conversation="c2"),
+        "the conversation was cleared: c2",
+    ),
+    (
+        ConversationChanged(
+            how="compacted", conversation="c1", by_agent=True, before=900, after=100
+        ),
+        "the conversation was compacted by the agent itself, 900 → 100 tokens: c1",
+    ),
     (CommandSent(name="compact"), "/compact: its own command"),
     (CommandSent(name="x", as_text=True), "/x: it has no such command: sent as text"),
     (

@@ -10,7 +10,9 @@ UNLESS n order  carry out the order, unless the variable WHO is one of the names
 FLOOD n size  n texts of the assistant, padded to this size if given
 ENVIRON       a text with the environment and the arguments
 
-A prompt whose last block begins with ``/`` is a command: SAY its name. ``/yolo`` ends all asking.
+A prompt whose last block begins with ``/`` is a command: SAY its name. ``/yolo`` ends all asking,
+``/clear`` begins another conversation, which it resumes by its id, and ``/compact`` reports itself.
+RESUMED       a text with the id of the conversation
 
 With STAND_IN_OLD=1 it is an older version: it does not know ``--await-initialize``, and gets MCP
 servers by ``--mcp-config``. With STAND_IN_OLD=frames it knows it, and takes servers only later.
@@ -73,6 +75,7 @@ class Claude:
         self._conversation = resumed[0] if resumed and self._witness.is_on else fresh
         if resumed == [FORK] or (resumed and "--fork-session" in sys.argv):
             self._conversation = FORK
+        self._resumed = resumed[0] if resumed else ""
         self._witness.begin(resumed[0] if resumed else None)
 
     def run(self) -> None:
@@ -200,6 +203,12 @@ class Claude:
     def _command(self, command: str) -> bool:
         self._asks = self._asks and command != "yolo"
         self._say(f"command {command}")
+        if command == "clear":
+            self._out("conversation_reset", trigger="clear", new_conversation_id="other")
+            self._conversation = os.urandom(16).hex()
+        elif command == "compact":
+            about = {"trigger": "manual", "pre_tokens": 900, "post_tokens": 100}
+            self._out("system", subtype="compact_boundary", compact_metadata=about)
         return True
 
     def _order(self, word: str, rest: str) -> bool:
@@ -228,6 +237,8 @@ class Claude:
                 self._say(text)
         elif word == "ENVIRON":
             self._say(environment_text())
+        elif word == "RESUMED":
+            self._say(f"resumed {self._resumed}")
         elif not self._conduct.follow(word, rest):
             self._say(rest if word == "SAY" else f"{word} {rest}".strip())
         return True

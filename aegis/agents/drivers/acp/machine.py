@@ -67,6 +67,7 @@ from aegis.errors import InvalidRequest, NotFound
 from aegis.protocol.agent_events import (
     AgentEvent,
     CommandsChanged,
+    ConversationChanged,
     ElicitationAnswer,
     PermissionAnswer,
     RequestAnswer,
@@ -80,6 +81,14 @@ from aegis.protocol.agent_events import (
 
 ERRORS = {NotFound.code: NOT_FOUND, InvalidRequest.code: INVALID_PARAMS}
 """The codes of JSON-RPC errors, by the codes of ours; the others are internal errors."""
+
+
+CHANGES: Mapping[str, Literal["cleared", "compacted"]] = {
+    "clear": "cleared",
+    "compact": "compacted",
+    "compress": "compacted",
+}
+"""The effects of agents' own commands on their conversation, which ACP does not report."""
 
 
 class Acp:
@@ -352,6 +361,7 @@ class Acp:
             self._needs_primer = False
         blocks = [{"type": "text", "text": each} for each in texts]
         params = {"sessionId": self._conversation.id, "prompt": blocks}
+        turn.command_sent = "" if sent is None or sent.as_text else sent.name
         prompt = self._calls.make("session/prompt", params, self._turn_ended)
         return [prompt, *([] if sent is None else [Emit(sent)])]
 
@@ -374,6 +384,10 @@ class Acp:
             reason=reason,
             text=(turn.final_text if turn else "") if reply.error is None else reply.error,
         )
+        if turn is not None and result.ok and (how := CHANGES.get(turn.command_sent)):
+            # Its conversation keeps its id, also after an agent's own clear.
+            changed = ConversationChanged(how=how, conversation=self._conversation.id)
+            outputs.append(Emit(changed))
         model, self._next_model = self._next_model, None
         if reply.error is not None and reply.code == AUTH_REQUIRED:
             return [*outputs, Emit(result), *self._conversation.needs_login(reply.error)]

@@ -15,6 +15,7 @@ class AcpTurn:
         self.uuid = uuid
         self.text = text
         self.command = command
+        self.command_sent = ""
         self.is_sent = False
         self.is_cancelled = False
         self.has_failed = False

@@ -18,6 +18,7 @@ from aegis.protocol.agent_events import (
     AgentEvent,
     AssistantText,
     AssistantThinking,
+    ConversationChanged,
     MessageChanged,
     RateLimit,
     Result,
@@ -280,6 +281,20 @@ def _init(frame: Frame) -> list[AgentEvent] | None:
     return [event]
 
 
+def _compacted(frame: Frame) -> list[AgentEvent] | None:
+    about, conversation = mapping(frame.get("compact_metadata")), name(frame.get("session_id"))
+    if not conversation:
+        return None
+    event = ConversationChanged(
+        how="compacted",
+        conversation=conversation,
+        by_agent=about.get("trigger") == "auto",
+        before=count(about.get("pre_tokens")),
+        after=count(about.get("post_tokens")),
+    )
+    return [event]
+
+
 def _state_changed(frame: Frame) -> list[AgentEvent] | None:
     state = _STATES.get(name(frame.get("state")))
     return None if state is None else [StateChanged(state=state)]
@@ -366,6 +381,7 @@ _FRAMES: Mapping[str, _Parse] = {
 
 _SYSTEM: Mapping[str, _Parse] = {
     "init": _init,
+    "compact_boundary": _compacted,
     "session_state_changed": _state_changed,
     "api_retry": _retry,
     "background_tasks_changed": _tasks_changed,

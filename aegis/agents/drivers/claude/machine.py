@@ -37,6 +37,7 @@ from aegis.agents.drivers.harness import (
 from aegis.protocol.agent_events import (
     AgentEvent,
     CommandsChanged,
+    ConversationChanged,
     RequestAnswer,
     RequestWithdrawn,
     SlashCommand,
@@ -98,6 +99,7 @@ class Claude:
         self._last_usage: Usage | None = None  # the last one to the model, for the conversation
         self._model = ""
         self._commands: list[SlashCommand] = []
+        self._is_cleared = False
         self._cost: float | None = None
         self._todo = TodoList(beginning.plan)
 
@@ -218,6 +220,8 @@ class Claude:
             outputs += self._withdraw_of_turn()
         if frame.get("subtype") == "commands_changed":
             outputs += self._announced(frame)
+        # It still has the old id: the next frame but one has the new one.
+        self._is_cleared |= frame.get("type") == "conversation_reset"
         outputs += [Emit(event) for event in (*self._follow_mode(frame), *self._measured(frame))]
         for event in events(frame):
             if isinstance(event, SystemInit):
@@ -316,12 +320,15 @@ class Claude:
         if not conversation or conversation == self._conversation:
             return []
         self._conversation = conversation
+        is_cleared, self._is_cleared = self._is_cleared, False
+        cleared = ConversationChanged(how="cleared", conversation=conversation)
+        changed: list[Output] = [Emit(cleared)] if is_cleared else []
         if frame.get("subtype") == "init":
-            return []
+            return changed
         self._todo = TodoList()
         known = self._init or SystemInit(conversation=conversation)
         self._init = attrs.evolve(known, conversation=conversation)
-        return [Emit(self._init)]
+        return [*changed, Emit(self._init)]
 
     def _follow_mode(self, frame: Frame) -> list[AgentEvent]:
         mode = name(frame.get("permissionMode"))
