@@ -43,6 +43,10 @@ ONLY_REAL = {
     "agent.launch.before": "terminal agents are tried in tests/e2e/test_terminal_agent_kills.py",
     "agent.launch.after": "terminal agents are tried in tests/e2e/test_terminal_agent_kills.py",
     **dict.fromkeys(
+        (point for point in POINTS if point.startswith("worktree.")),
+        "worktrees need git, and are tried in tests/e2e/test_agent_worktrees.py",
+    ),
+    **dict.fromkeys(
         (point.name for point in TELEGRAM),
         "the chat is tried in tests/e2e/test_telegram_kills.py",
     ),

@@ -31,3 +31,20 @@ ANSWER_AFTER = AGENTS.point("answer.write.after")
 """The driver has replied to the answer; the desk does not know that yet."""
 FRAME_BEFORE = AGENTS.point("frame.write.before")
 """A frame will now be queued for the agent. The subject is the frame's type."""
+
+WORKTREE_MAKE_BEFORE = AGENTS.point("worktree.make.before", may_wait=True)
+"""The intent to make a worktree is synced; git will now run. The subject is the session's id."""
+WORKTREE_FILES_BEFORE = AGENTS.point("worktree.files.before", may_wait=True)
+"""git has registered the worktree; its files will now be written."""
+WORKTREE_MAKE_AFTER = AGENTS.point("worktree.make.after", may_wait=True)
+"""The worktree is complete; that will now be synced."""
+WORKTREE_OPEN_BEFORE = AGENTS.point("worktree.open.before", may_wait=True)
+"""It is synced that the worktree is complete; its session will now be added to the roster."""
+WORKTREE_REMOVE_BEFORE = AGENTS.point("worktree.remove.before", may_wait=True)
+"""The intent to remove a worktree is synced; its directory will now be renamed."""
+WORKTREE_DELETE_BEFORE = AGENTS.point("worktree.delete.before", may_wait=True)
+"""Its directory has another name, and holds nothing that would be lost; it will now be deleted."""
+WORKTREE_BRANCH_BEFORE = AGENTS.point("worktree.branch.before", may_wait=True)
+"""Its directory is deleted; its branch will now be deleted, if it is merged."""
+WORKTREE_REMOVE_AFTER = AGENTS.point("worktree.remove.after", may_wait=True)
+"""The worktree is removed; that will now be synced."""

@@ -74,6 +74,9 @@ ROUND_S = 3600.0
     option("--workspace", metavar="NAME", help="The workspace it works in; default: the root."),
     option("--resume", metavar="AGENT", help="Continue this session, open or closed, instead."),
     *SETTINGS,
+    flag("--worktree", help="Work in a git worktree of its own; default: as the profile says."),
+    flag("--no-worktree", help="Work in the directory itself, also if the profile says worktree."),
+    option("--branch", metavar="NAME", help="A new branch for its worktree; implies --worktree."),
     WAIT,
     TIMEOUT,
     flag("--terminal", help="Launch the program after -- in a terminal of its own, and watch it."),
@@ -88,6 +91,8 @@ def launch(
     terminal: bool,
     wait: bool,
     timeout: float | None,
+    worktree: bool,
+    no_worktree: bool,
     **settings: object,
 ) -> int:
     """Start an agent session from PROFILE (default: the default one), with the text PROMPT.
@@ -102,8 +107,12 @@ def launch(
     With --wait, the exit codes are those of `agent wait`.
     """
     chosen = {name: value for name, value in settings.items() if value is not None}
+    if no_worktree and (worktree or "branch" in chosen):
+        raise UsageError("--no-worktree contradicts --worktree and --branch")
+    if worktree or no_worktree:
+        chosen["worktree"] = worktree
     if chosen and (terminal or resume is not None):
-        raise UsageError("a new session takes settings: change them with agent set")
+        raise UsageError("a new session takes settings and a worktree; see also: agent set")
     if terminal:
         if wait:
             raise UsageError("a terminal agent has no turns: wait for it with agent wait")
@@ -461,7 +470,37 @@ def stop(daemon: TargetDaemon, agent: str, purge: bool) -> None:
     """Close AGENT. Its transcript is kept, and launch --resume continues it."""
     reply = daemon.call("agent_purge" if purge else "close", handle=agent)
     done = "purged" if purge else "closed"
-    daemon.show(reply, lambda: print_notice(f"{done} {reply['handle']}"))
+    why = f"; {escaped_line(reply['reason'])}" if reply["reason"] else ""
+    daemon.show(reply, lambda: print_notice(f"{done} {reply['handle']}{why}"))
+
+
+@verb(
+    flag("--force", help="Remove it with all that would be lost; commits stay in its branch."),
+    argument("action", kind=("list", "remove")),
+    argument("agent", required=False),
+)
+def worktree(daemon: TargetDaemon, action: str, agent: str | None, force: bool) -> None:
+    """List the git worktrees of agents, or remove that of AGENT, which must be closed."""
+    if (action == "remove") == (agent is None) or (force and agent is None):
+        raise UsageError("agent worktree takes: list, or remove AGENT")
+    if agent is None:
+        reply = daemon.call("agent_worktree_list")
+        daemon.show(reply, lambda: _show_worktrees(reply["result"]))
+        return
+    removed = daemon.call("agent_worktree_remove", handle=agent, force=force)
+    daemon.show(removed, lambda: print_notice(f"removed {escaped_line(removed['path'])}"))
+
+
+def _show_worktrees(found: Sequence[Mapping[str, Any]]) -> None:
+    if not found:
+        print_notice("↳ no worktree")
+        return
+    head = ["agent", "branch", "from", "directory", "would be lost"]
+    rows = [
+        [each["handle"], each["branch"], each["target"], each["path"], each["holds"] or "nothing"]
+        for each in found
+    ]
+    print_lines(table(head, rows))
 
 
 agent = VerbGroup(
@@ -480,6 +519,7 @@ An agent works in the background and is woken by messages to its handle.""",
         "read": read,
         "output": output,
         "diff": diff,
+        "worktree": worktree,
         "export": export,
         "usage": usage,
         "interrupt": interrupt,

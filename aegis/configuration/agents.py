@@ -151,3 +151,9 @@ class AgentSection:
         "directory brings (`.claude`, `CLAUDE.md`, `.codex`, `.gemini`, `opencode.json`). They "
         "[can run programs and allow tools](../security.md#a-checkout-that-configures-an-agent).",
     )
+    worktree: bool = setting(
+        TrueOrFalse(),
+        default=False,
+        doc="Whether each session works in a [git worktree of its own]"
+        "(../how-to/give-an-agent-a-worktree.md), unless it is launched with `--no-worktree`.",
+    )

@@ -94,6 +94,21 @@ class SpawnAgent(Command[AgentInfo]):
         validator=between(0, 1_000_000, "US dollars"),
         metadata=described("The cost in US dollars at which no further turn begins.", minimum=0),
     )
+    worktree: bool | None = attrs.field(
+        default=None,
+        metadata=described(
+            "True: it works in a git worktree of its own; default: as its profile says.",
+            "True: in a git worktree of its own.",
+        ),
+    )
+    branch: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_SETTING_CHARS),
+        metadata=described(
+            "A new branch for its worktree; default: `aegis/` and its handle.",
+            "The worktree's new branch.",
+        ),
+    )
 
 
 @attrs.frozen(kw_only=True)

@@ -27,6 +27,7 @@ from aegis.protocol import (
     tools,
     workflows,
     workspaces,
+    worktrees,
 )
 from aegis.protocol.entry import Entry, Owner
 
@@ -377,6 +378,28 @@ COMMANDS: tuple[Entry, ...] = (
         errors=("not_found", "forbidden", "storage"),
         verb="agent export",
         remedy=CALL_AGAIN,
+    ),
+    Entry(
+        name="agent_worktree_list",
+        owner=Owner.AGENTS,
+        command=worktrees.ListWorktrees,
+        reply=worktrees.WorktreeList,
+        read_only=True,
+        operator=True,
+        verb="agent worktree",
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
+        name="agent_worktree_remove",
+        owner=Owner.AGENTS,
+        command=worktrees.RemoveWorktree,
+        reply=worktrees.WorktreeInfo,
+        destructive=True,
+        idempotent=True,
+        operator=True,
+        errors=("not_found", "invalid_request", "unavailable", "storage"),
+        verb="agent worktree",
+        remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
         name="agent_output",

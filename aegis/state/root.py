@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 CONFIG_NAME = ".aegis.yaml"
 
+WORKTREES = "/.aegis/worktrees/"
+"""The place of the worktrees of sessions below a root, each under the id of its session."""
+
 ENDPOINT = ".aegis/state/endpoint.json"
 _MARKS = (CONFIG_NAME, ENDPOINT)
 """The files that make a directory a root; one of them is enough."""
@@ -154,14 +157,19 @@ class StatePaths(namedtuple("StatePaths", ("root",))):
 def find_root(start: Path) -> Path:
     """Return the nearest root: ``start`` or a directory above it; ``start`` if none is a root.
 
-    A root contains a configuration (``.aegis.yaml``) or the endpoint of a daemon.
+    A root contains a configuration (``.aegis.yaml``) or the endpoint of a daemon. A worktree that a
+    daemon has made is none, even with a configuration of its own: it belongs to that root.
     """
     return type(start)(nearest_root(os.fspath(start)))
 
 
 def nearest_root(start: str) -> str:
     """Return the nearest root, as ``find_root`` does, for paths that are text."""
-    start = directory = os.path.realpath(start)
+    start = os.path.realpath(start)
+    above, mark, below = start.partition(WORKTREES)
+    if mark and _is_session(below.partition("/")[0]):
+        return above or "/"
+    directory = start
     while True:
         # Not Path.exists: it raises for a directory that may not be searched.
         if any(os.path.exists(f"{directory}/{mark}") for mark in _MARKS):  # noqa: PTH110
@@ -169,6 +177,10 @@ def nearest_root(start: str) -> str:
         directory, below = os.path.dirname(directory), directory  # noqa: PTH120
         if directory == below:
             return start
+
+
+def _is_session(name: str) -> bool:
+    return len(name) == 32 and set(name) <= set("0123456789abcdef")
 
 
 def how_to_start(root: Path | str) -> str:

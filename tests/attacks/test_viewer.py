@@ -153,6 +153,7 @@ OF_AGENTS = {
             "usage",
             "diff",
             "export",
+            "worktree",
             "wait",
         )
     ),

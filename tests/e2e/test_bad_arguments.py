@@ -255,6 +255,15 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     **{
         f"{command}.effort": [("x" * 201, "200"), (5, "text")] for command in ("spawn", "agent_set")
     },
+    "agent_worktree_remove.handle": [
+        ("a b", "1 to 64"),
+        ("nobody", "no worktree"),
+        (5, "text"),
+        (None, ""),
+    ],
+    "agent_worktree_remove.force": [("yes", "true or false"), (1, "true or false")],
+    "spawn.worktree": [("yes", "true or false"), (1, "true or false")],
+    "spawn.branch": [("x" * 201, "200"), (5, "text"), ("--upload-pack", "cannot be called")],
     "session_export.form": [("html", '"markdown" or "jsonl"'), (5, '"markdown" or')],
     "session_export.since": [(-1, "0"), ("1", "whole number")],
     "agent_wait.message": [("x" * 513, "512"), (5, "text")],

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import attrs
 import structlog
 
 from actors import Actor, ActorError, AskError, Down, Ref, Reply, Request
@@ -54,6 +55,7 @@ from aegis.agents.directory.roster import Member
 from aegis.agents.directory.roster_table import RosterTable
 from aegis.agents.directory.spawning import Opening, Spawning
 from aegis.agents.directory.subtree import session_subtree
+from aegis.agents.directory.worktrees import Worktrees
 from aegis.agents.drivers.harness import Permission
 from aegis.agents.sessions.changes import ChangeSettings
 from aegis.agents.sessions.command_outputs import CommandOutputs
@@ -74,6 +76,7 @@ from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
 from aegis.protocol.history import ListTranscripts
 from aegis.protocol.meta import GetMeta
 from aegis.protocol.requests import FindAnswerer
+from aegis.protocol.worktrees import ListWorktrees, RemoveWorktree, WorktreeInfo, WorktreeList
 
 log = structlog.get_logger("aegis.agents")
 
@@ -138,9 +141,13 @@ class AgentDirectory(Actor[DirectoryMessage]):
             root=self._root,
             earlier=self._earlier,
         )
+        self._worktrees = Worktrees(
+            self._root, self._directory, self._flusher, self.context, self._table.roster
+        )
         self._spawning = Spawning(
             programs=self._programs,
             table=self._table,
+            worktrees=self._worktrees,
             system=self.context.system,
             inboxes=self._inboxes,
             root=self._root,
@@ -162,6 +169,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
     async def teardown(self) -> None:
         self._table.close()
+        self._worktrees.close()
 
     async def receive(self, message: DirectoryMessage) -> None:  # noqa: C901 - one case per message
         """Handle a command of a client, or the end of a session."""
@@ -188,6 +196,12 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 member = self._table.roster.get(message.handle)
                 cwd = self._table.roster.cwd(member)
                 self.context.start_soon(answer_difference, member, cwd, self.defer(message))
+            case ListWorktrees():
+                self.context.start_soon(self._list_worktrees, self.defer(message))
+            case RemoveWorktree():
+                self.context.start_soon(self._remove_worktree, message, self.defer(message))
+            case api.CloseAgent() if self._has_worktree(message):
+                self.context.start_soon(self._close_with_worktree, message, self.defer(message))
             case GetMeta() | api.ListAgents() | FindAnswerer():
                 roster, programs = self._table.roster, self._programs
                 known = partial(self._table.inboxes, self._inboxes)
@@ -234,6 +248,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
             await delete_left(self._table.roster, self._directory, self._flusher, self._archiver.of)
         self._programs.messages.roster = self._table.roster
         self._programs.messages.has_closed = self._board.has_closed
+        await self._worktrees.open_if_there()
+        self.context.start_soon(self._worktrees.recover)
         self._is_loaded = True
         follow = self._programs.asked.follow
         self.context.start_soon(follow, self.context.system.registry, self._asked_changed)
@@ -366,6 +382,50 @@ class AgentDirectory(Actor[DirectoryMessage]):
         roster = self._table.roster
         self._table.note(id_, partial(Member.closed, changed=roster.next_change()))
         await release(roster.by_id[id_].address, self._programs.keys, self.context.system.registry)
+        if self._worktrees.has(id_):
+            self.context.start_soon(self._settle_worktree, id_)
+
+    # Worktrees.
+
+    async def _settle_worktree(self, id_: str) -> None:
+        log.info("session closed", session=id_, worktree=await self._worktrees.settle(id_))
+
+    def _has_worktree(self, message: api.CloseAgent) -> bool:
+        member = self._table.roster.find(message.handle)
+        return member is not None and self._worktrees.has(member.id) and member.id in self._refs
+
+    async def _close_with_worktree(
+        self, message: api.CloseAgent, reply: Reply[api.AgentInfo]
+    ) -> None:
+        """Close a session, and say what became of its worktree."""
+        try:
+            member = self._table.roster.get(message.handle)
+            self._check_reach(message, member)
+            info = await self._refs[member.id].ask(message)
+            reply.send(attrs.evolve(info, reason=await self._worktrees.settle(member.id)))
+        except AegisError as error:
+            reply.fail(error)
+        except ActorError as error:
+            reply.fail(Unavailable(str(error)))
+
+    async def _list_worktrees(self, reply: Reply[WorktreeList]) -> None:
+        by_id = self._table.roster.by_id
+
+        def handle_of(id_: str) -> str:
+            return by_id[id_].handle if id_ in by_id else id_
+
+        reply.send(WorktreeList(result=await self._worktrees.all(handle_of)))
+
+    async def _remove_worktree(self, message: RemoveWorktree, reply: Reply[WorktreeInfo]) -> None:
+        by_id = self._table.roster.by_id
+        try:
+            # A kept worktree outlives a session that was purged or is no longer in the roster.
+            member = self._table.roster.find(message.handle) or by_id.get(message.handle)
+            id_ = message.handle if member is None else member.id
+            handle = id_ if member is None else member.handle
+            reply.send(await self._worktrees.remove(id_, handle, force=message.force))
+        except AegisError as error:
+            reply.fail(error)
 
     # Commands on sessions.
 

@@ -10,6 +10,7 @@ from aegis.protocol import agents as api
 from aegis.protocol.agent_commands import ReadAgentOutput
 from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
 from aegis.protocol.history import ListTranscripts
+from aegis.protocol.worktrees import ListWorktrees, RemoveWorktree
 
 OnSession = (
     api.CloseAgent
@@ -27,6 +28,8 @@ DirectoryMessage = (
     | api.ReadUsage
     | api.DiffAgent
     | api.ExportSession
+    | ListWorktrees
+    | RemoveWorktree
     | api.ListSessions
     | api.SetAgent
     | api.CloseWorkspaceAgents

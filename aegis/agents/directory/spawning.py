@@ -31,11 +31,13 @@ from aegis.agents.directory.replies import closed_info
 from aegis.agents.directory.roster import SET, Member
 from aegis.agents.directory.roster_table import RosterTable
 from aegis.agents.directory.working_directory import directory_of
+from aegis.agents.directory.worktree_rules import refuse_branch
+from aegis.agents.directory.worktrees import Worktrees
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.sessions.archived import ArchivedTranscript
 from aegis.agents.sessions.changes import ResumeAgent
 from aegis.clock import utc_now
-from aegis.errors import AegisError, AlreadyExists, InvalidRequest, Unavailable
+from aegis.errors import AegisError, AlreadyExists, Forbidden, InvalidRequest, Unavailable
 from aegis.journal.disk import storage_error
 from aegis.limits import in_thread_or_here
 from aegis.path_text import path_of_text, stored_path
@@ -80,6 +82,7 @@ class Spawning:
 
     programs: Programs
     table: RosterTable
+    worktrees: Worktrees
     system: System
     inboxes: Path
     root: str
@@ -120,7 +123,41 @@ class Spawning:
         )
         task = request.task_id if isinstance(request, api.SpawnWorker) else None
         profile = self.programs.profile_of(member)
-        return await self._open(member, profile, spawner, request.prompt, task)
+        if request.branch is None and not _or(request.worktree, profile.worktree):
+            return await self._open(member, profile, spawner, request.prompt, task)
+        with self.worktrees.opening(member.id):
+            member = await self._in_worktree(member, profile, spawner, request.branch)
+            try:
+                return await self._open(member, profile, spawner, request.prompt, task)
+            except (AegisError, ActorError):
+                if member.id not in self.table.roster.by_id:
+                    await self.worktrees.discard(member.id)
+                raise
+
+    async def _in_worktree(
+        self, member: Member, profile: Profile, spawner: Member | None, branch: str | None
+    ) -> Member:
+        """Return a new session in a worktree that is made for it. Raises ``AegisError``."""
+        if spawner is not None and spawner.cmd is None:
+            by = self.programs.profile_of(spawner)
+            if by.permission == "read":
+                raise Forbidden(
+                    f"aegis_spawn: the profile {by.name!r} may only read, and a worktree changes "
+                    "the repository: leave out worktree and branch"
+                )
+        refusal = None if branch is None else refuse_branch(branch)
+        if refusal is not None:
+            raise InvalidRequest(f"aegis_spawn: {refusal}")
+        # Before anything is made: what is refused leaves nothing.
+        handle = self._handle(member.handle)
+        self.programs.check(profile)
+        cwd = self.table.roster.cwd(member)
+        await self.programs.check_program(profile, cwd)
+        self._check(profile, spawner)
+        if member.id in self.table.roster.by_id or self.worktrees.has(member.id):
+            raise AlreadyExists(f"aegis_group_spawn: session {member.id} exists; try again")
+        own = await self.worktrees.make(member.id, handle, cwd, branch)
+        return attrs.evolve(member, handle=handle, place=stored_path(own, self.root))
 
     def _spawner(self, request: api.SpawnAgent) -> str:
         if isinstance(request, api.SpawnWorker):
@@ -199,11 +236,13 @@ class Spawning:
             self.programs.check(profile)
             await self.programs.check_program(profile, self.table.roster.cwd(member))
         roster = self.table.roster
-        async with self.lock:
-            if roster.get(member.id).is_closed:  # and not purged, or opened by another, meanwhile
-                check_room("agent resume", self.programs.counters, self.sessions())
-                reopen = partial(Member.reopen, changed=roster.next_change())
-                await self.table.change(member.id, reopen)
+        with self.worktrees.opening(member.id):
+            await self.worktrees.make_again(member.id)
+            async with self.lock:
+                if roster.get(member.id).is_closed:  # and not purged, or opened by another
+                    check_room("agent resume", self.programs.counters, self.sessions())
+                    reopen = partial(Member.reopen, changed=roster.next_change())
+                    await self.table.change(member.id, reopen)
         return roster.by_id[member.id]
 
     async def purge(
@@ -318,3 +357,7 @@ class Spawning:
         if not wanted:
             return new_handle(taken, random.SystemRandom().randrange)
         return check_handle("aegis_spawn", wanted, taken)
+
+
+def _or(asked: bool | None, configured: bool) -> bool:
+    return configured if asked is None else asked

@@ -27,7 +27,7 @@ class Profile:
     asks before it acts, by preference. ``environment`` are the variables to set; a value ``$NAME``
     is the value of the daemon's variable (``process_variables``). ``may_spawn`` and
     ``accepts_from`` are checked by ``rights``. ``project_settings``: the agent uses the settings
-    that its working directory brings.
+    that its working directory brings. ``worktree``: a session gets a git worktree of its own.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Profile:
     call_limit_s: float | None = None
     answers_requests: bool = False
     project_settings: bool = False
+    worktree: bool = False
 
 
 def profile_of(name: str, section: AgentSection) -> Profile:
@@ -75,6 +76,7 @@ def profile_of(name: str, section: AgentSection) -> Profile:
         call_limit_s=limit,
         answers_requests=section.answers_requests,
         project_settings=section.project_settings,
+        worktree=section.worktree,
     )
 
 

@@ -58,6 +58,8 @@ CLASSES: Mapping[str, CommandClass] = {
                 "agent_usage",
                 "agent_purge",
                 "agent_diff",
+                "agent_worktree_list",
+                "agent_worktree_remove",
                 "agent_output",
                 "agent_launch",
                 "agent_resume",

@@ -121,6 +121,8 @@ VERBS_OF_TOOLS = {
     "agent_resume": "agent launch",
     "agent_launch": "agent launch",
     "agent_purge": "agent stop",
+    "agent_worktree_list": "agent worktree",
+    "agent_worktree_remove": "agent worktree",
     "page_code": "web",
 }
 """The verbs that are not named like their tool (as ``term run`` is like ``term_run``)."""

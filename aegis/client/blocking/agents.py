@@ -40,6 +40,12 @@ from aegis.protocol.agents import (
     WaitAgent,
 )
 from aegis.protocol.meta import GetMeta, Meta
+from aegis.protocol.worktrees import (
+    ListWorktrees,
+    RemoveWorktree,
+    WorktreeInfo,
+    WorktreeList,
+)
 
 
 class Agents(BlockingNoun):
@@ -56,6 +62,8 @@ class Agents(BlockingNoun):
         effort: str | None = None,
         permission: Permission | None = None,
         budget_usd: float | None = None,
+        worktree: bool | None = None,
+        branch: str | None = None,
     ) -> AgentInfo:
         """Start a session; send it further work with ``inboxes.handoff``."""
         return self._call(
@@ -68,6 +76,8 @@ class Agents(BlockingNoun):
             effort=effort,
             permission=permission,
             budget_usd=budget_usd,
+            worktree=worktree,
+            branch=branch,
         )
 
     def launch(
@@ -139,6 +149,14 @@ class Agents(BlockingNoun):
     def diff(self, handle: str) -> AgentDiff:
         """Return what changed in the checkout of a session since it began."""
         return self._call(DiffAgent, handle=handle)
+
+    def worktrees(self) -> WorktreeList:
+        """List the git worktrees of sessions, and what would be lost with each."""
+        return self._call(ListWorktrees)
+
+    def remove_worktree(self, handle: str, *, force: bool = False) -> WorktreeInfo:
+        """Remove the worktree of a closed session, with ``force`` also if it has work."""
+        return self._call(RemoveWorktree, handle=handle, force=force)
 
     def output(self, handle: str, command: str, *, cursor: int = 0) -> AgentOutput:
         """Return the output of a command that an agent has its session run, also after its release.

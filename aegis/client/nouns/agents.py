@@ -47,6 +47,12 @@ from aegis.protocol.agents import (
     WaitAgent,
 )
 from aegis.protocol.meta import GetMeta, Meta
+from aegis.protocol.worktrees import (
+    ListWorktrees,
+    RemoveWorktree,
+    WorktreeInfo,
+    WorktreeList,
+)
 
 
 class Agents(Noun):
@@ -63,6 +69,8 @@ class Agents(Noun):
         effort: str | None = None,
         permission: Permission | None = None,
         budget_usd: float | None = None,
+        worktree: bool | None = None,
+        branch: str | None = None,
     ) -> AgentInfo:
         """Start a session; send it further work with ``inboxes.handoff``."""
         return await self._call(
@@ -75,6 +83,8 @@ class Agents(Noun):
             effort=effort,
             permission=permission,
             budget_usd=budget_usd,
+            worktree=worktree,
+            branch=branch,
         )
 
     async def launch(
@@ -146,6 +156,14 @@ class Agents(Noun):
     async def diff(self, handle: str) -> AgentDiff:
         """Return what changed in the checkout of a session since it began."""
         return await self._call(DiffAgent, handle=handle)
+
+    async def worktrees(self) -> WorktreeList:
+        """List the git worktrees of sessions, and what would be lost with each."""
+        return await self._call(ListWorktrees)
+
+    async def remove_worktree(self, handle: str, *, force: bool = False) -> WorktreeInfo:
+        """Remove the worktree of a closed session, with ``force`` also if it has work."""
+        return await self._call(RemoveWorktree, handle=handle, force=force)
 
     async def output(self, handle: str, command: str, *, cursor: int = 0) -> AgentOutput:
         """Return the output of a command that an agent has its session run, also after its release.

@@ -69,6 +69,18 @@ def test_without_any_mark_the_directory_itself_is_the_root(tmp_path: Path) -> No
     assert find_root(tmp_path) == tmp_path
 
 
+def test_a_worktree_that_a_daemon_made_belongs_to_its_root(tmp_path: Path) -> None:
+    tree = tmp_path / ".aegis" / "worktrees" / ("0123456789abcdef" * 2)
+    (tree / "sub").mkdir(parents=True)
+    (tree / ".aegis.yaml").touch()
+    (tree / "sub" / ".aegis.yaml").touch()
+    assert find_root(tree) == find_root(tree / "sub") == tmp_path
+    other = tmp_path / ".aegis" / "worktrees" / "other"
+    other.mkdir()
+    (other / ".aegis.yaml").touch()
+    assert find_root(other) == other
+
+
 def test_a_root_is_found_through_links_and_dots(tmp_path: Path) -> None:
     (tmp_path / ".aegis.yaml").touch()
     (tmp_path / "real").mkdir()

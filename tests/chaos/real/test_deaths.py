@@ -52,7 +52,9 @@ PRIMITIVES = frozenset(
     name
     for table in FAULT_TABLES
     for name in table.names
-    if name.startswith(("queue.", "canvas.", "exchange.", "workflow.", "group.", "telegram."))
+    if name.startswith(
+        ("queue.", "canvas.", "exchange.", "workflow.", "group.", "telegram.", "worktree.")
+    )
 )
 """Fault points of primitives and of the chat, at which tests of their own in ``tests/e2e`` kill."""
 

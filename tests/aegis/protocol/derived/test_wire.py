@@ -254,6 +254,15 @@ BAD: list[tuple[str, Any, str]] = [
     ("agent_restart", {"handle": 1}, "handle must be text, not 1"),
     ("agent_purge", {"handle": 1}, "handle must be text, not 1"),
     ("agent_diff", {}, "handle is missing"),
+    ("agent_worktree_remove", {}, "handle is missing"),
+    (
+        "agent_worktree_remove",
+        {"handle": "a", "force": 1},
+        "force must be true or false, not 1",
+    ),
+    ("agent_worktree_list", {"name": "a"}, ONLY_HANDLE),
+    ("spawn", {"worktree": "yes"}, 'worktree must be true or false or null, not "yes"'),
+    ("spawn", {"branch": "x" * 201}, "branch must be at most 200 characters long, not 201"),
     (
         "agent_wait",
         {"handle": "a", "turn": 0},

@@ -1,0 +1,228 @@
+"""git without the configuration, the hooks, the filters and the helpers of a checkout.
+
+``IsolatedGit`` runs with a git directory and an index of its own, which borrow the objects of the
+checkout: no configuration of the checkout is read. What needs the checkout's references runs with
+``run_in``, which overrides each setting that could name a program, and checks out no file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import attrs
+import trio
+
+from aegis.agents.directory.checkout import Checkout
+from aegis.errors import Unavailable
+from aegis.limits import open_process
+
+MAX_ERROR_BYTES = 4096
+
+PREFIX = "aegis-git-"
+
+CONFIGURATION = """\
+[core]
+\trepositoryformatversion = {version}
+\tbare = false
+\tquotePath = false
+{extensions}"""
+
+OVERRIDES = (
+    *("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.pager=cat", "core.editor=false"),
+    *("core.sshCommand=false", "core.askPass=false", "credential.helper=", "protocol.allow=never"),
+    *("gc.auto=0", "maintenance.auto=false", "branch.autoSetupMerge=false", "gpg.program=false"),
+    *("submodule.recurse=false", "worktree.guessRemote=false", "core.logAllRefUpdates=true"),
+)
+"""Settings that are laid over those of a checkout: none of its programs runs.
+
+``protocol.allow``: a partial clone would fetch a missing object by a command of its configuration.
+"""
+
+BASE: Mapping[str, str] = {
+    "LC_ALL": "C",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+}
+
+
+@attrs.frozen
+class GitOutput:
+    """The output of git; ``is_whole`` unless the limit was reached."""
+
+    data: bytes
+    is_whole: bool = True
+    status: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """The names that are separated by NUL, as Python decodes paths."""
+        return [os.fsdecode(each) for each in self.data.split(b"\0") if each]
+
+    @property
+    def text(self) -> str:
+        """The text without the end of its last line."""
+        return self.data.decode("utf-8", "replace").rstrip("\n")
+
+
+def git_program(verb: str) -> str:
+    """Return the path of git. Raises ``Unavailable``."""
+    program = shutil.which("git")
+    if program is None:
+        raise Unavailable(f"{verb}: the program 'git' was not found in PATH; install it")
+    return program
+
+
+@attrs.frozen
+class IsolatedGit:
+    """git for the files in ``work_tree``, with its own directory ``own``. ``verb`` is for errors.
+
+    ``index`` is its index file; new objects are written into those of the checkout.
+    """
+
+    program: str
+    own: Path
+    checkout: Checkout
+    work_tree: Path
+    verb: str
+
+    @property
+    def index(self) -> Path:
+        """Its own index."""
+        return self.own / "index"
+
+    async def run(
+        self,
+        words: Sequence[str],
+        limit: int = MAX_ERROR_BYTES,
+        *,
+        index: Path | None = None,
+        check: bool = True,
+        variables: Mapping[str, str] | None = None,
+    ) -> GitOutput:
+        """Run git; return the first ``limit`` bytes that it prints. Raises ``Unavailable``."""
+        environment = {
+            **BASE,
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.own),
+            "GIT_DIR": str(self.own),
+            "GIT_WORK_TREE": str(self.work_tree),
+            "GIT_INDEX_FILE": str(index or self.index),
+            "GIT_OBJECT_DIRECTORY": str(self.checkout.objects),
+            **(variables or {}),
+        }
+        return await run_git(
+            self.verb,
+            words[0],
+            [self.program, *words],
+            str(self.work_tree),
+            environment,
+            limit=limit,
+            check=check,
+        )
+
+
+@contextlib.contextmanager
+def isolated_git(
+    verb: str, checkout: Checkout, commit: str, work_tree: Path | None = None
+) -> Iterator[IsolatedGit]:
+    """Provide git for the files of a checkout, or for those in ``work_tree``.
+
+    ``commit`` is any of its commits. Raises ``Unavailable`` without git.
+    """
+    program = git_program(verb)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as name:
+        own = Path(name)
+        is_long = len(commit) == 64
+        extensions = "[extensions]\n\tobjectFormat = sha256\n" if is_long else ""
+        (own / "refs").mkdir()
+        (own / "info").mkdir()
+        (own / "HEAD").write_text("ref: refs/heads/none\n")
+        text = CONFIGURATION.format(version=int(is_long), extensions=extensions)
+        (own / "config").write_text(text)
+        yield IsolatedGit(program, own, checkout, work_tree or checkout.top, verb)
+
+
+async def run_in(
+    verb: str,
+    checkout: Checkout,
+    words: Sequence[str],
+    limit: int = MAX_ERROR_BYTES,
+    *,
+    check: bool = True,
+) -> GitOutput:
+    """Run git on the references of a checkout. Raises ``Unavailable``."""
+    environment = {
+        **BASE,
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.devnull,
+        "GIT_DIR": str(checkout.common),
+    }
+    settings = [word for each in OVERRIDES for word in ("-c", each)]
+    command = [git_program(verb), *settings, *words]
+    place = str(checkout.common)
+    return await run_git(verb, words[0], command, place, environment, limit=limit, check=check)
+
+
+async def run_git(
+    verb: str,
+    what: str,
+    command: Sequence[str],
+    cwd: str,
+    environment: Mapping[str, str],
+    *,
+    limit: int,
+    check: bool = True,
+) -> GitOutput:
+    """Run the git command ``what``; return the first ``limit`` bytes that it prints.
+
+    Raises ``Unavailable``.
+    """
+    with tempfile.TemporaryFile() as errors:
+        start = partial(
+            open_process,
+            [*command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd=cwd,
+            env=dict(environment),
+            start_new_session=True,
+        )
+        try:
+            process = await start()
+        except (OSError, ValueError) as error:
+            raise Unavailable(f"{verb}: git cannot be started in {cwd!r}: {error}") from error
+        assert process.stdout is not None
+        data = bytearray()
+        try:
+            while len(data) <= limit and (piece := await process.stdout.receive_some(65_536)):
+                data += piece
+            if len(data) <= limit:
+                await process.wait()
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            with trio.CancelScope(shield=True):
+                await process.wait()
+                await trio.aclose_forcefully(process.stdout)
+        errors.seek(0)
+        reason = errors.read(MAX_ERROR_BYTES).decode("utf-8", "replace").strip().splitlines()
+    is_whole = len(data) <= limit
+    status = process.returncode or 0
+    if check and is_whole and status:
+        raise Unavailable(f"{verb}: git {what} failed: {reason[-1] if reason else status}")
+    return GitOutput(bytes(data[:limit]), is_whole, status)

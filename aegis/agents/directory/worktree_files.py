@@ -1,0 +1,402 @@
+"""The files of a worktree: made from a commit, examined for what would be lost, and deleted."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from aegis.agents.directory.checkout import Checkout, commit_of, find_checkout
+from aegis.agents.directory.git import IsolatedGit, isolated_git, run_in
+from aegis.agents.directory.worktree_rules import (
+    MADE_AGAIN,
+    Holdings,
+    Worktree,
+    ignored_losses,
+    is_made_again,
+)
+from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.limits import in_thread
+from aegis.path_text import path_of_text, text_of_path
+
+VERB = "worktree"
+
+INCLUDE = ".worktreeinclude"
+
+MAX_INCLUDED = 1_000
+MAX_INCLUDED_BYTES = 256 * 1024 * 1024
+"""The limits of the files that are copied into a worktree."""
+
+MAX_INCLUDE_BYTES = 64 * 1024
+MAX_NAMES_BYTES = 4 * 1024 * 1024
+
+UNFINISHED = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "sequencer": "a cherry-pick or revert",
+    "BISECT_LOG": "a bisection",
+}
+
+_HEAD = re.compile(r"ref: refs/heads/([^\x00-\x20~^:?*\[\\]+)\n?")
+
+
+@attrs.frozen
+class WorktreeSource:
+    """Where a worktree is made from: a checkout, its commit, and the branch that is checked out.
+
+    ``subdirectory`` is the place in the checkout where the session would work.
+    """
+
+    checkout: Checkout
+    commit: str
+    target: str
+    subdirectory: str
+
+
+def source_of(cwd: str) -> WorktreeSource:
+    """Return the source of a worktree for a session in ``cwd``, text. Blocking.
+
+    Raises ``InvalidRequest``.
+    """
+    directory = Path(os.path.realpath(path_of_text(cwd)))
+    checkout = find_checkout(directory)
+    commit = None if checkout is None else commit_of(checkout)
+    if checkout is None or commit is None:
+        raise InvalidRequest(
+            f"{VERB}: {cwd!r} is in no git checkout with a commit; make one, or launch the agent "
+            "without a worktree"
+        )
+    head = _HEAD.fullmatch((checkout.git / "HEAD").read_text("utf-8", "replace"))
+    below = os.path.relpath(directory, checkout.top)
+    return WorktreeSource(
+        checkout,
+        commit,
+        "" if head is None else head[1],
+        text_of_path(below) if below != "." else "",
+    )
+
+
+def checkout_at(top: Path) -> Checkout:
+    """Return the checkout whose top directory this is. Blocking. Raises ``Unavailable``."""
+    found = find_checkout(top)
+    if found is None or found.top != top:
+        raise Unavailable(f"{VERB}: {text_of_path(top)} is no git checkout any more")
+    return found
+
+
+# Making.
+
+
+async def has_branch(checkout: Checkout, branch: str) -> str | None:
+    """Return the commit of a branch; None if there is none. Raises ``Unavailable``."""
+    words = [
+        "rev-parse",
+        "--verify",
+        "--quiet",
+        "--end-of-options",
+        f"refs/heads/{branch}^{{commit}}",
+    ]
+    found = await run_in(VERB, checkout, words, check=False)
+    return found.text if found.status == 0 and found.text else None
+
+
+async def add(checkout: Checkout, path: Path, row: Worktree, *, is_new: bool) -> None:
+    """Have git register a worktree, without its files. ``is_new``: make its branch too.
+
+    It is locked: ``git worktree prune`` leaves it alone. Raises ``Unavailable``.
+    """
+    words = ["worktree", "add", "--quiet", "--no-checkout", "--lock"]
+    reason = ["--reason", f"of the session {row.id} of aegis-actors"]
+    branch = (
+        ["-b", row.branch, str(path), row.tip or row.base] if is_new else [str(path), row.branch]
+    )
+    await run_in(VERB, checkout, [*words, *reason, *branch])
+
+
+async def check_out(checkout: Checkout, path: Path, commit: str) -> None:
+    """Write the files of a commit into a new worktree, without filters. Raises ``Unavailable``."""
+    index = checkout.common / "worktrees" / path.name / "index"
+    with isolated_git(VERB, checkout, commit, path) as git:
+        await git.run(["read-tree", "--reset", "-u", commit], index=index)
+
+
+async def copy_included(checkout: Checkout, path: Path, commit: str) -> dict[str, str]:
+    """Copy the ignored files that ``.worktreeinclude`` names; return digests of them.
+
+    Raises ``AegisError``, ``OSError``.
+    """
+    patterns = await in_thread(_include_of, checkout.top)
+    if patterns is None:
+        return {}
+    with isolated_git(VERB, checkout, commit) as git:
+        (git.own / "patterns").write_bytes(patterns)
+        with contextlib.suppress(OSError):
+            shutil.copyfile(checkout.common / "info" / "exclude", git.own / "info" / "exclude")
+        await git.run(["read-tree", commit])
+        listing = ["ls-files", "--others", "--ignored", "-z"]
+        wanted = await git.run(
+            [*listing, f"--exclude-from={git.own / 'patterns'}"], MAX_NAMES_BYTES
+        )
+        ignored = await git.run([*listing, "--exclude-standard"], MAX_NAMES_BYTES)
+    if not (wanted.is_whole and ignored.is_whole):
+        raise InvalidRequest(f"{VERB}: there are too many ignored files to find those of {INCLUDE}")
+    both = {*ignored.names}
+    names = [each for each in wanted.names if each in both and not _is_ours(each)]
+    return await in_thread(_copy, checkout.top, path, names)
+
+
+def _is_ours(name: str) -> bool:
+    # The state of the daemon has keys; a repository inside is not a file.
+    return name.endswith("/") or not {".aegis", ".git"}.isdisjoint(name.split("/"))
+
+
+def _include_of(top: Path) -> bytes | None:
+    try:
+        fd = os.open(top / INCLUDE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(fd, "rb") as file:
+        data = file.read(MAX_INCLUDE_BYTES + 1) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    if len(data) > MAX_INCLUDE_BYTES:
+        raise InvalidRequest(f"{VERB}: {INCLUDE} is longer than {MAX_INCLUDE_BYTES} bytes")
+    return data or b""
+
+
+def _copy(top: Path, path: Path, names: Sequence[str]) -> dict[str, str]:
+    if len(names) > MAX_INCLUDED:
+        raise InvalidRequest(
+            f"{VERB}: {INCLUDE} names {len(names)} files, of which at most {MAX_INCLUDED} are "
+            "copied; name fewer"
+        )
+    left, real = MAX_INCLUDED_BYTES, Path(os.path.realpath(path))
+    digests: dict[str, str] = {}
+    for name in names:
+        source, copy = top / name, path / name
+        if not source.parent.resolve().is_relative_to(top.resolve()):
+            continue  # a link leads out of the checkout
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if not copy.parent.resolve().is_relative_to(real):
+            continue  # a link of the commit leads out of the worktree
+        status = source.lstat()
+        if stat.S_ISREG(status.st_mode):
+            left -= status.st_size
+            if left < 0:
+                raise InvalidRequest(
+                    f"{VERB}: the files of {INCLUDE} have more than {MAX_INCLUDED_BYTES} bytes"
+                )
+            shutil.copy2(source, copy, follow_symlinks=False)
+        elif stat.S_ISLNK(status.st_mode):
+            copy.symlink_to(source.readlink())
+        digest = digest_of(copy)
+        if digest is not None:
+            digests[text_of_path(name)] = digest
+    return digests
+
+
+def digest_of(file: Path) -> str | None:
+    """Return a digest of a file or a link; None if there is neither. Blocking."""
+    try:
+        if file.is_symlink():
+            return f"-> {text_of_path(file.readlink())}"
+        with open(file, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as f:
+            return hashlib.file_digest(f, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def exclude_state(checkout: Checkout, root: Path) -> None:
+    """Have git ignore ``.aegis/`` if the root is in the checkout. Blocking. Raises ``OSError``."""
+    if not root.is_relative_to(checkout.top):
+        return
+    file = checkout.common / "info" / "exclude"
+    file.parent.mkdir(exist_ok=True)
+    with file.open("ab+") as opened:
+        opened.seek(0)
+        text = opened.read()
+        if b".aegis/" not in text.splitlines():
+            opened.write((b"\n" if text and not text.endswith(b"\n") else b"") + b".aegis/\n")
+
+
+# Examining.
+
+
+async def examine(checkout: Checkout, path: Path, row: Worktree, registered: Path) -> Holdings:
+    """Return what would be lost with the worktree at ``path``; ``registered`` is its usual place.
+
+    What cannot be found out is part of the reply.
+    """
+    try:
+        return await _examined(checkout, path, row, registered)
+    except (AegisError, OSError) as error:
+        return Holdings(unknown=f"it could not be examined: {error}")
+
+
+async def _examined(checkout: Checkout, path: Path, row: Worktree, registered: Path) -> Holdings:
+    users = await in_thread(_users_of, path)
+    git_directory = checkout.common / "worktrees" / registered.name
+    own = Checkout(top=path, git=git_directory, common=checkout.common)
+    head = await in_thread(commit_of, own)
+    if head is None:
+        return Holdings(users=users, unknown="its commit could not be read")
+    with isolated_git(VERB, checkout, head, path) as git:
+        await git.run(["read-tree", head])
+        changed = await _changed(git, head, git_directory / "index")
+        listing = ["ls-files", "--others", "-z", "--exclude-standard"]
+        untracked = await git.run(listing, MAX_NAMES_BYTES)
+        ignored = await git.run([*listing, "--ignored", "--directory"], MAX_NAMES_BYTES)
+        entries = await git.run(["ls-files", "--stage", "-z"], MAX_NAMES_BYTES * 8)
+    if not (changed.is_whole and untracked.is_whole and ignored.is_whole and entries.is_whole):
+        return Holdings(users=users, unknown="it has too many files to be examined")
+    modules = [each.partition("\t")[2] for each in entries.names if each.startswith("160000 ")]
+    files, repositories = await in_thread(_look_into, path, ignored.names, modules)
+    repositories += [each for each in untracked.names if each.endswith("/")]
+    digests = await in_thread(_digests, path, row.included)
+    commits = await _unreachable(checkout, row, head)
+    return Holdings(
+        changed=[text_of_path(each) for each in changed.names],
+        untracked=[text_of_path(each) for each in untracked.names if not each.endswith("/")],
+        ignored=ignored_losses([*map(text_of_path, files)], row.included, digests),
+        repositories=[text_of_path(each) for each in repositories],
+        commits=commits,
+        operation=await in_thread(_operation, git_directory),
+        users=users,
+    )
+
+
+@attrs.frozen
+class _Names:
+    names: list[str]
+    is_whole: bool
+
+
+async def _changed(git: IsolatedGit, head: str, real_index: Path) -> _Names:
+    """Return the tracked files that differ from ``head``, in the directory or in the index.
+
+    The index of the worktree could hide a change of the directory, and may have one that is not in
+    the directory any more.
+    """
+    await git.run(["update-index", "-q", "--refresh"], MAX_NAMES_BYTES, check=False)
+    words = ["diff-files", "--name-only", "-z", "--ignore-submodules=all"]
+    found = await git.run(words, MAX_NAMES_BYTES)
+    copy = git.own / "their-index"
+    shutil.copyfile(real_index, copy)
+    cached = ["diff-index", "--cached", "--name-only", "-z", "--no-ext-diff", head, "--"]
+    staged = await git.run(cached, MAX_NAMES_BYTES, index=copy)
+    names = [*dict.fromkeys((*found.names, *staged.names))]
+    return _Names(names, found.is_whole and staged.is_whole)
+
+
+def _look_into(
+    path: Path, ignored: Sequence[str], modules: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the ignored files, and the repositories in ignored directories and submodules."""
+    repositories = [each for each in modules if _has_entries(path / each)]
+    files = [each for each in ignored if not each.endswith("/")]
+    for name in ignored:
+        if name.endswith("/"):
+            for below, directories, names in os.walk(path / name, onerror=_raise):
+                here = os.path.relpath(below, path)
+                if ".git" in (*directories, *names):
+                    repositories.append(here)
+                directories[:] = [each for each in directories if each != ".git"]
+                links = [each for each in directories if (Path(below) / each).is_symlink()]
+                found = [f"{here}/{each}" for each in (*names, *links)]
+                files += [each for each in found if not is_made_again(each, MADE_AGAIN)]
+    return files, repositories
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _has_entries(directory: Path) -> bool:
+    try:
+        return any(directory.iterdir())
+    except FileNotFoundError:
+        return False
+
+
+def _digests(path: Path, included: Mapping[str, str]) -> dict[str, str | None]:
+    return {each: digest_of(path / path_of_text(each)) for each in included}
+
+
+def _operation(git_directory: Path) -> str:
+    for name, what in UNFINISHED.items():
+        if os.path.lexists(git_directory / name):
+            return what
+    refs = git_directory / "refs"
+    if any(each.is_file() for each in refs.rglob("*")):
+        return "work with references of its own"
+    return ""
+
+
+def _users_of(path: Path) -> list[int]:
+    """Return the processes whose working directory is in ``path``."""
+    real = path.resolve()
+    users: list[int] = []
+    for each in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if each.name.isdecimal() and (each / "cwd").readlink().is_relative_to(real):
+                users.append(int(each.name))
+    return users
+
+
+async def _unreachable(checkout: Checkout, row: Worktree, head: str) -> list[str]:
+    """Return the ends of its commits that only its own branch reaches."""
+    tip = await has_branch(checkout, row.branch)
+    ends = [head] if tip in (None, head) else [head, tip]
+    return [each for each in ends if each and not await is_elsewhere(checkout, each, row.branch)]
+
+
+async def is_elsewhere(checkout: Checkout, commit: str, branch: str) -> bool:
+    """Return whether a reference other than ``branch`` reaches a commit. Raises ``Unavailable``."""
+    words = ["for-each-ref", "--format=%(refname)", "--contains", commit]
+    places = ["refs/heads", "refs/remotes", "refs/tags"]
+    found = await run_in(VERB, checkout, [*words, *places], MAX_NAMES_BYTES)
+    return any(each != f"refs/heads/{branch}" for each in found.text.splitlines())
+
+
+# Removing.
+
+
+async def delete(checkout: Checkout, path: Path, registered: Path) -> None:
+    """Delete the directory at ``path``, and what git knows of the worktree. Raises ``OSError``.
+
+    Only what git keeps of this worktree: ``git worktree prune`` would touch others.
+    """
+    await in_thread(_delete_directory, path)
+    await in_thread(_delete_directory, checkout.common / "worktrees" / registered.name)
+
+
+def _delete_directory(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        try:
+            shutil.rmtree(path)
+        except PermissionError:  # the module cache of Go, for one, has read-only directories
+            for below, directories, _ in os.walk(path):
+                for each in directories:
+                    found = Path(below) / each
+                    if not found.is_symlink():
+                        found.chmod(0o700)
+            shutil.rmtree(path)
+
+
+async def save_commit(checkout: Checkout, commit: str, name: str) -> None:
+    """Make a branch for a commit that no reference reaches. Raises ``Unavailable``."""
+    if not await is_elsewhere(checkout, commit, ""):
+        await run_in(VERB, checkout, ["update-ref", f"refs/heads/aegis-kept/{name}", commit])
+
+
+async def delete_branch(checkout: Checkout, branch: str, commit: str) -> None:
+    """Delete a branch if it is at this commit. Raises ``Unavailable``."""
+    await run_in(VERB, checkout, ["update-ref", "-d", f"refs/heads/{branch}", commit])

@@ -1,0 +1,381 @@
+"""``Worktrees``: the worktrees of sessions, made, listed and removed; each is a row of a table.
+
+``.aegis/worktrees/ID`` is the worktree of the session ``ID``. An intent is durable before git runs,
+so the next start undoes a worktree that was not complete, and completes a removal or calls it off.
+A worktree is removed only if nothing would be lost with it. Before its last examination its
+directory gets another name, so nothing that opens a path writes into it meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import attrs
+import structlog
+import trio
+
+from actors import Context, Reply
+from aegis.agents import faults
+from aegis.agents.directory import worktree_files as files
+from aegis.agents.directory.checkout import Checkout, commit_of
+from aegis.agents.directory.roster import Roster
+from aegis.agents.directory.worktree_rules import (
+    PREFIX,
+    Worktree,
+    losses,
+    refuse_branch,
+    unnamed_branch,
+)
+from aegis.clock import utc_now
+from aegis.errors import (
+    AegisError,
+    AlreadyExists,
+    InvalidRequest,
+    NotFound,
+    StorageError,
+    Unavailable,
+)
+from aegis.journal.disk import stored_names
+from aegis.journal.flusher import Flusher
+from aegis.journal.table import Table
+from aegis.limits import in_thread
+from aegis.path_text import path_of_stored, path_of_text, stored_path, text_of_path
+from aegis.protocol.worktrees import WorktreeInfo
+
+log = structlog.get_logger("aegis.agents")
+
+NAME = "worktrees.jsonl"
+
+REMOVING = ".removing"
+"""The end of the name of a directory that is examined for the last time."""
+
+DELETING = ".deleting"
+"""The end of the name of a directory that held nothing that would be lost."""
+
+VERB = files.VERB
+
+
+class Worktrees:
+    """The worktrees of sessions in ``roster``; the ledger is in ``directory``. The owner closes it.
+
+    ``root`` is a text.
+    """
+
+    def __init__(
+        self, root: str, directory: Path, flusher: Flusher, context: Context, roster: Roster
+    ) -> None:
+        self._root, self._directory, self._flusher = root, directory, flusher
+        self._roster = roster
+        self._opening: set[str] = set()
+        self._table: Table[Worktree] = Table(
+            directory / NAME, Worktree, flusher, context, changed=_nothing, lost=_nothing
+        )
+        self._lock = trio.Lock()
+        """Held by each change: two removed at once might each rely on the branch of the other."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._table.close()
+
+    async def open_if_there(self) -> None:
+        """Read the worktrees if there are any."""
+        if NAME in stored_names(self._flusher.disk, self._directory):
+            with contextlib.suppress(StorageError):  # the next change opens the table again
+                await self._open()
+
+    async def recover(self) -> None:
+        """Complete or call off what a kill has interrupted; settle worktrees of closed sessions."""
+        for id_ in [*self._table.rows]:
+            try:
+                async with self._lock:
+                    if id_ in self._table.rows and not self._is_used(id_):
+                        await self._recover(self._table.rows[id_])
+            except (AegisError, OSError) as error:
+                log.warning("worktree not recovered", session=id_, why=str(error))
+
+    async def _recover(self, row: Worktree) -> None:
+        has_session = row.id in self._roster.by_id
+        if row.state == "making":
+            await self._undo(row, has_session)
+        elif row.state == "removing" or (row.state == "ready" and not row.kept):
+            await self._settle(row)
+        elif row.state == "removed" and not has_session:
+            await self._changed(partial(self._table.drop, row.id))
+
+    def _is_used(self, id_: str) -> bool:
+        """Return whether an open session works in a worktree, its own or a fork of that."""
+        place = f".aegis/worktrees/{id_}/"
+        return id_ in self._opening or any(
+            each.id == id_ or f"{each.place}/".startswith(place) for each in self._roster.open
+        )
+
+    @contextlib.contextmanager
+    def opening(self, id_: str) -> Iterator[None]:
+        """Have the worktree of a session left alone until the session is open."""
+        self._opening.add(id_)
+        try:
+            yield
+        finally:
+            self._opening.discard(id_)
+
+    # The table.
+
+    async def _open(self) -> None:
+        await self._table.open()
+        if self._table.problem:
+            raise StorageError(self._table.refusal)
+
+    async def _put(self, row: Worktree) -> Worktree:
+        """Add or replace a row; return once it is durable. Raises ``StorageError``."""
+        await self._open()
+        await self._changed(partial(self._table.put, row))
+        return row
+
+    async def _changed(self, change: Callable[[Callable[[], None], Reply[None]], object]) -> None:
+        reply: Reply[None] = Reply()
+        change(partial(reply.send, None), reply)
+        await reply.wait()
+
+    def path(self, id_: str) -> Path:
+        """Return the directory of the worktree of a session."""
+        return Path(path_of_text(self._root)) / ".aegis" / "worktrees" / id_
+
+    def cwd(self, row: Worktree) -> str:
+        """Return the directory in which a session works in its worktree, as text."""
+        path = self.path(row.id)
+        below = path / path_of_text(row.subdirectory)
+        return text_of_path(below if below.is_dir() else path)
+
+    def has(self, id_: str) -> bool:
+        """Return whether a session has or had a worktree."""
+        return id_ in self._table.rows
+
+    async def _checkout(self, row: Worktree) -> Checkout:
+        top = Path(path_of_text(path_of_stored(row.checkout, self._root)))
+        return await in_thread(files.checkout_at, top)
+
+    # Making.
+
+    async def make(self, id_: str, handle: str, cwd: str, branch: str | None) -> str:
+        """Make the worktree of a new session that would work in ``cwd``.
+
+        Returns the directory in which it works instead. Raises ``AegisError``.
+        """
+        source = await in_thread(files.source_of, cwd)
+        name = branch or unnamed_branch(handle)
+        if refuse_branch(name) is not None:  # a handle may end as no branch may
+            name = f"{PREFIX}{id_[:12]}"
+        async with self._lock:
+            if await files.has_branch(source.checkout, name) is not None:
+                raise AlreadyExists(f"{VERB}: there is a branch {name!r} already; name another one")
+            row = Worktree(
+                id=id_,
+                checkout=stored_path(text_of_path(source.checkout.top), self._root),
+                subdirectory=source.subdirectory,
+                branch=name,
+                is_named=branch is not None,
+                target=source.target,
+                base=source.commit,
+                at=utc_now(),
+            )
+            row = await self._made(await self._put(row), source.checkout, is_new=True)
+        await faults.WORKTREE_OPEN_BEFORE.reach(id_)
+        return self.cwd(row)
+
+    async def make_again(self, id_: str) -> None:
+        """Make the worktree of a closed session again if it was removed. Raises ``AegisError``."""
+        async with self._lock:
+            row = self._table.rows.get(id_)
+            if row is None or (row.state == "ready" and self.path(id_).is_dir()):
+                if row is not None and row.kept:
+                    await self._put(attrs.evolve(row, kept=""))
+                return
+            checkout = await self._checkout(row)
+            # What git still knows of a worktree whose directory a person has deleted.
+            await files.delete(checkout, self.path(id_), self.path(id_))
+            has_branch = await files.has_branch(checkout, row.branch) is not None
+            row = await self._put(attrs.evolve(row, state="making", kept=""))
+            await self._made(row, checkout, is_new=not has_branch)
+
+    async def _made(self, row: Worktree, checkout: Checkout, *, is_new: bool) -> Worktree:
+        path = self.path(row.id)
+        try:
+            await faults.WORKTREE_MAKE_BEFORE.reach(row.id)
+            await in_thread(_make_parent, path.parent)
+            await in_thread(files.exclude_state, checkout, Path(path_of_text(self._root)))
+            await files.add(checkout, path, row, is_new=is_new)
+            await faults.WORKTREE_FILES_BEFORE.reach(row.id)
+            commit = await files.has_branch(checkout, row.branch) or row.base
+            await files.check_out(checkout, path, commit)
+            included = await files.copy_included(checkout, path, row.base)
+            await faults.WORKTREE_MAKE_AFTER.reach(row.id)
+            return await self._put(attrs.evolve(row, state="ready", included=included))
+        except (AegisError, OSError) as error:
+            with contextlib.suppress(AegisError, OSError):  # else the next start undoes it
+                await self._undo(row, has_session=not is_new or bool(row.tip))
+            if isinstance(error, AegisError):
+                raise
+            raise Unavailable(f"{VERB}: it could not be made: {error}") from error
+
+    async def _undo(self, row: Worktree, has_session: bool) -> None:
+        """Delete a worktree that was not complete: no agent has worked in it."""
+        checkout = await self._checkout(row)
+        await files.delete(checkout, self.path(row.id), self.path(row.id))
+        if has_session:
+            await self._put(attrs.evolve(row, state="removed"))
+            return
+        if await files.has_branch(checkout, row.branch) == row.base:
+            await files.delete_branch(checkout, row.branch, row.base)
+        await self._changed(partial(self._table.drop, row.id))
+
+    # Removing.
+
+    async def discard(self, id_: str) -> None:
+        """Remove the worktree of a session that could not be opened, unless it has work."""
+        with contextlib.suppress(AegisError, OSError):  # else the next start does
+            async with self._lock:
+                row = self._table.rows[id_]
+                await self._settle(row)
+                if self._table.rows[id_].state == "removed":
+                    await self._changed(partial(self._table.drop, id_))
+
+    async def settle(self, id_: str) -> str:
+        """Remove the worktree of a closed session, or keep it; return a sentence about that."""
+        if id_ not in self._table.rows:
+            return ""
+        async with self._lock:
+            row = self._table.rows[id_]
+            if self._is_used(id_):
+                return ""
+            try:
+                if row.state == "ready" and not row.kept:
+                    row = await self._settle(row)
+            except (AegisError, OSError) as error:
+                return f"its worktree {text_of_path(self.path(id_))} is kept: {error}"
+        if row.state == "removed":
+            return "its worktree held nothing that would be lost, and is removed"
+        return f"its worktree {text_of_path(self.path(id_))} is kept: it has {row.kept}"
+
+    async def remove(self, id_: str, handle: str, *, force: bool) -> WorktreeInfo:
+        """Remove the worktree of a closed session, with ``force`` also if it has work.
+
+        Commits stay in its branch. Raises ``AegisError``.
+        """
+        async with self._lock:
+            row = self._row(id_)
+            if self._is_used(id_):
+                raise InvalidRequest(
+                    f"{VERB}: {handle!r} or a fork of it is open; close it first: agent stop"
+                )
+            try:
+                removed = await self._settle(row, force=force)
+            except OSError as error:
+                raise Unavailable(f"{VERB}: it could not be removed: {error}") from error
+        if removed.state != "removed":
+            raise InvalidRequest(
+                f"{VERB}: it is kept, for this would be lost: {removed.kept}; remove it in spite "
+                "of that with --force (force: true); commits stay in the branch "
+                f"{row.branch!r}"
+            )
+        return self._info(removed, handle)
+
+    async def _settle(self, row: Worktree, *, force: bool = False) -> Worktree:
+        """Remove a worktree unless that would lose something; return its row then."""
+        if row.state == "removed":
+            return row
+        checkout = await self._checkout(row)
+        path = self.path(row.id)
+        renamed = path.with_name(f"{path.name}{REMOVING}")
+        doomed = path.with_name(f"{path.name}{DELETING}")
+        if renamed.exists() and not path.exists():
+            renamed.rename(path)  # a kill came between: all is looked at again
+        if path.exists() and not force:
+            kept = await self._losses(checkout, row, path)
+            if kept:
+                return await self._put(attrs.evolve(row, state="ready", kept=kept))
+        head = await in_thread(_head, checkout, path)
+        row = await self._put(attrs.evolve(row, state="removing", tip=head or row.tip or row.base))
+        await faults.WORKTREE_REMOVE_BEFORE.reach(row.id)
+        if path.exists():
+            path.rename(renamed)
+            kept = "" if force else await self._losses(checkout, row, renamed)
+            if kept:
+                renamed.rename(path)
+                return await self._put(attrs.evolve(row, state="ready", kept=kept))
+            renamed.rename(doomed)
+        await faults.WORKTREE_DELETE_BEFORE.reach(row.id)
+        if head is not None:
+            await files.save_commit(checkout, head, row.id)
+        await files.delete(checkout, doomed, path)
+        await faults.WORKTREE_BRANCH_BEFORE.reach(row.id)
+        await self._delete_branch(checkout, row)
+        await faults.WORKTREE_REMOVE_AFTER.reach(row.id)
+        return await self._put(attrs.evolve(row, state="removed", kept=""))
+
+    async def _delete_branch(self, checkout: Checkout, row: Worktree) -> None:
+        """Delete the branch that we have named if another reference reaches its commit."""
+        tip = await files.has_branch(checkout, row.branch)
+        if row.is_named or tip is None:
+            return
+        if await files.is_elsewhere(checkout, tip, row.branch):
+            await files.delete_branch(checkout, row.branch, tip)
+
+    async def _losses(self, checkout: Checkout, row: Worktree, path: Path) -> str:
+        return "; ".join(losses(await files.examine(checkout, path, row, self.path(row.id))))
+
+    # Listing.
+
+    def _row(self, id_: str) -> Worktree:
+        row = self._table.rows.get(id_)
+        if row is None or row.state == "removed":
+            raise NotFound(f"{VERB}: this session has no worktree; see: agent worktree list")
+        return row
+
+    async def all(self, handle_of: Callable[[str], str]) -> list[WorktreeInfo]:
+        """Return the worktrees that exist, with what would be lost with each."""
+        rows = [each for each in self._table.rows.values() if each.state == "ready"]
+        found = [self._info(row, handle_of(row.id), await self._holds(row)) for row in rows]
+        return sorted(found, key=lambda each: each.handle)
+
+    async def _holds(self, row: Worktree) -> str:
+        try:
+            checkout, path = await self._checkout(row), self.path(row.id)
+            holdings = await files.examine(checkout, path, row, path)
+            return "; ".join(losses(attrs.evolve(holdings, users=())))
+        except (AegisError, OSError) as error:
+            return str(error)
+
+    def _info(self, row: Worktree, handle: str, holds: str = "") -> WorktreeInfo:
+        return WorktreeInfo(
+            id=row.id,
+            handle=handle,
+            path=text_of_path(self.path(row.id)),
+            branch=row.branch,
+            target=row.target,
+            base=row.base,
+            holds=holds,
+        )
+
+
+def _nothing() -> None:
+    pass
+
+
+def _head(checkout: Checkout, path: Path) -> str | None:
+    git = checkout.common / "worktrees" / path.name
+    return commit_of(Checkout(top=path, git=git, common=checkout.common))
+
+
+def _make_parent(directory: Path) -> None:
+    """Make the directory of worktrees; it must be this user's own, and no link."""
+    directory.mkdir(parents=True, exist_ok=True)
+    status = os.lstat(directory)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise Unavailable(
+            f"{VERB}: {text_of_path(directory)} is not a directory of this user; remove it"
+        )

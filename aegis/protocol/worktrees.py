@@ -1,0 +1,51 @@
+"""The git worktrees of agent sessions."""
+
+from __future__ import annotations
+
+import attrs
+
+from aegis.protocol.agents import HANDLE
+from aegis.protocol.command import Command, described, matching
+from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
+
+
+@attrs.frozen(kw_only=True)
+class WorktreeInfo:
+    """The worktree at ``path`` of the session ``id``, on a ``branch`` of its own.
+
+    ``base`` is the commit with which it began, ``target`` the branch that was checked out where it
+    was made, empty if none was. ``holds`` says what would be lost with it; empty: nothing.
+    """
+
+    id: str
+    handle: str
+    path: str
+    branch: str
+    target: str
+    base: str
+    holds: str
+
+
+@attrs.frozen(kw_only=True)
+class WorktreeList:
+    """The worktrees of agent sessions, by handle."""
+
+    result: list[WorktreeInfo]
+
+
+@attrs.frozen(kw_only=True)
+class ListWorktrees(Command[WorktreeList]):
+    """List the git worktrees of agent sessions, and what would be lost with each."""
+
+
+@attrs.frozen(kw_only=True)
+class RemoveWorktree(Command[WorktreeInfo]):
+    """Remove the git worktree of a closed agent session. Commits stay in its branch.
+
+    Refused, with a list, if something would be lost: use ``force`` to remove it in spite of that.
+    """
+
+    handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)
+    force: bool = attrs.field(
+        default=False, metadata=described("True: remove it with what would be lost.")
+    )

@@ -1,0 +1,311 @@
+"""Sessions that work in git worktrees of their own, with a real git."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.aegis.agents.directory.test_checkout import git
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_agents import Team, agents_of
+from tests.resources.waiting import until
+
+pytestmark = pytest.mark.real
+
+START = ("--port", "0", "--trust")
+
+
+@pytest.fixture
+def work(own_daemon: DaemonProcess) -> Path:
+    """A checkout in the root, with a commit; its own configuration is not part of it."""
+    root = own_daemon.root
+    git(root, "init", "-q")
+    (root / "kept.txt").write_text("one\ntwo\n")
+    (root / "sub").mkdir()
+    (root / "sub" / "file").write_text("x")
+    (root / ".gitignore").write_text("ignored*\nnode_modules/\n.aegis.yaml\n")
+    git(root, "add", "kept.txt", ".gitignore", "sub")
+    git(root, "commit", "-q", "-m", "first")
+    return root
+
+
+@pytest.fixture
+def team(work: Path, own_daemon: DaemonProcess) -> Iterator[Team]:
+    yield Team(own_daemon)
+    own_daemon.stop()
+    assert agents_of(own_daemon) == []
+
+
+def tree_of(team: Team, handle: str) -> Path:
+    return Path(team.info(handle)["cwd"])
+
+
+def trees(team: Team) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = team.call("agent_worktree_list")["result"]
+    return found
+
+
+def branches(work: Path) -> list[str]:
+    return git(work, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
+
+
+def names_below(team: Team) -> list[str]:
+    directory = team.daemon.root / ".aegis" / "worktrees"
+    return sorted(os.listdir(directory)) if directory.exists() else []
+
+
+def test_an_agent_works_on_a_branch_of_its_own_and_leaves_nothing(team: Team, work: Path) -> None:
+    done = team.daemon.cli("agent", "launch", "--worktree", "--handle", "ann", "asks", "SAY x")
+    assert (done.returncode, done.stdout) == (0, "ann\n")
+    team.has_outcomes("ann", "completed")
+    info, [tree] = team.info("ann"), trees(team)
+    path = work / ".aegis" / "worktrees" / info["id"]
+    assert (info["cwd"], tree["path"]) == (str(path), str(path))
+    assert (tree["branch"], tree["target"], tree["holds"]) == ("aegis/ann", "main", "")
+    assert git(path, "symbolic-ref", "HEAD") == "refs/heads/aegis/ann"
+    assert git(path, "status", "--porcelain") == ""
+    assert (path / "kept.txt").read_text() == "one\ntwo\n"
+    assert git(work, "status", "--porcelain") == "", ".aegis/ is excluded"
+    # What changes is seen there, and not in the checkout.
+    (path / "kept.txt").write_text("1\n")
+    difference = team.call("agent_diff", handle="ann")
+    assert (difference["directory"], "-one" in difference["diff"]) == (str(path), True)
+    git(path, "checkout", "-q", "kept.txt")
+    assert git(work, "status", "--porcelain") == ""
+    shown = team.daemon.cli("agent", "worktree", "list")
+    assert all(each in shown.stdout for each in ("ann", "aegis/ann", "main", "nothing"))
+    done = team.daemon.cli("agent", "stop", "ann")
+    assert "worktree held nothing that would be lost, and is removed" in done.stderr
+    assert (trees(team), names_below(team), branches(work)) == ([], [], ["main"])
+    assert git(work, "worktree", "list").count("\n") == 0
+    # It continues in the same place.
+    team.call("agent_resume", handle="ann", prompt="SAY again")
+    team.has_outcomes("ann", "completed", "completed")
+    assert git(path, "symbolic-ref", "HEAD") == "refs/heads/aegis/ann"
+    assert git(path, "status", "--porcelain") == ""
+
+
+def test_work_is_kept_and_said_until_it_is_removed_on_purpose(team: Team, work: Path) -> None:
+    handle = team.spawn("SAY x", worktree=True, branch="feature/x-1")
+    team.has_outcomes(handle, "completed")
+    path = tree_of(team, handle)
+    refusal = team.daemon.refusal("agent_worktree_remove", handle=handle)
+    assert "is open; close it first" in str(refusal)
+    (path / "new").write_text("x")
+    (path / "ignored.env").write_text("x")
+    (path / "node_modules").mkdir()
+    (path / "node_modules" / "made").write_text("x")
+    (path / "kept.txt").write_text("changed")
+    git(path, "add", "kept.txt")
+    (path / "kept.txt").write_text("one\ntwo\n")
+    git(path, "commit", "-q", "--allow-empty", "-m", "second", "--only")
+    done = team.daemon.cli("agent", "stop", handle)
+    for part in (
+        "1 changed file (kept.txt)",
+        "1 file that git does not know (new)",
+        "1 ignored file (ignored.env)",
+        "1 commit that is in no other branch",
+    ):
+        assert part in done.stderr
+    assert (path / "new").exists()
+    [tree] = trees(team)
+    assert tree["handle"] == handle
+    refused = team.daemon.cli("agent", "worktree", "remove", handle)
+    assert (refused.returncode, "1 changed file (kept.txt)" in refused.stderr) == (1, True)
+    team.daemon.stop()
+    team.daemon.start(*START)
+    assert trees(team) == [tree], "a restart keeps it"
+    tip = git(path, "rev-parse", "HEAD")
+    done = team.daemon.cli("agent", "worktree", "remove", "--force", handle)
+    assert (done.returncode, done.stderr) == (0, f"removed {path}\n")
+    assert (trees(team), names_below(team)) == ([], [])
+    assert git(work, "rev-parse", "feature/x-1") == tip, "commits stay in the branch"
+    assert team.daemon.refusal("agent_worktree_remove", handle=handle).code == "not_found"
+
+
+def test_merged_work_is_removed_with_its_branch_and_detached_work_is_kept(
+    team: Team, work: Path
+) -> None:
+    handle = team.spawn(worktree=True)
+    path = tree_of(team, handle)
+    git(path, "commit", "-q", "--allow-empty", "-m", "second")
+    git(work, "merge", "-q", "--ff-only", f"aegis/{handle}")
+    (path / "node_modules" / "a").mkdir(parents=True)
+    (path / "node_modules" / "a" / "made").write_text("x")
+    assert "is removed" in team.call("close", handle=handle)["reason"]
+    assert branches(work) == ["main"]
+    other = team.spawn(worktree=True)
+    path = tree_of(team, other)
+    git(path, "switch", "-q", "--detach")
+    git(path, "commit", "-q", "--allow-empty", "-m", "third")
+    tip = git(path, "rev-parse", "HEAD")
+    assert "1 commit that is in no other branch" in team.call("close", handle=other)["reason"]
+    team.call("agent_worktree_remove", handle=other, force=True)
+    assert tip in git(work, "for-each-ref", "--format=%(objectname)", "refs/heads/aegis-kept")
+
+
+def test_a_worktree_in_use_or_with_a_repository_inside_is_kept(team: Team) -> None:
+    handles = [team.spawn(worktree=True) for _ in range(3)]
+    first, second, third = (tree_of(team, each) for each in handles)
+    with subprocess.Popen(["sleep", "1000"], cwd=first) as process:
+        reason = team.call("close", handle=handles[0])["reason"]
+        assert f"1 process that works in it ({process.pid})" in reason
+        process.kill()
+    (second / "node_modules" / "dependency").mkdir(parents=True)
+    git(second / "node_modules" / "dependency", "init", "-q")
+    assert "repository inside" in team.call("close", handle=handles[1])["reason"]
+    git(third, "update-index", "--assume-unchanged", "kept.txt")
+    (third / "kept.txt").write_text("hidden from git status")
+    assert "1 changed file (kept.txt)" in team.call("close", handle=handles[2])["reason"]
+    assert "is removed" not in team.call("close", handle=handles[2])["reason"]
+
+
+def test_files_that_it_needs_are_copied_and_do_not_keep_it(team: Team, work: Path) -> None:
+    (work / ".worktreeinclude").write_text("ignored*\nkept.txt\n.aegis/\n")
+    (work / "ignored.env").write_text("KEY=1")
+    (work / "ignored.d").mkdir()
+    (work / "ignored.d" / "link").symlink_to("../ignored.env")
+    handle = team.spawn(worktree=True)
+    path = tree_of(team, handle)
+    assert (path / "ignored.env").read_text() == "KEY=1"
+    assert (path / "ignored.d" / "link").readlink() == Path("../ignored.env")
+    assert not (path / ".aegis").exists()
+    (path / "ignored.env").write_text("KEY=2")
+    assert "1 ignored file (ignored.env)" in team.call("close", handle=handle)["reason"]
+    team.call("agent_resume", handle=handle)
+    (path / "ignored.env").write_text("KEY=1")
+    assert "is removed" in team.call("close", handle=handle)["reason"]
+
+
+def test_a_command_in_a_worktree_reaches_the_daemon_that_made_it(team: Team, work: Path) -> None:
+    handle = team.spawn(worktree=True)
+    path = tree_of(team, handle)
+    (path / ".aegis.yaml").write_text("agents: {evil: {command: [touch, /tmp/x]}}\n")
+    for directory in (path, path / "sub"):
+        shown = subprocess.run(
+            [*team.daemon.program, "agent", "profiles"],
+            cwd=directory,
+            env=team.daemon.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ("asks" in shown.stdout, "evil" in shown.stdout) == (True, False), shown
+
+
+def test_a_hostile_checkout_runs_nothing(team: Team, work: Path) -> None:
+    evidence = work.parent / "ran"
+    run = f"touch {evidence}; cat"
+    (work / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
+    git(work, "add", ".gitattributes")
+    git(work, "commit", "-q", "-m", "attributes")
+    for name in (
+        *("core.fsmonitor", "core.pager", "core.sshCommand", "core.editor", "diff.external"),
+        *("filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "diff.evil.textconv"),
+        *("gpg.program", "credential.helper", "merge.evil.driver"),
+    ):
+        git(work, "-c", "core.fsmonitor=false", "config", name, run)
+    git(work, "-c", "core.fsmonitor=false", "config", "filter.evil.required", "true")
+    git(
+        work, "-c", "core.fsmonitor=false", "config", "core.hooksPath", str(work / ".git" / "hooks")
+    )
+    for name in ("post-checkout", "reference-transaction", "post-index-change", "pre-commit"):
+        hook = work / ".git" / "hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {evidence}\n")
+        hook.chmod(0o755)
+    evidence.unlink(missing_ok=True)
+    handle = team.spawn(worktree=True)
+    path = tree_of(team, handle)
+    assert (path / "kept.txt").read_text() == "one\ntwo\n"
+    (path / "kept.txt").write_text("changed")
+    assert "1 changed file" in trees(team)[0]["holds"]
+    (path / "kept.txt").write_text("one\ntwo\n")
+    assert "is removed" in team.call("close", handle=handle)["reason"]
+    assert not evidence.exists()
+    (work / ".aegis" / "worktrees").rmdir()
+    (work / ".aegis" / "worktrees").symlink_to(work.parent)
+    refusal = team.daemon.refusal("spawn", worktree=True)
+    assert "is not a directory of this user" in str(refusal)
+    for branch in ("--upload-pack=touch x", "-b", "a..b", "x.lock", "HEAD", "a b", "refs/heads/x"):
+        refusal = team.daemon.refusal("spawn", worktree=True, branch=branch)
+        assert (refusal.code, "branch cannot be called" in str(refusal)) == (
+            "invalid_request",
+            True,
+        )
+    assert "already" in str(team.daemon.refusal("spawn", worktree=True, branch="main"))
+    assert len(team.call("list_sessions")["result"]) == 0
+    assert not evidence.exists()
+
+
+def test_without_a_checkout_or_rights_it_is_one_sentence(own_daemon: DaemonProcess) -> None:
+    reads = {"provider": "claude", "permission": "read", "command": ["true"], "worktree": True}
+    team = Team(own_daemon, more={"reads": reads})
+    refusal = own_daemon.refusal("spawn", worktree=True)
+    assert "is in no git checkout with a commit" in str(refusal)
+    assert "no git checkout" in str(own_daemon.refusal("spawn", profile="reads")), "by its profile"
+    reader = team.spawn(profile="reads", worktree=False)
+    refusal = own_daemon.refusal("spawn", profile="reads", from_handle=reader)
+    assert "may only read" in str(refusal)
+    own_daemon.stop()
+
+
+@pytest.mark.parametrize(
+    "point",
+    [f"worktree.{step}" for step in ("make.before", "files.before", "make.after", "open.before")],
+)
+def test_a_kill_while_it_is_made_leaves_nothing(
+    work: Path, own_daemon: DaemonProcess, point: str
+) -> None:
+    team = Team(own_daemon, faults=f"{point}@1=kill")
+    with pytest.raises(Exception, match=r".*"):
+        team.spawn(worktree=True)
+    own_daemon.kill()
+    own_daemon.start(*START)
+    until(lambda: names_below(team) == [], "its files are deleted")
+    until(lambda: branches(work) == ["main"], "its branch is deleted")
+    assert git(work, "worktree", "list").count("\n") == 0
+    assert team.call("list_sessions")["result"] == []
+    handle = team.spawn("SAY x", worktree=True)
+    team.has_outcomes(handle, "completed")
+    own_daemon.stop()
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        f"worktree.{step}"
+        for step in ("remove.before", "delete.before", "branch.before", "remove.after")
+    ],
+)
+@pytest.mark.parametrize("has_work", [False, True])
+def test_a_kill_while_it_is_removed_completes_or_keeps_it(
+    work: Path, own_daemon: DaemonProcess, point: str, has_work: bool
+) -> None:
+    team = Team(own_daemon, faults=f"{point}@1=kill")
+    handle = team.spawn("SAY x", worktree=True)
+    team.has_outcomes(handle, "completed")
+    path = tree_of(team, handle)
+    with pytest.raises(Exception, match=r".*"):
+        team.call("close", handle=handle)
+    own_daemon.kill()
+    removing = path.with_name(f"{path.name}.removing")
+    if has_work and path.exists():
+        (path / "late").write_text("work")
+    has_late = (path / "late").exists() or (removing / "late").exists()
+    own_daemon.start(*START)
+    if has_late:
+        until(lambda: "late" in str(trees(team)), "it is kept")
+        assert (path / "late").read_text() == "work"
+    else:
+        until(lambda: (trees(team), names_below(team)) == ([], []), "it is removed")
+        until(lambda: branches(work) == ["main"], "its branch too")
+    team.call("agent_resume", handle=handle, prompt="SAY again")
+    team.has_outcomes(handle, "completed", "completed")
+    assert git(path, "symbolic-ref", "HEAD") == f"refs/heads/aegis/{handle}"
+    own_daemon.stop()
