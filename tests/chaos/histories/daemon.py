@@ -29,12 +29,30 @@ END_TERMINALS_S = 1.4
 
 
 class _MortalDisk(SimulatedDisk):
-    """A disk that calls ``on_death`` when the process dies at a call."""
+    """A disk that calls ``on_death`` when the process dies at a call.
 
-    def __init__(self, model: DiskModel, plan: DiskPlan, on_death: Callable[[], None]) -> None:
+    ``on_loss`` is called with the path of each file before it is replaced or deleted.
+    """
+
+    def __init__(
+        self,
+        model: DiskModel,
+        plan: DiskPlan,
+        on_death: Callable[[], None],
+        on_loss: Callable[[Path], None],
+    ) -> None:
         super().__init__(plan=plan)
         self.model = model
         self._on_death = on_death
+        self._on_loss = on_loss
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._on_loss(new)
+        super().rename(old, new)
+
+    def unlink(self, path: Path) -> None:
+        self._on_loss(path)
+        super().unlink(path)
 
     def die(self) -> ProcessDied:
         self._on_death()
@@ -42,7 +60,10 @@ class _MortalDisk(SimulatedDisk):
 
 
 class SimulatedDaemon:
-    """The daemon of incarnation ``book.life``, on ``machine`` and on the disk ``model``."""
+    """The daemon of incarnation ``book.life``, on ``machine`` and on the disk ``model``.
+
+    ``on_loss`` is called with the path of each file before it is replaced or deleted.
+    """
 
     def __init__(
         self,
@@ -52,9 +73,10 @@ class SimulatedDaemon:
         plan: DiskPlan,
         book: Notebook,
         scratch: Path,
+        on_loss: Callable[[Path], None],
     ) -> None:
         self.machine = machine
-        self.disk = _MortalDisk(model, plan, partial(self.die, "kill"))
+        self.disk = _MortalDisk(model, plan, partial(self.die, "kill"), on_loss)
         self.death: DeathKind | None = None
         self.draw = 0
         self._host = SimulatedHost(machine, scratch)

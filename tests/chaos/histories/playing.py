@@ -207,7 +207,7 @@ class History:
 
     async def _after(self, daemon: SimulatedDaemon) -> None:
         """Close the disk of a dead daemon; after a power loss restart the machine as well."""
-        # The next daemon deletes the ledgers of groups that are gone.
+        # A loss of power takes lines that are not synced.
         self._book.groups.members |= members_in(self._sound_disk())
         if daemon.death == "power loss":
             self._power.cancel()
@@ -231,6 +231,7 @@ class History:
             self._trouble.disk_plan,
             book,
             self._scratch,
+            self._keep_members,
         )
         self._trouble.meet(daemon)
         book.lives.append(Life(number=book.life, killed=True))
@@ -395,6 +396,11 @@ class History:
         disk = SimulatedDisk()
         disk.model = self._model
         return disk
+
+    def _keep_members(self, path: Path) -> None:
+        """Note the members in the ledgers of groups: one of them is about to be lost."""
+        if path.parent == STATE.groups:
+            self._book.groups.members |= members_in(self._sound_disk())
 
     def _find_id(self, terminal: str) -> str | None:
         """Return the life id of a terminal from its settings on the disk."""
