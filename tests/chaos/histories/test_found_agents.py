@@ -160,3 +160,24 @@ def test_a_fork_without_a_turn_needs_the_conversation_of_its_origin_again() -> N
     own = [each for each in outcome.evidence.agents.processes if each.session == gus["id"]]
     assert all(each.is_fork for each in own)
     assert any(each.is_ready for each in own)
+
+
+def test_the_members_of_a_group_that_was_never_formed_are_known_once_its_ledger_is_gone() -> None:
+    """They are closed, and nothing but that ledger named them."""
+    script = s.Script(
+        seed=77001,
+        clients=3,
+        steps=(
+            s.DissolveGroupStep(number=18, client=1, pause_s=0.0331, group="crew"),
+            s.SpawnGroupStep(number=29, client=1, pause_s=0.0092, group="crew", members=2),
+        ),
+        faults=(s.DiskFault(step=29, call="open", number=4, kind=Kind.EIO),),
+        stops=True,
+        has_agents=True,
+    )
+    outcome = play(script)
+    assert outcome.violations == ()
+    assert outcome.hits["disk: EIO"] == 1
+    ids = {each["id"] for each in outcome.evidence.agents.sessions if each["state"] == "closed"}
+    assert len(ids) == 3
+    assert ids <= outcome.evidence.groups.members
