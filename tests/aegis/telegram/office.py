@@ -34,7 +34,7 @@ from aegis.protocol.feeds import (
     SessionNews,
     SessionPlace,
 )
-from aegis.protocol.inboxes import Handoff, Message, MessageList, ReadInbox, Receipt
+from aegis.protocol.inboxes import Message, MessageList, PersonHandoff, ReadInbox, Receipt
 from aegis.protocol.requests import (
     AnswerRequest,
     FollowRequests,
@@ -155,7 +155,7 @@ class World:
     request_changes: list[str] = attrs.field(factory=list)
     agent_changes: list[str] = attrs.field(factory=list)
     messages: list[Message] = attrs.field(factory=list)
-    handoffs: dict[str | None, Handoff] = attrs.field(factory=dict)
+    handoffs: dict[str | None, PersonHandoff] = attrs.field(factory=dict)
     answers: list[AnswerRequest] = attrs.field(factory=list)
     runs: list[str] = attrs.field(factory=list)
     holds: set[str] = attrs.field(factory=set)
@@ -257,7 +257,7 @@ class World:
                 return MessageList(messages=[*self.messages], next=None)
             case FollowInbox(place=place):
                 return self._messages_after(place)
-            case Handoff():
+            case PersonHandoff():
                 if self.refuses:
                     raise InvalidRequest(self.refuses)
                 self.handoffs.setdefault(message.key, message)
@@ -339,7 +339,7 @@ PlayedMessage = (
     | AnswerRequest
     | ReadInbox
     | FollowInbox
-    | Handoff
+    | PersonHandoff
     | RunCommand
     | ListSessions
     | ListTerminals
