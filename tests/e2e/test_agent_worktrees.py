@@ -165,6 +165,41 @@ def test_a_worktree_in_use_or_with_a_repository_inside_is_kept(team: Team) -> No
     assert "is removed" not in team.call("close", handle=handles[2])["reason"]
 
 
+def test_files_in_the_place_of_a_removed_one_are_left_alone(team: Team, work: Path) -> None:
+    handle = team.spawn("SAY x", worktree=True)
+    team.has_outcomes(handle, "completed")
+    path = tree_of(team, handle)
+    assert "is removed" in team.call("close", handle=handle)["reason"]
+    path.mkdir()
+    (path / "work").write_text("x")
+    assert "move it away" in str(team.daemon.refusal("agent_resume", handle=handle))
+    path.rename(work / "moved")
+    team.call("agent_resume", handle=handle)
+    assert (work / "moved" / "work").read_text() == "x"
+    assert (path / "kept.txt").exists()
+
+
+@pytest.mark.parametrize("has_work", [False, True])
+def test_a_resume_at_once_after_a_kill_of_a_removal_keeps_work(
+    work: Path, own_daemon: DaemonProcess, has_work: bool
+) -> None:
+    team = Team(own_daemon, faults="worktree.remove.before@1=kill")
+    handle = team.spawn("SAY x", worktree=True)
+    team.has_outcomes(handle, "completed")
+    path = tree_of(team, handle)
+    with pytest.raises(Exception, match=r".*"):
+        team.call("close", handle=handle)
+    own_daemon.kill()
+    if has_work:
+        (path / "late").write_text("work")
+    own_daemon.start(*START)
+    team.call("agent_resume", handle=handle, prompt="SAY again")
+    team.has_outcomes(handle, "completed", "completed")
+    assert (path / "late").exists() == has_work
+    assert (path / "kept.txt").exists()
+    own_daemon.stop()
+
+
 def test_files_that_it_needs_are_copied_and_do_not_keep_it(team: Team, work: Path) -> None:
     (work / ".worktreeinclude").write_text("ignored*\nkept.txt\n.aegis/\n")
     (work / "ignored.env").write_text("KEY=1")

@@ -191,13 +191,25 @@ class Worktrees:
         """Make the worktree of a closed session again if it was removed. Raises ``AegisError``."""
         async with self._lock:
             row = self._table.rows.get(id_)
-            if row is None or (row.state == "ready" and self.path(id_).is_dir()):
-                if row is not None and row.kept:
-                    await self._put(attrs.evolve(row, kept=""))
+            if row is None:
+                return
+            path = self.path(id_)
+            if row.state == "removing":  # a kill came between, and the session may be wanted first
+                row = await self._settle(row)
+            if row.state == "ready" and path.is_dir():
+                await self._put(attrs.evolve(row, kept=""))
                 return
             checkout = await self._checkout(row)
-            # What git still knows of a worktree whose directory a person has deleted.
-            await files.delete(checkout, self.path(id_), self.path(id_))
+            if row.state != "making" and (path.exists() or path.is_symlink()):
+                raise InvalidRequest(
+                    f"{VERB}: there is something at {text_of_path(path)}, where the worktree of "
+                    "this session was; move it away"
+                )
+            # A person may have deleted the directory alone, with a commit that has no branch.
+            head = await in_thread(_head, checkout, path)
+            if head is not None:
+                await files.save_commit(checkout, head, id_)
+            await files.delete(checkout, path, path)
             has_branch = await files.has_branch(checkout, row.branch) is not None
             row = await self._put(attrs.evolve(row, state="making", kept=""))
             await self._made(row, checkout, is_new=not has_branch)
