@@ -366,6 +366,14 @@ class ShowAgent(OnAgent):
 
 
 @attrs.frozen(kw_only=True)
+class ShowDetails(ShowAgent):
+    """A client's request for the ``AgentDetails`` of a session. Used inside the daemon only.
+
+    The spawn of a session and the lists ask it for its ``AgentInfo``.
+    """
+
+
+@attrs.frozen(kw_only=True)
 class ListSessions(Command[AgentList]):
     """List agent sessions with their states, their turns and their oldest open requests."""
 

@@ -435,7 +435,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
         if isinstance(message, api.RestartAgent):
             self._check_room("agent restart", member)
         ref = self._refs.get(member.id)
-        if ref is not None:
+        if ref is not None and isinstance(message, api.ShowAgent) and member.cmd is None:
+            self.pass_on(message, ref, api.ShowDetails(handle=message.handle))
+        elif ref is not None:
             self.pass_on(cast("Request[Any]", message), ref)
         elif not member.is_closed:
             self.context.start_soon(self._revive, member, message, self.defer(message))

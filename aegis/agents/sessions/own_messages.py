@@ -47,6 +47,7 @@ SessionMessage = (
     | api.CloseAgent
     | api.RestartAgent
     | api.ShowAgent
+    | api.ShowDetails
     | api.ReadSession
     | api.WaitAgent
     | ApplyAnswer

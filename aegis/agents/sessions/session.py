@@ -214,10 +214,12 @@ class AgentSession(Actor[own.SessionMessage]):
             case api.CloseAgent():
                 self._closers.append(self.defer(message))
                 await self._handle(steps.CloseOrder(_by(message)))
-            case api.ShowAgent():
+            case api.ShowDetails():
                 info = attrs.asdict(self._info(), recurse=False)
                 details = api.AgentDetails(**info, commands=[*self._session.commands])
                 self.reply(message, details)
+            case api.ShowAgent():
+                self.reply(message, self._info())
             case api.ReadSession():
                 self.context.start_soon(self._read, message, self.defer(message))
             case api.WaitAgent():
