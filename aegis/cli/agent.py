@@ -470,7 +470,8 @@ def stop(daemon: TargetDaemon, agent: str, purge: bool) -> None:
     """Close AGENT. Its transcript is kept, and launch --resume continues it."""
     reply = daemon.call("agent_purge" if purge else "close", handle=agent)
     done = "purged" if purge else "closed"
-    why = f"; {escaped_line(reply['reason'])}" if reply["reason"] else ""
+    reason = reply["reason"]  # of a session without a worktree: by whom it was closed
+    why = f"; {escaped_line(reason)}" if reason.startswith("its worktree") else ""
     daemon.show(reply, lambda: print_notice(f"{done} {reply['handle']}{why}"))
 
 

@@ -402,7 +402,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
             member = self._table.roster.get(message.handle)
             self._check_reach(message, member)
             info = await self._refs[member.id].ask(message)
-            reply.send(attrs.evolve(info, reason=await self._worktrees.settle(member.id)))
+            became = await self._worktrees.settle(member.id)
+            reply.send(attrs.evolve(info, reason=became) if became else info)
         except AegisError as error:
             reply.fail(error)
         except ActorError as error:
