@@ -18,7 +18,16 @@ KILLED_ELSEWHERE = {
     each
     for each in ONLY_REAL
     if each.startswith(
-        ("agent.", "queue.", "group.", "canvas.", "exchange.", "workflow.", "telegram.")
+        (
+            "agent.",
+            "worktree.",
+            "queue.",
+            "group.",
+            "canvas.",
+            "exchange.",
+            "workflow.",
+            "telegram.",
+        )
     )
 }
 """Points that tests of their own in tests/e2e kill at."""
