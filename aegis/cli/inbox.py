@@ -81,7 +81,7 @@ def hand_off(
     )
     if shows:
         daemon.show(reply, lambda: print_lines(escaped_line(_receipt(reply))))
-    if reply["notice"]:
+    if reply.get("notice"):  # a daemon of an older version gives none
         print_notice(f"↳ {escaped_line(reply['notice'])}")
     return reply
 

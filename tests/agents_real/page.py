@@ -69,7 +69,7 @@ NOTES = """\
 
 def page(parts: Mapping[Part, Mapping[str, Json]]) -> str:
     """Return the whole page, from the results of each CLI by their parts."""
-    driver, daemon = (parts[part] for part in PARTS)
+    driver, daemon = parts["driver"], parts["daemon"]
     return "\n".join(
         [
             INTRODUCTION,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, cast
 
 from aegis.client.agent_kinds import AgentsValue, CommandValue, SessionValue
 from aegis.client.blocking.agent_streams import entries_of, output_of, states_of
@@ -100,9 +100,7 @@ class Agents(BlockingNoun):
 
     def show(self, handle: str) -> AgentDetails:
         """Return the state of one session."""
-        details = self._call(ShowAgent, handle=handle)
-        assert isinstance(details, AgentDetails)
-        return details
+        return cast("AgentDetails", self._call(ShowAgent, handle=handle))
 
     def wait(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import Literal
+from typing import Literal, cast
 
 from aegis.client.agent_kinds import (
     AgentsKind,
@@ -107,9 +107,9 @@ class Agents(Noun):
 
     async def show(self, handle: str) -> AgentDetails:
         """Return the state of one session."""
-        details = await self._call(ShowAgent, handle=handle)
-        assert isinstance(details, AgentDetails)
-        return details
+        return cast(
+            "AgentDetails", await self._call(ShowAgent, handle=handle)
+        )  # an actor's has less
 
     async def wait(
         self,
