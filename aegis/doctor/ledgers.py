@@ -78,6 +78,7 @@ def _single(state: StatePaths) -> dict[Path, str]:
     return {
         state.requests: "requests",
         state.agents / "sessions.jsonl": "sessions",
+        state.agents / "worktrees.jsonl": "worktrees",
         state.telegram: "telegram",
     }
 

@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from aegis.doctor.ledgers import ledgers
+from aegis.state.root import StatePaths
+from aegis.state.sealing import Seals
+from aegis.trust import forged_files
 from tests.aegis.agents.directory.test_checkout import git
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import Team, agents_of
@@ -57,6 +61,15 @@ def branches(work: Path) -> list[str]:
 def names_below(team: Team) -> list[str]:
     directory = team.daemon.root / ".aegis" / "worktrees"
     return sorted(os.listdir(directory)) if directory.exists() else []
+
+
+def test_the_file_of_worktrees_is_examined_and_signed_with_the_others(team: Team) -> None:
+    team.spawn("SAY x", handle="ann", worktree=True)
+    team.has_outcomes("ann", "completed")
+    state = StatePaths(team.daemon.root)
+    of_another = Seals(bytes(32), "1" * 32, str(state.directory))
+    assert "agents/worktrees.jsonl" in forged_files(state, of_another)
+    assert state.agents / "worktrees.jsonl" in ledgers(state)
 
 
 def test_an_agent_works_on_a_branch_of_its_own_and_leaves_nothing(team: Team, work: Path) -> None:
