@@ -349,7 +349,13 @@ class AgentDirectory(Actor[DirectoryMessage]):
             on_change=self._board.put,
             is_new=is_new,
         )
-        await self.context.system.supervisor(self._supervisor).start_child(subtree)
+        supervisor = self.context.system.supervisor(self._supervisor)
+        is_running = self.context.system.registry.find("session", member.id) is not None
+        if member.id in supervisor.names and not is_running:
+            # A directory before this one began it, and crashed meanwhile.
+            await supervisor.stop_child(member.id)
+        if member.id not in supervisor.names:
+            await supervisor.start_child(subtree)
         path = f"{self._supervisor}/{member.id}/session"
         ref = self._refs[member.id] = self.context.system.ref(path)
         self.context.monitor(ref)
