@@ -73,19 +73,24 @@ class Team:
     def send(self, handle: str, text: str, sender: str = "pm") -> None:
         self.call("handoff", target_handle=handle, context=text, from_handle=sender)
 
+    def look(self, command: str, **arguments: object) -> Any:
+        """Call a command that only reads, again if the actor of a session has just ended."""
+        while True:
+            try:
+                return self.call(command, **arguments)
+            except CommandFailed as error:
+                if "nothing is lost: call again" not in str(error):
+                    raise
+
     def info(self, handle: str) -> dict[str, Any]:
-        return self.call("agent_show", handle=handle)
+        found: dict[str, Any] = self.look("agent_show", handle=handle)
+        return found
 
     def is_in(self, handle: str, state: str) -> None:
         until(lambda: self.info(handle)["state"] == state, f"{handle} is {state}")
 
     def entries(self, handle: str, *kinds: str) -> list[dict[str, Any]]:
-        try:
-            found = self.call("session_read", handle=handle, last_n=1000)["result"]
-        except CommandFailed as error:
-            if "nothing is lost: call again" not in str(error):
-                raise
-            return self.entries(handle, *kinds)
+        found = self.look("session_read", handle=handle, last_n=1000)["result"]
         return [each["fields"] | {"seq": each["seq"]} for each in found if each["kind"] in kinds]
 
     def outcomes(self, handle: str) -> list[str]:
