@@ -90,7 +90,8 @@ def git_program(verb: str) -> str:
 class IsolatedGit:
     """git for the files in ``work_tree``, with its own directory ``own``. ``verb`` is for errors.
 
-    ``index`` is its index file; new objects are written into those of the checkout.
+    ``index`` is its index file; new objects are written into those of the checkout, unless a run is
+    given another ``GIT_OBJECT_DIRECTORY``.
     """
 
     program: str
