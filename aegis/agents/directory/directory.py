@@ -338,23 +338,22 @@ class AgentDirectory(Actor[DirectoryMessage]):
         return None if handle is None else self._table.roster.find(handle)
 
     async def _start(self, member: Member, *, is_new: bool = False) -> Ref[Any]:
-        """Start the actors of a session. Raises ``ActorError``, ``NotFound``."""
-        subtree = session_subtree(
-            member,
-            self._table.roster,
-            self._programs,
-            directory=self._directory / member.id,
-            above=self._supervisor,
-            flusher=self._flusher,
-            on_change=self._board.put,
-            is_new=is_new,
-        )
-        supervisor = self.context.system.supervisor(self._supervisor)
-        is_running = self.context.system.registry.find("session", member.id) is not None
-        if member.id in supervisor.names and not is_running:
-            # A directory before this one began it, and crashed meanwhile.
-            await supervisor.stop_child(member.id)
-        if member.id not in supervisor.names:
+        """Start the actors of a session, unless they run. Raises ``ActorError``, ``NotFound``."""
+        if self.context.system.registry.find("session", member.id) is None:
+            subtree = session_subtree(
+                member,
+                self._table.roster,
+                self._programs,
+                directory=self._directory / member.id,
+                above=self._supervisor,
+                flusher=self._flusher,
+                on_change=self._board.put,
+                is_new=is_new,
+            )
+            supervisor = self.context.system.supervisor(self._supervisor)
+            if member.id in supervisor.names:
+                # A directory before this one began it, and crashed meanwhile.
+                await supervisor.stop_child(member.id)
             await supervisor.start_child(subtree)
         path = f"{self._supervisor}/{member.id}/session"
         ref = self._refs[member.id] = self.context.system.ref(path)
@@ -362,12 +361,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         return ref
 
     async def _restore(self, member: Member) -> None:
-        """Start the actors of a session, unless the directory alone was restarted."""
-        running = self.context.system.registry.find("session", member.id)
-        if running is not None:
-            self._refs[member.id] = running
-            self.context.monitor(running)
-            return
+        """Have the actors of a session run: they do if the directory alone was restarted."""
         try:
             await self._start(member)
         except (ActorError, AegisError) as error:
