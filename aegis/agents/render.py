@@ -7,6 +7,7 @@ called: it is there with the faces that need it, and no daemon needs it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
@@ -51,6 +52,9 @@ MAX_STEPS = 50
 MAX_TASKS = 10
 MAX_LINE_CHARS = 300
 
+_FROM = re.compile(r"^> from (\S+)(?: · .*)?$", re.MULTILINE)
+"""The header line of a message, with its sender."""
+
 STEPS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
 
 
@@ -85,6 +89,13 @@ def segments_of(event: AgentEvent) -> list[StyledSegment]:
     """Return an event as escaped text; none: the event is not shown."""
     write = _WRITERS.get(type(event))
     return [] if write is None else write(event)
+
+
+def messages_in(text: str) -> list[tuple[str, str]]:
+    """Return the sender and the body of each message in the text of a turn; none: no sender."""
+    found = [*_FROM.finditer(text)]
+    ends = [*(each.start() for each in found[1:]), len(text)]
+    return [(head[1], text[head.end() : end]) for head, end in zip(found, ends, strict=False)]
 
 
 def _init(event: SystemInit) -> list[StyledSegment]:

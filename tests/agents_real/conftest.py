@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.agents_real.bench import Bench, new_bench
-from tests.agents_real.clis import CLIS
+from tests.agents_real.clis import CLIS, Cli
+from tests.agents_real.installed import NotInstalled
 from tests.agents_real.results import PARTS, kept, table
+from tests.agents_real.team import Team, new_team
 
 BEGAN = time.time()
 
@@ -36,6 +38,17 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     """A namespace with a daemon and the scripted model."""
     with new_bench(tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def team(cli: Cli, tmp_path: Path) -> Iterator[Team]:
+    """A daemon with a profile of this provider and the permission ``ask``."""
+    try:
+        profiles = {"asks": {"provider": cli.name, "permission": "ask"}}
+        with new_team(tmp_path, [cli], profiles) as made:
+            yield made
+    except NotInstalled as error:
+        pytest.skip(str(error))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

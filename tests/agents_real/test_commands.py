@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.agents_real.clis import Cli
-from tests.agents_real.installed import NotInstalled
 from tests.agents_real.model_server.script import Json
 from tests.agents_real.results import keep
-from tests.agents_real.team import Team, new_team
+from tests.agents_real.team import Team
 from tests.resources.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.agents]
@@ -22,17 +18,6 @@ HARMLESS = ("context", "about", "help", "status", "mcp")
 """Commands that change nothing: each CLI but opencode announces one of them."""
 
 HOSTILE = ("/compact", "  /clear", "\n/clear", "\u200b/clear", "\uff0fclear")
-
-
-@pytest.fixture
-def team(cli: Cli, tmp_path: Path) -> Iterator[Team]:
-    """A daemon with a profile of this provider and the permission ``ask``."""
-    try:
-        profiles = {"asks": {"provider": cli.name, "permission": "ask"}}
-        with new_team(tmp_path, [cli], profiles) as made:
-            yield made
-    except NotInstalled as error:
-        pytest.skip(str(error))
 
 
 def send(team: Team, text: str, **more: object) -> str:

@@ -5,33 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.agents_real.clis import Cli
-from tests.agents_real.installed import NotInstalled
 from tests.agents_real.model_server.script import Json
 from tests.agents_real.results import keep
-from tests.agents_real.team import Team, new_team
+from tests.agents_real.team import Team
 from tests.e2e.harness import is_alive
 from tests.resources.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.agents]
 
 AGENT = "tried"
-
-
-@pytest.fixture
-def team(cli: Cli, tmp_path: Path) -> Iterator[Team]:
-    """A daemon with a profile of this provider and the permission ``ask``."""
-    try:
-        profiles = {"asks": {"provider": cli.name, "permission": "ask"}}
-        with new_team(tmp_path, [cli], profiles) as made:
-            yield made
-    except NotInstalled as error:
-        pytest.skip(str(error))
 
 
 def test_a_session_from_its_launch_to_its_close(cli: Cli, team: Team) -> None:

@@ -49,8 +49,8 @@ def test_the_newest_plan_of_an_agent_is_in_its_state_and_survives_a_kill(team: T
     team.has_outcomes("ann", "completed", "completed")
     after = [("look", "completed"), ("test", "in_progress")]
     assert shown(team) == after
-    told = team.daemon.cli("agent", "show", "ann").stdout
-    assert "\nplan              ☑ look\n                  ▶ test\n" in told
+    printed = team.daemon.cli("agent", "show", "ann").stdout
+    assert "\nplan              ☑ look\n                  ▶ test\n" in printed
     team.daemon.stop(signal.SIGKILL)
     team.daemon.start("--port", "0", "--trust")
     assert shown(team) == after

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import attrs
 
+from aegis.agents.render import messages_in
 from aegis.protocol.agents import ExportPart, Transcript, TranscriptEntry
 from aegis.shown_text import escape_line, escape_text
 
@@ -20,11 +21,9 @@ REPLACED = {
     "tool_use": "id",
     "terminal_output": "terminal",
     "terminal_ended": "terminal",
-    "plan": "tag",
+    "plan": "type",
 }
 """The events of which a later one with the same field replaces the one before."""
-
-_FROM = re.compile(r"^> from (\S+)(?: · .*)?$", re.MULTILINE)
 
 STEPS = {"pending": " ", "in_progress": "/", "completed": "x"}
 
@@ -86,7 +85,10 @@ def _shown(entry: TranscriptEntry, event: Mapping[str, Any]) -> Iterator[str]:
     match entry.kind:
         case "turn_opened":
             yield f"## Turn {fields.get('turn')} · {entry.at}"
-            yield from _messages(str(fields.get("text", "")))
+            text = str(fields.get("text", ""))
+            for sender, body in messages_in(text) or [("", text)]:
+                yield from [f"**{_words(sender)}**"] if sender else []
+                yield _quoted(body)
         case "turn_ended":
             outcome, reason = str(fields.get("outcome")), str(fields.get("reason") or "")
             why = f": {reason}" if reason and outcome not in ("completed", reason) else ""
@@ -117,7 +119,7 @@ def _event(event: Mapping[str, Any]) -> Iterator[str]:
             name, title = str(event.get("name", "")), str(event.get("title", ""))
             yield f"**{_words(name or title or 'a tool')}**"
             if event.get("input"):
-                yield _fenced(json.dumps(event["input"], ensure_ascii=False, indent=2), "json")
+                yield _document(event["input"])
         case "tool_result":
             if event.get("is_error"):
                 yield "Failed:"
@@ -138,19 +140,9 @@ def _event(event: Mapping[str, Any]) -> Iterator[str]:
             about = event.get("title") or event.get("tool") or "a request"
             yield f"**Asked: {_words(str(about))}**"
             if event.get("input") and not event.get("tool_use"):  # else it is above
-                yield _fenced(json.dumps(event["input"], ensure_ascii=False, indent=2), "json")
+                yield _document(event["input"])
         case "result" if event.get("ok") is False and event.get("text"):
             yield f"*{_words(str(event['text']))}*"
-
-
-def _messages(text: str) -> Iterator[str]:
-    """Yield each message of a turn below its sender."""
-    found = [*_FROM.finditer(text)]
-    if not found:
-        yield _quoted(text)
-    for head, following in zip(found, [*found[1:], None], strict=True):
-        yield f"**{_words(head[1])}**"
-        yield _quoted(text[head.end() : None if following is None else following.start()])
 
 
 def _text(said: Sequence[str]) -> str:
@@ -164,6 +156,10 @@ def _words(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return "\n".join(f"> {each}".rstrip() for each in escape_text(text).strip("\n").split("\n"))
+
+
+def _document(fields: object) -> str:
+    return _fenced(json.dumps(fields, ensure_ascii=False, indent=2), "json")
 
 
 def _fenced(text: str, language: str = "") -> str:

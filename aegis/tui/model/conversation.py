@@ -6,12 +6,11 @@ of a terminal its newest state. A message that arrived in the inbox is a part of
 
 from __future__ import annotations
 
-import re
 from typing import Any, Literal
 
 import attrs
 
-from aegis.agents.render import StyledSegment, segments_of
+from aegis.agents.render import StyledSegment, messages_in, segments_of
 from aegis.client.agent_kinds import SessionEvent
 from aegis.protocol.agent_events import (
     AgentEvent,
@@ -36,8 +35,6 @@ Kind = Literal["mail", "text", "thinking", "tool", "result", "note", "turn", "as
 
 MAX_PARTS = 5_000
 """Parts that are kept; older ones are in the transcript."""
-
-_FROM = re.compile(r"^> from (\S+)(?: · (.*))?$", re.MULTILINE)
 
 
 @attrs.define(eq=False)
@@ -104,13 +101,9 @@ class Conversation:
 
     def _mail(self, text: str, entry: SessionEvent) -> Part | None:
         """Add a part for each message that opened the turn."""
-        found = [*_FROM.finditer(text)]
-        if not found:
-            return self._append(self._mail_part("a turn", text, entry))
         part = None
-        for index, head in enumerate(found):
-            end = found[index + 1].start() if index + 1 < len(found) else len(text)
-            part = self._append(self._mail_part(head[1], text[head.end() : end], entry))
+        for sender, body in messages_in(text) or [("a turn", text)]:
+            part = self._append(self._mail_part(sender, body, entry))
         return part
 
     def _mail_part(self, sender: str, text: str, entry: SessionEvent) -> Part:
