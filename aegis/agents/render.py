@@ -27,6 +27,7 @@ from aegis.protocol.agent_events import (
     RequestWithdrawn,
     Result,
     Retrying,
+    StartNotice,
     SystemInit,
     TasksChanged,
     TerminalEnded,
@@ -227,6 +228,10 @@ def _conversation(event: ConversationChanged) -> list[StyledSegment]:
     return [StyledSegment(f"the conversation was {event.how}{by}{tokens}: {name}", "yellow")]
 
 
+def _notice(event: StartNotice) -> list[StyledSegment]:
+    return [StyledSegment(_line(event.text), "yellow")]
+
+
 def _too_large(event: TooLarge) -> list[StyledSegment]:
     kind, size = _line(event.kind) or "an item", event.size / 2**20
     return [
@@ -262,6 +267,7 @@ _WRITERS: Mapping[type, Callable[[Any], list[StyledSegment]]] = {
     RequestWithdrawn: _withdrawn,
     CommandSent: _command,
     ConversationChanged: _conversation,
+    StartNotice: _notice,
     TooLarge: _too_large,
     Unknown: _unknown,
 }

@@ -337,6 +337,14 @@ class ConversationChanged:
 
 
 @attrs.frozen(kw_only=True)
+class StartNotice:
+    """A sentence about the start of the agent, such as what it was not given."""
+
+    tag: ClassVar[str] = "start_notice"
+    text: str
+
+
+@attrs.frozen(kw_only=True)
 class TooLarge:
     """A frame of ``size`` bytes was over the limit: its long texts are cut, and no image is kept.
 
@@ -381,6 +389,7 @@ AgentEvent = (
     | CommandsChanged
     | CommandSent
     | ConversationChanged
+    | StartNotice
     | TooLarge
     | Unknown
 )

@@ -10,6 +10,7 @@ from secrets import token_hex
 import attrs
 import trio
 
+from aegis.agents.directory.user_world import user_world
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.drivers.plan import DriverPlan
@@ -178,8 +179,14 @@ def _plan(
     command = bench.namespace.command(*cli.command(), *given.command[1:])
     profile = attrs.evolve(given, command=tuple(command))
     inherited = cli.environment(bench.home, bench.model.url)
+    world = user_world(profile, str(bench.work), inherited)
     beginning = Beginning(
-        cwd=str(bench.work), mcp_url=url, primer=PRIMER, conversation=conversation
+        cwd=str(bench.work),
+        mcp_url=url,
+        primer="\n\n".join([PRIMER, *world.texts]),
+        conversation=conversation,
+        servers=world.servers,
+        reads_project=world.reads_project,
     )
     # The driver's files are beside the directory of the agent, as in a daemon.
     bench.session.mkdir(exist_ok=True)
@@ -192,6 +199,7 @@ def _plan(
         launch=1,
         cookie=cookie_of_driver(str(bench.session), token_hex(16), 1),
         directory=bench.session,
+        notices=world.notices,
         eof_s=3.0,
         term_s=10.0,
     )

@@ -17,6 +17,7 @@ from aegis.agents.directory.message_rights import SendingRights
 from aegis.agents.directory.roster import SET, Member
 from aegis.agents.directory.session_names import SessionNames
 from aegis.agents.directory.session_rights import SessionRights
+from aegis.agents.directory.user_world import user_world
 from aegis.agents.drivers.client.files import SessionFiles
 from aegis.agents.drivers.client.services import ClientServices
 from aegis.agents.drivers.cookie import cookie_of_driver
@@ -202,12 +203,14 @@ class Programs:
     ) -> ChildSpec:
         profile = self.rights.profile_of(member.id) or self.profile(member.profile)
         self.check(profile)
+        variables = {**self.variables, **variables_of(profile, self.variables)}
+        world = await in_thread_or_here(user_world, profile, path_of_text(cwd), variables)
         # Once it has a conversation of its own, or has lost it, nothing is copied again.
         is_fork = start.conversation is None and not start.texts and member.fork_of is not None
         beginning = Beginning(
             cwd=cwd,
             mcp_url=await self.keys.session_url(member.address),
-            primer=primer(self.names.shown(member.address), profile, start.texts),
+            primer=primer(self.names.shown(member.address), profile, start.texts, world.texts),
             conversation=member.fork_of if is_fork else start.conversation,
             fork=is_fork,
             model=profile.model,
@@ -216,6 +219,8 @@ class Programs:
             call_limit_s=profile.call_limit_s,
             login=start.login,
             plan=start.plan,
+            servers=world.servers,
+            reads_project=world.reads_project,
         )
         if profile.budget_usd is not None:
             rest_usd = max(MIN_BUDGET_USD, profile.budget_usd - start.spent_usd)
@@ -231,6 +236,7 @@ class Programs:
             cookie=cookie_of_driver(self.root, member.id, launch),
             directory=directory,
             open_files=self.open_files,
+            notices=world.notices,
         )
         terminals = AgentTerminals(
             TerminalPlan(
@@ -249,16 +255,20 @@ class Programs:
         return spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
 
 
-def primer(handle: str, profile: Profile, texts: tuple[str, ...]) -> str:
+def primer(
+    handle: str, profile: Profile, texts: tuple[str, ...], project: tuple[str, ...] = ()
+) -> str:
     """Return the text that is added to the agent's system prompt.
 
-    ``texts`` are the last ones of a conversation that could not be resumed.
+    ``texts`` are the last ones of a conversation that could not be resumed, ``project`` those that
+    the project has for agents.
     """
     offered = Offer(profile.tools, is_driven=True).commands
     hints = [text for name, text in HINTS.items() if name in offered]
     parts = [" ".join([PRIMER.format(handle=handle), *hints])]
     if profile.prompt:
         parts.append(profile.prompt)
+    parts += project
     if texts:
         parts.append("\n".join([LOST, *texts]))
     return "\n\n".join(parts)

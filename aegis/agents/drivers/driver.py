@@ -53,7 +53,7 @@ from aegis.errors import AegisError, Unavailable
 from aegis.processes.guarded.frames import LargeFrame
 from aegis.processes.guarded.line_process import LineProcess, start_process
 from aegis.processes.process_scan import ProcessScan
-from aegis.protocol.agent_events import AgentEvent
+from aegis.protocol.agent_events import AgentEvent, StartNotice
 
 log = structlog.get_logger("aegis.agents")
 
@@ -407,6 +407,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                 capabilities=ready.capabilities,
             )
             self._reporter.add(report)
+            for notice in self._plan.notices:
+                self._reporter.add_event(StartNotice(text=notice))
 
     def _fail(self, failed: AgentFailed) -> None:
         """Report that the agent cannot be used, and end its process."""

@@ -46,7 +46,9 @@ class Beginning:
     agent's system prompt, or precedes the first turn where it has none. ``conversation`` is resumed
     if given; ``fork`` makes a copy of it. ``cwd`` is the working directory. ``login`` is the id of
     the ``LoginMethod`` that a person has chosen. ``plan`` is the list of a conversation that is
-    resumed, as the agent last reported it.
+    resumed, as the agent last reported it. ``servers`` are MCP servers of its user by name, as
+    Claude Code configures them: they can hold secrets. ``reads_project``: Claude Code reads the
+    instructions of ``cwd``, which run nothing.
     """
 
     cwd: str
@@ -60,6 +62,8 @@ class Beginning:
     call_limit_s: float | None = None
     login: str = ""
     plan: tuple[PlanStep, ...] = ()
+    servers: Mapping[str, Frame] = attrs.field(factory=dict, repr=False)
+    reads_project: bool = False
 
 
 # The outputs of a machine.

@@ -40,7 +40,7 @@ class DriverPlan:
     ``ready_within_s`` seconds, and its first turn waits ``mcp_within_s`` seconds at most for its
     connection to our MCP server. When it is closed it has ``eof_s`` seconds to end by itself, and
     then ``term_s`` seconds between TERM and KILL. It is ended when it reads nothing for
-    ``write_within_s`` seconds.
+    ``write_within_s`` seconds. ``notices`` are reported once the agent is ready.
     """
 
     agent: str
@@ -61,6 +61,7 @@ class DriverPlan:
     term_s: float = 3.0
     write_within_s: float = 30.0
     open_files: int | None = None
+    notices: tuple[str, ...] = ()
 
     def process(self) -> Launch:
         """Return how the program is started."""

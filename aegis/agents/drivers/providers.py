@@ -43,7 +43,8 @@ class Provider:
     it. ``takes_claude_options``: its sessions take options of Claude Code in ``_meta``.
     ``trusts_its_directory``: it trusts the directory of a session, by its name. ``reads_files``: it
     may read files through its client.
-    ``own_title``: see ``AcpOptions``.
+    ``own_title``: see ``AcpOptions``. ``project_texts`` are the files of a directory with
+    instructions that it does not read without the settings of the directory.
 
     ``login`` says how to log in, and ``login_command`` is its program for a terminal.
     ``asks_for_our_tools``: a call of our MCP tools is a permission request first; None: that is not
@@ -76,6 +77,7 @@ class Provider:
     takes_claude_options: bool = False
     trusts_its_directory: bool = False
     reads_files: bool = True
+    project_texts: tuple[str, ...] = ()
     install: str = ""
     login: str = ""
     login_command: tuple[str, ...] = ()
@@ -150,8 +152,9 @@ PROVIDERS: tuple[Provider, ...] = (
             "It repeats a request that was answered with 401 for more than a minute.",
             "A version without --await-initialize gets our server in a private file; one that does "
             "not report which message a turn answers, such as 2.0.50, is refused.",
-            "It does not read CLAUDE.md, .claude/ and .mcp.json of a checkout, unless the profile "
-            "has project_settings: without a terminal it trusts every directory.",
+            "Of a checkout it reads CLAUDE.md and .claude/rules, but no settings, commands and "
+            ".mcp.json, unless the profile has project_settings: without a terminal it trusts "
+            "every directory.",
             "Its cost is lost with a process that is killed, so it is summed here.",
         ),
     ),
@@ -184,8 +187,8 @@ PROVIDERS: tuple[Provider, ...] = (
             "It hides MCP tools behind a search unless ENABLE_TOOL_SEARCH is false.",
             "It puts the URLs of MCP servers into the arguments of its claude process, so it gets "
             "the path of a private file instead.",
-            "It does not read CLAUDE.md, .claude/ and .mcp.json of a checkout, unless the profile "
-            "has project_settings.",
+            "Of a checkout it reads CLAUDE.md and .claude/rules, but no settings, commands and "
+            ".mcp.json, unless the profile has project_settings.",
         ),
     ),
     Provider(
@@ -262,6 +265,7 @@ PROVIDERS: tuple[Provider, ...] = (
         environment=_asking_environment(),
         # A checkout's own configuration may allow tools, bring agents and run plugins.
         without_project={"OPENCODE_DISABLE_PROJECT_CONFIG": "1"},
+        project_texts=("AGENTS.md",),
         password_variables=("OPENCODE_SERVER_PASSWORD",),
         reports_cost=True,
         call_limit_s=CUT_CALLS_S,
@@ -274,8 +278,8 @@ PROVIDERS: tuple[Provider, ...] = (
         home_variables={"XDG_DATA_HOME": ".local/share"},
         traps=(
             "It asks only if its configuration says so: it is started with one that does.",
-            "It does not read opencode.json, .opencode/ and AGENTS.md of a checkout, unless the "
-            "profile has project_settings.",
+            "It does not read opencode.json and .opencode/ of a checkout, unless the profile has "
+            "project_settings; AGENTS.md comes with its first message.",
             "It opens an HTTP server on loopback, which gets a password of its own.",
             "It gives up a call of a tool after 60 s.",
             "It writes failed requests to stderr, with the MCP servers' URLs: they are scrubbed.",

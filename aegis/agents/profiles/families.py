@@ -85,14 +85,16 @@ def _acp(
     profile: Profile, beginning: Beginning, variables: Mapping[str, str], directory: Path
 ) -> AgentStart:
     from aegis.agents.drivers.acp.machine import Acp
-    from aegis.agents.drivers.claude.launch import config_text
+    from aegis.agents.drivers.claude.launch import READ_MEMORY, config_text
     from aegis.agents.profiles.acp_options import acp_options_of
 
     file = directory / "mcp.json"
-    options = acp_options_of(profile, variables, str(file))
+    read = [beginning.cwd] if beginning.reads_project else []
+    options = acp_options_of(profile, variables, str(file), read)
     secret = SecretFile(path=file, text=config_text(beginning), is_kept=True)
     return AgentStart(
         argv=profile.command,
         make_harness=partial(Acp, options=options),
+        added=READ_MEMORY if read else {},
         secret_file=secret if options.server_in_file else None,
     )

@@ -30,6 +30,7 @@ from aegis.protocol.agent_events import (
     Result,
     Retrying,
     SlashCommand,
+    StartNotice,
     StateChanged,
     SystemInit,
     TasksChanged,
@@ -129,6 +130,7 @@ SHOWN: list[tuple[AgentEvent, str]] = [
         ),
         "the conversation was compacted by the agent itself, 900 → 100 tokens: c1",
     ),
+    (StartNotice(text="no\x1b tools"), "no<U+001B> tools"),
     (CommandSent(name="compact"), "/compact: its own command"),
     (CommandSent(name="x", as_text=True), "/x: it has no such command: sent as text"),
     (

@@ -34,6 +34,9 @@ SET: Mapping[str, str] = {
 }
 """Variables of every process."""
 
+READ_MEMORY: Mapping[str, str] = {"CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1"}
+"""With this variable, the memory and the rules of an added directory are read."""
+
 
 @attrs.frozen(kw_only=True)
 class ClaudeLaunch:
@@ -57,18 +60,19 @@ def launch(
     ``config_file`` is for a program without ``--await-initialize``: the path of a file of mode 0600
     with the text of ``config_text``, to be deleted once the machine returned ``AgentReady`` or
     ``AgentFailed``. ``project_settings``: the settings that the working directory brings are used;
-    they can run programs (hooks) and allow tools, and without a terminal the program trusts every
-    directory. ``tool_search``: our tools are found by the program's own search, not offered
-    directly. ``budget_usd`` is the rest of the session's budget.
+    they can run programs (hooks, MCP servers) and allow tools, and without a terminal the program
+    trusts every directory. ``tool_search``: our tools are found by the program's own search, not
+    offered directly. ``budget_usd`` is the rest of the session's budget.
     """
     search = {} if tool_search else {"ENABLE_TOOL_SEARCH": "false"}
+    memory = READ_MEMORY if beginning.reads_project else {}
     return ClaudeLaunch(
         argv=(
             *command,
             *("--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),
             *("--permission-mode", MODES[beginning.permission], "--permission-prompt-tool=stdio"),
-            "--strict-mcp-config",
             *([] if project_settings else ["--setting-sources=user"]),
+            *([f"--add-dir={beginning.cwd}"] if beginning.reads_project else []),
             *_configuration(beginning, config_file),
             # One word each: a value with a leading dash would be taken for a flag.
             *_conversation(beginning),
@@ -76,13 +80,13 @@ def launch(
             *_option("--effort", beginning.effort),
             *_option("--max-budget-usd", None if budget_usd is None else f"{budget_usd:.4f}"),
         ),
-        added={**SET, **search, "PWD": beginning.cwd},
+        added={**SET, **search, **memory, "PWD": beginning.cwd},
     )
 
 
 def mcp_servers(beginning: Beginning) -> Frame:
-    """Return the MCP servers of a process, by name."""
-    return {SERVER: {"type": "http", "url": beginning.mcp_url}}
+    """Return the MCP servers of a process, by name; ours replaces one of its user."""
+    return {**beginning.servers, SERVER: {"type": "http", "url": beginning.mcp_url}}
 
 
 def config_text(beginning: Beginning) -> str:

@@ -115,6 +115,8 @@ class Claude:
             fields["mcpServers"] = mcp_servers(self._beginning)
         if self._beginning.primer and not self._server_in_file:
             fields["appendSystemPrompt"] = self._beginning.primer
+            # A conversation that is resumed would have the primer that it began with.
+            fields["systemPromptSnapshot"] = False
         return [self._request("initialize", fields)]
 
     def send(self, uuid: str, text: str, command: str = "") -> list[Output]:

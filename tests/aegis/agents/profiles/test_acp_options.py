@@ -50,6 +50,8 @@ def test_claude_below_an_adapter_gets_our_server_in_a_file_and_no_settings_of_it
     (given,) = found.meta.values()
     assert given["options"]["settingSources"] == ["user"]
     assert given["options"]["extraArgs"] == {"mcp-config": "/s/mcp.json"}
+    assert not {"strictMcpConfig", "additionalDirectories"} & {*given["options"]}
+    assert given["options"]["promptSuggestions"] is False
     trusting = options(AgentSection(provider="claude-agent-acp", project_settings=True))
     assert "settingSources" not in trusting.meta["claudeCode"]["options"]
 

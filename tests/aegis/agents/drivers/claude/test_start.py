@@ -46,7 +46,6 @@ def test_the_command_line_asks_for_stream_json_and_awaits_initialize() -> None:
         "--permission-mode",
         "default",
         "--permission-prompt-tool=stdio",
-        "--strict-mcp-config",
         "--setting-sources=user",
         "--await-initialize",
     )
@@ -116,9 +115,24 @@ def test_the_server_and_the_primer_travel_in_the_first_frame() -> None:
     machine = Claude(begins(primer="you are pm"))
     [frame] = written(machine.begin())
     servers = {"aegis": {"type": "http", "url": URL}}
-    fields = {"mcpServers": servers, "appendSystemPrompt": "you are pm"}
+    primer = {"appendSystemPrompt": "you are pm", "systemPromptSnapshot": False}
+    fields = {"mcpServers": servers, **primer}
     assert frame["request"] == {"subtype": "initialize", **fields}
     assert machine.begin() == []
+
+
+def test_the_servers_of_its_user_travel_with_ours_which_replaces_one_of_its_name() -> None:
+    theirs = {"mine": {"command": "run"}, "aegis": {"command": "other"}}
+    [frame] = written(Claude(begins(servers=theirs)).begin())
+    servers = {"mine": {"command": "run"}, "aegis": {"type": "http", "url": URL}}
+    assert frame["request"]["mcpServers"] == servers
+    assert json.loads(config_text(begins(servers=theirs))) == {"mcpServers": servers}
+
+
+def test_the_memory_of_its_directory_is_read_on_demand() -> None:
+    start = launch(begins(reads_project=True))
+    assert "--add-dir=/home/u/w" in start.argv
+    assert start.added["CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"] == "1"
 
 
 def test_a_server_in_a_file_is_not_sent_again() -> None:
