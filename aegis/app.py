@@ -107,7 +107,7 @@ from aegis.settings import DEFAULT_PORT, DaemonSettings
 from aegis.state.endpoint import remove_endpoint
 from aegis.state.root import StatePaths
 from aegis.terminals.directory.directory import TerminalDirectory
-from aegis.trust import NamedPrograms
+from aegis.trust import NamedPrograms, trust_projects, trusted_projects
 from aegis.workflows.desk import WorkflowSettings
 from aegis.workflows.plugins.found import digest_of_all
 from aegis.workspaces.directory import WorkspaceDirectory
@@ -385,6 +385,8 @@ def _programs(
         scan=ProcessScan(OsProcessHost()),
         root=text_of_path(state.root),
         open_files=open_files,
+        trusted=partial(trusted_projects, state),
+        trust=partial(trust_projects, state),
     )
 
 

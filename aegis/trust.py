@@ -9,7 +9,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from aegis.state.registry import (
     ForeignState,
     RegisteredState,
     RegistryError,
+    StateRegistry,
     find_entry,
     is_same,
     read_state_id,
@@ -266,7 +267,8 @@ def _remember(
     root = str(state.root)
     if known is not None and known.root != root and is_same(known.root, str(state.directory)):
         root = known.root  # the same directory by another path
-    entry = RegisteredState(root, inode, digest or kept)
+    projects = () if known is None else known.projects
+    entry = RegisteredState(root, inode, digest or kept, projects)
     if entry != known:
         registry.enter(state_id, entry)
 
@@ -277,6 +279,32 @@ def trust_programs(state: StatePaths, digest: str) -> None:
     try:
         state_id, entry = find_entry(registry, str(state.root), str(state.directory))
         registry.enter(state_id, entry._replace(configuration=digest))
+    except (ForeignState, RegistryError) as error:
+        raise OSError(errno.EPERM, str(error)) from error
+
+
+MAX_PROJECTS = 256
+"""The digests of trusted directories that are kept."""
+
+
+def trusted_projects(state: StatePaths) -> tuple[str, ...]:
+    """Return the digests of the directories whose settings agents may use. Raises ``OSError``."""
+    try:
+        _, entry = find_entry(StateRegistry.of_user(), str(state.root), str(state.directory))
+    except (ForeignState, RegistryError) as error:
+        raise OSError(errno.EPERM, str(error)) from error
+    return tuple(entry.projects)
+
+
+def trust_projects(state: StatePaths, digests: Sequence[str]) -> None:
+    """Store the digests of directories whose settings agents may use. Raises ``OSError``."""
+    registry = WritableRegistry.of_user()
+    try:
+        with registry.locked():
+            state_id, entry = find_entry(registry, str(state.root), str(state.directory))
+            others = [each for each in entry.projects if each not in digests]
+            projects = (*others, *digests)[-MAX_PROJECTS:]
+            registry.enter(state_id, entry._replace(projects=projects))
     except (ForeignState, RegistryError) as error:
         raise OSError(errno.EPERM, str(error)) from error
 

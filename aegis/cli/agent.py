@@ -36,6 +36,7 @@ from aegis.cli.printing.formatting import (
     table,
 )
 from aegis.cli.printing.transcript import status_of, transcript_lines
+from aegis.cli.trust import ask_at_launch, trust
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -135,6 +136,7 @@ def launch(
     if resume is not None:
         reply = daemon.call("agent_resume", handle=resume, prompt=prompt)
     else:
+        ask_at_launch(daemon, profile, workspace)
         reply = daemon.call(
             "spawn",
             profile=profile,
@@ -521,6 +523,7 @@ An agent works in the background and is woken by messages to its handle.""",
         "output": output,
         "diff": diff,
         "worktree": worktree,
+        "trust": trust,
         "export": export,
         "usage": usage,
         "interrupt": interrupt,

@@ -148,8 +148,8 @@ class AgentSection:
         TrueOrFalse(),
         default=False,
         doc="Whether the agent uses the settings, hooks, MCP servers and instructions that its "
-        "directory brings (`.claude`, `CLAUDE.md`, `.codex`, `.gemini`, `opencode.json`). They "
-        "[can run programs and allow tools](../security.md#a-checkout-that-configures-an-agent).",
+        "directory brings (`.claude`, `.mcp.json`, `.codex`, `.gemini`, `opencode.json`), if you "
+        "[trust them as they are](../how-to/trust-the-settings-of-a-project.md).",
     )
     worktree: bool = setting(
         TrueOrFalse(),

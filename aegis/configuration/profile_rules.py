@@ -108,7 +108,8 @@ def _names(prefix: str, section: AgentSection, known: Collection[str]) -> Iterat
 
 def _variables(prefix: str, section: AgentSection) -> Iterator[tuple[str, str]]:
     provider = BY_NAME[section.provider]
-    fixed = {*provider.environment, *provider.without_project, *provider.password_variables}
+    project = {*provider.without_project, *provider.with_project}
+    fixed = {*provider.environment, *project, *provider.password_variables}
     for name, value in section.env.items():
         full = f"{prefix}.env.{name}"
         if name in fixed:

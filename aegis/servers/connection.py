@@ -22,6 +22,7 @@ from aegis.protocol.inboxes import Handoff, PersonHandoff
 from aegis.protocol.naming import name_key
 from aegis.protocol.requests import ListRequests
 from aegis.protocol.table import BY_NAME
+from aegis.protocol.trust import TrustProject
 from aegis.servers.calls import Caller, Identity
 
 
@@ -115,6 +116,8 @@ class Connection(Actor[Invoke]):
         command = with_identity(command, self._caller.identity, self._names)
         if isinstance(command, Handoff) and is_person(self._caller, command):
             command = PersonHandoff(**attrs.asdict(command, recurse=False))
+        if isinstance(command, TrustProject) and command.digest is not None:
+            check_person(self._caller, command)
         self._check_rights(entry, command, message.arguments)
         self._report_handle(command.from_handle)
         command = with_addresses(command, self._names)
@@ -147,6 +150,15 @@ def is_person(caller: Caller, command: Command[Any]) -> bool:
     """
     is_own = caller.face != "mcp" and caller.identity.operator and caller.identity.handle is None
     return is_own and command.from_handle is None
+
+
+def check_person(caller: Caller, command: TrustProject) -> None:
+    """Raise ``Forbidden`` unless a person trusts the settings of a project."""
+    if not is_person(caller, command):
+        raise Forbidden(
+            "aegis_agent_trust: only a person trusts the settings of a project, not over MCP and "
+            "under no handle: aegis-actors agent trust"
+        )
 
 
 def with_identity(

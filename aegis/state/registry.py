@@ -2,7 +2,8 @@
 
     $XDG_STATE_HOME/aegis-actors/           (~/.local/state/aegis-actors)
       key                 # 64 hexadecimal digits, mode 0600
-      states/<id>.json    # {"version": 1, "root": …, "inode": …, "configuration": …}
+      states/<id>.json    # {"version": 1, "root": …, "inode": …, "configuration": …,
+                        #  "projects": […]}
 
 A state directory names its id in ``state.id``. It is used only if the registry has that id for this
 root; its files carry codes made with the key (``sealing``). Nothing in a checkout, and nothing that
@@ -45,14 +46,17 @@ class ForeignState(Exception):
 
 
 class RegisteredState(
-    namedtuple("RegisteredState", ("root", "inode", "configuration"), defaults=(None,))
+    namedtuple(
+        "RegisteredState", ("root", "inode", "configuration", "projects"), defaults=(None, ())
+    )
 ):
     """The registry's entry about a state.
 
     ``root`` (text) is the directory that the state belongs to, as Python passes it to the system;
     the file has it as ``text_of_path`` writes it, so that it is the same in every locale. ``inode``
     is the number of the state's own directory, which does not change when the root is moved.
-    ``configuration`` is the digest of a trusted ``.aegis.yaml``, or None.
+    ``configuration`` is the digest of a trusted ``.aegis.yaml``, or None. ``projects`` are those of
+    directories whose settings agents may use, the newest last.
     """
 
     __slots__ = ()
@@ -209,7 +213,10 @@ def _entry_in(text: bytes) -> RegisteredState | None:
         document: Any = json.loads(text)
         match document:
             case {"root": str(root), "inode": int(inode), "configuration": str() | None as digest}:
-                return RegisteredState(path_of_text(root), inode, digest)
+                given = document.get("projects")
+                projects = given if isinstance(given, list) else ()
+                known = tuple(each for each in projects if isinstance(each, str))
+                return RegisteredState(path_of_text(root), inode, digest, known)
     except ValueError:
         pass
     return None

@@ -10,6 +10,7 @@ from secrets import token_hex
 import attrs
 import trio
 
+from aegis.agents.directory.project_code import project_code
 from aegis.agents.directory.user_world import user_world
 from aegis.agents.drivers.cookie import cookie_of_driver
 from aegis.agents.drivers.harness import Beginning
@@ -152,13 +153,16 @@ async def real_session(
     conversation: str | None = None,
     *,
     section: AgentSection | None = None,
+    is_trusted: bool = True,
 ) -> AsyncIterator[RealSession]:
     """Start an agent with the MCP server at ``url``, in a conversation that it has or a new one.
 
     ``section`` is its profile in the configuration; None: the defaults of its provider.
+    ``is_trusted``: a person trusts the settings of the directory as they are.
     Raises ``NotInstalled`` or ``AgentRefused``.
     """
-    plan = _plan(cli, bench, url, conversation, section or AgentSection(provider=cli.name))
+    profile = section or AgentSection(provider=cli.name)
+    plan = _plan(cli, bench, url, conversation, profile, is_trusted=is_trusted)
     failed = None
     async with driven(plan, client_for(plan)) as it:
         await it.log.until(lambda: any(isinstance(each, STARTED) for each in it.log.reports))
@@ -173,13 +177,23 @@ async def real_session(
 
 
 def _plan(
-    cli: Cli, bench: Bench, url: str, conversation: str | None, section: AgentSection
+    cli: Cli,
+    bench: Bench,
+    url: str,
+    conversation: str | None,
+    section: AgentSection,
+    *,
+    is_trusted: bool,
 ) -> DriverPlan:
     given = profile_of(cli.name, section)
     command = bench.namespace.command(*cli.command(), *given.command[1:])
-    profile = attrs.evolve(given, command=tuple(command))
     inherited = cli.environment(bench.home, bench.model.url)
-    world = user_world(profile, str(bench.work), inherited)
+    code = project_code(cli.name, str(bench.work), str(bench.home))
+    trusted = code.digests if is_trusted else ()
+    world = user_world(
+        attrs.evolve(given, command=tuple(command)), str(bench.work), inherited, trusted
+    )
+    profile = world.profile
     beginning = Beginning(
         cwd=str(bench.work),
         mcp_url=url,

@@ -154,6 +154,7 @@ OF_AGENTS = {
             "diff",
             "export",
             "worktree",
+            "trust",
             "wait",
         )
     ),

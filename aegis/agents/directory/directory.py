@@ -43,6 +43,7 @@ from aegis.agents.directory.messages import DirectoryMessage, OnSession, Reachin
 from aegis.agents.directory.openings import Openings
 from aegis.agents.directory.outputs import AgentOutputs
 from aegis.agents.directory.programs import Programs
+from aegis.agents.directory.project_trust import answer_trust
 from aegis.agents.directory.renaming import rename, show_renamed
 from aegis.agents.directory.replies import (
     changed_member,
@@ -76,6 +77,7 @@ from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
 from aegis.protocol.history import ListTranscripts
 from aegis.protocol.meta import GetMeta
 from aegis.protocol.requests import FindAnswerer
+from aegis.protocol.trust import TrustProject
 from aegis.protocol.worktrees import ListWorktrees, RemoveWorktree, WorktreeInfo, WorktreeList
 
 log = structlog.get_logger("aegis.agents")
@@ -200,6 +202,11 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self.context.start_soon(self._list_worktrees, self.defer(message))
             case RemoveWorktree():
                 self.context.start_soon(self._remove_worktree, message, self.defer(message))
+            case TrustProject():
+                system = self.context.system
+                self.context.start_soon(
+                    answer_trust, message, self.defer(message), self._programs, system
+                )
             case api.CloseAgent() if self._has_worktree(message):
                 self.context.start_soon(self._close_with_worktree, message, self.defer(message))
             case GetMeta() | api.ListAgents() | FindAnswerer():

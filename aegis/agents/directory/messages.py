@@ -10,6 +10,7 @@ from aegis.protocol import agents as api
 from aegis.protocol.agent_commands import ReadAgentOutput
 from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
 from aegis.protocol.history import ListTranscripts
+from aegis.protocol.trust import TrustProject
 from aegis.protocol.worktrees import ListWorktrees, RemoveWorktree
 
 OnSession = (
@@ -30,6 +31,7 @@ DirectoryMessage = (
     | api.ExportSession
     | ListWorktrees
     | RemoveWorktree
+    | TrustProject
     | api.ListSessions
     | api.SetAgent
     | api.CloseWorkspaceAgents

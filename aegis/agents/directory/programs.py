@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -17,7 +18,7 @@ from aegis.agents.directory.message_rights import SendingRights
 from aegis.agents.directory.roster import SET, Member
 from aegis.agents.directory.session_names import SessionNames
 from aegis.agents.directory.session_rights import SessionRights
-from aegis.agents.directory.user_world import user_world
+from aegis.agents.directory.user_world import UserWorld, user_world
 from aegis.agents.drivers.client.files import SessionFiles
 from aegis.agents.drivers.client.services import ClientServices
 from aegis.agents.drivers.cookie import cookie_of_driver
@@ -83,7 +84,9 @@ class Programs:
     ``root`` is text as ``aegis.path_text`` makes it. ``open_files`` is the limit of descriptors of
     an agent's processes. ``rights`` are those of the open sessions, ``messages`` those of
     their messages; ``names`` are those of all sessions, ``counters`` count for their limits.
-    ``asked`` are their questions to the person.
+    ``asked`` are their questions to the person. ``trusted`` returns the digests of the directories
+    whose settings agents may use, and ``trust`` stores more of them; both block, and raise
+    ``OSError``.
     """
 
     configuration: Configuration
@@ -104,6 +107,8 @@ class Programs:
     names: SessionNames = attrs.field(factory=SessionNames)
     asked: AskedQuestions = attrs.field(factory=AskedQuestions)
     variables: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
+    trusted: Callable[[], Collection[str]] = tuple
+    trust: Callable[[Sequence[str]], None] = lambda digests: None
     _keys: frozenset[str] = attrs.field(init=False, repr=False)
 
     @_keys.default
@@ -191,6 +196,14 @@ class Programs:
         """Return the maker of the drivers of a session in ``cwd``, with files in ``directory``."""
         return partial(self._driver, member, cwd, directory, CommandOutputs(directory, flusher))
 
+    def _world(self, profile: Profile, cwd: str) -> UserWorld:
+        """Return the servers, texts and settings for a profile in ``cwd``. Blocking."""
+        trusted: Collection[str] = ()
+        if profile.project_settings:
+            with suppress(OSError):  # then nothing is trusted
+                trusted = self.trusted()
+        return user_world(profile, cwd, self.variables, trusted)
+
     async def _driver(
         self,
         member: Member,
@@ -203,8 +216,8 @@ class Programs:
     ) -> ChildSpec:
         profile = self.rights.profile_of(member.id) or self.profile(member.profile)
         self.check(profile)
-        variables = {**self.variables, **variables_of(profile, self.variables)}
-        world = await in_thread_or_here(user_world, profile, path_of_text(cwd), variables)
+        world = await in_thread_or_here(self._world, profile, path_of_text(cwd))
+        profile = world.profile
         # Once it has a conversation of its own, or has lost it, nothing is copied again.
         is_fork = start.conversation is None and not start.texts and member.fork_of is not None
         beginning = Beginning(

@@ -231,6 +231,7 @@ PROVIDERS: tuple[Provider, ...] = (
         asking_modes=("default",),
         session_options=("proceed_always_tool", "proceed_always"),
         with_project={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
+        project_texts=("GEMINI.md",),
         # It does not recognise the error for a missing file, and then creates none.
         reads_files=False,
         own_title=r"(aegis_\w+) \(aegis MCP Server\)",
@@ -242,8 +243,8 @@ PROVIDERS: tuple[Provider, ...] = (
         key_files=(".gemini/oauth_creds.json",),
         traps=(
             "It cannot load a conversation after kill -9: the next process begins a new one.",
-            "It starts no MCP server in a directory that it does not trust, and reports nothing: "
-            "trust the directory in gemini itself, or set project_settings in the profile.",
+            "It starts no MCP server in a directory that it does not trust, which the session "
+            "says: trust the directory in gemini itself, or set project_settings in the profile.",
             "In a directory that it trusts, it uses .gemini/ and .env of the checkout too.",
             "It reads files itself, and writes them through its client.",
             "A second prompt cancels the first, so one is sent at a time.",

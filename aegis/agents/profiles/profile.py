@@ -80,6 +80,19 @@ def profile_of(name: str, section: AgentSection) -> Profile:
     )
 
 
+def without_project(profile: Profile) -> Profile:
+    """Return the profile of an agent that does not use the settings of its directory."""
+    provider = profile.provider
+    others = {
+        name: value
+        for name, value in profile.environment.items()
+        if name not in provider.with_project
+    }
+    return attrs.evolve(
+        profile, project_settings=False, environment={**others, **provider.without_project}
+    )
+
+
 def every_profile(agents: Mapping[str, AgentSection]) -> dict[str, Profile]:
     """Return the configured profiles by name, then those of providers whose name is free."""
     plain = {name: AgentSection(provider=name) for name in BUILT_IN if name not in agents}

@@ -40,6 +40,7 @@ from aegis.protocol.agents import (
     WaitAgent,
 )
 from aegis.protocol.meta import GetMeta, Meta
+from aegis.protocol.trust import ProjectTrust, TrustProject
 from aegis.protocol.worktrees import (
     ListWorktrees,
     RemoveWorktree,
@@ -155,6 +156,16 @@ class Agents(BlockingNoun):
     def remove_worktree(self, handle: str, *, force: bool = False) -> WorktreeInfo:
         """Remove the worktree of a closed session, with ``force`` also if it has work."""
         return self._call(RemoveWorktree, handle=handle, force=force)
+
+    def trust(
+        self,
+        *,
+        profile: str | None = None,
+        workspace: str | None = None,
+        digest: str | None = None,
+    ) -> ProjectTrust:
+        """Return the settings of a project for a profile; trust those with this ``digest``."""
+        return self._call(TrustProject, profile=profile, workspace=workspace, digest=digest)
 
     def output(self, handle: str, command: str, *, cursor: int = 0) -> AgentOutput:
         """Return the output of a command that an agent has its session run, also after its release.

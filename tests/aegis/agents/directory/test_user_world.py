@@ -117,8 +117,7 @@ def test_an_agent_that_uses_the_settings_of_its_directory_reads_all_this_itself(
     for provider in ("claude", "claude-agent-acp", "opencode"):
         for own, given in ((False, 1), (True, 0)):
             section = AgentSection(provider=provider, project_settings=own)
-            world = user_world(profile_of("x", section), str(tmp_path), {})
+            world = user_world(profile_of("x", section), str(tmp_path), {}, ())
             assert len(world.texts) == given
-    assert user_world(profile_of("x", AgentSection(provider="codex")), str(tmp_path), {}) == (
-        UserWorld()
-    )
+    codex = profile_of("x", AgentSection(provider="codex"))
+    assert user_world(codex, str(tmp_path), {}, ()) == UserWorld(profile=codex)

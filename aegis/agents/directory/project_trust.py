@@ -1,0 +1,54 @@
+"""The answer to a person who looks at the settings of a project, or trusts them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from actors import ActorError, Reply, System
+from aegis.agents.directory.programs import Programs
+from aegis.agents.directory.project_code import project_code
+from aegis.agents.directory.working_directory import directory_of
+from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
+from aegis.limits import in_thread_or_here
+from aegis.path_text import path_of_text
+from aegis.protocol.trust import ProjectTrust, TrustProject
+
+
+async def answer_trust(
+    message: TrustProject, reply: Reply[ProjectTrust], programs: Programs, system: System
+) -> None:
+    """Answer with the settings as they are now, once they are trusted if that was ordered."""
+    try:
+        reply.send(await _trust(message, programs, system))
+    except AegisError as error:
+        reply.fail(error)
+    except ActorError as error:
+        reply.fail(Unavailable(str(error)))
+
+
+async def _trust(message: TrustProject, programs: Programs, system: System) -> ProjectTrust:
+    profile = programs.profile(message.profile)
+    cwd = await directory_of(message.workspace, system) or programs.root
+    provider, home = profile.provider.name, programs.variables.get("HOME")
+    code = await in_thread_or_here(partial(project_code, provider, path_of_text(cwd), home))
+    try:
+        if message.digest is not None:
+            if message.digest != code.digest or code.problem:
+                raise InvalidRequest(
+                    "agent trust: nothing is trusted: "
+                    + (code.problem or f"the settings of {cwd} have changed; look at them again")
+                )
+            await in_thread_or_here(programs.trust, code.digests)
+        trusted = await in_thread_or_here(programs.trusted)
+    except OSError as error:
+        raise StorageError(f"agent trust: the trust is not stored: {error.strerror}") from error
+    return ProjectTrust(
+        profile=profile.name,
+        directory=cwd,
+        wanted=profile.project_settings,
+        files=list(code.files),
+        shown=list(code.shown),
+        digest=code.digest,
+        is_trusted=code.is_within(trusted),
+        problem=code.problem,
+    )

@@ -1,0 +1,80 @@
+"""The settings of a project are used once a person trusts them, and never by an agent's word."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from aegis.client.line import CommandFailed
+from tests.e2e.harness import PROGRAM, DaemonProcess
+
+pytestmark = pytest.mark.real
+
+PROFILES = {"agents": {"own": {"provider": "claude", "project_settings": True}}}
+
+
+@pytest.fixture
+def daemon(own_daemon: DaemonProcess) -> Iterator[DaemonProcess]:
+    (own_daemon.root / ".aegis.yaml").write_text(yaml.safe_dump(PROFILES))
+    own_daemon.start("--port", "0", "--trust")
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": "touch /tmp/x"}]}]}
+    settings = own_daemon.root / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"hooks": hooks}))
+    yield own_daemon
+    own_daemon.stop()
+
+
+def cli(daemon: DaemonProcess, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(PROGRAM), "agent", "trust", *words],
+        cwd=daemon.root,
+        env=daemon.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_person_sees_the_settings_and_trusts_them_until_they_change(
+    daemon: DaemonProcess,
+) -> None:
+    seen = cli(daemon, "own")
+    assert (seen.returncode, "touch /tmp/x" in seen.stdout) == (1, True)
+    found = daemon.call("agent_trust", profile="own")
+    assert (found["wanted"], found["is_trusted"]) == (True, False)
+    done = cli(daemon, "own", "--yes")
+    assert (done.returncode, "trusted 1 files" in done.stderr) == (0, True)
+    daemon.stop()
+    daemon.start("--port", "0", "--trust")
+    assert daemon.call("agent_trust", profile="own")["is_trusted"]
+    assert cli(daemon, "own").returncode == 0
+    (daemon.root / ".claude" / "settings.json").write_text('{"apiKeyHelper": "x"}')
+    assert not daemon.call("agent_trust", profile="own")["is_trusted"]
+
+
+def test_only_the_content_that_was_shown_is_trusted(daemon: DaemonProcess) -> None:
+    shown = daemon.call("agent_trust", profile="own")["digest"]
+    (daemon.root / ".mcp.json").write_text("{}")
+    with pytest.raises(CommandFailed, match="have changed; look at them again"):
+        daemon.call("agent_trust", profile="own", digest=shown)
+    assert not daemon.call("agent_trust", profile="own")["is_trusted"]
+
+
+def test_no_agent_trusts_anything(daemon: DaemonProcess, tmp_path: Path) -> None:
+    digest = daemon.call("agent_trust", profile="own")["digest"]
+    refusal = daemon.refusal("agent_trust", profile="own", digest=digest, from_handle="pm")
+    assert (refusal.code, "only a person" in str(refusal)) == ("forbidden", True)
+    # A command that an agent writes on a terminal acts for the agent.
+    daemon.call("term_spawn", name="t")
+    command = f"{PROGRAM} --root {daemon.root} agent trust own --yes"
+    ran = daemon.call("term_run", name="t", cmd=command, from_handle="pm")
+    assert (ran["exit"], "for the operator" in str(ran)) == (1, True), ran["stdout"]
+    assert not daemon.call("agent_trust", profile="own")["is_trusted"]
