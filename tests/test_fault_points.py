@@ -47,6 +47,10 @@ ONLY_REAL = {
         "worktrees need git, and are tried in tests/e2e/test_agent_worktrees.py",
     ),
     **dict.fromkeys(
+        (point for point in POINTS if point.startswith("takeover.")),
+        "take-overs need a terminal, and are tried in tests/e2e/test_agent_takeovers.py",
+    ),
+    **dict.fromkeys(
         (point.name for point in TELEGRAM),
         "the chat is tried in tests/e2e/test_telegram_kills.py",
     ),

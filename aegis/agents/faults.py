@@ -32,6 +32,19 @@ ANSWER_AFTER = AGENTS.point("answer.write.after")
 FRAME_BEFORE = AGENTS.point("frame.write.before")
 """A frame will now be queued for the agent. The subject is the frame's type."""
 
+TAKEOVER_OPEN_BEFORE = AGENTS.point("takeover.open.before", may_wait=True)
+"""It is synced that a person owns the conversation; their terminal will now be opened."""
+TAKEOVER_RUN_BEFORE = AGENTS.point("takeover.run.before", may_wait=True)
+"""The terminal of a take-over is open; the agent's own program will now be run in it."""
+TAKEOVER_RUN_AFTER = AGENTS.point("takeover.run.after", may_wait=True)
+"""The program runs; nobody knows it yet."""
+TAKEOVER_END_BEFORE = AGENTS.point("takeover.end.before", may_wait=True)
+"""The program has ended, or is to be ended; its terminal will now be closed."""
+TAKEOVER_READ_BEFORE = AGENTS.point("takeover.read.before", may_wait=True)
+"""No process of a take-over is left; what was said in it will now be read."""
+TAKEOVER_BACK_BEFORE = AGENTS.point("takeover.back.before", may_wait=True)
+"""What was said is read; it will now be written, and synced that the agent is the owner again."""
+
 WORKTREE_MAKE_BEFORE = AGENTS.point("worktree.make.before", may_wait=True)
 """The intent to make a worktree is synced; git will now run. The subject is the session's id."""
 WORKTREE_FILES_BEFORE = AGENTS.point("worktree.files.before", may_wait=True)

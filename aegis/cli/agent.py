@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from functools import partial
 
+from aegis.cli.grammar.keys import DEFAULT_DETACH_KEYS, parse_detach_keys
 from aegis.cli.grammar.verb import (
     DECIMAL,
     SECONDS,
@@ -467,6 +469,45 @@ def restart(daemon: TargetDaemon, agent: str) -> None:
     daemon.show(reply, lambda: print_lines(session_table([reply])))
 
 
+@verb(
+    flag("--interrupt", help="Interrupt the current turn instead of waiting for its end."),
+    flag("--detach", help="Do not attach to the terminal."),
+    argument("agent"),
+)
+def takeover(daemon: TargetDaemon, agent: str, interrupt: bool, detach: bool) -> int:
+    """Continue the conversation of AGENT by hand, in its program's own terminal interface.
+
+    Waits for the end of its turn. In a window, attaches to the terminal, as term attach does. Leave
+    the program, or use agent handback, and the agent continues with the messages that waited.
+    """
+    reply = daemon.call("agent_takeover", handle=agent, interrupt=interrupt)
+    terminal = reply["taken_over"]["terminal"]
+    if detach or daemon.as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        daemon.show(reply, lambda: _show_takeover(terminal, agent))
+        return 0
+    from aegis.cli.live.attaching import run_attach
+
+    keys = parse_detach_keys(DEFAULT_DETACH_KEYS)
+    code = run_attach(daemon, terminal, keys, types=True, resizes=True)
+    # Detached, not left: the terminal is closed before the agent has its conversation again.
+    if terminal in {each["name"] for each in daemon.call("term_list")["result"]}:
+        print_notice(f"↳ you still have the conversation; end it with: agent handback {agent}")
+    return code
+
+
+def _show_takeover(terminal: str, agent: str) -> None:
+    print_lines(escaped_line(terminal))
+    print_notice(f"↳ use it with: aegis-actors term attach {terminal}")
+    print_notice(f"↳ end it with: aegis-actors agent handback {agent}")
+
+
+@verb(argument("agent"))
+def handback(daemon: TargetDaemon, agent: str) -> None:
+    """End the take-over of AGENT, which then continues; or call off one that waits."""
+    reply = daemon.call("agent_handback", handle=agent)
+    daemon.show(reply, lambda: print_lines(session_table([reply])))
+
+
 @verb(flag("--purge", help="Delete its transcript too."), argument("agent"))
 def stop(daemon: TargetDaemon, agent: str, purge: bool) -> None:
     """Close AGENT. Its transcript is kept, and launch --resume continues it."""
@@ -530,6 +571,8 @@ An agent works in the background and is woken by messages to its handle.""",
         "rename": rename,
         "set": change,
         "restart": restart,
+        "takeover": takeover,
+        "handback": handback,
         "stop": stop,
     },
 )

@@ -37,7 +37,7 @@ from aegis.journal.disk import Disk, stored_names
 from aegis.journal.flusher import Flusher
 from aegis.journal.segments import UnpackedSegments
 from aegis.protocol.history import HistoryEntry, HistoryPage, ListTranscripts, SearchHistory
-from aegis.protocol.naming import is_login_terminal, is_name, name_key
+from aegis.protocol.naming import is_name, is_persons_terminal, name_key
 from aegis.protocol.requests import Answerer
 from aegis.turns.services import Services, find_answerer
 
@@ -179,7 +179,7 @@ class HistoryDesk(Actor[SearchHistory]):
             is_agent = request.from_handle is not None
             for name in stored_names(self._flusher.disk, self._terminals):
                 is_named = request.name is None or name_key(request.name) == name_key(name)
-                if is_named and not (is_agent and is_login_terminal(name)):
+                if is_named and not (is_agent and is_persons_terminal(name)):
                     path = self._terminals / name / LEDGER
                     sources.append(Commands(self._flusher, path, name, wanted, unpacked))
         # Only if asked for: most messages repeat a command or a task.

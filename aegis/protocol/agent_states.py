@@ -117,6 +117,14 @@ class AgentProgram:
 
 
 @attrs.frozen(kw_only=True)
+class AgentTakeover:
+    """A person continues the conversation in the shared ``terminal``, since ``since`` (UTC)."""
+
+    terminal: str
+    since: str
+
+
+@attrs.frozen(kw_only=True)
 class AgentInfo:
     """The state of an agent session.
 
@@ -129,6 +137,7 @@ class AgentInfo:
     ``permission`` and ``budget_usd`` are those that hold now, from the profile or ``agent set``; a
     closed session has none. ``terminals`` are those in which it has its session run commands.
     ``plan`` is what the agent has noted to do, as far as it reports that.
+    ``taken_over`` is set while a person has the conversation: messages wait for its end.
     ``program`` is set for a terminal agent: it takes no turns, and has no usage or conversation.
     """
 
@@ -155,6 +164,7 @@ class AgentInfo:
     terminals: list[AgentTerminal] = attrs.field(factory=list)
     program: AgentProgram | None = None
     plan: list[PlanStep] = attrs.field(factory=list)
+    taken_over: AgentTakeover | None = None
 
 
 @attrs.frozen(kw_only=True)

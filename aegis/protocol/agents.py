@@ -15,6 +15,7 @@ from aegis.protocol.agent_states import AgentList as AgentList
 from aegis.protocol.agent_states import AgentNeed as AgentNeed
 from aegis.protocol.agent_states import AgentProgram as AgentProgram
 from aegis.protocol.agent_states import AgentState as AgentState
+from aegis.protocol.agent_states import AgentTakeover as AgentTakeover
 from aegis.protocol.agent_states import AgentTerminal as AgentTerminal
 from aegis.protocol.agent_states import AgentUsage as AgentUsage
 from aegis.protocol.agent_states import Blocked as Blocked
@@ -250,6 +251,29 @@ class PurgeAgent(OnAgent):
 @attrs.frozen(kw_only=True)
 class RestartAgent(OnAgent):
     """Start the agent's program anew with the same conversation."""
+
+
+@attrs.frozen(kw_only=True)
+class TakeOverAgent(OnAgent):
+    """Continue the conversation of an agent by hand, in its own terminal interface.
+
+    Waits for the end of the current turn, ends the agent's process, and opens its own program on
+    the same conversation in a shared terminal, which `taken_over` names. Messages to the agent wait
+    until its end, or until agent_handback. Only a person may call it, and not over MCP.
+    """
+
+    interrupt: bool = attrs.field(
+        default=False, metadata=described("True: interrupt the current turn.")
+    )
+
+
+@attrs.frozen(kw_only=True)
+class HandBackAgent(OnAgent):
+    """End a take-over: the program in its terminal is ended, and the agent continues.
+
+    What was said there is in the transcript then. It calls off a take-over that still waits for the
+    end of a turn. Only a person may call it, and not over MCP.
+    """
 
 
 @attrs.frozen(kw_only=True)

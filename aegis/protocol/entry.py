@@ -48,7 +48,8 @@ class Entry:
 
     ``name`` is its name on the wire, ``command`` its class, ``reply`` the class of its reply.
     ``read_only``, ``destructive`` and ``idempotent`` are hints for clients. ``operator``: sessions
-    that are bound to a handle neither see it nor may call it. ``tells_progress``: a caller may be
+    that are bound to a handle neither see it nor may call it. ``person``: only a person may call
+    it, from a face of their own and not over MCP. ``tells_progress``: a caller may be
     sent its progress while it waits.
 
     ``errors`` are the codes that it may fail with, beside those of every command. ``remedy`` says
@@ -67,6 +68,7 @@ class Entry:
     destructive: bool = False
     idempotent: bool = False
     operator: bool = False
+    person: bool = False
     tells_progress: bool = False
     errors: tuple[str, ...] = ()
     verb: str | None = attrs.field(default=attrs.Factory(_first_two_words, takes_self=True))

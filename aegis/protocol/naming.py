@@ -11,6 +11,8 @@ LOCAL_NODE = "local"
 """The name of the daemon's own process as a node."""
 LOGIN_PREFIX = "login-"
 """The beginning of the names of terminals in which the programs of agents log in."""
+TAKEOVER_PREFIX = "takeover-"
+"""The beginning of the names of terminals in which people continue an agent's conversation."""
 
 _NAME = re.compile(NAME_PATTERN)
 
@@ -25,6 +27,6 @@ def name_key(name: str) -> str:
     return name.lower()
 
 
-def is_login_terminal(name: str) -> bool:
-    """Return whether a terminal is for a login: a person types secrets there, in any case of it."""
-    return name_key(name).startswith(LOGIN_PREFIX)
+def is_persons_terminal(name: str) -> bool:
+    """Return whether only people may use a terminal: for a login, or a take-over; in any case."""
+    return name_key(name).startswith((LOGIN_PREFIX, TAKEOVER_PREFIX))

@@ -443,6 +443,26 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=CHECK_AGENTS,
     ),
     Entry(
+        name="agent_takeover",
+        owner=Owner.AGENTS,
+        command=agents.TakeOverAgent,
+        reply=agents.AgentInfo,
+        operator=True,
+        person=True,
+        errors=("not_found", "invalid_request", "unavailable", "storage"),
+        remedy=AGAIN_DOES_NO_HARM,
+    ),
+    Entry(
+        name="agent_handback",
+        owner=Owner.AGENTS,
+        command=agents.HandBackAgent,
+        reply=agents.AgentInfo,
+        operator=True,
+        person=True,
+        errors=("not_found", "invalid_request", "unavailable", "storage"),
+        remedy=AGAIN_DOES_NO_HARM,
+    ),
+    Entry(
         name="agent_fork",
         owner=Owner.AGENTS,
         command=agents.ForkAgent,
@@ -1019,7 +1039,7 @@ MCP_TOOLS: tuple[Entry, ...] = (
 )
 """The tools of an MCP address that are no commands: the server answers them itself."""
 
-TOOLS = (*COMMANDS, *MCP_TOOLS)
+TOOLS = (*(entry for entry in COMMANDS if not entry.person), *MCP_TOOLS)
 """Everything that an MCP address may offer."""
 
 BY_TOOL = {entry.tool: entry for entry in TOOLS}

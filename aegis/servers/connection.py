@@ -114,6 +114,11 @@ class Connection(Actor[Invoke]):
         entry = BY_NAME[message.command]
         command = command_from(entry, message.arguments)
         command = with_identity(command, self._caller.identity, self._names)
+        if entry.person and not is_person(self._caller, command):
+            raise Forbidden(
+                f"{entry.name!r} is for a person only, who calls it from the command line, from "
+                "Python or from the page, under no handle"
+            )
         if isinstance(command, Handoff) and is_person(self._caller, command):
             command = PersonHandoff(**attrs.asdict(command, recurse=False))
         if isinstance(command, TrustProject) and command.digest is not None:

@@ -210,8 +210,8 @@ OF_LOGIN: dict[str, Json] = {
 }
 
 
-@pytest.mark.parametrize("name", ["login-bob", "LOGIN-bob"])
-def test_an_agent_neither_uses_nor_takes_the_terminal_of_a_login(team: Team, name: str) -> None:
+@pytest.mark.parametrize("name", ["login-bob", "LOGIN-bob", "takeover-bob"])
+def test_an_agent_neither_uses_nor_takes_a_terminal_of_a_person(team: Team, name: str) -> None:
     eve = team.spawn(profile="all", handle="eve")
     for command, arguments in OF_LOGIN.items():
         refused(with_key(team, eve, command, name=name, **arguments), "only a person may use")

@@ -155,6 +155,8 @@ OF_AGENTS = {
             "export",
             "worktree",
             "trust",
+            "takeover",
+            "handback",
             "wait",
         )
     ),

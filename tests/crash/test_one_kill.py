@@ -21,6 +21,7 @@ KILLED_ELSEWHERE = {
         (
             "agent.",
             "worktree.",
+            "takeover.",
             "queue.",
             "group.",
             "canvas.",

@@ -255,6 +255,7 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     **{
         f"{command}.effort": [("x" * 201, "200"), (5, "text")] for command in ("spawn", "agent_set")
     },
+    "agent_takeover.interrupt": [("yes", "true or false"), (1, "true or false")],
     "agent_worktree_remove.handle": [
         ("a b", "1 to 64"),
         ("nobody", "no worktree"),

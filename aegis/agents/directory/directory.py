@@ -442,6 +442,11 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._check_reach(message, member)
         if isinstance(message, api.RestartAgent):
             self._check_room("agent restart", member)
+        if isinstance(message, api.TakeOverAgent | api.HandBackAgent) and member.cmd is not None:
+            raise InvalidRequest(
+                f"{member.handle!r} is a terminal agent, whose conversation is in its terminal: "
+                f"aegis-actors term attach {member.address}"
+            )
         ref = self._refs.get(member.id)
         if ref is not None and isinstance(message, api.ShowAgent) and member.cmd is None:
             self.pass_on(message, ref, api.ShowDetails(handle=message.handle))

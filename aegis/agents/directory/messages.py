@@ -20,6 +20,8 @@ OnSession = (
     | api.ShowAgent
     | api.ReadSession
     | api.WaitAgent
+    | api.TakeOverAgent
+    | api.HandBackAgent
 )
 
 Reaching = OnSession | FollowSession | FollowAgentCommand | api.RenameAgent
@@ -43,6 +45,8 @@ DirectoryMessage = (
     | api.ShowAgent
     | api.ReadSession
     | api.WaitAgent
+    | api.TakeOverAgent
+    | api.HandBackAgent
     | api.RenameAgent
     | FollowAgents
     | FollowSession

@@ -21,12 +21,13 @@ from aegis.agents.directory.session_rights import SessionRights
 from aegis.agents.directory.user_world import UserWorld, user_world
 from aegis.agents.drivers.client.files import SessionFiles
 from aegis.agents.drivers.client.services import ClientServices
-from aegis.agents.drivers.cookie import cookie_of_driver
+from aegis.agents.drivers.cookie import DriverCookies, cookie_of_driver
 from aegis.agents.drivers.driver import Driver
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.drivers.providers import provider_of_command
 from aegis.agents.drivers.terminals.service import AgentTerminals, TerminalPlan
-from aegis.agents.profiles.families import start_of
+from aegis.agents.drivers.tui import TuiPlan
+from aegis.agents.profiles.families import start_of, tui_of
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import (
     Profile,
@@ -47,7 +48,7 @@ from aegis.errors import NotFound, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.limits import in_thread_or_here
 from aegis.path_text import path_of_text
-from aegis.processes.environment import withhold_keys
+from aegis.processes.environment import process_environment, withhold_keys
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.tool_sets import Offer
 
@@ -220,21 +221,7 @@ class Programs:
         profile = world.profile
         # Once it has a conversation of its own, or has lost it, nothing is copied again.
         is_fork = start.conversation is None and not start.texts and member.fork_of is not None
-        beginning = Beginning(
-            cwd=cwd,
-            mcp_url=await self.keys.session_url(member.address),
-            primer=primer(self.names.shown(member.address), profile, start.texts, world.texts),
-            conversation=member.fork_of if is_fork else start.conversation,
-            fork=is_fork,
-            model=profile.model,
-            effort=profile.effort,
-            permission=profile.permission,
-            call_limit_s=profile.call_limit_s,
-            login=start.login,
-            plan=start.plan,
-            servers=world.servers,
-            reads_project=world.reads_project,
-        )
+        beginning = await self._beginning(member, cwd, world, start, is_fork=is_fork)
         if profile.budget_usd is not None:
             rest_usd = max(MIN_BUDGET_USD, profile.budget_usd - start.spent_usd)
             profile = attrs.evolve(profile, budget_usd=rest_usd)
@@ -266,6 +253,68 @@ class Programs:
         client = ClientServices(SessionFiles(path_of_text(cwd)), terminals)
         spec = ChildSpec.of(DRIVER, Driver, plan, owner, self.scan, client)
         return spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
+
+    async def _beginning(
+        self,
+        member: Member,
+        cwd: str,
+        world: UserWorld,
+        start: StartDriver,
+        *,
+        is_fork: bool = False,
+    ) -> Beginning:
+        """Return how a process of a session begins. Raises ``AegisError``."""
+        profile = world.profile
+        return Beginning(
+            cwd=cwd,
+            mcp_url=await self.keys.session_url(member.address),
+            primer=primer(self.names.shown(member.address), profile, start.texts, world.texts),
+            conversation=member.fork_of if is_fork else start.conversation,
+            fork=is_fork,
+            model=profile.model,
+            effort=profile.effort,
+            permission=profile.permission,
+            call_limit_s=profile.call_limit_s,
+            login=start.login,
+            plan=start.plan,
+            servers=world.servers,
+            reads_project=world.reads_project,
+        )
+
+    async def tui_of(
+        self, member: Member, cwd: str, directory: Path, launch: int, conversation: str
+    ) -> TuiPlan:
+        """Return the own program of a session's agent, on a conversation, for a person.
+
+        Raises ``AegisError``, also where a conversation cannot be continued in both ways.
+        """
+        profile = self.rights.profile_of(member.id) or self.profile(member.profile)
+        self.check(profile)
+        await self.check_program(profile, cwd)
+        world = await in_thread_or_here(self._world, profile, path_of_text(cwd))
+        profile, start = world.profile, StartDriver(conversation=conversation)
+        beginning = await self._beginning(member, cwd, world, start)
+        withheld = self._keys - own_keys(profile)
+        how = tui_of(profile, beginning, self.variables, directory)
+        environment = process_environment(
+            {key: self.variables[key] for key in self.variables.keys() - withheld},
+            {**how.added, **process_variables(profile, self.variables, token_hex)},
+            cwd=path_of_text(cwd),
+            # Of the driver: the start of a daemon ends the processes with it, and waits for that.
+            cookie=cookie_of_driver(self.root, member.id, launch),
+        )
+        return TuiPlan(
+            agent=profile.provider.name,
+            argv=how.argv,
+            environment=environment,
+            unset=frozenset(self.variables.keys() - environment.keys()),
+            directory=directory,
+            secrets=how.secrets,
+            kept=how.kept,
+            cookies=DriverCookies(root=self.root, session=member.id),
+            scan=self.scan,
+            files=how.files(environment),
+        )
 
 
 def primer(

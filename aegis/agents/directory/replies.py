@@ -162,6 +162,8 @@ VERBS: Mapping[type[Any], str] = {
     api.InterruptAgent: "aegis_interrupt",
     api.RestartAgent: "agent restart",
     api.ReadSession: "aegis_session_read",
+    api.TakeOverAgent: "agent takeover",
+    api.HandBackAgent: "agent handback",
     api.WaitAgent: "aegis_agent_wait",
     api.RenameAgent: "aegis_rename",
     FollowSession: "the stream 'session'",

@@ -72,6 +72,7 @@ def session_subtree(
         directory=directory,
         settings=settings_of(member, profile, programs, roster),
         make_driver=programs.driver_of(member, cwd, directory, flusher),
+        make_tui=partial(programs.tui_of, member, cwd, directory),
         processes=f"{above}/{member.id}/processes",
         flusher=flusher,
         on_change=on_change,

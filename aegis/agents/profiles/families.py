@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,10 @@ import attrs
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.drivers.plan import DriverPlan, MakeHarness
 from aegis.agents.drivers.secret_file import SecretFile
+from aegis.agents.drivers.tui import ConversationFiles
 from aegis.agents.profiles.profile import Profile
+from aegis.errors import InvalidRequest
+from aegis.path_text import is_utf8
 
 
 @attrs.frozen(kw_only=True)
@@ -97,4 +100,60 @@ def _acp(
         make_harness=partial(Acp, options=options),
         added=READ_MEMORY if read else {},
         secret_file=secret if options.server_in_file else None,
+    )
+
+
+@attrs.frozen(kw_only=True)
+class TuiStart:
+    """The start of an agent's own program for a person, with the variables ``added``.
+
+    ``secrets`` and ``kept`` are as in ``TuiPlan``. ``files`` returns its conversations for an
+    environment.
+    """
+
+    argv: tuple[str, ...]
+    added: Mapping[str, str] = attrs.field(factory=dict)
+    secrets: tuple[SecretFile, ...] = ()
+    kept: tuple[SecretFile, ...] = ()
+    files: Callable[[Mapping[str, str]], ConversationFiles]
+
+
+def tui_of(
+    profile: Profile, beginning: Beginning, variables: Mapping[str, str], directory: Path
+) -> TuiStart:
+    """Return how to start the agent's own program on the conversation of ``beginning``.
+
+    ``variables`` and ``directory`` are those of ``start_of``. Raises ``InvalidRequest`` where the
+    driver and that program cannot continue each other's conversations.
+    """
+    if not is_utf8(str(directory)):  # it is part of a command, and of JSON
+        raise InvalidRequest("agent takeover: the path of the daemon's root is not UTF-8")
+    if profile.provider.family == "claude":
+        return _claude_tui(profile, beginning, directory)
+    raise InvalidRequest(
+        f"agent takeover: a conversation of {profile.provider.name} cannot continue in its own "
+        "terminal interface and then here again; that of claude can"
+    )
+
+
+def _claude_tui(profile: Profile, beginning: Beginning, directory: Path) -> TuiStart:
+    from aegis.agents.drivers.claude.conversations import STARTS, ClaudeFiles, hook_settings
+    from aegis.agents.drivers.claude.launch import READ_MEMORY, config_text, tui
+
+    config, settings = directory / "takeover.mcp.json", directory / "takeover.settings.json"
+    return TuiStart(
+        argv=tui(
+            beginning,
+            command=profile.command,
+            config_file=str(config),
+            settings_file=str(settings),
+            project_settings=profile.project_settings,
+        ),
+        added=READ_MEMORY if beginning.reads_project else {},
+        secrets=(SecretFile(path=config, text=config_text(beginning)),),
+        kept=(
+            SecretFile(path=settings, text=hook_settings(directory)),
+            SecretFile(path=directory / STARTS, text=""),
+        ),
+        files=partial(ClaudeFiles, directory=directory),
     )

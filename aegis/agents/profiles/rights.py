@@ -11,7 +11,7 @@ from typing import Literal
 
 from aegis.agents.drivers.harness import Permission
 from aegis.names import shorten
-from aegis.protocol.naming import LOGIN_PREFIX, is_login_terminal, name_key
+from aegis.protocol.naming import LOGIN_PREFIX, TAKEOVER_PREFIX, is_persons_terminal, name_key
 
 CommandClass = Literal["read", "write", "execute"]
 Verdict = Literal["allow", "ask", "refuse"]
@@ -64,6 +64,8 @@ CLASSES: Mapping[str, CommandClass] = {
                 "agent_output",
                 "agent_launch",
                 "agent_resume",
+                "agent_takeover",
+                "agent_handback",
                 "agent_fork",
             ),
             # Workers have the rights of their own profile, which `refuse_profile` is asked for.
@@ -129,13 +131,15 @@ def refuse_terminals(terminals: Iterable[str]) -> str | None:
     """Return why an agent may not use these terminals, not even to create or to read them.
 
     A person types secrets there, into the prompt of another agent's program; an agent that had
-    created such a terminal before would have its own shell run the login.
+    created such a terminal before would have its own shell run the login. In a take-over a person
+    answers the prompts of an agent's program, which another agent could answer instead.
     """
     for name in terminals:
-        if is_login_terminal(name):
+        if is_persons_terminal(name):
             return (
-                f"terminal {shorten(name)!r} is for the login of an agent, which only a person may "
-                f"use; choose a name that does not begin with {LOGIN_PREFIX!r}"
+                f"terminal {shorten(name)!r} is for the login or the take-over of an agent, which "
+                "only a person may use; choose a name that does not begin with "
+                f"{LOGIN_PREFIX!r} or {TAKEOVER_PREFIX!r}"
             )
     return None
 

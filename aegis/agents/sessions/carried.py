@@ -6,7 +6,7 @@ from typing import Any
 
 from actors.codec import structure, unstructure
 from aegis.agents.sessions.metrics import Meter
-from aegis.agents.sessions.past import EndedTurn, OpenTurn, SessionPast
+from aegis.agents.sessions.past import EndedTurn, OpenTurn, SessionPast, Takeover
 from aegis.protocol.agent_events import PlanStep, SlashCommand, TerminalEnded
 
 _SIMPLE = ("turn", "launches", "conversation", "is_closed", "reopened", "at")
@@ -26,6 +26,7 @@ def carried(past: SessionPast) -> dict[str, Any]:
         "meter": past.meter.fields(),
         "ended": [unstructure(each) for each in past.ended],
         **({"plan": [unstructure(each) for each in past.plan]} if past.plan else {}),
+        **({"taken_over": unstructure(past.taken_over)} if past.taken_over else {}),
         **({"terminals": terminals} if (terminals := _terminals(past)) else {}),
         **({} if past.commands is None else {"commands": [*map(unstructure, past.commands)]}),
     }
@@ -55,6 +56,8 @@ def restored(fields: dict[str, Any]) -> SessionPast:
     for each in fields.get("terminals", ()):
         ended = structure(TerminalEnded, each)
         past.terminals[ended.terminal] = ended
+    if "taken_over" in fields:
+        past.taken_over = structure(Takeover, fields["taken_over"])
     if "commands" in fields:
         past.commands = [structure(SlashCommand, each) for each in fields["commands"]]
     return past

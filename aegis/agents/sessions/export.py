@@ -99,6 +99,10 @@ def _shown(entry: TranscriptEntry, event: Mapping[str, Any]) -> Iterator[str]:
             yield f"*{_words(str(fields['reason']))} · {entry.at}*"
         case "closed":
             yield f"*Closed by {_words(str(fields.get('by')))} · {entry.at}*"
+        case "taken_over":
+            yield f"## Taken over by {_words(str(fields.get('by')))} · {entry.at}"
+        case "handed_back":
+            yield f"*Handed back · {entry.at}*"
         case "interrupt":
             yield f"*Interrupted by {_words(str(fields.get('by')))} · {entry.at}*"
         case "decided":

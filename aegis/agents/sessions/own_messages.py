@@ -41,11 +41,20 @@ class NoDriver:
     reason: str
 
 
+@attrs.frozen
+class TakeoverStarted:
+    """The program of a take-over runs."""
+
+
 SessionMessage = (
     msg.DriverReport
     | api.InterruptAgent
     | api.CloseAgent
     | api.RestartAgent
+    | api.TakeOverAgent
+    | api.HandBackAgent
+    | TakeoverStarted
+    | steps.HandedBack
     | api.ShowAgent
     | api.ShowDetails
     | api.ReadSession

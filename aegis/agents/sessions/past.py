@@ -12,7 +12,11 @@ The entries of a transcript, each with its ``kind`` and the moment ``at``:
     decided      request, answer, why
     expired      request
     interrupt    turn, by
+    taken_over   by, conversation
+    handed_back  conversation, reason
     closed       by
+
+An event of a take-over has no ``turn``; its ``source`` is its id in the agent's own file.
 
 Each entry has the moment ``at`` too; the metrics are made from the events, and from the beginnings
 and ends of turns and processes.
@@ -87,6 +91,15 @@ class EndedTurn:
 
 
 @attrs.define
+class Takeover:
+    """A take-over that began ``at`` this moment; ``imported`` are the ids of its events so far."""
+
+    at: float
+    conversation: str
+    imported: list[str] = attrs.field(factory=list)
+
+
+@attrs.define
 class SessionPast:
     """The fold of a transcript. ``launches`` counts the starts of the agent's process, ``reopened``
     how often the session was opened again after a close.
@@ -94,6 +107,7 @@ class SessionPast:
     ``unreported`` has the lost turns by number whose senders may not have been notified, each with
     its outcome and the reason. ``ended`` are the newest turns that ended. ``terminals`` are the ACP
     terminals by id that have no end, each as it would have ended when it was last seen.
+    ``taken_over`` is set while a person owns the conversation.
     ``commands`` are those that the agent last announced, ``plan`` is its newest one, and ``at`` the
     moment of the last entry.
     """
@@ -105,6 +119,7 @@ class SessionPast:
     unreported: dict[int, tuple[OpenTurn, str, str]] = attrs.field(factory=dict)
     is_closed: bool = False
     reopened: int = 0
+    taken_over: Takeover | None = None
     known: dict[str, None] = attrs.field(factory=dict)
     texts: list[str] = attrs.field(factory=list)
     meter: Meter = attrs.field(factory=Meter)
@@ -121,6 +136,8 @@ class SessionPast:
         self._measure(entry, at)
         self.at = at
         if entry.get("kind") == "event":  # most entries are: no pattern is tried for them
+            if self.taken_over is not None and "source" in entry:
+                self.taken_over.imported.append(str(entry["source"]))
             return
         match entry:
             case {"kind": "turn_opened", "turn": int(number), "uuid": str(uuid), **rest}:
@@ -133,6 +150,11 @@ class SessionPast:
                 self.keep_conversation(conversation)
             case {"kind": "started"}:
                 self.launches += 1
+            case {"kind": "taken_over", "conversation": str(conversation)}:
+                self.launches += 1
+                self.taken_over = Takeover(at, conversation)
+            case {"kind": "handed_back"}:
+                self.taken_over = None
             case {"kind": "closed"}:
                 self.is_closed = True
             case {"kind": "reopened", "times": int(times)}:

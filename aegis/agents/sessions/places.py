@@ -41,6 +41,6 @@ class Places:
 
 def _place(request: FindMessage, session: SessionMachine) -> Place | None:
     place = session.place_of(request.message)
-    if place is None or not request.command:
+    if place is None or (place.is_landed and not request.command):
         return place
     return attrs.evolve(place, notice=session.notice_of(request.command))

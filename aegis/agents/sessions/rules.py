@@ -14,6 +14,8 @@
 - A request is open until its agent withdraws it, which protocol machines do at the end of a turn
   (but a background agent's request outlives it), or until its process ends.
 - Each ``StartDriver`` is followed by one ``DriverEnded``, also if the start failed.
+- A conversation has one owner: the agent's process, or a person who took it over. ``taken_over`` is
+  durable before the person's program is started, and ``handed_back`` before the agent's is.
 """
 
 from __future__ import annotations
@@ -40,7 +42,14 @@ from aegis.agents.sessions.ladder import Ladder, end_reason
 from aegis.agents.sessions.login import AgentLogin
 from aegis.agents.sessions.metrics import Metrics
 from aegis.agents.sessions.open_requests import OpenRequests
-from aegis.agents.sessions.past import LOSSES, MAX_PLAN_STEPS, EndedTurn, OpenTurn, SessionPast
+from aegis.agents.sessions.past import (
+    LOSSES,
+    MAX_PLAN_STEPS,
+    EndedTurn,
+    OpenTurn,
+    SessionPast,
+    Takeover,
+)
 from aegis.agents.sessions.settings import (
     INTERRUPT_S,
     LIMIT_S,
@@ -78,6 +87,7 @@ class SessionMachine:
         self._ladder, self.login = Ladder(), AgentLogin(settings.login)
         self._login_method = ""
         self._is_outdated = False  # the process has a limit or an effort that was changed
+        self._taker = ""  # the person who waits for the end of a turn to take over
         self._turn: CurrentTurn | None = None
         self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
         self._waiting = WaitingMessages()
@@ -132,8 +142,13 @@ class SessionMachine:
         return self._past.commands or ()
 
     def notice_of(self, command: str) -> str:
-        """Return what the sender of the command of this name should know; empty: nothing."""
+        """Return what the sender of a message should know; empty: nothing.
+
+        ``command`` is the name of the agent's own command that it is.
+        """
         known, handle = self._past.commands, self._settings.name()
+        if self.takeover is not None:
+            return f"a person has taken {handle} over: the message waits until it is handed back"
         if not command or has_command(known or (), command):
             return ""
         shown = shorten(command)
@@ -155,6 +170,11 @@ class SessionMachine:
         return self._past.plan
 
     @property
+    def takeover(self) -> Takeover | None:
+        """The take-over of the conversation by a person, until its end is durable."""
+        return self._past.taken_over
+
+    @property
     def conversation(self) -> str | None:
         """The agent's id of the conversation."""
         return self._past.conversation
@@ -174,6 +194,11 @@ class SessionMachine:
             self._become(SessionPhase.DORMANT)
         elif self._settings.forked_from is not None and not self._past.at:
             self._append("forked", session=self._settings.forked_from)
+        if self.takeover is not None:
+            self.has_process = True  # until its end was seen
+            self._put(steps.OpenTakeover(is_new=False))
+            if self.phase is not SessionPhase.CLOSED:
+                self._become(SessionPhase.TAKEN_OVER)
         if self.phase is SessionPhase.CLOSED:
             self._advance_end()
         return self._out
@@ -209,6 +234,8 @@ class SessionMachine:
                 self._due(timer)
             case steps.Notified(id=notification):
                 self._note_reported(self._reports.confirm(notification))
+            case steps.HandedBack():
+                self._handed_back(step)
             case _ if isinstance(step, steps.Order):
                 self._ordered(step)
             case _:
@@ -225,6 +252,8 @@ class SessionMachine:
         match self.phase:
             case SessionPhase.CLOSED:
                 self._advance_end()
+            case _ if self._taker and self.current is None:
+                self._take_over()
             case SessionPhase.DORMANT if has_work or self._turn is not None or self._is_wanted:
                 self._start()
             case SessionPhase.IDLE if self._is_outdated and (has_work or not self.activity.tasks):
@@ -235,6 +264,34 @@ class SessionMachine:
                     self._send(self._turn)
             case SessionPhase.IDLE if has_work and self._ending is None and not is_limited:
                 self._open_turn()
+
+    def _take_over(self) -> None:
+        """Leave the conversation to a person, once the agent's process has ended."""
+        if self.has_process:
+            self._stop_process(f"{self._taker} takes over")
+            return
+        conversation = self._past.conversation
+        assert conversation is not None, "who takes over has been refused without one"
+        self._store("taken_over", {"by": self._taker, "conversation": conversation})
+        self._past.taken_over = Takeover(self._now, conversation)
+        self._become(SessionPhase.TAKEN_OVER, f"taken over by {self._taker}")
+        self.has_process, self._taker = True, ""
+
+    def _handed_back(self, step: steps.HandedBack) -> None:
+        """Take what was said in a take-over, whose processes have ended."""
+        assert self.takeover is not None
+        for source, event in step.said:
+            if source in self.takeover.imported:
+                continue  # the daemon was killed while it took them before
+            self._append("event", turn=None, event=unstructure(event), source=source)
+            if isinstance(event, ev.UserMessage | ev.AssistantText):
+                is_user = isinstance(event, ev.UserMessage)
+                self._past.add_text("user" if is_user else "assistant", event.text)
+        if step.conversation != self._past.conversation:
+            changed = ev.ConversationChanged(how="cleared", conversation=step.conversation)
+            self._append("event", turn=None, event=unstructure(changed))
+            self._keep_conversation(step.conversation)
+        self._store("handed_back", {"conversation": self._past.conversation, "reason": step.reason})
 
     def _advance_end(self) -> None:
         if self._turn is not None and self._turn.is_stored:
@@ -303,7 +360,14 @@ class SessionMachine:
 
     def _stored(self, number: int) -> None:
         kind = self._entries.stored(number)
-        if kind == "turn_opened" and self._turn is not None:
+        if kind == "taken_over":
+            self._put(steps.OpenTakeover(is_new=True))
+        elif kind == "handed_back":
+            self._past.taken_over, self.has_process = None, False
+            self._ladder.restart()
+            if self.phase is SessionPhase.TAKEN_OVER:
+                self._become(SessionPhase.DORMANT)
+        elif kind == "turn_opened" and self._turn is not None:
             self._turn.is_stored = True
         elif kind == "turn_ended" and self._ending is not None:
             (turn, fields), self._ending = self._ending, None
@@ -488,7 +552,16 @@ class SessionMachine:
                     self._interrupt(by)
             case steps.CloseOrder(by=by):
                 self._close(by)
-            case steps.RestartOrder(by=by):
+            case steps.TakeOverOrder(by=by, interrupt=interrupts):
+                if self.takeover is None and self.phase is not SessionPhase.CLOSED:
+                    self._taker = by
+                    if interrupts:
+                        self._interrupt(by)
+            case steps.HandBackOrder():
+                self._taker = ""
+                if self.phase is SessionPhase.TAKEN_OVER:
+                    self._put(steps.EndTakeover())
+            case steps.RestartOrder(by=by) if self.takeover is None:
                 self._is_wanted = self.phase is not SessionPhase.CLOSED
                 self._ladder.restart()
                 if self.has_process:
@@ -517,11 +590,14 @@ class SessionMachine:
         if self.phase is SessionPhase.CLOSED:
             return
         self._store("closed", {"by": by})
+        self._taker = ""
         self._become(SessionPhase.CLOSED, f"closed by {by}")
         if self._turn is not None and self._turn.is_sent:
             self._finish("cancelled", self.reason)
         self._out += self.requests.withdraw_all("the session was closed")
-        if self.has_process:
+        if self.takeover is not None:
+            self._put(steps.EndTakeover())
+        elif self.has_process:
             self._put(steps.StopDriver())
 
     def _stop_process(self, reason: str) -> None:

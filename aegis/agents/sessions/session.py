@@ -37,10 +37,11 @@ from aegis.agents.sessions.state_reports import (
     StateReports,
 )
 from aegis.agents.sessions.status import SessionIdentity, agent_info
+from aegis.agents.sessions.takeover import MakeTui, PersonsTerminal
 from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, TranscriptWriter
 from aegis.agents.sessions.transcript_reading import read_durable
 from aegis.agents.sessions.waits import AgentWaits
-from aegis.errors import AegisError, StorageError, Unavailable
+from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import AssistantText
@@ -56,6 +57,9 @@ DRIVER = "driver"
 GATHER_S = 0.005
 """Seconds for which the changes of a working session are gathered before they are shown."""
 
+MAKE_AGAIN_S = 1.0
+"""Seconds after which the program of a take-over is looked for again."""
+
 CLOSE_S = 20.0
 """Seconds that a driver has to end its process tree."""
 
@@ -67,7 +71,8 @@ class AgentSession(Actor[own.SessionMessage]):
     """The actor of the session ``identity``; its transcript is below ``directory``.
 
     ``settings`` are those of its machine. ``make_driver`` returns the spec of a driver, which
-    is started below the supervisor at ``processes`` (a path). ``on_change`` is called with each
+    is started below the supervisor at ``processes`` (a path), ``make_tui`` the agent's own program
+    for a person. ``on_change`` is called with each
     change of the session's state.
     """
 
@@ -78,6 +83,7 @@ class AgentSession(Actor[own.SessionMessage]):
         directory: Path,
         settings: Settings,
         make_driver: MakeDriver,
+        make_tui: MakeTui,
         processes: str,
         flusher: Flusher,
         on_change: Callable[[api.AgentInfo], None] = lambda info: None,
@@ -86,6 +92,7 @@ class AgentSession(Actor[own.SessionMessage]):
         self._identity = identity
         self._directory = directory
         self._make_driver = make_driver
+        self._make_tui = make_tui
         self._processes = processes
         self._flusher = flusher
         self._transcript_bytes = transcript_bytes
@@ -99,6 +106,10 @@ class AgentSession(Actor[own.SessionMessage]):
         self._shows_soon = False
         self._places = Places()
         self._closers: list[Reply[api.AgentInfo]] = []
+        self._takers: list[Reply[api.AgentInfo]] = []
+        self._back: list[Reply[api.AgentInfo]] = []
+        self._persons: PersonsTerminal | None = None
+        self._ends_takeover = False  # it may be ordered before there is a terminal
         self._on_change = on_change
 
     async def setup(self) -> None:
@@ -135,6 +146,8 @@ class AgentSession(Actor[own.SessionMessage]):
             self._transcript.close()
         for reply in self._closers:
             reply.fail(Unavailable("the daemon is stopping; the session is being closed"))
+        for reply in (*self._takers, *self._back):
+            reply.fail(Unavailable("the daemon is stopping; the take-over ends with it"))
 
     async def receive(self, message: own.SessionMessage) -> None:
         """Pass a message to the machine, carry out its outputs, and show what has changed."""
@@ -166,6 +179,13 @@ class AgentSession(Actor[own.SessionMessage]):
                 self.reply(message, None)
             case steps.Notified() | steps.TurnRefused():
                 await self._handle(message)
+            case (
+                steps.HandedBack()
+                | own.TakeoverStarted()
+                | api.TakeOverAgent()
+                | api.HandBackAgent()
+            ):
+                await self._switch_owner(message)
             case News():
                 await self._handle(message.arrived)
                 self._places.look(self._session)
@@ -209,6 +229,11 @@ class AgentSession(Actor[own.SessionMessage]):
                 await self._handle(steps.EndTurnOrder(_by(message)))
                 self.reply(message, self._info())
             case api.RestartAgent():
+                if self._session.takeover is not None:
+                    raise InvalidRequest(
+                        f"agent restart: a person has taken over {message.handle!r}: end that "
+                        f"first with agent handback {message.handle}"
+                    )
                 await self._handle(steps.RestartOrder(_by(message)))
                 self.reply(message, self._info())
             case api.CloseAgent():
@@ -240,6 +265,8 @@ class AgentSession(Actor[own.SessionMessage]):
                 self._tools_listed()
 
     def _report_change(self) -> None:
+        if self._back and self._session.takeover is None:
+            self._answer(self._back)
         self._reports.look(self._session, self._requests.blocked, time.time())
         self._waits.look()
 
@@ -262,8 +289,8 @@ class AgentSession(Actor[own.SessionMessage]):
                 await self._transcript.append(number, entry, sync=sync)
             case steps.StartDriver():
                 self._start_driver(output)
-            case steps.StopDriver():
-                self._stop_driver()
+            case steps.StopDriver() | steps.OpenTakeover() | steps.EndTakeover():
+                self._switch_process(output)
             case msg.SendTurn():
                 faults.SEND_BEFORE.hit(self._identity.handle)
                 self._order(output)
@@ -311,6 +338,96 @@ class AgentSession(Actor[own.SessionMessage]):
                 directory.tell(SessionClosed(self._identity.id))
         self.context.finish()
 
+    # Take-overs.
+
+    def _switch_process(
+        self, output: steps.StopDriver | steps.OpenTakeover | steps.EndTakeover
+    ) -> None:
+        match output:
+            case steps.StopDriver():
+                self._stop_driver()
+            case steps.OpenTakeover(is_new=is_new):
+                self._launch += is_new
+                self.context.start_soon(self._leave_to_person, is_new)
+            case steps.EndTakeover():
+                self._ends_takeover = True
+                if self._persons is not None:
+                    self._persons.end()
+
+    async def _switch_owner(
+        self,
+        message: steps.HandedBack | own.TakeoverStarted | api.TakeOverAgent | api.HandBackAgent,
+    ) -> None:
+        match message:
+            case api.TakeOverAgent():
+                await self._take_over(message)
+            case own.TakeoverStarted():
+                self._answer(self._takers)
+            case api.HandBackAgent():
+                await self._hand_back(message)
+            case steps.HandedBack(reason=reason):
+                self._persons, self._ends_takeover = None, False
+                await self._handle(message)
+                self._fail_takers(Unavailable(f"agent takeover: {reason or 'it has ended'}"))
+
+    async def _take_over(self, message: api.TakeOverAgent) -> None:
+        """Have the conversation left to a person; the answer comes when their program runs."""
+        conversation = self._session.conversation
+        if conversation is None:
+            raise InvalidRequest(
+                f"agent takeover: {message.handle!r} has no conversation yet; send it a message "
+                "first"
+            )
+        # What cannot be started is refused before anything is stopped.
+        await self._make_tui(self._launch + 1, conversation)
+        self._takers.append(self.defer(message))
+        if self._persons is not None and self._persons.has_started:
+            self._answer(self._takers)
+        else:
+            order = steps.TakeOverOrder(by=_by(message), interrupt=message.interrupt)
+            await self._handle(order)
+
+    async def _hand_back(self, message: api.HandBackAgent) -> None:
+        """Have a take-over ended; the answer comes when the agent has the conversation again."""
+        if self._session.takeover is None and not self._takers:
+            raise InvalidRequest(
+                f"agent handback: nobody has taken over {message.handle!r}; agent takeover does"
+            )
+        await self._handle(steps.HandBackOrder(_by(message)))
+        self._fail_takers(Unavailable("agent takeover: it was called off by agent handback"))
+        self._back.append(self.defer(message))
+
+    def _answer(self, waiting: list[Reply[api.AgentInfo]]) -> None:
+        for reply in waiting:
+            reply.send(self._info())
+        waiting.clear()
+
+    def _fail_takers(self, error: AegisError) -> None:
+        for reply in self._takers:
+            reply.fail(error)
+        self._takers.clear()
+
+    async def _leave_to_person(self, is_new: bool) -> None:
+        """Run the take-over to its end, and report that."""
+        takeover = self._session.takeover
+        assert takeover is not None
+        while True:
+            try:
+                plan = await self._make_tui(self._launch, takeover.conversation)
+                break
+            except AegisError as error:  # its profile is gone, or the disk refuses
+                log.warning("take-over waits", session=self._identity.id, why=str(error))
+                await trio.sleep(MAKE_AGAIN_S)
+        self._persons = PersonsTerminal(
+            self.context.system,
+            self._identity,
+            plan,
+            lambda: self.context.ref.tell(own.TakeoverStarted()),
+        )
+        if self._ends_takeover:
+            self._persons.end()
+        await self.context.ref.send(await self._persons.run(takeover, is_new=is_new))
+
     # The transcript.
 
     def _on_outcome(self, number: int, error: StorageError | None) -> None:
@@ -355,6 +472,9 @@ class AgentSession(Actor[own.SessionMessage]):
 
     def _tools_listed(self) -> None:
         """Send the driver the agent's first list of tools; later ones say nothing new."""
+        if self._persons is not None:
+            self._persons.delete_secrets()
+            return
         if self._connected_launch != self._launch:
             self._connected_launch = self._launch
             self._order(msg.McpConnected())

@@ -11,7 +11,15 @@ from aegis.agents.sessions.rules import SessionMachine
 from aegis.agents.sessions.steps import SessionPhase
 from aegis.clock import moment_text
 from aegis.protocol.agent_states import STALLED_S as STALLED_S
-from aegis.protocol.agents import AgentInfo, AgentState, AgentTerminal, AgentUsage, Blocked
+from aegis.protocol.agents import (
+    AgentInfo,
+    AgentState,
+    AgentTakeover,
+    AgentTerminal,
+    AgentUsage,
+    Blocked,
+)
+from aegis.protocol.naming import TAKEOVER_PREFIX, is_name
 from aegis.protocol.requests import ASK_HUMAN
 
 Reported = tuple[object, ...]
@@ -80,7 +88,18 @@ def agent_info(
         permission=settings.permission,
         budget_usd=settings.budget_usd,
         plan=session.plan,
+        taken_over=None
+        if session.takeover is None
+        else AgentTakeover(
+            terminal=takeover_terminal(identity), since=moment_text(session.takeover.at)
+        ),
     )
+
+
+def takeover_terminal(identity: SessionIdentity) -> str:
+    """Return the name of the terminal in which a person continues a session's conversation."""
+    name = f"{TAKEOVER_PREFIX}{identity.address}"
+    return name if is_name(name) else f"{TAKEOVER_PREFIX}{identity.id[:32]}"
 
 
 def _blocked(
@@ -154,6 +173,7 @@ def reported(
         _blocked(identity, session, blocked_by),
         limited_until if limited_until is not None and now < limited_until else None,
         session.conversation,
+        session.takeover is None,
         session.metrics,
         session.budget.settings,
         session.budget.reason,
@@ -176,7 +196,7 @@ def _state(phase: SessionPhase, *, is_blocked: bool, is_limited: bool) -> AgentS
             return "starting"
         case SessionPhase.IDLE:
             return "idle"
-        case SessionPhase.WORKING | SessionPhase.STOPPING:
+        case SessionPhase.WORKING | SessionPhase.STOPPING | SessionPhase.TAKEN_OVER:
             return "working"
         case SessionPhase.ERROR:
             return "error"

@@ -32,13 +32,14 @@ time, end of the process of an agent that ignores its interrupt, end of the wait
 
 
 class SessionPhase(enum.Enum):
-    """The state of the agent's process."""
+    """The state of the agent's process; ``TAKEN_OVER``: a person has the conversation."""
 
     DORMANT = "dormant"
     STARTING = "starting"
     IDLE = "idle"
     WORKING = "working"
     STOPPING = "stopping"
+    TAKEN_OVER = "taken_over"
     ERROR = "error"
     CLOSED = "closed"
 
@@ -163,6 +164,34 @@ class ResumeOrder:
     login: str = ""
 
 
+@attrs.frozen(kw_only=True)
+class TakeOverOrder:
+    """A request to leave the conversation to a person, once no turn runs."""
+
+    by: str
+    interrupt: bool = False
+
+
+@attrs.frozen
+class HandBackOrder:
+    """A request to end a take-over, or to call off one that waits for the end of a turn."""
+
+    by: str
+
+
+@attrs.frozen(kw_only=True)
+class HandedBack:
+    """The take-over has ended, and no process of it is left.
+
+    The conversation continues under the id ``conversation``. ``said`` are the events in it, each
+    with the id that it has in the agent's own file. ``reason`` says why it could not be begun.
+    """
+
+    conversation: str
+    said: tuple[tuple[str, AgentEvent], ...] = ()
+    reason: str = ""
+
+
 @attrs.frozen
 class TimerFired:
     """A timer of ``SetTimer`` has run out."""
@@ -170,7 +199,15 @@ class TimerFired:
     timer: TimerName
 
 
-Order = EndTurnOrder | WithdrawOrder | CloseOrder | RestartOrder | ResumeOrder
+Order = (
+    EndTurnOrder
+    | WithdrawOrder
+    | CloseOrder
+    | RestartOrder
+    | ResumeOrder
+    | TakeOverOrder
+    | HandBackOrder
+)
 """The requests of clients and other primitives."""
 
 Input = (
@@ -186,6 +223,7 @@ Input = (
     | NotShown
     | Notified
     | Order
+    | HandedBack
     | TimerFired
 )
 
@@ -221,6 +259,21 @@ class StartDriver:
 @attrs.frozen
 class StopDriver:
     """End the agent's process and its tree; ``DriverEnded`` follows."""
+
+
+@attrs.frozen
+class OpenTakeover:
+    """Open the agent's own program on the conversation for a person; ``HandedBack`` follows.
+
+    Not ``is_new``: it was opened before the session's actor began, and may have ended.
+    """
+
+    is_new: bool
+
+
+@attrs.frozen
+class EndTakeover:
+    """End the program of a take-over."""
 
 
 @attrs.frozen(kw_only=True)
@@ -298,6 +351,8 @@ Output = (
     Append
     | StartDriver
     | StopDriver
+    | OpenTakeover
+    | EndTakeover
     | SendTurn
     | InterruptTurn
     | AnswerAgent

@@ -58,6 +58,8 @@ def _row(info: Mapping[str, Any]) -> list[object]:
 
 def _state(info: Mapping[str, Any]) -> str:
     state = "stalled" if info["quiet_s"] >= STALLED_S else info["state"]
+    if info.get("taken_over") is not None:
+        return "👤 taken over"
     if state == "exited":
         code = info["program"]["exit_code"]
         outcome = "completed" if code == 0 else "errored"
@@ -67,6 +69,8 @@ def _state(info: Mapping[str, Any]) -> str:
 
 def _blocked(info: Mapping[str, Any]) -> str | None:
     program, blocked = info.get("program"), info["blocked"]
+    if (taken := info.get("taken_over")) is not None:
+        return f"a person, in terminal {taken['terminal']}, since {taken['since']}"
     if program is not None and blocked is None:
         need = program["need"]
         return None if need is None else f"{need['kind']}: {need['text']}".removesuffix(": ")

@@ -90,6 +90,11 @@ def _text(kind: str, fields: Mapping[str, Any], event: Mapping[str, Any]) -> str
             return f"✗ refused by the profile: {fields.get('why')}"
         case "expired":
             return "✗ nobody answered the request in time"
+        case "taken_over":
+            return f"── taken over by {fields.get('by')}"
+        case "handed_back":
+            reason = fields.get("reason")
+            return f"── handed back{f': {reason}' if reason else ''}"
         case "closed" | "interrupt":
             return f"{kind} by {fields.get('by')}"
     return ""
@@ -105,6 +110,8 @@ def _event_text(event: Mapping[str, Any]) -> str:
     match event.get("type"):
         case "assistant_text":
             return str(event.get("text", ""))
+        case "user_message" if event.get("origin") == "takeover":
+            return f"> {event.get('text', '')}"
         case "tool_use":
             return f"⚙ {_call(event)}"
         case "tool_result":

@@ -20,6 +20,7 @@ from aegis.protocol.agents import (
     ExportPart,
     ExportSession,
     ForkAgent,
+    HandBackAgent,
     InterruptAgent,
     LaunchAgent,
     ListAgents,
@@ -35,6 +36,7 @@ from aegis.protocol.agents import (
     SetAgent,
     ShowAgent,
     SpawnAgent,
+    TakeOverAgent,
     Transcript,
     UsageList,
     WaitAgent,
@@ -205,6 +207,17 @@ class Agents(BlockingNoun):
     def restart(self, handle: str) -> AgentInfo:
         """Start the agent's program anew with the same conversation."""
         return self._call(RestartAgent, handle=handle)
+
+    def take_over(self, handle: str, *, interrupt: bool = False) -> AgentInfo:
+        """Open the agent's own program on its conversation, in the terminal of ``taken_over``.
+
+        Waits for the end of the current turn, or interrupts it.
+        """
+        return self._call(TakeOverAgent, handle=handle, interrupt=interrupt)
+
+    def hand_back(self, handle: str) -> AgentInfo:
+        """End a take-over; what was said in it is in the transcript then."""
+        return self._call(HandBackAgent, handle=handle)
 
     def resume(self, handle: str, *, prompt: str | None = None) -> AgentInfo:
         """Continue the conversation of a session, also of a closed one."""

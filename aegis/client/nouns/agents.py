@@ -27,6 +27,7 @@ from aegis.protocol.agents import (
     ExportPart,
     ExportSession,
     ForkAgent,
+    HandBackAgent,
     InterruptAgent,
     LaunchAgent,
     ListAgents,
@@ -42,6 +43,7 @@ from aegis.protocol.agents import (
     SetAgent,
     ShowAgent,
     SpawnAgent,
+    TakeOverAgent,
     Transcript,
     UsageList,
     WaitAgent,
@@ -214,6 +216,17 @@ class Agents(Noun):
     async def restart(self, handle: str) -> AgentInfo:
         """Start the agent's program anew with the same conversation."""
         return await self._call(RestartAgent, handle=handle)
+
+    async def take_over(self, handle: str, *, interrupt: bool = False) -> AgentInfo:
+        """Open the agent's own program on its conversation, in the terminal of ``taken_over``.
+
+        Waits for the end of the current turn, or interrupts it.
+        """
+        return await self._call(TakeOverAgent, handle=handle, interrupt=interrupt)
+
+    async def hand_back(self, handle: str) -> AgentInfo:
+        """End a take-over; what was said in it is in the transcript then."""
+        return await self._call(HandBackAgent, handle=handle)
 
     async def resume(self, handle: str, *, prompt: str | None = None) -> AgentInfo:
         """Continue the conversation of a session, also of a closed one."""

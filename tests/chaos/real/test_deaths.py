@@ -53,7 +53,16 @@ PRIMITIVES = frozenset(
     for table in FAULT_TABLES
     for name in table.names
     if name.startswith(
-        ("queue.", "canvas.", "exchange.", "workflow.", "group.", "telegram.", "worktree.")
+        (
+            "queue.",
+            "canvas.",
+            "exchange.",
+            "workflow.",
+            "group.",
+            "telegram.",
+            "worktree.",
+            "takeover.",
+        )
     )
 )
 """Fault points of primitives and of the chat, at which tests of their own in ``tests/e2e`` kill."""

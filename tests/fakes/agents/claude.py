@@ -36,6 +36,7 @@ from tests.fakes.agents.orders import (
     flood,
     orders_of,
 )
+from tests.fakes.agents.persons import fresh_id
 from tests.fakes.agents.wire import Ended, Json, Wire
 from tests.fakes.agents.witness import Witness
 
@@ -71,7 +72,7 @@ class Claude:
         self._servers = servers_in_file()
         self._witness = Witness()
         resumed = [each.removeprefix(RESUME) for each in sys.argv if each.startswith(RESUME)]
-        fresh = os.urandom(16).hex() if self._witness.is_on else SESSION
+        fresh = fresh_id() if self._witness.is_on else SESSION
         self._conversation = resumed[0] if resumed and self._witness.is_on else fresh
         if resumed == [FORK] or (resumed and "--fork-session" in sys.argv):
             self._conversation = FORK

@@ -1,6 +1,7 @@
 """Stand-ins for agent programs: the standard library only, and a fast start.
 
 main.py claude             Claude Code's stream-json, scripted by its prompts
+main.py claude … manual    its own interface, with an order per line
 main.py acp                an ACP agent, scripted by its prompts
 main.py play RECORDING     play recorded frames of either protocol
 """
@@ -26,6 +27,10 @@ def main() -> None:
         from tests.fakes.agents.playing import play
 
         play(sys.argv[2], Wire())
+    elif "manual" in sys.argv:
+        from tests.fakes.agents.persons import run
+
+        sys.exit(run())
     else:
         from tests.fakes.agents.claude import Claude, log_in, refuse_as_older
 

@@ -71,8 +71,7 @@ def launch(
             *command,
             *("--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),
             *("--permission-mode", MODES[beginning.permission], "--permission-prompt-tool=stdio"),
-            *([] if project_settings else ["--setting-sources=user"]),
-            *([f"--add-dir={beginning.cwd}"] if beginning.reads_project else []),
+            *_sources(beginning, project_settings=project_settings),
             *_configuration(beginning, config_file),
             # One word each: a value with a leading dash would be taken for a flag.
             *_conversation(beginning),
@@ -82,6 +81,40 @@ def launch(
         ),
         added={**SET, **search, **memory, "PWD": beginning.cwd},
     )
+
+
+def tui(
+    beginning: Beginning,
+    *,
+    command: Sequence[str],
+    config_file: str,
+    settings_file: str,
+    project_settings: bool,
+) -> tuple[str, ...]:
+    """Return the command of the program's own interface on a conversation, for a person.
+
+    ``config_file`` is as for ``launch``, to be deleted once our server is connected;
+    ``settings_file`` has further settings.
+    """
+    return (
+        *command,
+        # Resumed without it, the program is in its mode "auto", in which a model decides.
+        *("--permission-mode", "manual"),
+        *_sources(beginning, project_settings=project_settings),
+        f"--mcp-config={config_file}",
+        f"--settings={settings_file}",
+        *_option("--append-system-prompt", beginning.primer or None),
+        *_conversation(beginning),
+        *_option("--model", beginning.model),
+        *_option("--effort", beginning.effort),
+    )
+
+
+def _sources(beginning: Beginning, *, project_settings: bool) -> list[str]:
+    return [
+        *([] if project_settings else ["--setting-sources=user"]),
+        *([f"--add-dir={beginning.cwd}"] if beginning.reads_project else []),
+    ]
 
 
 def mcp_servers(beginning: Beginning) -> Frame:

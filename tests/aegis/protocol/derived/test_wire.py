@@ -254,6 +254,13 @@ BAD: list[tuple[str, Any, str]] = [
     ("agent_restart", {"handle": 1}, "handle must be text, not 1"),
     ("agent_purge", {"handle": 1}, "handle must be text, not 1"),
     ("agent_diff", {}, "handle is missing"),
+    ("agent_takeover", {}, "handle is missing"),
+    (
+        "agent_takeover",
+        {"handle": "a", "interrupt": 1},
+        "interrupt must be true or false, not 1",
+    ),
+    ("agent_handback", {"handle": 1}, "handle must be text, not 1"),
     ("agent_worktree_remove", {}, "handle is missing"),
     (
         "agent_worktree_remove",

@@ -1,0 +1,154 @@
+"""A person continues a conversation of the real Claude Code in its own interface, offline."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agents_real.clis import CLIS
+from tests.agents_real.installed import NotInstalled
+from tests.agents_real.team import Team, new_team
+from tests.agents_real.tui.agents import TUIS
+from tests.resources.waiting import until
+
+pytestmark = [pytest.mark.real, pytest.mark.agents]
+
+[CLAUDE] = [cli for cli in CLIS if cli.name == "claude"]
+TUI = TUIS["claude"]
+
+TYPE_AGAIN_S = 3.0
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    try:
+        with new_team(tmp_path, [CLAUDE], {"asks": {"provider": "claude"}}) as made:
+            TUI.prepare(made.daemon.home, made.daemon.root)
+            yield made
+    except NotInstalled as reason:
+        pytest.skip(str(reason))
+
+
+class Person:
+    """A person at the terminal of a take-over."""
+
+    def __init__(self, team: Team, handle: str) -> None:
+        self.team = team
+        taken = team.call("agent_takeover", handle=handle)["taken_over"]
+        self.terminal: str = taken["terminal"]
+        self.sees(TUI.ready)
+
+    def screen(self) -> str:
+        return "\n".join(self.team.call("term_screen", name=self.terminal)["lines"])
+
+    def sees(self, text: str) -> None:
+        until(lambda: text in self.screen(), f"the screen shows {text!r}")
+
+    def types(self, keys: str) -> None:
+        self.team.call("term_keys", name=self.terminal, keys=keys)
+
+    def says(self, text: str) -> None:
+        self.types(text)
+        self.sees(text)
+        self.types("\r")
+
+    def approves(self) -> None:
+        """Approve; again after a while, for a prompt ignores keys right after it was shown."""
+        typed_at = -TYPE_AGAIN_S
+
+        def is_gone() -> bool:
+            nonlocal typed_at
+            is_asking = TUI.asks in self.screen()
+            if is_asking and time.monotonic() > typed_at + TYPE_AGAIN_S:
+                typed_at = time.monotonic()
+                self.types(TUI.approve)
+            return not is_asking
+
+        until(is_gone, "the answer is taken")
+
+
+def has_our_url(team: Team) -> bool:
+    """Whether the URL of a session is in the arguments or the environment of an agent's process."""
+    for pid in team.pids():
+        with contextlib.suppress(OSError):  # it has just ended
+            for name in ("cmdline", "environ"):
+                if b"/mcp/" in Path("/proc", str(pid), name).read_bytes():
+                    return True
+    return False
+
+
+def test_a_person_takes_over_and_the_agent_continues(team: Team) -> None:
+    handle = team.call("spawn", prompt="SAY the agent's answer", profile="asks")["handle"]
+    until(lambda: team.outcomes(handle) == ["completed"], "the first turn has ended")
+    before = team.info(handle)["conversation"]
+    person = Person(team, handle)
+    assert "the agent's answer" in person.screen()
+    assert not has_our_url(team)
+    person.says("BASH touch by-hand.txt")
+    person.sees(TUI.asks)
+    assert not (team.daemon.root / "by-hand.txt").exists()
+    person.approves()
+    until((team.daemon.root / "by-hand.txt").exists, "the command ran")
+    files = team.daemon.root / ".aegis" / "state" / "agents"
+    until(lambda: [*files.glob("*/takeover.mcp.json")] == [], "the file with the secret is gone")
+    person.says("CALL aegis_meta {}")
+    person.sees("Do you want to proceed")
+    person.approves()
+    until(lambda: "how_to_get" in str(team.model.requests()[-1]["messages"]), "it has our tools")
+    team.call("handoff", target_handle=handle, context="SAY it waited", from_handle="pm")
+    person.types("/clear")
+    person.sees("/clear")
+    person.types("\r")
+    until(lambda: "the agent's answer" not in person.screen(), "it has another conversation")
+    person.says("SAY after the clear")
+    person.sees("● after the clear")
+
+    info = team.call("agent_handback", handle=handle)
+    assert info["taken_over"] is None
+    assert info["conversation"] not in (None, before)
+    until(lambda: team.outcomes(handle) == ["completed"] * 2, "it continues with the message")
+    said = [each["event"] for each in team.entries(handle, "event") if "source" in each]
+    texts = [each["text"] for each in said if each["type"] == "user_message"]
+    assert [*texts[:2], texts[-1]] == [
+        "BASH touch by-hand.txt",
+        "CALL aegis_meta {}",
+        "SAY after the clear",
+    ]
+    assert "tool_use" in {each["type"] for each in said}
+    assert "it waited" in team.text(handle, 2)
+    [*_, asked] = [
+        each for each in team.model.requests() if "SAY it waited" in str(each["messages"][-1])
+    ]
+    assert "after the clear" in str(asked["messages"])
+    assert "BASH touch" not in str(asked["messages"])
+    team.call("close", handle=handle)
+    assert team.pids() == []
+
+
+def test_a_person_leaves_and_a_kill_of_the_daemon_ends_a_take_over(team: Team) -> None:
+    handle = team.call("spawn", prompt="SAY first", profile="asks")["handle"]
+    until(lambda: team.outcomes(handle) == ["completed"], "the first turn has ended")
+    person = Person(team, handle)
+    person.says("SAY by hand")
+    person.sees("● by hand")
+    person.says("/exit")
+    until(lambda: team.info(handle)["taken_over"] is None, "it is handed back")
+    conversation = team.info(handle)["conversation"]
+    person = Person(team, handle)
+    person.says("SAY once more")
+    person.sees("● once more")
+    team.daemon.kill()
+    team.daemon.start("--port", "0", "--trust")
+    team.call("handoff", target_handle=handle, context="SAY last", from_handle="pm")
+    until(lambda: team.outcomes(handle) == ["completed"] * 2, "it continues")
+    assert team.info(handle)["conversation"] == conversation
+    [*_, asked] = [
+        each for each in team.model.requests() if "SAY last" in str(each["messages"][-1])
+    ]
+    assert all(each in str(asked["messages"]) for each in ("by hand", "once more"))
+    team.call("close", handle=handle)
+    assert team.pids() == []

@@ -1,0 +1,321 @@
+"""A person continues the conversation of an agent in its own interface, and hands it back."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from aegis.client.line import CommandFailed, ConnectionLost
+from tests.attacks.test_hostile_agents import outcome, program
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_agents import STAND_IN, Team, agents_of, command_of
+from tests.e2e.window import DETACH, window
+from tests.resources.waiting import until
+
+pytestmark = pytest.mark.real
+
+START = ("--port", "0", "--trust")
+
+
+@attrs.frozen
+class Shared:
+    """A team whose agents log their lives, and the terminal of a take-over."""
+
+    team: Team
+    log: Path
+
+    def spawn(self) -> str:
+        handle = self.team.spawn("SAY before", handle="ann", profile="held")
+        self.team.has_outcomes(handle, "completed")
+        return handle
+
+    def take(self, handle: str, **arguments: object) -> str:
+        info = self.team.call("agent_takeover", handle=handle, **arguments)
+        terminal: str = info["taken_over"]["terminal"]
+        self.shows(terminal, "resumed ")
+        return terminal
+
+    def output(self, terminal: str) -> str:
+        return "\n".join(self.team.call("term_screen", name=terminal)["lines"])
+
+    def shows(self, terminal: str, text: str) -> None:
+        until(lambda: text in self.output(terminal), f"{terminal} shows {text}")
+
+    def types(self, terminal: str, text: str, shows: str = "") -> None:
+        self.team.call("term_keys", name=terminal, keys=f"{text}\r")
+        if shows:
+            self.shows(terminal, shows)
+
+    def is_handed_back(self, handle: str) -> None:
+        until(lambda: self.team.info(handle)["taken_over"] is None, "it is handed back")
+
+    def lives(self) -> list[dict[str, Any]]:
+        lines = [json.loads(each) for each in self.log.read_text().splitlines()]
+        return [each for each in lines if each["kind"] == "begun"]
+
+    def had_one_owner(self) -> None:
+        assert [each["beside"] for each in self.lives()] == [[]] * len(self.lives())
+
+    def said(self, handle: str) -> list[str]:
+        """What was said in take-overs, as it is in the transcript."""
+        entries = [each for each in self.team.entries(handle, "event") if "source" in each]
+        return [each["event"]["text"] for each in entries]
+
+
+def shared_by(daemon: DaemonProcess, faults: str = "") -> Shared:
+    log = daemon.root.parent / f"{daemon.root.name}.witness"
+    variables = {"AGENT_WITNESS": str(log), "CLAUDE_CONFIG_DIR": f"{log}.claude"}
+    command = [sys.executable, str(STAND_IN), "claude"]
+    held = {"provider": "claude", "permission": "write", "command": command, "env": variables}
+    return Shared(Team(daemon, faults, more={"held": held}), log)
+
+
+@pytest.fixture
+def shared(own_daemon: DaemonProcess) -> Iterator[Shared]:
+    found = shared_by(own_daemon)
+    yield found
+    own_daemon.stop()
+    assert agents_of(own_daemon) == []
+    found.had_one_owner()
+
+
+def test_a_person_takes_over_and_hands_back(shared: Shared) -> None:
+    team, handle = shared.team, shared.spawn()
+    before = team.info(handle)["conversation"]
+    terminal = shared.take(handle)
+    assert terminal == "takeover-ann"
+    shared.shows(terminal, f"resumed {before}")
+    shared.types(terminal, "hello", "heard hello")
+    info = team.info(handle)
+    assert (info["state"], info["taken_over"]["terminal"]) == ("working", terminal)
+    receipt = team.call("handoff", target_handle=handle, context="SAY later", from_handle="pm")
+    assert receipt["status"] == "queued"
+    assert "waits until it is handed back" in receipt["notice"]
+    assert "taken over" in team.daemon.cli("agent", "list").stdout
+    shared.types(terminal, "/exit")
+    team.has_outcomes(handle, "completed", "completed")
+    assert shared.said(handle) == ["hello", "heard hello"]
+    assert team.info(handle)["conversation"] == before
+    assert [each["resumes"] for each in shared.lives()] == [None, before, before]
+    assert terminal not in {each["name"] for each in team.call("term_list")["result"]}
+    shown = team.daemon.cli("agent", "read", handle).stdout
+    assert "── taken over by human" in shown
+    assert "> hello\n" in shown
+    assert "── handed back" in shown
+
+
+def test_another_conversation_is_the_agents_from_then_on(shared: Shared) -> None:
+    team, handle = shared.team, shared.spawn()
+    before = team.info(handle)["conversation"]
+    terminal = shared.take(handle)
+    shared.types(terminal, "first", "heard first")
+    shared.types(terminal, "/clear")
+    shared.types(terminal, "second", "heard second")
+    info = team.call("agent_handback", handle=handle)
+    assert info["taken_over"] is None
+    assert info["conversation"] != before
+    assert shared.said(handle) == ["first", "heard first", "second", "heard second"]
+    team.send(handle, "SAY on")
+    team.has_outcomes(handle, "completed", "completed")
+    assert shared.lives()[-1]["resumes"] == info["conversation"]
+    shared.types(shared.take(handle), "/clear")  # one without a message is no conversation
+    assert team.call("agent_handback", handle=handle)["conversation"] == info["conversation"]
+
+
+def test_a_running_turn_is_waited_for_or_interrupted_or_it_is_called_off(shared: Shared) -> None:
+    team, handle = shared.team, shared.spawn()
+    team.send(handle, "HANG")
+    team.is_in(handle, "working")
+    refused: list[str] = []
+
+    def waits() -> None:
+        refused.append(str(team.daemon.refusal("agent_takeover", handle=handle)))
+
+    waiting = threading.Thread(target=waits)
+    waiting.start()
+
+    def is_called_off() -> bool:
+        with contextlib.suppress(CommandFailed):  # it has not been asked for yet
+            team.call("agent_handback", handle=handle)
+            return True
+        return False
+
+    until(is_called_off, "it is called off")
+    waiting.join()
+    assert "it was called off" in refused[0]
+    assert team.outcomes(handle) == ["completed"]
+    shared.take(handle, interrupt=True)
+    assert team.outcomes(handle) == ["completed", "cancelled"]
+    team.call("agent_handback", handle=handle)
+
+
+def test_only_a_person_takes_over_and_hands_back(shared: Shared) -> None:
+    """Agents do not reach its terminal either: tests/attacks/test_hostile_agents.py."""
+    team, handle = shared.team, shared.spawn()
+    eve = team.spawn(handle="eve", profile="all")
+    for command in ("agent_takeover", "agent_handback"):
+        refusal = team.daemon.refusal(command, handle=handle, from_handle=eve)
+        assert "is for a person only" in str(refusal)
+        by_shell = program(team.daemon, *command.split("_"), handle)
+        assert "for the operator only" in outcome(team, eve, by_shell)
+    shared.take(handle)
+    restart = team.daemon.refusal("agent_restart", handle=handle)
+    assert "end that first with agent handback ann" in str(restart)
+
+
+@pytest.mark.parametrize("order", ["CHILD", "DEAF"])
+def test_no_process_is_left_when_the_agent_continues(shared: Shared, order: str) -> None:
+    team, handle = shared.team, shared.spawn()
+    terminal = shared.take(handle)
+    shared.types(terminal, order, "has a child" if order == "CHILD" else "is deaf")
+    team.call("agent_handback", handle=handle)
+    assert agents_of(team.daemon) == []
+    team.send(handle, "SAY on")
+    team.has_outcomes(handle, "completed", "completed")
+
+
+def test_a_close_ends_it_too(shared: Shared) -> None:
+    team, handle = shared.team, shared.spawn()
+    shared.types(shared.take(handle), "last words", "heard last words")
+    team.call("close", handle=handle)
+    assert agents_of(team.daemon) == []
+    assert shared.said(handle) == ["last words", "heard last words"]
+    team.call("agent_resume", handle=handle, prompt="SAY on")
+    team.has_outcomes(handle, "completed", "completed")
+
+
+def test_without_a_conversation_or_a_program_it_is_one_sentence(shared: Shared) -> None:
+    team = shared.team
+    team.spawn(handle="new", profile="held")
+    refusal = team.daemon.refusal("agent_takeover", handle="new")
+    assert "has no conversation yet" in str(refusal)
+    refusal = team.daemon.refusal("agent_handback", handle="new")
+    assert "nobody has taken over 'new'" in str(refusal)
+    handle = shared.spawn()
+    team.call("term_spawn", name="takeover-ann")
+    refusal = team.daemon.refusal("agent_takeover", handle=handle)
+    assert "there is a terminal 'takeover-ann' already" in str(refusal)
+    shared.is_handed_back(handle)
+    assert "takeover-ann" in {each["name"] for each in team.call("term_list")["result"]}
+
+
+def test_the_secret_is_in_no_argument_and_its_file_goes(shared: Shared) -> None:
+    team, handle = shared.team, shared.spawn()
+    terminal = shared.take(handle)
+    shared.shows(terminal, "with ['aegis'] 600")
+    [pid] = [each for each in agents_of(team.daemon) if "manual" in command_of(each)]
+    assert "/mcp/" not in command_of(pid)
+    assert "/mcp/" not in Path(f"/proc/{pid}/environ").read_text()
+    files = team.daemon.root / ".aegis" / "state" / "agents"
+    assert "/mcp/" in "".join(each.read_text() for each in files.glob("*/takeover.mcp.json"))
+    team.call("agent_handback", handle=handle)
+    assert [*files.glob("*/takeover.mcp.json"), *files.glob("*/takeover.sh")] == []
+
+
+POINTS = [
+    f"takeover.{step}"
+    for step in (
+        *("open.before", "run.before", "run.after", "end.before", "read.before"),
+        "back.before",
+    )
+]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_at_each_switch_leaves_one_owner(own_daemon: DaemonProcess, point: str) -> None:
+    shared = shared_by(own_daemon, faults=f"{point}@1=kill")
+    team, handle = shared.team, shared.spawn()
+    before = team.info(handle)["conversation"]
+    is_late = point.split(".")[1] in ("end", "read", "back")
+    if is_late:
+        terminal = shared.take(handle)
+        shared.types(terminal, "CHILD", "has a child")
+        shared.types(terminal, "hello", "heard hello")
+        with pytest.raises(ConnectionLost):
+            team.call("agent_handback", handle=handle)
+    else:
+        with pytest.raises(ConnectionLost):
+            team.call("agent_takeover", handle=handle)
+    own_daemon.wait_stopped()
+    own_daemon.start(*START)
+    team.send(handle, "SAY on")
+    team.has_outcomes(handle, "completed", "completed")
+    assert shared.said(handle) == (["hello", "heard hello"] if is_late else [])
+    assert shared.lives()[-1]["resumes"] == before
+    assert team.info(handle)["taken_over"] is None
+    shared.types(shared.take(handle), "again", "heard again")
+    team.call("agent_handback", handle=handle)
+    assert shared.said(handle)[-2:] == ["again", "heard again"]
+    own_daemon.stop()
+    shared.had_one_owner()
+
+
+def test_a_kill_of_the_daemon_in_a_take_over_loses_nothing_said(shared: Shared) -> None:
+    team, handle = shared.team, shared.spawn()
+    before = team.info(handle)["conversation"]
+    terminal = shared.take(handle)
+    shared.types(terminal, "DEAF", "is deaf")
+    shared.types(terminal, "CHILD", "has a child")
+    shared.types(terminal, "/clear")
+    shared.types(terminal, "hello", "heard hello")
+    team.daemon.kill()
+    team.daemon.start(*START)
+    shared.is_handed_back(handle)
+    assert shared.said(handle) == ["hello", "heard hello"]
+    assert team.info(handle)["conversation"] != before
+    team.send(handle, "SAY on")
+    team.has_outcomes(handle, "completed", "completed")
+
+
+def test_a_kill_of_the_program_hands_back(shared: Shared) -> None:
+    team, handle = shared.team, shared.spawn()
+    shared.types(shared.take(handle), "hello", "heard hello")
+    [pid] = [each for each in agents_of(team.daemon) if "manual" in command_of(each)]
+    os.kill(pid, signal.SIGKILL)
+    shared.is_handed_back(handle)
+    assert shared.said(handle) == ["hello", "heard hello"]
+
+
+def test_the_page_is_right(shared: Shared) -> None:
+    """Its commands are carried out as they are printed, without a window."""
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "take-over-an-agent.md"
+    commands = re.findall(r"(?m)^\$ aegis-actors (.*)$", page.read_text())
+    shared.spawn()
+    printed = []
+    for words in map(str.split, commands):
+        done = shared.team.daemon.cli(*words)
+        assert done.returncode == 0, (words, done.stderr)
+        printed.append(done.stdout)
+    assert printed[:2] == ["takeover-ann\n"] * 2
+    assert "👤 taken over" in printed[2]
+    assert "a person, in terminal takeover-ann, since 20" in printed[2]
+    assert "taken over" not in printed[3]
+
+
+def test_in_a_window_it_is_attached_until_the_person_leaves(shared: Shared) -> None:
+    team, handle = shared.team, shared.spawn()
+    with window(team.daemon, "agent", "takeover", handle) as attached:
+        attached.wait_for(b"resumed ")
+        attached.press(b"hello\r")
+        attached.wait_for(b"heard hello")
+        attached.press(DETACH)
+        attached.wait_for(b"you still have the conversation")
+        assert attached.wait_exit() == 0
+    with window(team.daemon, "agent", "takeover", handle) as attached:
+        attached.wait_for(b"heard hello")
+        attached.press(b"/exit\r")
+        assert attached.wait_exit() == 0
+        assert b"you still have" not in attached.seen
+    shared.is_handed_back(handle)
+    assert shared.said(handle) == ["hello", "heard hello"]
