@@ -1039,7 +1039,7 @@ MCP_TOOLS: tuple[Entry, ...] = (
 )
 """The tools of an MCP address that are no commands: the server answers them itself."""
 
-TOOLS = (*(entry for entry in COMMANDS if not entry.person), *MCP_TOOLS)
+TOOLS = (*COMMANDS, *MCP_TOOLS)
 """Everything that an MCP address may offer."""
 
 BY_TOOL = {entry.tool: entry for entry in TOOLS}

@@ -17,9 +17,9 @@ import attrs
 import pytest
 
 from aegis.client.line import CommandFailed, ConnectionLost
-from tests.attacks.test_hostile_agents import outcome, program
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team, agents_of, command_of
+from tests.e2e.test_peer_identity import outcome, program
 from tests.e2e.window import DETACH, window
 from tests.resources.waiting import until
 

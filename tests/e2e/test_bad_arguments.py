@@ -255,6 +255,11 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     **{
         f"{command}.effort": [("x" * 201, "200"), (5, "text")] for command in ("spawn", "agent_set")
     },
+    # Any other handle is refused over MCP, as every call of these.
+    **{
+        f"{command}.handle": [("a b", "1 to 64"), (5, "text"), (None, "")]
+        for command in ("agent_takeover", "agent_handback")
+    },
     "agent_takeover.interrupt": [("yes", "true or false"), (1, "true or false")],
     "agent_worktree_remove.handle": [
         ("a b", "1 to 64"),

@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 @attrs.frozen(kw_only=True)
-class Said:
+class TakeoverTalk:
     """What was said in a take-over: ``events``, each with its id in the agent's own file.
 
     ``conversation`` is the id under which it has ended.
@@ -39,7 +39,7 @@ class Said:
 class ConversationFiles(Protocol):
     """The files in which an agent's program keeps its conversations."""
 
-    def after(self, conversation: str, since: float, printed: str) -> Said:
+    def after(self, conversation: str, since: float, printed: str) -> TakeoverTalk:
         """Return what was said in a take-over of ``conversation``, of too much the newest.
 
         It began ``since``, in seconds since 1970, and the program has ``printed`` a text. The

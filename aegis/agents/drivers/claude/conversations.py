@@ -13,7 +13,7 @@ import attrs
 
 from aegis.agents.drivers.claude.fields import mapping, name
 from aegis.agents.drivers.claude.frames import events
-from aegis.agents.drivers.tui import Said
+from aegis.agents.drivers.tui import TakeoverTalk
 from aegis.protocol.agent_events import AgentEvent, AssistantText, ToolResult, UserMessage
 
 STARTS = "takeover.starts"
@@ -54,7 +54,7 @@ class ClaudeFiles:
     environment: Mapping[str, str] = attrs.field(repr=False)
     directory: Path
 
-    def after(self, conversation: str, since: float, printed: str) -> Said:
+    def after(self, conversation: str, since: float, printed: str) -> TakeoverTalk:
         """Return what was said in a take-over of a conversation; see ``ConversationFiles``."""
         begun = [name(each.get("session_id")) for each in _objects(self.directory / STARTS)]
         if not begun:  # hooks are disabled here, or it had none yet
@@ -68,7 +68,7 @@ class ClaudeFiles:
             if _moment(line) >= since
             for event in _said(line)
         ]
-        return Said(
+        return TakeoverTalk(
             conversation=next((each for each in reversed(begun) if each in paths), conversation),
             events=tuple(found[-MAX_SAID:]),
         )
