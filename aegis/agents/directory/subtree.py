@@ -11,6 +11,7 @@ from aegis.agents.directory.programs import TERMINALS, Programs
 from aegis.agents.directory.replies import settings_of
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.interactive.agent import TerminalAgent
+from aegis.agents.interactive.takeover import PersonsTerminal
 from aegis.agents.sessions.session import AgentSession
 from aegis.agents.sessions.status import SessionIdentity
 from aegis.journal.flusher import Flusher
@@ -73,6 +74,7 @@ def session_subtree(
         settings=settings_of(member, profile, programs, roster),
         make_driver=programs.driver_of(member, cwd, directory, flusher),
         make_tui=partial(programs.tui_of, member, cwd, directory),
+        open_tui=PersonsTerminal,
         processes=f"{above}/{member.id}/processes",
         flusher=flusher,
         on_change=on_change,

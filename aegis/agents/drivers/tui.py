@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 @attrs.frozen(kw_only=True)
 class TakeoverTalk:
-    """What was said in a take-over: ``events``, each with its id in the agent's own file.
+    """The talk of a take-over: ``events``, each with its id in the agent's own file.
 
     ``conversation`` is the id under which it has ended.
     """

@@ -10,15 +10,16 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import structlog
 import trio
 
-from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Timer, describe
+from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, System, Timer, describe
 from aegis.agents import faults
 from aegis.agents import messages as msg
+from aegis.agents.drivers.tui import TuiPlan
 from aegis.agents.sessions import own_messages as own
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent, change_agent
@@ -26,6 +27,7 @@ from aegis.agents.sessions.followers import TranscriptFollowers
 from aegis.agents.sessions.login_terminal import run_login
 from aegis.agents.sessions.mail import Mail, News
 from aegis.agents.sessions.outcomes import outcome_of
+from aegis.agents.sessions.past import Takeover
 from aegis.agents.sessions.places import Places
 from aegis.agents.sessions.requests_out import DeskRefused, RequestsOut, agent_id
 from aegis.agents.sessions.rules import SessionMachine
@@ -37,7 +39,6 @@ from aegis.agents.sessions.state_reports import (
     StateReports,
 )
 from aegis.agents.sessions.status import SessionIdentity, agent_info
-from aegis.agents.sessions.takeover import MakeTui, PersonsTerminal
 from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, TranscriptWriter
 from aegis.agents.sessions.transcript_reading import read_durable
 from aegis.agents.sessions.waits import AgentWaits
@@ -66,13 +67,41 @@ CLOSE_S = 20.0
 MakeDriver = Callable[[int, steps.StartDriver, Ref[Any]], Awaitable[ChildSpec]]
 """Returns the spec of a driver for a launch, a start and a session. Raises ``AegisError``."""
 
+MakeTui = Callable[[int, str], Awaitable[TuiPlan]]
+"""Returns the agent's own program for a launch and a conversation. Raises ``AegisError``."""
+
+
+class PersonsProgram(Protocol):
+    """The agent's own program in a shared terminal, where a person uses it."""
+
+    @property
+    def has_started(self) -> bool:
+        """Whether it runs."""
+        ...
+
+    def end(self) -> None:
+        """Have it ended. Idempotent."""
+        ...
+
+    def delete_secrets(self) -> None:
+        """Delete the files that it has read."""
+        ...
+
+    async def run(self, takeover: Takeover, *, is_new: bool) -> steps.HandedBack:
+        """Start it if it ``is_new``; return once it has ended, and no process of it is left."""
+        ...
+
+
+OpenTui = Callable[[System, SessionIdentity, TuiPlan, Callable[[], None]], PersonsProgram]
+"""Returns a program that is not started yet; it calls the function once it runs."""
+
 
 class AgentSession(Actor[own.SessionMessage]):
     """The actor of the session ``identity``; its transcript is below ``directory``.
 
     ``settings`` are those of its machine. ``make_driver`` returns the spec of a driver, which
-    is started below the supervisor at ``processes`` (a path), ``make_tui`` the agent's own program
-    for a person. ``on_change`` is called with each
+    is started below the supervisor at ``processes`` (a path), ``make_tui`` the agent's own program,
+    and ``open_tui`` opens that for a person. ``on_change`` is called with each
     change of the session's state.
     """
 
@@ -84,6 +113,7 @@ class AgentSession(Actor[own.SessionMessage]):
         settings: Settings,
         make_driver: MakeDriver,
         make_tui: MakeTui,
+        open_tui: OpenTui,
         processes: str,
         flusher: Flusher,
         on_change: Callable[[api.AgentInfo], None] = lambda info: None,
@@ -92,7 +122,7 @@ class AgentSession(Actor[own.SessionMessage]):
         self._identity = identity
         self._directory = directory
         self._make_driver = make_driver
-        self._make_tui = make_tui
+        self._make_tui, self._open_tui = make_tui, open_tui
         self._processes = processes
         self._flusher = flusher
         self._transcript_bytes = transcript_bytes
@@ -108,7 +138,7 @@ class AgentSession(Actor[own.SessionMessage]):
         self._closers: list[Reply[api.AgentInfo]] = []
         self._takers: list[Reply[api.AgentInfo]] = []
         self._back: list[Reply[api.AgentInfo]] = []
-        self._persons: PersonsTerminal | None = None
+        self._persons: PersonsProgram | None = None
         self._ends_takeover = False  # it may be ordered before there is a terminal
         self._on_change = on_change
 
@@ -418,7 +448,7 @@ class AgentSession(Actor[own.SessionMessage]):
             except AegisError as error:  # its profile is gone, or the disk refuses
                 log.warning("take-over waits", session=self._identity.id, why=str(error))
                 await trio.sleep(MAKE_AGAIN_S)
-        self._persons = PersonsTerminal(
+        self._persons = self._open_tui(
             self.context.system,
             self._identity,
             plan,

@@ -6,7 +6,7 @@ It runs the agent's own program, and returns once that has ended and no process 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -41,9 +41,6 @@ GRACE_S = 5.0
 
 STARTED_S = 2.0
 """A program that ends before this many seconds has not been started."""
-
-MakeTui = Callable[[int, str], Awaitable[TuiPlan]]
-"""Returns the program for a launch and a conversation. Raises ``AegisError``."""
 
 
 class PersonsTerminal:
