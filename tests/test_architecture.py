@@ -240,6 +240,13 @@ LAW: list[Rule] = [
         (),
     ),
     (
+        "aegis.agents.interactive.takeover",
+        (
+            *(*COMMON, "aegis.agents.faults", "aegis.agents.interactive", "aegis.agents.sessions"),
+            *("aegis.agents.drivers.tui", "aegis.lifecycle", "aegis.processes.reaper"),
+        ),
+    ),
+    (
         "aegis.agents.interactive*",
         (
             *(*COMMON, "aegis.agents.faults", "aegis.agents.interactive", "aegis.agents.sessions"),
