@@ -43,7 +43,7 @@ TAKEOVER_END_BEFORE = AGENTS.point("takeover.end.before", may_wait=True)
 TAKEOVER_READ_BEFORE = AGENTS.point("takeover.read.before", may_wait=True)
 """No process of a take-over is left; what was said in it will now be read."""
 TAKEOVER_BACK_BEFORE = AGENTS.point("takeover.back.before", may_wait=True)
-"""The talk of a take-over is read; it will now be written, and synced that the agent is the owner again."""
+"""The talk of a take-over is read; it will now be written, and the agent synced as the owner."""
 
 WORKTREE_MAKE_BEFORE = AGENTS.point("worktree.make.before", may_wait=True)
 """The intent to make a worktree is synced; git will now run. The subject is the session's id."""
