@@ -51,7 +51,7 @@ _USAGE_HEAD = ["agent", "tree of", "turns", "in", "% cached", "out", "time", "US
 
 _FIGURES = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "turns_s")
 
-PERMISSIONS = ("read", "ask", "write", "full")
+PERMISSIONS = ("read", "plan", "ask", "write", "full")
 
 SETTINGS = (
     option("--model", metavar="MODEL", help="The model, by a name that the agent knows."),

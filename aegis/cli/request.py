@@ -12,6 +12,7 @@ from aegis.cli.grammar.verb import (
     argument,
     flag,
     option,
+    text_or_input,
     verb,
 )
 from aegis.cli.grammar.words import in_verbs
@@ -81,7 +82,9 @@ def _ways(request: Mapping[str, Any]) -> list[str]:
     if request["input"] is None:  # it cannot be shown whole
         return ["deny", "cancel"]
     if request["kind"] == "permission":
-        return [*_allowances(request), "deny", "cancel"]
+        edited = ["allow --edit FILE"] if request.get("takes_edit") else []
+        denials = ["deny --message TEXT"] if _plan(request) else ["deny"]
+        return [*_allowances(request), *edited, *denials, "cancel"]
     names, _ = _names(request)
     marks = range(1, len(names) + 1) if request["kind"] == "question" else names
     values = [shlex.quote(f"{each}=VALUE") for each in marks]
@@ -115,6 +118,11 @@ def _allowances(request: Mapping[str, Any]) -> list[str]:
         many=True,
         help="Answer a question (its text or number) or a field of a form; repeatable.",
     ),
+    option(
+        "--edit",
+        metavar="FILE",
+        help="Approve the text of FILE, or of - the standard input, in place of the plan.",
+    ),
     argument("id", metavar="ID"),
     argument("answer", kind=("allow", "deny", "cancel")),
 )
@@ -126,9 +134,11 @@ def answer(
     choice: str | None,
     message: str | None,
     values: Sequence[str],
+    edit: str | None,
 ) -> int:
     """Answer the request ID: allow, deny, or cancel (deny and end the turn).
 
+    A plan: allow approves it, allow --session edits of files too, deny --message has it changed.
     A question or a form is answered with allow and --set: `--set 1=Blue`, `--set name=Ada`.
     Exits with 1 if the answer did not act: another was first, or nobody waits any more.
     """
@@ -141,10 +151,22 @@ def answer(
         scope="session" if lasts else None,
         option=choice,
         message=message,
-        values=_values(found, values) or None,
+        values=_edited(edit) if edit is not None else _values(found, values) or None,
     )
     daemon.show(reply, lambda: print_lines(escaped_line(in_verbs(reply["text"]))))
     return 0 if reply["outcome"] == "applied" else 1
+
+
+def _edited(file: str) -> dict[str, Any]:
+    """Return the value with an edited plan, from a file or the standard input."""
+    from pathlib import Path
+
+    if file == "-":
+        return {"plan": text_or_input(file, is_file=True)}
+    try:
+        return {"plan": Path(file).read_text(encoding="utf-8")}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--edit {escaped_line(file)} cannot be read: {error}") from None
 
 
 @verb(
@@ -207,7 +229,7 @@ def _show_list(reply: Mapping[str, Any], *, is_open: bool) -> None:
 
 
 def _row(request: Mapping[str, Any]) -> list[object]:
-    text = _input(request, None)
+    text = " ".join(_input(request, None).split("\n"))
     return [
         request["id"],
         request["handle"],
@@ -231,7 +253,16 @@ def _age(created: str) -> str:
 def _input(request: Mapping[str, Any], indent: int | None) -> str:
     if request["input"] is None:
         return f"({request['input_bytes']} bytes, only to be denied) {request['excerpt']}"
-    return json.dumps(request["input"], ensure_ascii=False, indent=indent)
+    plan = _plan(request)
+    if not plan:
+        return json.dumps(request["input"], ensure_ascii=False, indent=indent)
+    return plan if indent is None else plan.removesuffix("\n")
+
+
+def _plan(request: Mapping[str, Any]) -> str:
+    """Return the text of the plan that a request shows; empty: it is for something else."""
+    text = (request["input"] or {}).get("plan") if request["tool_kind"] == "plan" else None
+    return text if isinstance(text, str) else ""
 
 
 def _whole(request: Mapping[str, Any]) -> str:
@@ -252,7 +283,8 @@ def _whole(request: Mapping[str, Any]) -> str:
         request["answer"] is not None
     )
     shown = [escaped_line(each) for each in lines]
-    return "\n".join([*shown, "input:", escaped(_input(request, 2))])
+    head = "plan:" if _plan(request) else "input:"
+    return "\n".join([*shown, head, escaped(_input(request, 2))])
 
 
 # The values of questions and forms.

@@ -60,10 +60,11 @@ class AgentSection:
         doc="Reasoning effort, as the agent names it.",
     )
     permission: Permission = setting(  # noqa: RUF009 (it is a field of attrs)
-        OneOf(("read", "ask", "write", "full")),
+        OneOf(("read", "plan", "ask", "write", "full")),
         default="ask",
         doc="Uses of tools that are approved without a person: `read` approves reading and refuses "
-        "changes, `ask` asks, `write` approves changes of files too, `full` approves programs too.",
+        "changes, `ask` asks, `write` approves changes of files too, `full` approves programs too. "
+        "`plan` asks, and begins with a plan that you approve.",
     )
     command: tuple[str, ...] = setting(
         Several(OneLine("a word of a command", r".+", 4096), MAX_WORDS),

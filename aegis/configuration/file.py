@@ -56,7 +56,7 @@ def programs_of(configuration: Configuration) -> tuple[str, ...]:
     sentences = [] if shell is None else [f"terminals.shell is {shell!r}"]
     for name, section in configuration.agents.items():
         powers = {key: getattr(section, key) for key in POWERS}
-        if section.permission in ("read", "ask"):
+        if section.permission in ("read", "plan", "ask"):
             del powers["permission"]
         given = ((key, value) for key, value in powers.items() if value)
         sentences += [f"agents.{name}.{key} is {_shown(value)}" for key, value in given]

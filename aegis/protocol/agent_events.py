@@ -263,6 +263,10 @@ class RequestOpened:
     ``default_to_no``: its preselected answer is a refusal. ``no_session_scope``: it may be allowed
     once only. ``takes_reason``: the message of a refusal reaches the agent with it; the protocols
     of some agents have no room for one.
+
+    The approval of a plan is a permission of the ``tool_kind`` "plan" that ``needs_person``, with
+    the text as ``plan`` of its input. To allow it for the session is to approve edits of files too.
+    ``takes_edit``: the agent takes another text in place of the plan.
     """
 
     tag: ClassVar[str] = "request_opened"
@@ -279,6 +283,7 @@ class RequestOpened:
     default_to_no: bool = False
     no_session_scope: bool = False
     takes_reason: bool = True
+    takes_edit: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -404,7 +409,7 @@ class PermissionAnswer:
     """The answer to a permission: an option's kind, and a sentence for the agent with a refusal.
 
     ``option`` is the id of the option, needed where several have this kind. ``interrupt``: a
-    refusal ends the turn too.
+    refusal ends the turn too. ``plan`` is the edited text of an approved plan.
     """
 
     tag: ClassVar[str] = "permission"
@@ -412,6 +417,7 @@ class PermissionAnswer:
     option: str = ""
     message: str = ""
     interrupt: bool = False
+    plan: str = ""
 
 
 @attrs.frozen(kw_only=True)

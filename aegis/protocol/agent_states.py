@@ -136,7 +136,8 @@ class AgentInfo:
     has no actor: it is closed.
     ``permission`` and ``budget_usd`` are those that hold now, from the profile or ``agent set``; a
     closed session has none. ``terminals`` are those in which it has its session run commands.
-    ``plan`` is what the agent has noted to do, as far as it reports that.
+    ``plan`` is what the agent has noted to do, and ``mode`` its own mode, as far as it reports
+    them.
     ``taken_over`` is set while a person has the conversation: messages wait for its end.
     ``program`` is set for a terminal agent: it takes no turns, and has no usage or conversation.
     """
@@ -165,6 +166,7 @@ class AgentInfo:
     program: AgentProgram | None = None
     plan: list[PlanStep] = attrs.field(factory=list)
     taken_over: AgentTakeover | None = None
+    mode: str = ""
 
 
 @attrs.frozen(kw_only=True)

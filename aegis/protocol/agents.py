@@ -26,7 +26,7 @@ from aegis.protocol.inboxes import MAX_BODY_CHARS
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 from aegis.protocol.terminals import AgentCommand
 
-Permission = Literal["read", "ask", "write", "full"]
+Permission = Literal["read", "plan", "ask", "write", "full"]
 
 MAX_PROGRAM_CHARS = 16_384
 
@@ -486,7 +486,7 @@ class ProfileInfo:
 
     profile: str
     provider: str
-    permission: Literal["read", "ask", "write", "full"]
+    permission: Permission
     model: str = ""
     is_default: bool = False
     problem: str = ""

@@ -37,7 +37,7 @@ class Meta:
     kind: Literal["session", "client", "human"]
     session: str | None = None
     profile: str | None = None
-    permission: Literal["read", "ask", "write", "full"] | None = None
+    permission: Literal["read", "plan", "ask", "write", "full"] | None = None
     spawned_by: str | None = None
     peers: list[Peer]
     handles: list[str]

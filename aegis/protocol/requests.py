@@ -6,6 +6,7 @@ that opened it and acts on the answer: a session or a workflow.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import attrs
@@ -70,6 +71,7 @@ class RequestInfo:
     its beginning, and the request can only be denied. ``input_bytes`` is its size as JSON.
     ``turn`` or ``workflow`` names what waits. ``needs_person``: no session may allow it, and no
     single key. ``default_to_no``: preselect the refusal. ``no_session_scope``: once only.
+    ``takes_edit``: another text may be approved in place of the plan in its input.
 
     ``by`` answered it ``answered`` (a time) with ``answer``, which acted at ``applied``.
     ``withdrawn`` is the reason why it can no longer be answered.
@@ -101,6 +103,27 @@ class RequestInfo:
     needs_person: bool = False
     default_to_no: bool = False
     no_session_scope: bool = False
+    takes_edit: bool = False
+
+    @property
+    def plan(self) -> str:
+        """The text of the plan that the request is to approve; empty: it is for something else."""
+        return plan_text(self.tool_kind, self.input)
+
+
+PLAN = "plan"
+"""The value of an answer, and the field of an input, that hold the text of a plan."""
+
+
+def is_plan(kind: str, tool_kind: str, needs_person: bool) -> bool:
+    """Return whether a request with these fields is the approval of a plan."""
+    return kind == "permission" and tool_kind == "plan" and needs_person
+
+
+def plan_text(tool_kind: str, document: Mapping[str, Any] | None) -> str:
+    """Return the text of the plan in the input of a request; empty: it has none."""
+    text = (document or {}).get(PLAN) if tool_kind == "plan" else None
+    return text if isinstance(text, str) else ""
 
 
 def options_to_name(request: RequestInfo, kind: OptionKind) -> list[Choice]:
@@ -203,9 +226,15 @@ class AnswerRequest(Command[RequestReply]):
     values: dict[str, Value] = attrs.field(
         factory=dict,
         metadata=described(
-            "With allow: each question and its label or labels, or each field and its value."
+            "With allow: each question and its label or labels, or each field and its value, or "
+            "`plan` and its edited text."
         ),
     )
+
+
+@attrs.frozen(kw_only=True)
+class PersonAnswer(AnswerRequest):
+    """An answer of a person, from a face of their own: only such a one approves a plan."""
 
 
 @attrs.frozen(kw_only=True)
@@ -299,6 +328,7 @@ class OpenRequest(Request[OpenedRequest]):
     needs_person: bool = False
     default_to_no: bool = False
     no_session_scope: bool = False
+    takes_edit: bool = False
 
 
 @attrs.frozen(kw_only=True)

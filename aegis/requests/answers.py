@@ -19,13 +19,19 @@ from aegis.protocol.agent_events import (
 )
 from aegis.protocol.requests import (
     MAX_VALUES_CHARS,
+    PLAN,
     Answerer,
     AnswerRequest,
     OpenedRequest,
+    PersonAnswer,
     RequestReply,
+    is_plan,
 )
 from aegis.requests.records import Record
 from aegis.shown_text import escape_line, escape_text
+
+MAX_PLAN_CHARS = 64 * 1024
+"""The length of an edited plan."""
 
 MAX_SHOWN = 5
 """The number of names that an error sentence lists."""
@@ -45,6 +51,12 @@ class AgentQuestion:
 
 def check_right(record: Record, request: AnswerRequest, by: Answerer | None) -> None:
     """Raise ``Forbidden`` unless ``by`` (None: the operator) may give this answer."""
+    approves = request.answer == "allow" and not isinstance(request, PersonAnswer)
+    if approves and is_plan(record.kind, record.tool_kind, record.needs_person):
+        raise Forbidden(
+            f"request {record.id} is a plan, which only a person approves: aegis-actors request "
+            f"show {record.id}"
+        )
     if by is None:
         return
     if by.owns(record.session, record.handle):
@@ -93,10 +105,11 @@ def answer_of(record: Record, request: AnswerRequest) -> RequestAnswer:
         )
     if record.kind != "permission" and request.scope != "once":
         raise InvalidRequest(f"request {record.id} is a {record.kind}: its scope is 'once'")
-    if request.values and (record.kind == "permission" or not allows):
+    edits = record.takes_edit and set(request.values) == {PLAN}
+    if request.values and ((record.kind == "permission" and not edits) or not allows):
         raise InvalidRequest(
             f"request {record.id} takes no values: they belong to answer 'allow' of a question or "
-            "a form"
+            f"a form{_instead_of_an_edit(record)}"
         )
     if (request.message or request.option) and record.kind != "permission":
         raise InvalidRequest(
@@ -109,6 +122,23 @@ def answer_of(record: Record, request: AnswerRequest) -> RequestAnswer:
             return QuestionAnswer(answers=_answers(record, request.values) if allows else None)
         case "elicitation" | "login":
             return _elicitation(record, request)
+
+
+def _instead_of_an_edit(record: Record) -> str:
+    if not is_plan(record.kind, record.tool_kind, record.needs_person):
+        return ""
+    able = "only `plan`, its edited text" if record.takes_edit else "no edited plan"
+    return f"; this agent takes {able}: deny it with a message"
+
+
+def _edited_plan(record: Record, values: Mapping[str, Any]) -> str:
+    text = values.get(PLAN, "")
+    if PLAN in values and not (_is_text(text) and text.strip() and len(text) <= MAX_PLAN_CHARS):
+        raise InvalidRequest(
+            f"request {record.id}: an edited plan is a text of at most {MAX_PLAN_CHARS} characters"
+        )
+    edited: str = text
+    return edited
 
 
 def _permission(record: Record, request: AnswerRequest) -> PermissionAnswer:
@@ -133,6 +163,7 @@ def _permission(record: Record, request: AnswerRequest) -> PermissionAnswer:
         option=option,
         message=request.message,
         interrupt=request.answer == "cancel",
+        plan=_edited_plan(record, request.values),
     )
 
 

@@ -44,6 +44,7 @@ from aegis.protocol.requests import (
     HumanAnswer,
     ListRequests,
     OpenRequest,
+    PersonAnswer,
     RenameRequests,
     RequestList,
     RequestReply,
@@ -112,6 +113,7 @@ DeskMessage = (
     | RenameRequests
     | ListRequests
     | AnswerRequest
+    | PersonAnswer
     | FollowRequests
     | ListEnded
     | AnswerTimeout

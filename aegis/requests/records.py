@@ -90,6 +90,7 @@ class Record:
     default_to_no: bool
     no_session_scope: bool
     created: str
+    takes_edit: bool = False
     phase: Phase = "open"
     answer: RequestAnswer | None = None
     scope: Scope | None = None
@@ -147,7 +148,17 @@ class Record:
 _SHOWN_UNCHANGED = (
     *("id", "digest", "handle", "session", "turn", "workflow", "kind", "tool", "tool_kind"),
     *("title", "reason", "excerpt", "input_bytes", "needs_person", "default_to_no"),
-    *("no_session_scope", "created", "state", "scope", "by", "answered", "applied", "withdrawn"),
+    *(
+        "no_session_scope",
+        "takes_edit",
+        "created",
+        "state",
+        "scope",
+        "by",
+        "answered",
+        "applied",
+        "withdrawn",
+    ),
 )
 
 
@@ -182,6 +193,7 @@ def record_of(request: OpenRequest, *, request_id: str, life: str, now: str) -> 
         needs_person=request.needs_person,
         default_to_no=request.default_to_no,
         no_session_scope=request.no_session_scope,
+        takes_edit=request.takes_edit,
         created=now,
     )
 

@@ -20,7 +20,7 @@ from aegis.protocol.derived.wire import command_from
 from aegis.protocol.entry import Entry, Owner
 from aegis.protocol.inboxes import Handoff, PersonHandoff
 from aegis.protocol.naming import name_key
-from aegis.protocol.requests import ListRequests
+from aegis.protocol.requests import AnswerRequest, ListRequests, PersonAnswer
 from aegis.protocol.table import BY_NAME
 from aegis.protocol.trust import TrustProject
 from aegis.servers.calls import Caller, Identity
@@ -119,8 +119,8 @@ class Connection(Actor[Invoke]):
                 f"{entry.name!r} is for a person only, who calls it from the command line, from "
                 "Python or from the page, under no handle"
             )
-        if isinstance(command, Handoff) and is_person(self._caller, command):
-            command = PersonHandoff(**attrs.asdict(command, recurse=False))
+        if is_person(self._caller, command):
+            command = as_person(command)
         if isinstance(command, TrustProject) and command.digest is not None:
             check_person(self._caller, command)
         self._check_rights(entry, command, message.arguments)
@@ -145,6 +145,16 @@ class Connection(Actor[Invoke]):
         if handle is not None and name_key(handle) not in self._seen:
             self._seen.add(name_key(handle))
             self._on_handle.tell(self._handle_seen(handle=handle))
+
+
+def as_person(command: Command[Any]) -> Command[Any]:
+    """Return a command that a person has given."""
+    match command:
+        case Handoff():
+            return PersonHandoff(**attrs.asdict(command, recurse=False))
+        case AnswerRequest():
+            return PersonAnswer(**attrs.asdict(command, recurse=False))
+    return command
 
 
 def is_person(caller: Caller, command: Command[Any]) -> bool:

@@ -11,9 +11,9 @@ import trio
 from actors import AskError
 from aegis.errors import AegisError, NotFound
 from aegis.protocol.requests import (
-    AnswerRequest,
     FollowRequests,
     ListRequests,
+    PersonAnswer,
     RequestInfo,
     RequestPlace,
 )
@@ -223,7 +223,7 @@ class Asking:
         return await self._take(request, asked.digest, text.update, change)
 
     async def _decide(self, pressed: Pressed) -> str:
-        command = AnswerRequest(
+        command = PersonAnswer(
             id=pressed.request,
             digest=pressed.digest,
             answer="deny" if pressed.choice == "deny" else "allow",
@@ -236,7 +236,7 @@ class Asking:
         command = None if request is None else command_of(request, pressed)
         return CLOSED if command is None else await self._answer(command)
 
-    async def _answer(self, command: AnswerRequest) -> str:
+    async def _answer(self, command: PersonAnswer) -> str:
         # The first answer wins: if it is asked again after a crash, the desk names the first one.
         reply = await self._services.answer("requests", command, CALL_S)
         return reply.text
@@ -271,7 +271,7 @@ class Asking:
 
     async def _finish(self, request: RequestInfo, draft: Draft) -> str:
         """Send the answers to all steps; begin anew if the daemon refuses them."""
-        command = AnswerRequest(
+        command = PersonAnswer(
             id=request.id, digest=request.digest, answer="allow", values=draft.values
         )
         try:

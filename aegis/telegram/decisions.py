@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from aegis.protocol.agent_events import OptionKind
-from aegis.protocol.requests import AnswerRequest, RequestInfo, options_to_name, session_words
+from aegis.protocol.requests import PersonAnswer, RequestInfo, options_to_name, session_words
 from aegis.shown_text import shortened
 from aegis.telegram.buttons import Choice, Pressed
 from aegis.telegram.texts import is_whole
@@ -38,7 +38,9 @@ def decisions_of(request: RequestInfo) -> list[DecisionButton]:
     decision. The label begins with the effect, because the agent chose the name.
     """
     deny = DecisionButton("Deny", "deny")
-    if request.kind != "permission" or not is_whole(request) or request.needs_person:
+    # Only people are in the chat: one of them may approve a plan that the message shows.
+    is_withheld = request.needs_person and not request.plan
+    if request.kind != "permission" or not is_whole(request) or is_withheld:
         return [deny]
     offered = {each.kind for each in request.options}
     found = []
@@ -67,13 +69,13 @@ def _distinct(decisions: list[DecisionButton]) -> list[DecisionButton]:
     ]
 
 
-def command_of(request: RequestInfo, pressed: Pressed) -> AnswerRequest | None:
+def command_of(request: RequestInfo, pressed: Pressed) -> PersonAnswer | None:
     """Return the answer that a button with a named option gives; None if it has no such option."""
     place = int(pressed.option)
     if place >= len(request.options):
         return None
     option = request.options[place]
-    return AnswerRequest(
+    return PersonAnswer(
         id=request.id,
         digest=pressed.digest,
         answer="allow",

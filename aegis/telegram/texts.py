@@ -85,8 +85,7 @@ def request_text(request: RequestInfo) -> str:
     elif request.input is None:
         lines.append(f"({request.input_bytes:,} bytes, it can only be denied) {request.excerpt}")
     else:
-        shown = json.dumps(request.input, ensure_ascii=False, indent=1)
-        lines.append(shown)
+        lines.append(_shown_input(request))
     text = escape_text("\n".join(lines))
     if is_whole(request):
         return text
@@ -110,7 +109,11 @@ def is_whole(request: RequestInfo) -> bool:
     """Return whether one message shows all of the input, so that it may be allowed here."""
     if request.input is None:
         return False
-    return len(json.dumps(request.input, ensure_ascii=False, indent=1)) <= MAX_INPUT_CHARS
+    return len(_shown_input(request)) <= MAX_INPUT_CHARS
+
+
+def _shown_input(request: RequestInfo) -> str:
+    return request.plan or json.dumps(request.input, ensure_ascii=False, indent=1)
 
 
 def settled_text(request: RequestInfo) -> str:

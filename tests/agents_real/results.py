@@ -15,7 +15,7 @@ from tests.agents_real.model_server.script import Json
 RESULTS = Path(__file__).resolve().parents[2] / ".agents"
 """A directory of the checkout that git ignores, with a file for each part of each CLI."""
 
-Part = Literal["driver", "daemon", "commands"]
+Part = Literal["driver", "daemon", "commands", "plan"]
 PARTS: tuple[Part, ...] = ("driver", "daemon", "commands")
 
 

@@ -58,7 +58,7 @@ from aegis.agents.directory.spawning import Opening, Spawning
 from aegis.agents.directory.subtree import session_subtree
 from aegis.agents.directory.worktrees import Worktrees
 from aegis.agents.drivers.harness import Permission
-from aegis.agents.sessions.changes import ChangeSettings
+from aegis.agents.sessions.changes import ChangeSettings, PlanApproved
 from aegis.agents.sessions.command_outputs import CommandOutputs
 from aegis.agents.sessions.export import part_of
 from aegis.agents.sessions.state_reports import AskedChanged, SessionClosed
@@ -227,6 +227,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self.reply(message, self._board.commands)
             case SessionClosed(id=id_):
                 await self._session_closed(id_)
+            case PlanApproved():
+                self.context.start_soon(self._leave_plan, message)
             case api.CloseWorkspaceAgents():
                 self.context.start_soon(self._close_workspace, message, self.defer(message))
             case api.RenameAgent():
@@ -526,7 +528,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
     async def _change(self, member: Member, request: api.SetAgent) -> None:
         """Change a session, all or nothing. Raises ``AegisError``."""
         before = self._table.roster.by_id[member.id]
-        after = changed_member(before, request)
+        after = changed_member(before, request, self._programs.profile_of(before).permission)
         self._programs.check(self._programs.profile_of(after))
         # The line comes first: an agent that has a change would lose it at its next start.
         await self._table.change(member.id, partial(Member.with_settings_of, other=after))
@@ -552,6 +554,17 @@ class AgentDirectory(Actor[DirectoryMessage]):
         except ActorError:
             return None  # it is started again, with the settings of the roster
         return refusal
+
+    async def _leave_plan(self, approved: PlanApproved) -> None:
+        """Give a session the permission that it has after its plan."""
+        async with self._spawning.lock:
+            before = self._table.roster.by_id.get(approved.session)
+            if before is None or before.is_closed:
+                return
+            after = self._programs.after_plan(before, with_edits=approved.with_edits)
+            if after != before:
+                self._table.note(before.id, partial(Member.with_settings_of, other=after))
+                await self._apply(after, None, None)
 
     def _follow(self, message: FollowSession | FollowAgentCommand) -> None:
         member = self._table.roster.get(message.handle)

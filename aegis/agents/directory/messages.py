@@ -5,6 +5,7 @@ from __future__ import annotations
 from actors import Down
 from aegis.agents.directory.replies import Asked
 from aegis.agents.directory.spawning import Opening
+from aegis.agents.sessions.changes import PlanApproved
 from aegis.agents.sessions.state_reports import SessionClosed
 from aegis.protocol import agents as api
 from aegis.protocol.agent_commands import ReadAgentOutput
@@ -55,6 +56,7 @@ DirectoryMessage = (
     | Asked
     | ListTranscripts
     | SessionClosed
+    | PlanApproved
     | api.ToolsListed
     | Down
 )

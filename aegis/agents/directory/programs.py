@@ -40,6 +40,7 @@ from aegis.agents.profiles.profile import (
     secret_names,
     variables_of,
 )
+from aegis.agents.profiles.rights import PERMISSIONS
 from aegis.agents.sessions.command_outputs import CommandOutputs
 from aegis.agents.sessions.session import DRIVER, MakeDriver
 from aegis.agents.sessions.steps import StartDriver
@@ -133,6 +134,21 @@ class Programs:
         profile = self.profile(member.profile)
         changed = {name: new for name in SET if (new := getattr(member, name)) is not None}
         return attrs.evolve(profile, **changed)
+
+    def after_plan(self, member: Member, *, with_edits: bool) -> Member:
+        """Return a session once a person has approved its plan.
+
+        ``with_edits``: edits of files are approved too. An agent can plan under any permission.
+        """
+        permission = self.profile_of(member).permission
+        if permission == "plan":
+            before = member.after_plan or self.profile(member.profile).permission
+            permission = "ask" if before == "plan" else before
+        if with_edits:
+            permission = max(permission, "write", key=PERMISSIONS.index)
+        if permission == self.profile_of(member).permission:
+            return member
+        return attrs.evolve(member, permission=permission, after_plan=None)
 
     def offer(self, handle: str | None) -> Offer:
         """Return the tools at the MCP URL of a handle; None: the operator's."""

@@ -12,6 +12,7 @@ from aegis.agents.directory.message_rights import root_of
 from aegis.agents.directory.meta import meta_of
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import SET, Member, Roster
+from aegis.agents.drivers.harness import Permission
 from aegis.agents.profiles.policy import decide
 from aegis.agents.profiles.profile import Profile, every_profile, login_command, refuse_start
 from aegis.agents.profiles.rights import refuse_reach
@@ -123,11 +124,18 @@ def settings_of(member: Member, profile: Profile, programs: Programs, roster: Ro
     )
 
 
-def changed_member(member: Member, request: api.SetAgent) -> Member:
-    """Return the session with the changes of a request. Raises ``NotFound`` if it is closed."""
+def changed_member(member: Member, request: api.SetAgent, permission: Permission) -> Member:
+    """Return the session with the changes of a request. Raises ``NotFound`` if it is closed.
+
+    ``permission`` is the one that holds: a session that is to plan returns to it.
+    """
     if member.is_closed:
         raise NotFound(f"the session {member.handle!r} is closed: it cannot be changed")
     changed = {name: new for name in SET if (new := getattr(request, name)) is not None}
+    if request.permission is not None:
+        plans = request.permission == "plan"
+        kept = member.after_plan if permission == "plan" else permission
+        changed["after_plan"] = kept if plans else None
     return attrs.evolve(member, **changed)
 
 

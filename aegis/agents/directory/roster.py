@@ -47,6 +47,7 @@ class Member:
     ``head`` is the commit that was checked out in its directory when it began; None: there was
     none. ``is_purged``: its files are deleted, and only its handles are kept. ``cmd`` is the
     program of a terminal agent, which runs in the terminal ``address``; None: a driven session.
+    ``after_plan`` is the permission that it had before it was to plan, and has after that.
     """
 
     tag: ClassVar[str] = "session"
@@ -70,6 +71,7 @@ class Member:
     effort: str | None = None
     permission: Permission | None = None
     budget_usd: float | None = None
+    after_plan: Permission | None = None
     aliases: tuple[str, ...] = ()
     is_closed: bool = False
     is_purged: bool = False
@@ -99,7 +101,8 @@ class Member:
 
     def with_settings_of(self, other: Member) -> Member:
         """Return the session with what a person has set for another version of it."""
-        return attrs.evolve(self, **{name: getattr(other, name) for name in SET})
+        names = (*SET, "after_plan")
+        return attrs.evolve(self, **{name: getattr(other, name) for name in names})
 
 
 @attrs.frozen(kw_only=True)

@@ -34,6 +34,7 @@ from aegis.agents.directory.working_directory import directory_of
 from aegis.agents.directory.worktree_rules import refuse_branch
 from aegis.agents.directory.worktrees import Worktrees
 from aegis.agents.profiles.profile import Profile
+from aegis.agents.profiles.rights import PERMISSIONS
 from aegis.agents.sessions.archived import ArchivedTranscript
 from aegis.agents.sessions.changes import ResumeAgent
 from aegis.clock import utc_now
@@ -123,6 +124,13 @@ class Spawning:
         )
         task = request.task_id if isinstance(request, api.SpawnWorker) else None
         profile = self.programs.profile_of(member)
+        if profile.permission == "plan" and spawner is not None and spawner.cmd is None:
+            # Who approves the plan does not raise it above its spawner.
+            most = self.programs.profile_of(spawner).permission
+            after = min(
+                self.programs.profile(request.profile).permission, most, key=PERMISSIONS.index
+            )
+            member = attrs.evolve(member, after_plan=after)
         if request.branch is None and not _or(request.worktree, profile.worktree):
             return await self._open(member, profile, spawner, request.prompt, task)
         with self.worktrees.opening(member.id):

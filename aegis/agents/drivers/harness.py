@@ -19,8 +19,17 @@ Frame = dict[str, Any]
 OWN_PREFIX = "mcp__aegis__"
 """The beginning of our own tools' names in events and requests."""
 
-Permission = Literal["read", "ask", "write", "full"]
-"""The permission of a profile, from the lowest."""
+Permission = Literal["read", "plan", "ask", "write", "full"]
+"""The permission of a profile, from the lowest.
+
+``plan`` asks as ``ask`` does, in the agent's mode for plans.
+"""
+
+
+APPROVE = "Approve the plan"
+APPROVE_EDITS = "Approve the plan, and edits of files for this session"
+KEEP_PLANNING = "Keep planning"
+"""The names of the options of a plan."""
 
 
 @attrs.frozen(kw_only=True)

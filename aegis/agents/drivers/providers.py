@@ -43,8 +43,10 @@ class Provider:
     it. ``takes_claude_options``: its sessions take options of Claude Code in ``_meta``.
     ``trusts_its_directory``: it trusts the directory of a session, by its name. ``reads_files``: it
     may read files through its client.
-    ``own_title``: see ``AcpOptions``. ``project_texts`` are the files of a directory with
-    instructions that it does not read without the settings of the directory.
+    ``own_title``, ``plan_option``, ``edits_by_mode`` and ``mode_mark``: see ``AcpOptions``.
+    ``project_texts`` are the files of a directory with instructions that it does not read without
+    the settings of the directory. ``plan_mode``: the id of its mode for plans; ``""``: it cannot be
+    started for a plan, for the reason ``no_plan``, which continues a sentence about it.
 
     ``login`` says how to log in, and ``login_command`` is its program for a terminal.
     ``asks_for_our_tools``: a call of our MCP tools is a permission request first; None: that is not
@@ -73,6 +75,11 @@ class Provider:
     session_options: tuple[str, ...] = ()
     waits_for_mcp: bool = False
     own_title: str = ""
+    plan_mode: str = ""
+    no_plan: str = "no mode for plans of it was tried"
+    plan_option: str = ""
+    edits_by_mode: bool = False
+    mode_mark: str = ""
     authenticate: Mapping[str, str] = attrs.field(factory=dict)
     takes_claude_options: bool = False
     trusts_its_directory: bool = False
@@ -135,6 +142,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tried=("2.1.330",),
         oldest="2.1.330",
         asking_modes=("default",),
+        plan_mode="plan",
         # Without the first, it does not report its states.
         environment={"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1"},
         preset={"ENABLE_TOOL_SEARCH": "false"},
@@ -167,6 +175,8 @@ PROVIDERS: tuple[Provider, ...] = (
         tried=("0.101.0",),
         oldest="0.101.0",
         asking_modes=("default",),
+        plan_mode="plan",
+        plan_option="exit-plan-default",
         preset={
             "ENABLE_TOOL_SEARCH": "false",
             # Otherwise each turn is followed by a request for what the user might type next.
@@ -199,6 +209,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tried=("2.6.0",),
         oldest="2.6.0",
         asking_modes=("read-only",),
+        no_plan="its plan is text of a turn, which it asks nobody to approve",
         session_options=("allow_session",),
         waits_for_mcp=True,
         trusts_its_directory=True,
@@ -230,6 +241,9 @@ PROVIDERS: tuple[Provider, ...] = (
         oldest="0.61.0",
         asking_modes=("default",),
         session_options=("proceed_always_tool", "proceed_always"),
+        edits_by_mode=True,
+        mode_mark="[MODE_UPDATE] ",
+        no_plan="it has its plan approved by the path of a file, without the text",
         with_project={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
         project_texts=("GEMINI.md",),
         # It does not recognise the error for a missing file, and then creates none.
@@ -262,6 +276,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tried=("1.18.33",),
         oldest="1.18.33",
         asking_modes=("build",),
+        plan_mode="plan",
         session_options=("always",),
         environment=_asking_environment(),
         # A checkout's own configuration may allow tools, bring agents and run plugins.
@@ -295,6 +310,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tried=("1.44.0",),
         oldest="1.44.0",
         asking_modes=("default",),
+        no_plan="it leaves its mode for plans without asking anybody",
         session_options=("approve_for_session",),
         # It begins each title with the name of the tool.
         own_title=r"(aegis_\w+)(?:: .*)?",

@@ -37,6 +37,10 @@ def acp_options_of(
         server_in_file=takes_file,
         cwd_end="" if profile.project_settings or not provider.trusts_its_directory else UNTRUSTED,
         own_title=provider.own_title,
+        plan_mode=provider.plan_mode,
+        plan_option=provider.plan_option,
+        edits_by_mode=provider.edits_by_mode,
+        mode_mark=provider.mode_mark,
     )
 
 

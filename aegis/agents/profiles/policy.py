@@ -23,6 +23,7 @@ RUNS: frozenset[ToolKind] = frozenset({"execute", "fetch"})
 
 APPROVED: dict[Permission, frozenset[ToolKind]] = {
     "read": READS,
+    "plan": frozenset(),
     "ask": frozenset(),
     "write": READS | WRITES,
     "full": READS | WRITES | RUNS,
@@ -31,6 +32,7 @@ APPROVED: dict[Permission, frozenset[ToolKind]] = {
 
 REFUSED: dict[Permission, frozenset[ToolKind]] = {
     "read": WRITES | frozenset({"execute"}),
+    "plan": frozenset(),
     "ask": frozenset(),
     "write": frozenset(),
     "full": frozenset(),

@@ -135,6 +135,13 @@ def refuse_start(profile: Profile, variables: Mapping[str, str]) -> str | None:
             f"{prefix} has a budget, but {provider} reports no cost: remove budget_usd, or use one "
             f"of {', '.join(able)}"
         )
+    if profile.permission == "plan" and not profile.provider.plan_mode:
+        able = [each.name for each in BY_NAME.values() if each.plan_mode]
+        return (
+            f"{prefix} cannot be started with the permission 'plan': {provider} has no plan that "
+            f"can be approved ({profile.provider.no_plan}); choose another permission, or one of "
+            f"{', '.join(able)}"
+        )
     if not profile.asking_modes and profile.permission != "full":
         return (
             f"{prefix} has the permission {profile.permission!r}, but no mode of "

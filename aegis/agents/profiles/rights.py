@@ -16,7 +16,7 @@ from aegis.protocol.naming import LOGIN_PREFIX, TAKEOVER_PREFIX, is_persons_term
 CommandClass = Literal["read", "write", "execute"]
 Verdict = Literal["allow", "ask", "refuse"]
 
-PERMISSIONS: tuple[Permission, ...] = ("read", "ask", "write", "full")
+PERMISSIONS: tuple[Permission, ...] = ("read", "plan", "ask", "write", "full")
 """The permissions, from the lowest."""
 
 CLASSES: Mapping[str, CommandClass] = {
@@ -91,6 +91,7 @@ CLASSES: Mapping[str, CommandClass] = {
 
 VERDICTS: Mapping[Permission, Mapping[CommandClass, Verdict]] = {
     "read": {"read": "allow", "write": "refuse", "execute": "refuse"},
+    "plan": {"read": "allow", "write": "ask", "execute": "ask"},
     "ask": {"read": "allow", "write": "ask", "execute": "ask"},
     "write": {"read": "allow", "write": "allow", "execute": "ask"},
     "full": {"read": "allow", "write": "allow", "execute": "allow"},

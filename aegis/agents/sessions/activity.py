@@ -9,7 +9,8 @@ MAX_TOOLS = 256
 
 
 class Activity:
-    """The running ``tools`` by id with their titles, the background ``tasks``, and the ``model``.
+    """The running ``tools`` by id with their titles, the background ``tasks``, and the ``model``
+    and the ``mode``.
 
     ``terminals`` are the open ACP terminals by id, with their commands. ``progressed_at`` is the
     moment of the agent's last event.
@@ -19,7 +20,7 @@ class Activity:
         self.tools: dict[str, str] = {}
         self.terminals: dict[str, str] = {}
         self.tasks: tuple[str, ...] = ()
-        self.model = ""
+        self.model = self.mode = ""
         self.progressed_at = now
 
     def take(self, event: ev.AgentEvent, now: float) -> None:
@@ -38,8 +39,8 @@ class Activity:
                 self.terminals.pop(terminal, None)
             case ev.TasksChanged(tasks=tasks):
                 self.tasks = tuple(tasks)
-            case ev.SystemInit(model=model) if model:
-                self.model = model
+            case ev.SystemInit(model=model, mode=mode):
+                self.model, self.mode = model or self.model, mode or self.mode
 
     def end_turn(self) -> None:
         """Note the end of the turn: no tool call outlives it."""
@@ -48,4 +49,5 @@ class Activity:
     def end_process(self) -> None:
         """Note the end of the agent's process: no task and no terminal outlives it."""
         self.tasks = ()
+        self.mode = ""
         self.terminals.clear()

@@ -1,4 +1,4 @@
-"""Orders of the directory to a session: ``ResumeAgent`` and ``ChangeSettings``."""
+"""Orders of the directory to a session, ``ResumeAgent`` and ``ChangeSettings``, and back."""
 
 from __future__ import annotations
 
@@ -33,6 +33,17 @@ class ChangeSettings(Request[str | None]):
     settings: Settings
     model: str | None = None
     permission: Permission | None = None
+
+
+@attrs.frozen(kw_only=True)
+class PlanApproved:
+    """A person has approved the plan of a session, and its agent has the answer.
+
+    ``with_edits``: edits of files are approved too. Sent to the directory.
+    """
+
+    session: str
+    with_edits: bool
 
 
 async def change_agent(

@@ -16,6 +16,7 @@ from aegis.agents.drivers.harness import OWN_PREFIX
 from aegis.agents.sessions import steps
 from aegis.errors import InvalidRequest
 from aegis.protocol import agent_events as ev
+from aegis.protocol.requests import is_plan
 from aegis.protocol.table import BY_TOOL
 from aegis.protocol.tool_sets import CALL_TOOL, called
 
@@ -126,12 +127,18 @@ class OpenRequests:
         if isinstance(step, steps.RequestAnswered):
             answer = step.answer
             self._note(event, answer)
-            reason = ""
+            reason, approves = "", False
             if isinstance(answer, ev.PermissionAnswer):
+                is_of_plan = is_plan(event.kind, event.tool_kind, event.needs_person)
+                approves = is_of_plan and answer.kind.startswith("allow")
                 reason = "" if event.takes_reason else answer.message
                 if step.request in self._by_call:
                     answer = self._for_this_call(event, answer)
-            return [steps.AnswerAgent(request=step.request, answer=answer, reason=reason)]
+            return [
+                steps.AnswerAgent(
+                    request=step.request, answer=answer, reason=reason, approves_plan=approves
+                )
+            ]
         answer = refusal(event, "too many requests are open, or this one cannot be shown")
         return [steps.AnswerAgent(request=step.request, answer=answer, is_ours=True)]
 

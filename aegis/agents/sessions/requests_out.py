@@ -17,13 +17,14 @@ from actors import ActorError, Ref, Reply, describe
 from aegis.agents import faults
 from aegis.agents import messages as msg
 from aegis.agents.drivers.harness import OWN_PREFIX
+from aegis.agents.sessions.changes import PlanApproved
 from aegis.agents.sessions.mail import MailContext
 from aegis.agents.sessions.status import SessionIdentity
 from aegis.agents.sessions.steps import AnswerAgent
 from aegis.clock import utc_now
 from aegis.errors import AegisError
 from aegis.names import shorten
-from aegis.protocol.agent_events import RequestOpened
+from aegis.protocol.agent_events import PermissionAnswer, RequestOpened
 from aegis.protocol.agents import Blocked, BlockedKind
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.requests import AnswerReceived, ApplyAnswer, OpenRequest, WithdrawRequests
@@ -97,6 +98,7 @@ class RequestsOut:
             needs_person=event.needs_person,
             default_to_no=event.default_to_no,
             no_session_scope=event.no_session_scope,
+            takes_edit=event.takes_edit,
         )
         self._owner.start_soon(self._send_open, request)
 
@@ -131,6 +133,8 @@ class RequestsOut:
             faults.ANSWER_AFTER.hit(self._identity.handle)
             if order.reason and not reason:
                 await self._pass_on(answer, order.reason)
+            if order.approves_plan and not reason:
+                self._leave_plan(order)
         outcome = AnswerReceived(applied=not reason, reason=reason)
         self._outcomes[answer.id] = outcome
         while len(self._outcomes) > MAX_OUTCOMES:
@@ -154,6 +158,17 @@ class RequestsOut:
         except ActorError as error:
             return describe(error)
         return refused or ""
+
+    def _leave_plan(self, order: AnswerAgent) -> None:
+        """Have the session get the permission that it has after its plan.
+
+        Not before the agent has the approval: after a kill in between it plans on.
+        """
+        directory = self._owner.system.registry.find("service", "agents")
+        if directory is not None:
+            assert isinstance(order.answer, PermissionAnswer)
+            is_for_edits = order.answer.kind == "allow_session"
+            directory.tell(PlanApproved(session=self._identity.id, with_edits=is_for_edits))
 
     async def _pass_on(self, answer: ApplyAnswer, reason: str) -> None:
         """Send the message of a refusal to the session, durably: an inbox drops an id it has."""

@@ -93,6 +93,7 @@ def agent_info(
         else AgentTakeover(
             terminal=takeover_terminal(identity), since=moment_text(session.takeover.at)
         ),
+        mode=session.activity.mode,
     )
 
 
@@ -166,6 +167,7 @@ def reported(
         session.since,
         session.reason,
         session.activity.model,
+        session.activity.mode,
         session.turns,
         session.waiting,
         tuple(session.activity.tools.values()),

@@ -281,13 +281,14 @@ class AnswerAgent:
     """Answer a request of the agent. ``is_ours``: by the profile's policy, not by a person.
 
     ``reason`` is the message of a refusal that the agent's protocol cannot carry: it becomes the
-    next message of the session.
+    next message of the session. ``approves_plan``: the agent leaves its mode for plans.
     """
 
     request: str
     answer: RequestAnswer
     is_ours: bool = False
     reason: str = ""
+    approves_plan: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -36,9 +36,9 @@ from aegis.protocol.feeds import (
 )
 from aegis.protocol.inboxes import Message, MessageList, PersonHandoff, ReadInbox, Receipt
 from aegis.protocol.requests import (
-    AnswerRequest,
     FollowRequests,
     ListRequests,
+    PersonAnswer,
     RequestInfo,
     RequestList,
     RequestNews,
@@ -156,7 +156,7 @@ class World:
     agent_changes: list[str] = attrs.field(factory=list)
     messages: list[Message] = attrs.field(factory=list)
     handoffs: dict[str | None, PersonHandoff] = attrs.field(factory=dict)
-    answers: list[AnswerRequest] = attrs.field(factory=list)
+    answers: list[PersonAnswer] = attrs.field(factory=list)
     runs: list[str] = attrs.field(factory=list)
     holds: set[str] = attrs.field(factory=set)
     refuses: str = ""
@@ -251,7 +251,7 @@ class World:
                 found = [*self.requests.values()]
                 found = [each for each in found if state == "all" or each.state == "open"]
                 return RequestList(requests=[each for each in found if id_ in (None, each.id)])
-            case AnswerRequest():
+            case PersonAnswer():
                 return self._answer(message)
             case ReadInbox():
                 return MessageList(messages=[*self.messages], next=None)
@@ -315,7 +315,7 @@ class World:
             RequestNews(changed=[self.requests[each] for each in ids], place=new) if ids else None
         )
 
-    def _answer(self, message: AnswerRequest) -> RequestReply:
+    def _answer(self, message: PersonAnswer) -> RequestReply:
         found = self.requests[message.id]
         if found.state != "open":
             text = f"it was {found.state}"
@@ -336,7 +336,7 @@ PlayedMessage = (
     | FollowSession
     | FollowRequests
     | ListRequests
-    | AnswerRequest
+    | PersonAnswer
     | ReadInbox
     | FollowInbox
     | PersonHandoff

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.protocol.agents import TranscriptEntry
-from aegis.protocol.requests import AnswerRequest, Choice
+from aegis.protocol.requests import Choice, PersonAnswer
 from aegis.telegram import orders as o
 from aegis.telegram.buttons import LETTERS, Pressed, button_data, read_button
 from aegis.telegram.decisions import MAX_NAMED, command_of, decisions_of
@@ -175,6 +175,10 @@ def options(*given: tuple[str, str]) -> list[Choice]:
         ({}, ["Allow once", "Allow for the session", "Deny"]),
         ({"no_session_scope": True}, ["Allow once", "Deny"]),
         ({"needs_person": True}, ["Deny"]),
+        (
+            {"needs_person": True, "tool_kind": "plan", "input": {"plan": "# Do", "file": "x"}},
+            ["Allow once", "Allow for the session", "Deny"],
+        ),
         ({"kind": "question"}, ["Deny"]),
         ({"input": {"x": "y" * 3_000}}, ["Deny"]),
         ({"options": options(("Yes", "allow_once"), ("No", "deny"))}, ["Allow once", "Deny"]),
@@ -214,7 +218,7 @@ def test_the_button_of_a_named_option_answers_with_it() -> None:
     data = button_data(SECRET, asked.id, DIGEST, decision.choice, option=decision.option)
     pressed = read_button(SECRET, data, {asked.id: DIGEST})
     assert pressed is not None
-    assert command_of(asked, pressed) == AnswerRequest(
+    assert command_of(asked, pressed) == PersonAnswer(
         id=asked.id, digest=DIGEST, answer="allow", scope="session", option="there"
     )
     assert command_of(request(), Pressed(asked.id, DIGEST, "named", option="2")) is None

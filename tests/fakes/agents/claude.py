@@ -4,7 +4,9 @@ SAY text      a text of the assistant
 ASK command   a Bash call that needs a permission
 USE tool json a call of an MCP tool that needs a permission, which can be one for the session
 QUESTION json a question to the person, of the tool AskUserQuestion with this input
+PLAN text     ask for the approval of a plan with this text, and say the answer
 FORM json     an elicitation of an MCP server, with this schema
+MODE mode     enter a mode by itself
 HANG          go on until the turn is interrupted
 UNLESS n order  carry out the order, unless the variable WHO is one of the names n (a,b,c)
 FLOOD n size  n texts of the assistant, padded to this size if given
@@ -45,6 +47,8 @@ TOKEN = re.compile(r"@[a-z]+[.][a-z0-9.]+@")
 
 RESUME = "--resume="
 
+MODE = "--permission-mode"
+
 BUDGET = "--max-budget-usd="
 
 LOGIN = os.environ.get("STAND_IN_LOGIN", "")
@@ -67,6 +71,8 @@ class Claude:
         self._waiting: list[Json] = []
         self._cost = 0.0
         self._asks = True
+        modes = [sys.argv[at + 1] for at, each in enumerate(sys.argv) if each == MODE]
+        self._mode = modes[0] if modes else "default"
         limits = [float(each.removeprefix(BUDGET)) for each in sys.argv if each.startswith(BUDGET)]
         self._budget = min(limits, default=float("inf"))
         self._servers = servers_in_file()
@@ -130,6 +136,8 @@ class Claude:
         elif request["subtype"] == "mcp_set_servers":
             self._servers = request["servers"]
             body = {"added": list(self._servers), "removed": [], "errors": {}}
+        elif request["subtype"] == "set_permission_mode":
+            self._enter(request["mode"])
         elif request["subtype"] == "interrupt":
             body = {"still_queued": [each["uuid"] for each in self._waiting]}
         answer: Json = {"subtype": "success", "request_id": frame["request_id"], "response": body}
@@ -143,7 +151,8 @@ class Claude:
         self._state("running")
         self._out("command_lifecycle", command_uuid=uuid, state="started")
         servers = [{"name": each, "status": "connected"} for each in self._servers]
-        self._out("system", subtype="init", model="stand-in", mcp_servers=servers, tools=[])
+        about = {"mcp_servers": servers, "tools": [], "permissionMode": self._mode}
+        self._out("system", subtype="init", model="stand-in", **about)
         if LOGIN and not os.path.exists(LOGIN):
             self._refuse_without_login(uuid)
             return
@@ -222,6 +231,9 @@ class Claude:
         if word == "USE":
             self._use(*rest.split(" ", 1))
             return True
+        if word in ("PLAN", "MODE"):
+            self._plan(rest) if word == "PLAN" else self._enter(rest)
+            return True
         if word in ("QUESTION", "FORM"):
             self._inquire(word, json.loads(rest))
             return True
@@ -269,6 +281,28 @@ class Claude:
         result = {"type": "tool_result", "tool_use_id": tool, "content": text}
         self._message({**result, "is_error": not is_allowed}, "user")
         return not answer.get("interrupt")
+
+    def _enter(self, mode: str) -> None:
+        self._mode = mode
+        self._out("system", subtype="status", status=None, permissionMode=mode)
+
+    def _plan(self, text: str) -> None:
+        request = f"req_{next(self._numbers)}"
+        asked = {
+            "subtype": "can_use_tool",
+            "tool_name": "ExitPlanMode",
+            "input": {"plan": text.replace("; ", "\n"), "planFilePath": "/plans/p.md"},
+            "requires_user_interaction": True,
+        }
+        self._state("requires_action")
+        frame = {"type": "control_request", "request_id": request, "request": asked}
+        self._wire.send(frame)
+        answer = self._answer(request)
+        if answer["behavior"] == "allow":
+            self._enter("default")
+        self._state("running")
+        said = (answer.get("updatedInput") or {}).get("plan", answer.get("message"))
+        self._say(f"{answer['behavior']}: {said} {len(answer.get('updatedPermissions', []))}")
 
     def _use(self, tool: str, given: str) -> None:
         """Ask for a tool, and say what was allowed with which rules, or why not."""

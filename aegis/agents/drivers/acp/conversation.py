@@ -9,7 +9,8 @@ from typing import Any, Literal, Protocol
 import attrs
 
 from aegis.agents.drivers.acp.calls import AcpCalls
-from aegis.agents.drivers.acp.frames import AUTH_REQUIRED, AcpReply, mapping, string
+from aegis.agents.drivers.acp.contents import block_text
+from aegis.agents.drivers.acp.frames import AUTH_REQUIRED, AcpReply, mapping, name, string
 from aegis.agents.drivers.acp.opening import (
     MCP_SERVER,
     PROTOCOL,
@@ -221,8 +222,11 @@ class AcpConversation:
         return self._open() if reply.error is None else self._log_in(reply.error)
 
     def _wanted(self, permission: Permission) -> WantedSettings:
+        is_plan = permission == "plan"
+        plan_modes = (self._options.plan_mode,) if self._options.plan_mode else ()
         return WantedSettings(
-            modes=self._options.asking_modes,
+            modes=plan_modes if is_plan else self._options.asking_modes,
+            is_plan=is_plan,
             # A profile that allows everything is not harmed by an agent that asks nobody.
             needs_mode=self._options.needs_mode and permission != "full",
             model=self._beginning.model,
@@ -274,15 +278,28 @@ class AcpConversation:
         """Note an update about modes, options or our MCP server; nothing else concerns it."""
         match string(update.get("sessionUpdate")):
             case "current_mode_update":
-                mode = string(update.get("currentModeId"))
+                mode = name(update.get("currentModeId"))
                 self.settings = self.settings.with_mode(mode) if mode else self.settings
             case "config_option_update":
                 self.settings = self.settings.with_options(update)
             case "tool_call" | "tool_call_update":
                 self._note_startup(update)
+            case "agent_message_chunk" if mode := self.mode_in(update):
+                self.settings = self.settings.with_mode(mode)
             case _:
                 return []
         return [*self._describe(), *self._keep_asking()]
+
+    def mode_in(self, update: dict[str, Any]) -> str:
+        """Return the mode that a message reports (gemini); empty: it is one of the model."""
+        mark, text = self._options.mode_mark, block_text(update.get("content"))
+        mode = text.removeprefix(mark) if mark and text.startswith(mark) else ""
+        return mode if mode in self.settings.offered_modes() else ""
+
+    def leave_plan(self) -> None:
+        """Note that a person has approved the plan: the agent leaves its mode for plans."""
+        if self._permission == "plan":
+            self._permission = "ask"
 
     def _note_startup(self, update: dict[str, Any]) -> None:
         if string(update.get("toolCallId")).startswith(STARTUP_CALL):

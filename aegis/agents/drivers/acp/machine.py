@@ -179,6 +179,8 @@ class Acp:
             return []
         if not self._has_prompted and self._conversation.is_repetition(update):
             return self._conversation.take(update)
+        if self._conversation.mode_in(update):
+            return self._conversation.take(update)
         if kind == "usage_update":
             return [Emit(self._accounting.update(update))]
         if kind == "available_commands_update":
@@ -255,7 +257,7 @@ class Acp:
             return [], None
         events = self._updates.describe(call)
         known = self._updates.known(string(call.get("toolCallId")))
-        return events, permission_request(key, params, known, self._options.session_options)
+        return events, permission_request(key, params, known, self._options)
 
     def answer(self, request: str, answer: RequestAnswer) -> list[Output]:
         """Answer an open request. Returns ``OrderRefused`` if it was withdrawn or does not fit."""
@@ -271,7 +273,10 @@ class Acp:
                 return [result]
             self._requests.close(asked)
             written = [Write(response(asked.id, result))]
-            if isinstance(answer, PermissionAnswer) and answer.kind.startswith("allow"):
+            is_allowed = isinstance(answer, PermissionAnswer) and answer.kind.startswith("allow")
+            if is_allowed and asked.opened.tool_kind == "plan":
+                self._conversation.leave_plan()
+            elif is_allowed:
                 self._writes.approve(changes_in(mapping(asked.params.get("toolCall"))))
                 if not asked.opened.tool.startswith("mcp__"):
                     self._runs.approve(asked.opened.input)

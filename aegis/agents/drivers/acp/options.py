@@ -40,6 +40,11 @@ class AcpOptions:
     server is passed in a file, not in these calls. ``cwd_end`` is appended to the working directory
     in them. ``reads_files``: it is offered to read files through its client.
 
+    ``plan_mode``: the id of its mode for plans; ``""``: it has none that can be used.
+    ``plan_option``: the id of the option that approves a plan and leads to the asking mode.
+    ``edits_by_mode``: an option that allows edits for the session changes its mode, so none is
+    offered. ``mode_mark``: the beginning of the message by which it reports its mode.
+
     ``own_title``: a regular expression that fits the title of each call of a tool of ours, if the
     agent does not name tools; its group is the tool's name. No other call of the kind ``other`` may
     have such a title.
@@ -58,6 +63,10 @@ class AcpOptions:
     cwd_end: str = ""
     reads_files: bool = True
     own_title: str = ""
+    plan_mode: str = ""
+    plan_option: str = ""
+    edits_by_mode: bool = False
+    mode_mark: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -186,9 +195,13 @@ class Impossible:
 
 @attrs.frozen(kw_only=True)
 class WantedSettings:
-    """The settings that a session needs. ``modes``: any of them, the best first."""
+    """The settings that a session needs. ``modes``: any of them, the best first.
+
+    ``is_plan``: they are modes for plans.
+    """
 
     modes: tuple[str, ...] = ()
+    is_plan: bool = False
     needs_mode: bool = True
     model: str | None = None
     effort: str | None = None
@@ -217,6 +230,11 @@ def mode_step(settings: ReportedSettings, wanted: WantedSettings) -> Step:
     offered = settings.offered_modes()
     mode = next((each for each in wanted.modes if each in offered), None)
     if mode is None:
+        if wanted.is_plan:
+            return Impossible(
+                f"has no mode for plans that can be used ({_listed(offered)}): choose another "
+                "permission, or another agent"
+            )
         if not wanted.needs_mode:
             return None
         return Impossible(

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
+
+from aegis.agents.drivers.acp.contents import content_text
 from aegis.agents.drivers.acp.frames import items, mapping, string
+from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.acp.updates import KINDS
-from aegis.agents.drivers.harness import OrderRefused
+from aegis.agents.drivers.harness import APPROVE, APPROVE_EDITS, OrderRefused
 from aegis.protocol.agent_events import (
     OptionKind,
     PermissionAnswer,
@@ -15,6 +19,7 @@ from aegis.protocol.agent_events import (
     RequestOption,
     ToolUse,
 )
+from aegis.protocol.requests import PLAN, plan_text
 
 MAX_OPTIONS = 32
 
@@ -36,23 +41,64 @@ _PREFERRED: dict[OptionKind, tuple[OptionKind, ...]] = {
 """The kinds of option that fit an answer, the best first."""
 
 
+SWITCH = "switch_mode"
+"""The kind of a tool call that changes the agent's mode, such as one that shows its plan."""
+
+
 def permission_request(
-    key: str, params: dict[str, Any], known: ToolUse | None, session_options: Sequence[str] | None
+    key: str, params: dict[str, Any], known: ToolUse | None, facts: AcpOptions
 ) -> RequestOpened:
-    """Return the request of a permission. ``known`` is its tool call, described before."""
+    """Return the request of a permission. ``known`` is its tool call, described before.
+
+    Options that lead to a mode in which the agent asks less are left out.
+    """
     call = mapping(params.get("toolCall"))
     use = known or ToolUse(id=string(call.get("toolCallId")), name="")
-    options = _options(params.get("options"), session_options)
+    if string(call.get("kind")) == SWITCH:
+        return _plan_request(key, call, use, _options(params.get("options"), None), facts)
+    tool_kind = KINDS.get(string(call.get("kind")), use.kind)
+    lasts = () if facts.edits_by_mode and tool_kind == "edit" else facts.session_options
+    options = _options(params.get("options"), lasts)
     return RequestOpened(
         id=key,
         kind="permission",
         tool=use.name,
-        tool_kind=KINDS.get(string(call.get("kind")), use.kind),
+        tool_kind=tool_kind,
         tool_use=use.id,
         title=string(call.get("title")) or use.title,
         input=_input(call, use),
         options=options,
         no_session_scope=not any(each.kind == "allow_session" for each in options),
+        takes_reason=False,
+    )
+
+
+def _plan_request(
+    key: str, call: dict[str, Any], use: ToolUse, offered: list[RequestOption], facts: AcpOptions
+) -> RequestOpened:
+    """Return the request to approve a plan.
+
+    Of the options that allow, only the one that leads to the asking mode is offered, also for edits
+    of files: the policy of the session approves these.
+    """
+    approving = [each for each in offered if each.id == facts.plan_option and facts.plan_option]
+    edits = [attrs.evolve(each, name=APPROVE_EDITS, kind="allow_session") for each in approving[:1]]
+    once = [attrs.evolve(each, name=APPROVE, kind="allow_once") for each in approving[:1]]
+    refusing = [each for each in offered if each.kind.startswith("deny")]
+    given = _input(call, use)
+    plan = plan_text("plan", given) or content_text(call.get("content"))
+    return RequestOpened(
+        id=key,
+        kind="permission",
+        tool=use.name,
+        tool_kind="plan",
+        tool_use=use.id,
+        title=string(call.get("title")) or use.title,
+        input={**given, PLAN: plan} if plan else given,
+        # Without a text there is nothing to approve.
+        options=[*once, *edits, *refusing] if plan else refusing,
+        needs_person=True,
+        no_session_scope=not (edits and plan),
         takes_reason=False,
     )
 

@@ -17,15 +17,19 @@ AWAIT = "--await-initialize"
 
 MODES: Mapping[Permission, str] = {
     "read": "default",
+    "plan": "plan",
     "ask": "default",
     "write": "default",
     "full": "default",
 }
 """The process's mode for each permission.
 
-It is the asking mode for all: our own policy answers. "acceptEdits" runs shell commands that change
-files unasked, and "auto" has a model decide.
+It is the asking mode for all but plans: our own policy answers. "acceptEdits" runs shell commands
+that change files unasked, and "auto" has a model decide.
 """
+
+SETTINGS = '{"useAutoModeDuringPlan":false}'
+"""Settings of every process. Without them a model decides in the mode "plan" what Bash may run."""
 
 SET: Mapping[str, str] = {
     "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
@@ -71,6 +75,7 @@ def launch(
             *command,
             *("--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),
             *("--permission-mode", MODES[beginning.permission], "--permission-prompt-tool=stdio"),
+            f"--settings={SETTINGS}",
             *_sources(beginning, project_settings=project_settings),
             *_configuration(beginning, config_file),
             # One word each: a value with a leading dash would be taken for a flag.

@@ -17,7 +17,13 @@ from aegis.agents.drivers.claude.frames import (
     unknown,
 )
 from aegis.agents.drivers.claude.launch import MODES, SERVER, mcp_servers
-from aegis.agents.drivers.claude.requests import ClaudeRequest, Unusable, asked, response
+from aegis.agents.drivers.claude.requests import (
+    ClaudeRequest,
+    Unusable,
+    asked,
+    is_plan,
+    response,
+)
 from aegis.agents.drivers.claude.todo import TodoList
 from aegis.agents.drivers.commands import read_commands, sent_as
 from aegis.agents.drivers.harness import (
@@ -72,6 +78,17 @@ CAPABILITIES = Capabilities(
 _SETTINGS: Mapping[str, Setting] = {"set_model": "model", "set_permission_mode": "permission"}
 """The settings that control requests change."""
 
+MODE_RESET = "mode reset"
+"""The label of a request of ours that sets the mode back."""
+
+CHANGING = frozenset({"set_permission_mode", MODE_RESET})
+
+MAX_MODE_RESETS = 3
+"""How often a process may leave its mode by itself before it is ended."""
+
+ALIASES: Mapping[str, tuple[str, ...]] = {"default": ("manual",)}
+"""Other names of modes."""
+
 _END = {"answered": "was already answered", "withdrawn": "was withdrawn"}
 
 
@@ -102,6 +119,8 @@ class Claude:
         self._is_cleared = False
         self._cost: float | None = None
         self._todo = TodoList(beginning.plan)
+        self._permission = beginning.permission
+        self._mode_resets = 0
 
     # Orders.
 
@@ -147,6 +166,8 @@ class Claude:
         if isinstance(body, str):
             return [OrderRefused(body)]
         self._close(request, "answered")
+        if is_plan(found) and body.get("behavior") == "allow" and self._permission == "plan":
+            self._permission = "ask"
         return [_respond(request, body)]
 
     def served(
@@ -162,6 +183,7 @@ class Claude:
         """
         if self._phase != "ready":
             return [self._not_ready()]
+        self._permission = permission
         return [self._request("set_permission_mode", {"mode": MODES[permission]})]
 
     def set_model(self, model: str) -> list[Output]:
@@ -180,10 +202,10 @@ class Claude:
             return OrderRefused("Claude Code has ended; start the session's process again")
         return OrderRefused("Claude Code is still starting; wait until it is ready")
 
-    def _request(self, subtype: str, fields: Frame) -> Write:
+    def _request(self, subtype: str, fields: Frame, *, label: str = "") -> Write:
         self._sent += 1
         key = f"aegis-{self._sent}"
-        self._unanswered[key] = subtype
+        self._unanswered[key] = label or subtype
         if len(self._unanswered) > MAX_UNANSWERED:
             del self._unanswered[next(iter(self._unanswered))]
         request = {"subtype": subtype, **fields}
@@ -225,6 +247,7 @@ class Claude:
         # It still has the old id: the next frame but one has the new one.
         self._is_cleared |= frame.get("type") == "conversation_reset"
         outputs += [Emit(event) for event in (*self._follow_mode(frame), *self._measured(frame))]
+        outputs += self._keep_asking(frame)
         for event in events(frame):
             if isinstance(event, SystemInit):
                 outputs += self._configured(event)
@@ -339,6 +362,26 @@ class Claude:
         self._init = attrs.evolve(self._init, mode=mode)
         return [self._init]
 
+    def _keep_asking(self, frame: Frame) -> list[Output]:
+        """Return to the session's mode if the process has left it by itself for one that asks less.
+
+        It may enter the mode for plans: it can do less there.
+        """
+        mode = name(frame.get("permissionMode"))
+        is_report = frame.get("subtype") in ("status", "init") and mode != ""
+        wanted = MODES[self._permission]
+        # The reports before the reply to a change of ours can be older than that.
+        is_changing = bool(CHANGING & {*self._unanswered.values()})
+        if not is_report or mode in (wanted, "plan", *ALIASES.get(wanted, ())) or is_changing:
+            return []
+        self._mode_resets += 1
+        if self._mode_resets > MAX_MODE_RESETS:
+            return self._fail(
+                f"Claude Code left the mode {wanted!r} for {self._shown(mode)!r} by itself, which "
+                "asks less: start it again"
+            )
+        return [self._request("set_permission_mode", {"mode": wanted}, label=MODE_RESET)]
+
     def _follow_login(self, frame: Frame) -> list[Output]:
         """Fail after the result of a turn whose message reports that no login is valid."""
         match frame.get("type"):
@@ -423,6 +466,9 @@ class Claude:
             return self._servers_set(reply)
         error = None if reply.get("subtype") == "success" else text(reply.get("error"))
         outputs: list[Output] = []
+        if error is not None and subtype == MODE_RESET:
+            shown = self._shown(error) or "no reason is given"
+            return self._fail(f"Claude Code did not return to the mode in which it asks: {shown}")
         if error is not None:
             refused = Unknown(kind=f"control_response/{subtype}", raw={"error": error})
             outputs.append(Emit(refused))

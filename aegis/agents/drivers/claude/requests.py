@@ -12,8 +12,8 @@ from typing import Any, Literal
 import attrs
 
 from aegis.agents.drivers.claude.fields import items, mapping, name, text
-from aegis.agents.drivers.claude.tools import QUESTION_TOOL, kind_of
-from aegis.agents.drivers.harness import Frame
+from aegis.agents.drivers.claude.tools import PLAN_TOOL, QUESTION_TOOL, kind_of
+from aegis.agents.drivers.harness import APPROVE, APPROVE_EDITS, KEEP_PLANNING, Frame
 from aegis.protocol.agent_events import (
     ElicitationAnswer,
     PermissionAnswer,
@@ -22,6 +22,7 @@ from aegis.protocol.agent_events import (
     RequestOpened,
     RequestOption,
 )
+from aegis.protocol.requests import PLAN, plan_text
 
 MAX_RULES = 20
 """Rules of one answer; a suggestion with more is not offered."""
@@ -63,6 +64,8 @@ def asked(key: str, request: Frame) -> ClaudeRequest | Unusable | None:
     match request.get("subtype"):
         case "can_use_tool" if request.get("tool_name") == QUESTION_TOOL:
             return _questions(key, request)
+        case "can_use_tool" if request.get("tool_name") == PLAN_TOOL:
+            return _plan(key, request)
         case "can_use_tool":
             return _permission(key, request)
         case "elicitation":
@@ -75,6 +78,8 @@ def response(asked: ClaudeRequest, answer: RequestAnswer) -> Frame | str:
     match asked.event.kind, answer:
         case _, PermissionAnswer(kind="deny") if asked.event.kind != "elicitation":
             return _denial(answer)
+        case "permission", PermissionAnswer() if is_plan(asked):
+            return _approval(asked, answer)
         case "permission", PermissionAnswer():
             return _allowance(asked, answer)
         case "question", QuestionAnswer():
@@ -175,6 +180,49 @@ def _allowance(asked: ClaudeRequest, answer: PermissionAnswer) -> Frame | str:
 def _denial(answer: PermissionAnswer) -> Frame:
     denied: dict[str, Any] = {"behavior": "deny", "message": answer.message or DENIED}
     return {**denied, "interrupt": True} if answer.interrupt else denied
+
+
+# Plans.
+
+
+PLAN_OPTIONS = (
+    RequestOption(id="approve", name=APPROVE, kind="allow_once"),
+    RequestOption(id="approve_edits", name=APPROVE_EDITS, kind="allow_session"),
+    RequestOption(id="keep_planning", name=KEEP_PLANNING, kind="deny"),
+)
+
+
+def _plan(key: str, request: Frame) -> ClaudeRequest | Unusable:
+    # Nothing else of its input is approved with it: versions of the tool take rules for Bash there.
+    given = {PLAN: "", **mapping(request.get("input"))}
+    given = {each: given[each] for each in (PLAN, "planFilePath") if each in given}
+    if not plan_text("plan", given).strip():
+        return Unusable("the plan is empty: write it, then ask for its approval again")
+    event = RequestOpened(
+        id=key,
+        kind="permission",
+        tool=PLAN_TOOL,
+        tool_kind="plan",
+        tool_use=name(request.get("tool_use_id")),
+        title="The plan",
+        reason=_reason(request),
+        input=given,
+        options=[*PLAN_OPTIONS],
+        needs_person=True,
+        takes_edit=True,
+    )
+    return ClaudeRequest(event=event, outlives_turn=bool(request.get("agent_id")))
+
+
+def is_plan(asked: ClaudeRequest) -> bool:
+    """Return whether a request is for the approval of a plan."""
+    return asked.event.tool == PLAN_TOOL
+
+
+def _approval(asked: ClaudeRequest, answer: PermissionAnswer) -> Frame:
+    # Its own mode for edits would run shell commands that change files unasked: our policy answers.
+    edited = {PLAN: answer.plan} if answer.plan else {}
+    return {"behavior": "allow", "updatedInput": {**asked.event.input, **edited}}
 
 
 # Questions.

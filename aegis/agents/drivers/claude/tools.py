@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from aegis.protocol.agent_events import ToolKind
 
+PLAN_TOOL = "ExitPlanMode"
+"""The tool by which the agent has its plan approved."""
+
 QUESTION_TOOL = "AskUserQuestion"
 """The tool by which the agent asks a person questions."""
 

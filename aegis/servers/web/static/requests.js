@@ -79,7 +79,8 @@ function permits({ options, no_session_scope }) {
 }
 
 function shownInput({ tool_kind, input }) {
-  const { command, ...others } = input;
+  const { command, plan, ...others } = input;
+  if (typeof plan === 'string' && tool_kind === 'plan') return [pre(plan)];
   if (typeof command === 'string' && tool_kind === 'execute') return [pre(`$ ${command}`), ...json(others)];
   const { edits, rest } = editsOf(input);
   return [...edits.flatMap(each => [el('p.file', {}, plain(each.file_path, WHOLE)), ...change(each)]), ...json(rest)];

@@ -27,18 +27,18 @@ def asked(tool_kind: ToolKind = "other", tool: str = "Tool", **fields: Any) -> R
     return RequestOpened(**values)
 
 
-#   kind       read    ask    write   full
+#   kind       read    plan    ask     write   full
 TABLE = """
-    read       allow   ask    allow   allow
-    search     allow   ask    allow   allow
-    think      allow   ask    allow   allow
-    edit       deny    ask    allow   allow
-    delete     deny    ask    allow   allow
-    move       deny    ask    allow   allow
-    execute    deny    ask    ask     allow
-    fetch      ask     ask    ask     allow
-    plan       ask     ask    ask     ask
-    other      ask     ask    ask     ask
+    read       allow   ask     ask     allow   allow
+    search     allow   ask     ask     allow   allow
+    think      allow   ask     ask     allow   allow
+    edit       deny    ask     ask     allow   allow
+    delete     deny    ask     ask     allow   allow
+    move       deny    ask     ask     allow   allow
+    execute    deny    ask     ask     ask     allow
+    fetch      ask     ask     ask     ask     allow
+    plan       ask     ask     ask     ask     ask
+    other      ask     ask     ask     ask     ask
 """
 ROWS = {row[0]: row[1:] for row in map(str.split, TABLE.strip().splitlines())}
 

@@ -53,17 +53,17 @@ def test_a_command_that_destroys_is_not_for_reading() -> None:
 @pytest.mark.parametrize(
     ("command", "verdicts"),
     [
-        ("term_run", ["refuse", "ask", "ask", "allow"]),
-        ("term_keys", ["refuse", "ask", "ask", "allow"]),
-        ("term_signal", ["refuse", "ask", "ask", "allow"]),
-        ("term_spawn", ["refuse", "ask", "ask", "allow"]),
-        ("term_broadcast", ["refuse", "ask", "ask", "allow"]),
-        ("workspace_exec", ["refuse", "ask", "ask", "allow"]),
-        ("shell_write", ["refuse", "ask", "ask", "allow"]),
-        ("canvas_write_section", ["refuse", "ask", "allow", "allow"]),
-        ("term_read", ["allow", "allow", "allow", "allow"]),
-        ("handoff", ["allow", "allow", "allow", "allow"]),
-        ("spawn", ["allow", "allow", "allow", "allow"]),
+        ("term_run", ["refuse", "ask", "ask", "ask", "allow"]),
+        ("term_keys", ["refuse", "ask", "ask", "ask", "allow"]),
+        ("term_signal", ["refuse", "ask", "ask", "ask", "allow"]),
+        ("term_spawn", ["refuse", "ask", "ask", "ask", "allow"]),
+        ("term_broadcast", ["refuse", "ask", "ask", "ask", "allow"]),
+        ("workspace_exec", ["refuse", "ask", "ask", "ask", "allow"]),
+        ("shell_write", ["refuse", "ask", "ask", "ask", "allow"]),
+        ("canvas_write_section", ["refuse", "ask", "ask", "allow", "allow"]),
+        ("term_read", ["allow", "allow", "allow", "allow", "allow"]),
+        ("handoff", ["allow", "allow", "allow", "allow", "allow"]),
+        ("spawn", ["allow", "allow", "allow", "allow", "allow"]),
     ],
 )
 def test_a_permission_allows_asks_or_refuses_by_the_class_of_a_command(

@@ -170,7 +170,7 @@ def test_a_request_without_an_input_shows_all_that_it_has() -> None:
     assert request.tool_kind == "edit"
 
 
-@pytest.mark.parametrize("kind", ["switch_mode", "unheard_of", None, 3, ["execute"]])
+@pytest.mark.parametrize("kind", ["unheard_of", None, 3, ["execute"]])
 def test_a_tool_of_another_kind_is_other(kind: object) -> None:
     wire = ready()
     wire.turn()
@@ -257,3 +257,82 @@ def test_the_options_of_all_recordings_are_of_known_kinds() -> None:
                 wire.turn()
                 options = each.frame["params"]["options"]
                 assert wire.ask(0, options=options).options
+
+
+PLAN_OPTIONS = [
+    {"optionId": "exit-plan-default", "name": "Yes, manually", "kind": "allow_once"},
+    {"optionId": "exit-plan-clear-auto", "name": "Yes, clear", "kind": "allow_always"},
+    {"optionId": "exit-plan-auto", "name": "Yes, auto", "kind": "allow_once"},
+    {"optionId": "exit-plan-bypass", "name": "Yes, bypass", "kind": "allow_always"},
+    {"optionId": "reject", "name": "No, keep planning", "kind": "reject_once"},
+]
+PLANNING = AcpOptions(plan_mode="plan", plan_option="exit-plan-default", session_options=())
+
+
+def plan_call(**fields: Any) -> dict[str, Any]:
+    text = {"type": "content", "content": {"type": "text", "text": "# Plan"}}
+    call = {"toolCallId": "c1", "title": "Approve Plan", "kind": "switch_mode", "content": [text]}
+    return {**call, **fields}
+
+
+@pytest.mark.parametrize("given", [{"plan": "# Plan", "planFilePath": "/p.md"}, {}, None])
+def test_a_plan_is_shown_as_text_and_leads_only_to_the_asking_mode(given: object) -> None:
+    wire = ready(options=PLANNING)
+    wire.turn()
+    request = wire.ask(0, toolCall=plan_call(rawInput=given), options=PLAN_OPTIONS)
+    assert (request.kind, request.tool_kind, request.needs_person) == ("permission", "plan", True)
+    assert request.input["plan"] == "# Plan"
+    assert [(each.id, each.kind) for each in request.options] == [
+        ("exit-plan-default", "allow_once"),
+        ("exit-plan-default", "allow_session"),
+        ("reject", "deny"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "picked"),
+    [
+        ("allow_once", "exit-plan-default"),
+        ("allow_session", "exit-plan-default"),
+        ("deny", "reject"),
+    ],
+)
+def test_each_answer_to_a_plan_picks_a_harmless_option(kind: OptionKind, picked: str) -> None:
+    wire = ready(options=PLANNING)
+    wire.turn()
+    request = wire.ask(0, toolCall=plan_call(), options=PLAN_OPTIONS)
+    assert chosen(wire, request.id, PermissionAnswer(kind=kind)) == picked
+
+
+@pytest.mark.parametrize("option", ["exit-plan-auto", "exit-plan-bypass", "exit-plan-clear-auto"])
+def test_an_option_that_ends_all_asking_is_refused_by_its_name_too(option: str) -> None:
+    wire = ready(options=PLANNING)
+    wire.turn()
+    request = wire.ask(0, toolCall=plan_call(), options=PLAN_OPTIONS)
+    for kind in ("allow_once", "allow_session"):
+        answer = PermissionAnswer(kind=kind, option=option)
+        assert chosen(wire, request.id, answer).startswith("refused")
+
+
+@pytest.mark.parametrize(
+    ("options", "call"),
+    [(AcpOptions(), plan_call()), (PLANNING, plan_call(content=[], title="/p.md"))],
+)
+def test_a_plan_without_a_text_or_a_known_option_can_only_be_denied(
+    options: AcpOptions, call: dict[str, Any]
+) -> None:
+    wire = ready(options=options)
+    wire.turn()
+    request = wire.ask(0, toolCall=call, options=PLAN_OPTIONS)
+    assert [each.kind for each in request.options] == ["deny"]
+    assert request.no_session_scope
+
+
+def test_edits_are_not_allowed_for_the_session_where_that_changes_the_mode() -> None:
+    options = AcpOptions(session_options=("always",), edits_by_mode=True)
+    wire = ready(options=options)
+    wire.turn()
+    edit = {"toolCallId": "c1", "title": "x", "kind": "edit"}
+    assert "always" not in [each.id for each in wire.ask(0, toolCall=edit).options]
+    run = {"toolCallId": "c2", "title": "x", "kind": "execute"}
+    assert "always" in [each.id for each in wire.ask(1, toolCall=run).options]

@@ -46,6 +46,7 @@ def test_the_command_line_asks_for_stream_json_and_awaits_initialize() -> None:
         "--permission-mode",
         "default",
         "--permission-prompt-tool=stdio",
+        '--settings={"useAutoModeDuringPlan":false}',
         "--setting-sources=user",
         "--await-initialize",
     )
@@ -80,8 +81,9 @@ def test_the_budget_and_the_providers_command_are_part_of_it() -> None:
 
 
 def test_no_permission_uses_a_mode_in_which_the_program_approves() -> None:
-    assert set(MODES.values()) == {"default"}
-    assert set(MODES) == {"read", "ask", "write", "full"}
+    assert set(MODES.values()) == {"default", "plan"}
+    assert {each for each in MODES if MODES[each] == "plan"} == {"plan"}
+    assert set(MODES) == {"read", "plan", "ask", "write", "full"}
 
 
 @pytest.mark.parametrize("config_file", [None, "/run/mcp.json"])
