@@ -16,7 +16,7 @@ from actors import System
 from aegis.errors import AegisError, NotFound
 from aegis.protocol.agents import AgentInfo, TranscriptEntry
 from aegis.protocol.feeds import AgentsPlace, FollowAgents, FollowInbox, FollowSession, InboxPlace
-from aegis.protocol.inboxes import ReadInbox
+from aegis.protocol.inboxes import Message, ReadInbox
 from aegis.telegram.asking import Asking, ask
 from aegis.telegram.chat import Chat
 from aegis.telegram.store import ChatStore
@@ -151,9 +151,20 @@ class Reporting:
                     await self._wake(message)
             messages = news.messages
 
-    async def _wake(self, message: Any) -> None:
-        await self._chat.say(wake_text(message), None)
+    async def _wake(self, message: Message) -> None:
+        if not self._is_in_its_chat(message):
+            await self._chat.say(wake_text(message), None)
         self._store.woken(message.id)
+
+    def _is_in_its_chat(self, message: Message) -> bool:
+        """Return whether it reports a turn as done whose texts the chat shows as they come."""
+        session, is_turn, _ = message.id.removeprefix("session:").partition("/turn:")
+        return bool(is_turn) and message.status == "ok" and self._is_shown(session)
+
+    def _is_shown(self, session: str) -> bool:
+        """Return whether the texts of a session are shown; it may have been closed since."""
+        known = self._store.session(session)
+        return session == self._store.state.focus or (known is not None and known.is_followed)
 
     # Sessions and their transcripts.
 
@@ -184,8 +195,7 @@ class Reporting:
         if self._is_forum:
             async with self._opening:
                 await self._give_topic(info)
-        known = self._store.session(info.id)
-        if info.id == self._store.state.focus or (known is not None and known.is_followed):
+        if self._is_shown(info.id):
             self._follow(info.id)
 
     async def _give_topic(self, info: AgentInfo) -> None:

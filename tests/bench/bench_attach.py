@@ -42,7 +42,7 @@ def start_s(daemon: DaemonProcess) -> float:
     """Seconds from the start of an attach until the screen is drawn."""
     begin = time.perf_counter()
     with window(daemon, "term", "attach", "bench") as shown:
-        shown.wait_for(b"H$")
+        shown.wait_for(b"J$ ")
         took = time.perf_counter() - begin
         shown.press(DETACH)
         shown.wait_exit()
@@ -56,7 +56,7 @@ def echo_rows(daemon: DaemonProcess) -> list[Row]:
     )
     try:
         with window(daemon, "term", "attach", "bench") as shown:
-            shown.wait_for(b"H$")
+            shown.wait_for(b"J$ ")
             bare.wait_for(b"$ ")
             pairs = [(echo_s(bare), echo_s(shown)) for _ in range(WARM_UP + KEYS)][WARM_UP:]
             shown.press(DETACH)

@@ -120,6 +120,23 @@ def test_a_wait_for_a_message_is_not_ended_by_the_turn_before_it(team: Team) -> 
     assert said.result(GUARD_S)["outcome"] == "done"
 
 
+def test_the_person_hears_of_each_turn_that_a_message_of_theirs_began(team: Team) -> None:
+    long = "w" * 2_000
+    handle = team.spawn("SAY one", handle="ann")
+    team.has_outcomes(handle, "completed")
+    team.send(handle, f"SAY {long}", "pm")
+    team.has_outcomes(handle, "completed", "completed")
+    team.daemon.kill()
+    team.daemon.start("--port", "0", "--trust")
+    assert team.daemon.cli("agent", "send", "ann", f"SAY {long}").returncode == 0
+    until(lambda: len(team.inbox("human")) == 2, "the person hears of both")
+    first, last = team.inbox("human")
+    assert (first["sender"], first["status"]) == ("substrate", "ok")
+    assert first["body"] == "turn 1 of 'ann', which your message began, is done: one"
+    assert last["body"].endswith(f" is done: {'w' * 1_000}… (agent read ann)")
+    assert team.inbox("pm") == []  # an agent is answered by the agent itself
+
+
 def test_the_end_of_a_turn_is_known_after_the_daemon_was_killed(team: Team) -> None:
     handle = team.spawn()
     ids = []

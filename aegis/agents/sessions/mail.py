@@ -134,7 +134,7 @@ class Mail:
                 sender="substrate",
                 body=notification.body,
                 timestamp=utc_now(),
-                status="error",
+                status="error" if notification.done is None else "ok",
             )
         )
         self._owner.ref.tell(Notified(notification.id))

@@ -39,7 +39,11 @@ MAX_KNOWN = 4_096
 """Message ids that are remembered, so that a message is never delivered twice."""
 
 MAX_UNREPORTED = 256
-"""Lost turns that are remembered until their senders were notified."""
+"""Ended turns that are remembered until their senders were notified."""
+
+MAX_HEARD_CHARS = 1_001
+"""The beginning of a completed turn's text that is kept for its sender: what is shown, and one
+character more, which shows that there is more."""
 
 LOSSES = frozenset({"interrupted", "failed", "limited"})
 """The outcomes of turns that are reported to the senders."""
@@ -104,12 +108,12 @@ class SessionPast:
     """The fold of a transcript. ``launches`` counts the starts of the agent's process, ``reopened``
     how often the session was opened again after a close.
 
-    ``unreported`` has the lost turns by number whose senders may not have been notified, each with
-    its outcome and the reason. ``ended`` are the newest turns that ended. ``terminals`` are the ACP
-    terminals by id that have no end, each as it would have ended when it was last seen.
-    ``taken_over`` is set while a person owns the conversation.
-    ``commands`` are those that the agent last announced, ``plan`` is its newest one, and ``at`` the
-    moment of the last entry.
+    ``unreported`` has the turns by number whose senders are to hear of the end and may not have
+    been notified, each with its outcome and the reason or text. ``ended`` are the newest turns
+    that ended. ``terminals`` are the ACP terminals by id that have no end, each as it would have
+    ended when it was last seen. ``commands`` are those that the agent last announced, ``plan`` is
+    its newest one, and ``at`` the moment of the last entry. ``taken_over`` is set while a person
+    owns the conversation.
     """
 
     turn: int = 0
@@ -222,8 +226,8 @@ class SessionPast:
         if turn is None or turn.number != number:
             return
         self.open_turn = None
-        if outcome in LOSSES:
-            self.unreported[number] = turn, outcome, str(rest.get("reason", ""))
+        if rest.get("owed", outcome in LOSSES):  # older versions reported losses only
+            self.unreported[number] = turn, *end_of({"outcome": outcome, **rest})
         if len(self.unreported) > MAX_UNREPORTED:
             del self.unreported[next(iter(self.unreported))]
         self.add_text("assistant", rest.get("text"))
@@ -255,6 +259,17 @@ class SessionPast:
         self.texts.append(f"[{role}] {_newest(text, MAX_TEXT_BYTES - 16)}")
         while len(self.texts) > MAX_TEXTS or _size(self.texts) > MAX_TEXT_BYTES:
             del self.texts[0]
+
+
+def end_of(fields: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the outcome of a ``turn_ended``, and what its senders hear of it.
+
+    That is the beginning of the last text of a completed turn, and the reason of any other.
+    """
+    outcome = str(fields["outcome"])
+    if outcome == "completed":
+        return outcome, str(fields.get("text", ""))[:MAX_HEARD_CHARS]
+    return outcome, str(fields.get("reason", ""))
 
 
 def _items(value: object) -> list[Any]:

@@ -43,12 +43,12 @@ from aegis.agents.sessions.login import AgentLogin
 from aegis.agents.sessions.metrics import Metrics
 from aegis.agents.sessions.open_requests import OpenRequests
 from aegis.agents.sessions.past import (
-    LOSSES,
     MAX_PLAN_STEPS,
     EndedTurn,
     OpenTurn,
     SessionPast,
     Takeover,
+    end_of,
 )
 from aegis.agents.sessions.settings import (
     INTERRUPT_S,
@@ -345,9 +345,9 @@ class SessionMachine:
         self._ending = turn, fields
         self._store("turn_ended", fields)
 
-    def _report(self, turn: OpenTurn, outcome: str, reason: str) -> None:
-        """Notify the senders of a turn that was lost."""
-        self._out += self._reports.open(turn, outcome, reason)
+    def _report(self, turn: OpenTurn, outcome: str, detail: str) -> None:
+        """Notify the senders of a turn that are to hear of its end."""
+        self._out += self._reports.open(turn, outcome, detail)
         self._note_reported(self._reports.take_done())
 
     def _note_reported(self, turns: list[int]) -> None:
@@ -374,8 +374,8 @@ class SessionMachine:
             self._past.keep_ended(turn, fields["outcome"], fields["reason"], fields["text"])
             # Not at its beginning: the transcript has the messages, and the agent need not wait.
             self._out += [steps.Acknowledge(each) for each, _ in turn.messages[-1:]]
-            if fields["outcome"] in LOSSES:
-                self._report(turn, fields["outcome"], fields["reason"])
+            if fields["owed"]:
+                self._report(turn, *end_of(fields))
 
     # The agent's process.
 

@@ -339,6 +339,8 @@ class AgentSession(Actor[own.SessionMessage]):
             case steps.Acknowledge(message=message):
                 faults.ACKNOWLEDGE_BEFORE.hit(self._identity.handle)
                 self._mail.acknowledge(message)
+            case steps.Notify(id=id_, done=turn) if turn is not None and self._waits.has_turn(turn):
+                self.context.ref.tell(steps.Notified(id_))  # by the answer to the call that waits
             case steps.Notify():
                 faults.NOTIFY_BEFORE.hit(self._identity.handle)
                 self._mail.notify(output)

@@ -17,6 +17,7 @@ from aegis.agents.messages import (
     InterruptTurn,
     SendTurn,
 )
+from aegis.agents.sessions.past import OpenTurn
 from aegis.protocol.agent_events import AgentEvent, PlanStep, RequestAnswer, RequestOpened
 
 Outcome = Literal["completed", "failed", "cancelled", "limited", "interrupted"]
@@ -327,12 +328,14 @@ class Acknowledge:
 class Notify:
     """Send a message of the substrate to a handle, and report ``Notified``.
 
-    Its id is stable, so it arrives once.
+    Its id is stable, so it arrives once. ``done`` is the turn that it reports as done; None: it
+    reports a loss or a limit.
     """
 
     id: str
     handle: str
     body: str
+    done: OpenTurn | None = None
 
 
 @attrs.frozen(kw_only=True)

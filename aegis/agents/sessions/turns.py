@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from aegis.agents.sessions.past import OpenTurn
+from aegis.agents.sessions.past import MAX_HEARD_CHARS, OpenTurn
 from aegis.agents.sessions.steps import Incoming, Notify, Outcome
 from aegis.protocol.agent_events import AgentEvent, AssistantText
 
@@ -17,6 +17,12 @@ MAX_TURN_CHARS = 1_000_000
 
 MAX_RESULT_CHARS = 262_144
 """The last message of a turn, as far as it is kept with its outcome."""
+
+HUMAN = "human"
+"""The handle of the person at the daemon."""
+
+COMPLETED = "completed"
+"""The outcome of a turn that did what it was to do."""
 
 NAMESPACE = uuid.UUID("8a8f7c1e-52f5-4b53-9b51-0d6f5a1f3d11")
 """The namespace of turns' uuids."""
@@ -87,29 +93,36 @@ def _fitting(waiting: Sequence[Incoming]) -> Iterator[Incoming]:
 
 
 def ended_entry(turn: OpenTurn, outcome: Outcome, reason: str, text: str) -> dict[str, Any]:
-    """Return the fields of ``turn_ended``."""
+    """Return the fields of ``turn_ended``; ``owed``: a sender is to hear of it."""
     return {
         "turn": turn.number,
         "outcome": outcome,
         "reason": reason,
         "text": text[-MAX_RESULT_CHARS:],
+        "owed": any(_hears_of(handle, outcome) for handle in _handles(turn)),
     }
 
 
 def notifications(
-    session: str, name: str, turn: OpenTurn, outcome: str, reason: str
+    session: str, name: str, turn: OpenTurn, outcome: str, detail: str
 ) -> Iterator[Notify]:
-    """Yield the notifications of a turn's loss, one for each sender that can read one.
+    """Yield the notifications of a turn's end, one for each sender that is to hear of it.
 
-    ``name`` is the current handle of the session.
+    ``name`` is the current handle of the session. ``detail`` is the reason of a loss, or the last
+    text of a completed turn.
     """
-    lost = f"turn {turn.number} of {name!r}, which your message began, {_LOSS[outcome]}"
-    for handle in dict.fromkeys(filter(None, (_handle_of(sender) for _, sender in turn.messages))):
-        yield Notify(
-            id=f"session:{session}/turn:{turn.number}/{handle}",
-            handle=handle,
-            body=f"{lost}: {reason}",
-        )
+    began = f"turn {turn.number} of {name!r}, which your message began,"
+    if outcome == COMPLETED:
+        is_whole = len(detail) < MAX_HEARD_CHARS
+        shown = detail.strip() if is_whole else f"{detail[:-1]}… (agent read {name})"
+        body = f"{began} is done: {shown}" if shown else f"{began} is done, without a text"
+    else:
+        body = f"{began} {_LOSS[outcome]}: {detail}"
+    done = turn if outcome == COMPLETED else None
+    for handle in filter(None, _handles(turn)):
+        if _hears_of(handle, outcome):
+            id_ = f"session:{session}/turn:{turn.number}/{handle}"
+            yield Notify(id=id_, handle=handle, body=body, done=done)
 
 
 _LOSS = {
@@ -117,13 +130,23 @@ _LOSS = {
     "failed": "failed",
     "limited": "was refused by a usage limit",
 }
-"""The outcomes that are reported, in words."""
+"""The outcomes that are reported to each sender, in words."""
+
+
+def _hears_of(handle: str, outcome: str) -> bool:
+    """An agent is answered by the agent itself, so only the person hears of success."""
+    return outcome in _LOSS or (outcome == COMPLETED and handle == HUMAN)
+
+
+def _handles(turn: OpenTurn) -> list[str]:
+    """Return the handles of the senders, each once; empty for what is no agent and no person."""
+    return [*dict.fromkeys(_handle_of(sender) for _, sender in turn.messages)]
 
 
 def _handle_of(sender: str) -> str:
     """Return the handle of a sender; empty if it was no agent and no person."""
     kind, _, handle = sender.partition(":")
-    return sender if sender == "human" else handle if kind == "agent" else ""
+    return sender if sender == HUMAN else handle if kind == "agent" else ""
 
 
 class Reports:
@@ -142,9 +165,9 @@ class Reports:
         """Whether every notification is confirmed."""
         return not self._waiting
 
-    def open(self, turn: OpenTurn, outcome: str, reason: str) -> list[Notify]:
-        """Return the notifications of a lost turn."""
-        sent = [*notifications(self._session, self._name(), turn, outcome, reason)]
+    def open(self, turn: OpenTurn, outcome: str, detail: str) -> list[Notify]:
+        """Return the notifications of a turn's end."""
+        sent = [*notifications(self._session, self._name(), turn, outcome, detail)]
         self._waiting[turn.number] = {each.id for each in sent}
         return sent
 

@@ -8,6 +8,7 @@ import attrs
 import trio
 
 from actors import Reply
+from aegis.agents.sessions.past import OpenTurn
 from aegis.agents.sessions.status import SessionIdentity
 from aegis.errors import AegisError, Busy
 from aegis.protocol.agent_events import AssistantText
@@ -86,6 +87,12 @@ class AgentWaits:
         for wait in self._waits:
             if wait.search is not None:
                 wait.search.take(piece)
+
+    def has_turn(self, turn: OpenTurn) -> bool:
+        """Return whether a call waits for the end of this turn, or of a message in it."""
+        messages = [id_ for id_, _ in turn.messages]
+        waits = (each.request for each in self._waits)
+        return any(each.turn == turn.number or each.message in messages for each in waits)
 
     def look(self) -> None:
         """Look at each wait again: something about the agent has changed."""

@@ -222,18 +222,16 @@ class World:
         self.request_changes.append(info.id)
         self.change()
 
-    def wake(self, body: str) -> None:
+    def wake(self, body: str, **more: Any) -> None:
         """The person gets a message."""
-        self.messages.append(
-            Message(
-                id=f"m{len(self.messages)}",
-                sender="term:build",
-                body=body,
-                text=body,
-                timestamp=utc_now(),
-            )
-        )
+        fields = {"id": f"m{len(self.messages)}", "sender": "term:build", **more}
+        self.messages.append(Message(body=body, text=body, timestamp=utc_now(), **fields))
         self.change()
+
+    def report(self, session: str, number: int, body: str, status: str = "ok") -> None:
+        """The person gets the report of a turn's end."""
+        id_ = f"session:{session}/turn:{number}/human"
+        self.wake(body, id=id_, sender="substrate", status=status)
 
     # What it answers: None is not yet.
 

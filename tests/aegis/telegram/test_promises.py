@@ -288,6 +288,28 @@ def test_the_turns_of_a_session_come_once_and_so_do_those_of_a_time_without_daem
 
 
 @each_ending
+def test_a_turn_that_is_done_is_said_once_and_a_loss_also_where_its_texts_are(
+    ends: Ending,
+) -> None:
+    async def story(office: Office) -> None:
+        ann, bob = office.world.spawn("ann"), office.world.spawn("bob")
+        await office.write("/to ann SAY hello")
+        office.world.turn(ann, "good morning")
+        office.world.report(ann, 1, "turn 1 of 'ann' is done: good morning")
+        office.world.report(bob, 1, "turn 1 of 'bob' is done: its texts are not shown")
+        await office.begins()
+        await ends(office)
+        office.world.report(ann, 2, "turn 2 of 'ann' failed", "error")
+        office.world.close(ann)
+        office.world.report(ann, 3, "turn 3 of 'ann' is done: the last one")
+        await office.begins()
+        said = ("good morning", "its texts are not shown", "'ann' failed", "the last one")
+        assert [office.shows(each) for each in said] == [1, 1, 1, 0]
+
+    play(story)
+
+
+@each_ending
 def test_a_session_keeps_its_topic(ends: Ending) -> None:
     async def story(office: Office) -> None:
         ann = office.world.spawn("ann")

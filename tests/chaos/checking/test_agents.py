@@ -75,6 +75,7 @@ def replied(outcome: str | None, *, answer: str = "allow", asked: int = 25) -> R
     return Replied(id="r1", answer=answer, is_shown=True, span=span, outcome=outcome)
 
 
+DONE = {"id": f"session:{ANN}/turn:1/human", "body": "done"}
 REPORT = {"id": f"session:{ANN}/turn:2/client0", "body": "lost"}
 WORKED = Process(number=1, session=ANN, begun=10, resumes=None, conversation="c1", is_ready=True)
 RESUMED = Process(number=2, session=ANN, begun=40, resumes="c1", conversation="c1", is_ready=True)
@@ -112,6 +113,7 @@ SOUND = AgentEvidence(
         "ann": ({"id": f"spawn:{ANN}", "body": FIRST}, message(1, SECOND)),
         "ben": (message(9, "kept, for it was closed before"),),
         "client0": (REPORT,),
+        "human": (DONE,),
     },
     requests=(request(),),
 )
@@ -208,9 +210,10 @@ BROKEN: dict[str, tuple[set[str], AgentEvidence]] = {
         with_inbox("ann", *reversed(SOUND.inboxes["ann"])),
     ),
     "a loss without a report": ({"loss unreported"}, with_inbox("client0")),
+    "a turn that is done without a report": ({"loss unreported"}, with_inbox("human")),
     "a report without a loss": (
         {"loss unreported"},
-        with_inbox("client0", REPORT, {"id": f"session:{ANN}/turn:1/client0", "body": "lost"}),
+        with_inbox("client0", REPORT, {"id": f"session:{ANN}/turn:1/client0", "body": "done"}),
     ),
     "an accepted message that is gone": (
         {"work lost", "turn miscredited", "turn without end"},
@@ -373,7 +376,9 @@ def test_one_thing_wrong_with_an_agent_is_named_by_its_rules(
 def test_a_turn_that_an_order_ended_may_be_cancelled_whatever_the_agent_reports() -> None:
     order = Ordered(kind="interrupt", handle="ann", span=Span(21, 22), done=None)
     agents = with_turns(
-        ENTRIES[0], ended(1, "cancelled"), *ENTRIES[2:], ordered=(*SOUND.ordered, order)
+        *(ENTRIES[0], ended(1, "cancelled"), *ENTRIES[2:]),
+        ordered=(*SOUND.ordered, order),
+        inboxes={**SOUND.inboxes, "human": ()},
     )
     assert violations(evidence(agents)) == []
 

@@ -15,6 +15,9 @@ CANCELLING = ("interrupt", "restart", "close", "purge")
 LOSSES = ("interrupted", "failed", "limited")
 """The outcomes that are reported to the senders of a turn."""
 
+HEARD = (*LOSSES, "completed")
+"""The outcomes that are reported to the person."""
+
 
 def _turns(agents: AgentEvidence, session: str) -> dict[str, Entry]:
     """Return the opened turns of a session by uuid."""
@@ -144,7 +147,10 @@ def _not_one_end(case: Case) -> Iterator[str]:
 
 
 def _unreported(case: Case) -> Iterator[str]:
-    """Find lost turns of which a sender was not notified, and notifications of other turns."""
+    """Find ended turns of which a sender was not notified, and notifications of other turns.
+
+    Each sender hears of a loss, and the person also of a turn that is done.
+    """
     agents = case.evidence.agents
     kept = {**case.evidence.kept, **agents.inboxes}
     for session in agents.transcripts:
@@ -152,8 +158,9 @@ def _unreported(case: Case) -> Iterator[str]:
         due = {
             (f"session:{session}/turn:{turn['turn']}/{to}", to)
             for turn in agents.entries(session, "turn_opened")
-            if turn["turn"] in ends and ends[turn["turn"]]["outcome"] in LOSSES
+            if turn["turn"] in ends
             for to in _senders(turn)
+            if ends[turn["turn"]]["outcome"] in (HEARD if to == "human" else LOSSES)
         }
         there = {
             (message["id"], handle)
@@ -163,9 +170,9 @@ def _unreported(case: Case) -> Iterator[str]:
         }
         for message, to in sorted(due - there):
             if to in kept:
-                yield f"{to} was not notified of the loss {message}"
+                yield f"{to} was not notified of the end {message}"
         for message, to in sorted(there - due):
-            yield f"{to} was notified of {message}, which is no loss of its message"
+            yield f"{to} was notified of {message}, which is no end of a turn of theirs"
 
 
 def _senders(turn: Entry) -> Iterator[str]:

@@ -51,7 +51,9 @@ def test_every_message_gets_one_turn_and_every_sent_turn_one_outcome(
 
 
 @given(st.integers(0, 2**32), st.integers(0, 80))
-def test_a_loss_is_reported_to_each_sender_that_can_read_it(seed: int, length: int) -> None:
+def test_a_loss_is_reported_to_each_sender_and_success_to_the_person(
+    seed: int, length: int
+) -> None:
     world = World(random.Random(seed))
     live(world, length)
     world.settle()
@@ -59,9 +61,11 @@ def test_a_loss_is_reported_to_each_sender_that_can_read_it(seed: int, length: i
     world.settle()
     opened = {each["turn"]: each for each in world.entries if each["kind"] == "turn_opened"}
     for entry in world.entries:
-        if entry["kind"] == "turn_ended" and entry["outcome"] in ("interrupted", "failed"):
+        if entry["kind"] == "turn_ended" and entry["outcome"] != "cancelled":
             senders = {each["sender"] for each in opened[entry["turn"]]["messages"]}
-            for sender in senders & {"agent:pm", "human", "agent:builder"}:
+            is_lost = entry["outcome"] in ("interrupted", "failed", "limited")
+            hear = {"agent:pm", "human", "agent:builder"} if is_lost else {"human"}
+            for sender in senders & hear:
                 handle = sender.removeprefix("agent:")
                 assert f"session:s1/turn:{entry['turn']}/{handle}" in world.notified
 

@@ -124,13 +124,16 @@ class World:
                 for request in requests:
                     assert self.shown[request] != "applied"
                     self.shown[request] = "withdrawn"
-            case steps.Notify(id=notification):
-                ended = [
-                    each["turn"]
+            case steps.Notify(id=notification, done=done):
+                number, handle = notification.split("turn:")[1].split("/")
+                outcomes = {
+                    each["turn"]: each["outcome"]
                     for each in self.entries
-                    if each["kind"] == "turn_ended" and each["outcome"] != "completed"
-                ]
-                assert int(notification.split("turn:")[1].split("/")[0]) in ended
+                    if each["kind"] == "turn_ended"
+                }
+                is_done = outcomes[int(number)] == "completed"
+                assert is_done == (done is not None)
+                assert handle == "human" or not is_done
                 self.notifications.append(notification)
             case steps.SetTimer(timer=timer, after_s=after_s):
                 assert after_s >= 0
