@@ -63,6 +63,13 @@ class SetModel(Request[str | None]):
 
 
 @attrs.frozen
+class CheckEffort(Request[str | None]):
+    """Check an effort, which the next start is to use, against the agent's own list."""
+
+    effort: str
+
+
+@attrs.frozen
 class McpConnected(Request[str | None]):
     """Note that the agent has listed the tools of our MCP server: a turn may wait for that."""
 
@@ -76,7 +83,14 @@ class CloseDriver(Request[None]):
 
 
 DriverOrder = (
-    SendTurn | InterruptTurn | SendAnswer | SetPermission | SetModel | McpConnected | CloseDriver
+    SendTurn
+    | InterruptTurn
+    | SendAnswer
+    | SetPermission
+    | SetModel
+    | CheckEffort
+    | McpConnected
+    | CloseDriver
 )
 """Every order."""
 

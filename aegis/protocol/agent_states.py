@@ -134,8 +134,9 @@ class AgentInfo:
     ``waiting`` messages wait for the next turn, or are unread by a terminal agent. ``conversation``
     is the agent's own id, with which its own program can continue. ``usage`` is None if the session
     has no actor: it is closed.
-    ``permission`` and ``budget_usd`` are those that hold now, from the profile or ``agent set``; a
-    closed session has none. ``terminals`` are those in which it has its session run commands.
+    ``permission``, ``effort`` and ``budget_usd`` are those that hold now, from the profile or
+    ``agent set``; a closed session has none. ``terminals`` are those in which it has its session
+    run commands.
     ``plan`` is what the agent has noted to do, and ``mode`` its own mode, as far as it reports
     them.
     ``taken_over`` is set while a person has the conversation: messages wait for its end.
@@ -167,6 +168,7 @@ class AgentInfo:
     plan: list[PlanStep] = attrs.field(factory=list)
     taken_over: AgentTakeover | None = None
     mode: str = ""
+    effort: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -199,6 +199,8 @@ def _plan(
         mcp_url=url,
         primer="\n\n".join([PRIMER, *world.texts]),
         conversation=conversation,
+        model=profile.model,
+        effort=profile.effort,
         servers=world.servers,
         reads_project=world.reads_project,
     )

@@ -532,14 +532,18 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._programs.check(self._programs.profile_of(after))
         # The line comes first: an agent that has a change would lose it at its next start.
         await self._table.change(member.id, partial(Member.with_settings_of, other=after))
-        refusal = await self._apply(after, request.model, request.permission)
+        refusal = await self._apply(after, request.model, request.permission, request.effort)
         if refusal is not None:
             self._table.note(member.id, partial(Member.with_settings_of, other=before))
             await self._apply(before, None, None)
             raise Unavailable(f"agent set: nothing is changed: {refusal}")
 
     async def _apply(
-        self, member: Member, model: str | None, permission: Permission | None
+        self,
+        member: Member,
+        model: str | None,
+        permission: Permission | None,
+        effort: str | None = None,
     ) -> str | None:
         """Have a session use the settings of ``member``; return why its agent refuses them."""
         profile = self._programs.profile_of(member)
@@ -548,7 +552,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
         if ref is None:
             return None
         settings = settings_of(member, profile, self._programs, self._table.roster)
-        change = ChangeSettings(settings=settings, model=model, permission=permission)
+        change = ChangeSettings(
+            settings=settings, model=model, permission=permission, effort=effort
+        )
         try:
             refusal: str | None = await ref.ask(change)
         except ActorError:

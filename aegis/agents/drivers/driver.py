@@ -25,6 +25,7 @@ from aegis.agents.drivers.harness import (
     AgentReady,
     AwaitsMcp,
     AwaitsReplay,
+    ChecksEffort,
     Emit,
     Frame,
     OrderRefused,
@@ -38,6 +39,7 @@ from aegis.agents.drivers.harness import (
 from aegis.agents.drivers.plan import DriverPlan
 from aegis.agents.drivers.reporter import Reporter
 from aegis.agents.messages import (
+    CheckEffort,
     CloseDriver,
     DriverEnded,
     DriverFailed,
@@ -103,7 +105,9 @@ class McpDeadline:
     """The time limit for the agent's connection to our MCP server."""
 
 
-Order = SendTurn | InterruptTurn | SendAnswer | SetPermission | SetModel | McpConnected
+Order = (
+    SendTurn | InterruptTurn | SendAnswer | SetPermission | SetModel | CheckEffort | McpConnected
+)
 
 
 class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadline]):
@@ -229,6 +233,9 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                 outputs = self._harness.set_permission(permission)
             case SetModel(model=model):
                 outputs = self._harness.set_model(model)
+            case CheckEffort(effort=effort):
+                machine = self._harness
+                return machine.refuse_effort(effort) if isinstance(machine, ChecksEffort) else None
         return self._perform(outputs)
 
     # The life of the process.

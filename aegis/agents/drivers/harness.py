@@ -234,6 +234,15 @@ class Harness(Protocol):
 
 
 @runtime_checkable
+class ChecksEffort(Protocol):
+    """A ``Harness`` of agents that list their efforts."""
+
+    def refuse_effort(self, effort: str) -> str | None:
+        """Return why the agent cannot use an effort, in one sentence; None if it may."""
+        ...
+
+
+@runtime_checkable
 class AwaitsReplay(Protocol):
     """A ``Harness`` of agents that repeat a conversation after they have loaded it."""
 

@@ -33,6 +33,7 @@ class ChangeSettings(Request[str | None]):
     settings: Settings
     model: str | None = None
     permission: Permission | None = None
+    effort: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -50,7 +51,9 @@ async def change_agent(
     change: ChangeSettings, driver: Ref[Any] | None, reply: Reply[str | None]
 ) -> None:
     """Have a running agent take the change; without one the next start has it."""
-    orders: list[msg.SetPermission | msg.SetModel] = []
+    orders: list[msg.CheckEffort | msg.SetPermission | msg.SetModel] = []
+    if change.effort is not None:
+        orders.append(msg.CheckEffort(change.effort))
     if change.permission is not None:
         orders.append(msg.SetPermission(change.permission))
     if change.model is not None:

@@ -86,6 +86,7 @@ def agent_info(
         conversation=session.conversation,
         usage=usage_of(session.metrics),
         permission=settings.permission,
+        effort=settings.effort,
         budget_usd=settings.budget_usd,
         plan=session.plan,
         taken_over=None

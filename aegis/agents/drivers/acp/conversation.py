@@ -28,6 +28,7 @@ from aegis.agents.drivers.acp.options import (
     SettingChange,
     Step,
     WantedSettings,
+    effort_step,
     is_set,
     mode_step,
     model_step,
@@ -369,6 +370,11 @@ class AcpConversation:
     def refuse_model(self, model: str) -> str | None:
         """Return why the model cannot be set, in one sentence."""
         step: Step = model_step(self.settings, model)
+        return self._sentence(step.reason) if isinstance(step, Impossible) else None
+
+    def refuse_effort(self, effort: str) -> str | None:
+        """Return why an effort cannot be set, in one sentence; None if it can."""
+        step = effort_step(self.settings, effort)
         return self._sentence(step.reason) if isinstance(step, Impossible) else None
 
     def set_model(self, model: str) -> list[Output]:

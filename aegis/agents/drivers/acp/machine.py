@@ -441,6 +441,10 @@ class Acp:
             return [SettingChanged("model")]
         return self._conversation.set_model(model)
 
+    def refuse_effort(self, effort: str) -> str | None:
+        """Return why an effort cannot be set, in one sentence; None if it can."""
+        return self._conversation.refuse_effort(effort)
+
     def replay_looked_at(self) -> list[Output] | None:
         """Send a held turn if the agent repeats its conversation no longer; None if it may."""
         if self._phase == "over":

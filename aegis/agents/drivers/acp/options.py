@@ -218,7 +218,7 @@ def next_step(settings: ReportedSettings, wanted: WantedSettings) -> Step:
     if step is None and wanted.model is not None:
         step = model_step(settings, wanted.model)
     if step is None and wanted.effort is not None:
-        step = _selection_step(settings, "thought_level", "effort", wanted.effort)
+        step = effort_step(settings, wanted.effort)
     extra = iter(wanted.extra.items())
     while step is None and (pair := next(extra, None)) is not None:
         step = _extra_step(settings, *pair)
@@ -256,6 +256,11 @@ def model_step(settings: ReportedSettings, model: str) -> Step:
     if model in settings.models:
         return SettingChange(subject="model", option="", value=model)
     return Impossible(_not_offered("model", model, settings.models))
+
+
+def effort_step(settings: ReportedSettings, effort: str) -> Step:
+    """Return the change to an effort, by its id or its name."""
+    return _selection_step(settings, "thought_level", "effort", effort)
 
 
 def _selection_step(settings: ReportedSettings, category: str, subject: str, wanted: str) -> Step:

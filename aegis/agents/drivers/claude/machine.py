@@ -17,6 +17,7 @@ from aegis.agents.drivers.claude.frames import (
     unknown,
 )
 from aegis.agents.drivers.claude.launch import MODES, SERVER, mcp_servers
+from aegis.agents.drivers.claude.models import Model, read_models, refuse_effort, refuse_model
 from aegis.agents.drivers.claude.requests import (
     ClaudeRequest,
     Unusable,
@@ -115,6 +116,8 @@ class Claude:
         self._closed: dict[str, str] = {}  # id → how it ended
         self._last_usage: Usage | None = None  # the last one to the model, for the conversation
         self._model = ""
+        self._models: tuple[Model, ...] = ()
+        self._wanted_model = beginning.model
         self._commands: list[SlashCommand] = []
         self._is_cleared = False
         self._cost: float | None = None
@@ -190,7 +193,14 @@ class Claude:
         """Set the model from the next request on."""
         if self._phase != "ready":
             return [self._not_ready()]
+        if refusal := refuse_model(self._models, model):
+            return [OrderRefused(refusal)]
+        self._wanted_model = model
         return [self._request("set_model", {"model": model})]
+
+    def refuse_effort(self, effort: str) -> str | None:
+        """Return why an effort cannot be set, in one sentence; None if it can."""
+        return refuse_effort(self._models, self._wanted_model, effort)
 
     def ended(self) -> list[Output]:
         """Note the end of the process."""
@@ -267,6 +277,12 @@ class Claude:
             return self._fail(f"Claude Code refused to start: {error}")
         fields = mapping(reply.get("response"))
         self._version = name(fields.get("claude_code_version")) or "of an unknown version"
+        self._models = read_models(fields, self._beginning.model)
+        model, effort = self._beginning.model, self._beginning.effort
+        refusal = None if model is None else refuse_model(self._models, model)
+        refusal = refusal or (None if effort is None else self.refuse_effort(effort))
+        if refusal is not None:
+            return self._fail(refusal)
         pending = [*self._announced(fields), *self._pending(reply)]
         awaited = self._beginning.mcp_url and not self._server_in_file
         if awaited and fields.get("mcp_servers_applied") is not True:

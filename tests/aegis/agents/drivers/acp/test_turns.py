@@ -526,6 +526,10 @@ def test_a_model_that_is_not_offered_or_not_set_is_refused() -> None:
     assert frames(wire.turn())
 
 
+def test_an_effort_that_is_not_offered_is_refused() -> None:
+    assert "has no effort 'silly'" in (ready("gemini").machine.refuse_effort("silly") or "")
+
+
 def test_a_model_that_is_not_offered_is_refused_in_a_turn_too() -> None:
     wire = ready("gemini")
     wire.turn()

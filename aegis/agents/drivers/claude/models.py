@@ -1,0 +1,78 @@
+"""The models that Claude Code lists, and the efforts of each. Pure.
+
+It takes any name of a model, and any effort, without a word: a wrong one has no effect, or fails
+the first request.
+"""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from aegis.agents.drivers.claude.fields import items, mapping, name
+from aegis.agents.drivers.harness import Frame
+
+MAX_MODELS = 64
+
+ALIAS = re.compile(r"[a-z]{1,32}\Z")
+"""A short name. Every other name is that of a provider, whose models are not all listed."""
+
+UNLISTED = ("default", "opusplan")
+"""Short names that it takes and may not list."""
+
+
+@attrs.frozen(kw_only=True)
+class Model:
+    """One model, by its short name and its full one, and its efforts."""
+
+    value: str
+    resolved: str
+    efforts: tuple[str, ...]
+
+
+def read_models(reply: Frame, given: str | None = None) -> tuple[Model, ...]:
+    """Return the models in the reply to ``initialize``; older versions list none.
+
+    It lists the model with which it was started, ``given``, also if there is no such model.
+    """
+    found = [mapping(each) for each in items(reply.get("models"))[:MAX_MODELS]]
+    models = [
+        Model(
+            value=name(each.get("value")),
+            resolved=name(each.get("resolvedModel")),
+            efforts=tuple(filter(None, map(name, items(each.get("supportedEffortLevels"))[:16]))),
+        )
+        for each in found
+    ]
+    return tuple(each for each in models if each.value and not each.value == each.resolved == given)
+
+
+def refuse_model(models: tuple[Model, ...], model: str) -> str | None:
+    """Return why a model cannot be set, in one sentence; None if it may be one."""
+    known = {each.value for each in models} | {each.resolved for each in models}
+    if not models or model in known or model in UNLISTED or not ALIAS.match(model):
+        return None
+    offered = _listed([each.value for each in models])
+    return (
+        f"Claude Code has no model {model!r} (it offers {offered}, and full names): set another "
+        "model in the profile, or none"
+    )
+
+
+def refuse_effort(models: tuple[Model, ...], model: str | None, effort: str) -> str | None:
+    """Return why an effort cannot be set for a model, in one sentence; None if it can."""
+    wanted = model or "default"
+    meant = [each for each in models if wanted in (each.value, each.resolved)]
+    efforts = list(dict.fromkeys(level for each in meant or models for level in each.efforts))
+    if not models or effort in efforts:
+        return None
+    offers = f"it offers {_listed(efforts)}" if efforts else "it offers none"
+    return (
+        f"Claude Code has no effort {effort!r} for the model {wanted!r} ({offers}): set another "
+        "effort in the profile, or none"
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names))
