@@ -24,6 +24,7 @@ from aegis.agents.drivers.client.services import ClientServices
 from aegis.agents.drivers.cookie import DriverCookies, cookie_of_driver
 from aegis.agents.drivers.driver import Driver
 from aegis.agents.drivers.harness import Beginning
+from aegis.agents.drivers.images import DIRECTORY as IMAGES
 from aegis.agents.drivers.providers import provider_of_command
 from aegis.agents.drivers.terminals.service import AgentTerminals, TerminalPlan
 from aegis.agents.drivers.tui import TuiPlan
@@ -238,6 +239,7 @@ class Programs:
         # Once it has a conversation of its own, or has lost it, nothing is copied again.
         is_fork = start.conversation is None and not start.texts and member.fork_of is not None
         beginning = await self._beginning(member, cwd, world, start, is_fork=is_fork)
+        beginning = attrs.evolve(beginning, images=str(directory / IMAGES))
         if profile.budget_usd is not None:
             rest_usd = max(MIN_BUDGET_USD, profile.budget_usd - start.spent_usd)
             profile = attrs.evolve(profile, budget_usd=rest_usd)

@@ -28,6 +28,7 @@ from aegis.agents.drivers.harness import (
     ChecksEffort,
     Emit,
     Frame,
+    KeepImage,
     OrderRefused,
     Output,
     Serve,
@@ -36,6 +37,7 @@ from aegis.agents.drivers.harness import (
     StopServing,
     Write,
 )
+from aegis.agents.drivers.image_files import keep_images
 from aegis.agents.drivers.plan import DriverPlan
 from aegis.agents.drivers.reporter import Reporter
 from aegis.agents.messages import (
@@ -52,6 +54,7 @@ from aegis.agents.messages import (
     SetPermission,
 )
 from aegis.errors import AegisError, Unavailable
+from aegis.limits import in_thread_or_here
 from aegis.processes.guarded.frames import LargeFrame
 from aegis.processes.guarded.line_process import LineProcess, start_process
 from aegis.processes.process_scan import ProcessScan
@@ -314,9 +317,12 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
         # A piece of output can hold thousands of frames: others must run in between.
         for number, frame in enumerate(frames, 1):
             if isinstance(frame, LargeFrame):
-                self._perform(self._harness.receive_cut(frame.frame, frame.size))
+                outputs = self._harness.receive_cut(frame.frame, frame.size)
             else:
-                self._perform(self._harness.receive(frame))
+                outputs = self._harness.receive(frame)
+            if images := [each for each in outputs if isinstance(each, KeepImage)]:
+                await in_thread_or_here(keep_images, images)
+            self._perform(outputs)
             if number % TOGETHER == 0:
                 await trio.lowlevel.checkpoint()
                 await self._reporter.room(position)
@@ -393,6 +399,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                     refusal = reason
                 case SettingChanged():
                     self._changed(output)
+                case KeepImage():
+                    pass  # it is kept already: that blocks
         return refusal
 
     def _write(self, frame: Frame) -> None:

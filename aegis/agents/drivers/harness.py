@@ -55,7 +55,8 @@ class Beginning:
     agent's system prompt, or precedes the first turn where it has none. ``conversation`` is resumed
     if given; ``fork`` makes a copy of it. ``cwd`` is the working directory. ``login`` is the id of
     the ``LoginMethod`` that a person has chosen. ``plan`` is the list of a conversation that is
-    resumed, as the agent last reported it. ``servers`` are MCP servers of its user by name, as
+    resumed, as the agent last reported it. ``images`` is the path of the directory for images in
+    results; ``""``: none are kept. ``servers`` are MCP servers of its user by name, as
     Claude Code configures them: they can hold secrets. ``reads_project``: Claude Code reads the
     instructions of ``cwd``, which run nothing.
     """
@@ -73,6 +74,7 @@ class Beginning:
     plan: tuple[PlanStep, ...] = ()
     servers: Mapping[str, Frame] = attrs.field(factory=dict, repr=False)
     reads_project: bool = False
+    images: str = ""
 
 
 # The outputs of a machine.
@@ -171,8 +173,24 @@ class SettingChanged:
     refusal: str | None = None
 
 
+@attrs.frozen(kw_only=True)
+class KeepImage:
+    """Keep an image of a result in a file, before an event shows its path."""
+
+    path: str
+    data: bytes = attrs.field(repr=False)
+
+
 Output = (
-    Write | Emit | AgentReady | AgentFailed | Serve | StopServing | OrderRefused | SettingChanged
+    KeepImage
+    | Write
+    | Emit
+    | AgentReady
+    | AgentFailed
+    | Serve
+    | StopServing
+    | OrderRefused
+    | SettingChanged
 )
 """One output of a machine; outputs are carried out in order."""
 

@@ -63,6 +63,7 @@ from aegis.agents.drivers.harness import (
     StopServing,
     Write,
 )
+from aegis.agents.drivers.images import ResultImages
 from aegis.errors import InvalidRequest, NotFound
 from aegis.protocol.agent_events import (
     AgentEvent,
@@ -105,6 +106,7 @@ class Acp:
         self._updates = Updates(self._options.own_title)
         self._accounting = Accounting()
         self._requests = AcpRequests()
+        self._images = ResultImages(beginning.images)
         self._writes = Writes()
         self._runs = ApprovedCommands(beginning.cwd)
         self._turn: AcpTurn | None = None
@@ -186,12 +188,13 @@ class Acp:
         if kind == "available_commands_update":
             self._commands = read_commands(update.get("availableCommands"))
             return [Emit(CommandsChanged(commands=self._commands))]
+        update, kept = self._images.of_acp(update)
         events = self._updates.take(update)
         if self._turn is not None and self._turn.is_sent and is_failure(update):
             self._turn.has_failed = True
         if self._turn is not None and not is_notice(update):
             self._turn.note(events)
-        return [*_emitted(events), *self._conversation.take(update)]
+        return [*kept, *_emitted(events), *self._conversation.take(update)]
 
     # Requests of the agent: each gets exactly one response.
 

@@ -41,6 +41,7 @@ from aegis.agents.drivers.harness import (
     SettingChanged,
     Write,
 )
+from aegis.agents.drivers.images import ResultImages
 from aegis.protocol.agent_events import (
     AgentEvent,
     CommandsChanged,
@@ -122,6 +123,7 @@ class Claude:
         self._is_cleared = False
         self._cost: float | None = None
         self._todo = TodoList(beginning.plan)
+        self._images = ResultImages(beginning.images)
         self._permission = beginning.permission
         self._mode_resets = 0
 
@@ -235,7 +237,8 @@ class Claude:
         special = self._special.get(kind)
         if special is not None:
             return special(self, frame)
-        return [*self._follow_conversation(frame), *self._happened(frame)]
+        frame, kept = self._images.of_claude(frame)
+        return [*kept, *self._follow_conversation(frame), *self._happened(frame)]
 
     def receive_cut(self, frame: Frame, size: int) -> list[Output]:
         """Take what is left of a frame of ``size`` bytes, which was larger than the limit."""

@@ -7,6 +7,7 @@ from aegis.agents.drivers.harness import (
     AgentFailed,
     AgentReady,
     Emit,
+    KeepImage,
     OrderRefused,
     Output,
     Serve,
@@ -71,6 +72,8 @@ def _line(output: Output) -> str:
             return f"stop serving {serve}"
         case Write(frame):
             return _frame_line(frame)
+        case KeepImage():
+            return "keep an image"
 
 
 def _frame_line(frame: dict[str, object]) -> str:
