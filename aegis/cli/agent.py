@@ -51,6 +51,9 @@ _USAGE_HEAD = ["agent", "tree of", "turns", "in", "% cached", "out", "time", "US
 
 _FIGURES = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "turns_s")
 
+MAX_NAMED = 10
+"""Names of files that are printed after a difference."""
+
 PERMISSIONS = ("read", "plan", "ask", "write", "full")
 
 SETTINGS = (
@@ -149,7 +152,7 @@ def launch(
         )
     if wait:
         return _wait(daemon, reply["handle"], timeout, turn=1)
-    daemon.show(reply, lambda: _show_launched(reply["handle"]))
+    daemon.show(reply, lambda: _show_launched(reply["handle"], prompt))
     return 0
 
 
@@ -172,8 +175,14 @@ def _show_terminal_agent(handle: str) -> None:
     print_notice(f"↳ launched; use it with: aegis-actors term attach {handle}")
 
 
-def _show_launched(handle: str) -> None:
+def _show_launched(handle: str, prompt: str | None) -> None:
     print_lines(escaped_line(handle))
+    if prompt is not None and prompt.startswith("/"):
+        shown = escaped_line(prompt.split()[0][:40])
+        print_notice(
+            f"↳ {handle} gets {shown} as text: its commands are known once it has started; give "
+            "it one with agent send"
+        )
     print_notice(f"↳ launched; read it with: aegis-actors agent read {handle}")
 
 
@@ -186,7 +195,7 @@ def fork(daemon: TargetDaemon, agent: str, prompt: str | None, new_handle: str |
     """Start a session with a copy of the conversation of AGENT, and with the text PROMPT."""
     given = None if prompt is None else text_or_input(prompt)
     reply = daemon.call("agent_fork", handle=agent, prompt=given, new_handle=new_handle)
-    daemon.show(reply, lambda: _show_launched(reply["handle"]))
+    daemon.show(reply, lambda: _show_launched(reply["handle"], given))
 
 
 @verb(flag("--closed", help="Include sessions that were closed."))
@@ -394,6 +403,10 @@ def _show_difference(reply: Mapping[str, Any]) -> None:
         print_lines(escaped(reply["diff"].removesuffix("\n")))
     if reply["truncated"]:
         print_notice(f"↳ cut; the rest: git -C {reply['directory']} diff {reply['base']}")
+    if reply["uncommitted"]:
+        named = ", ".join(map(escaped_line, reply["uncommitted"][:MAX_NAMED]))
+        more = len(reply["uncommitted"]) - MAX_NAMED
+        print_notice(f"↳ not committed: {named}{f' and {more} more' if more > 0 else ''}")
     elif not reply["diff"]:
         print_notice(f"nothing has changed since {reply['base'][:12]}")
 

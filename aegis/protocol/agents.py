@@ -411,8 +411,8 @@ class AgentDiff:
     """The changes in the checkout ``directory`` since the commit ``base``, when a session began.
 
     ``diff`` is the text of ``git diff``, in which commits since then and files without one count
-    too; ``new_files`` are the files that the commit does not have. ``truncated``: a part of either
-    was left out.
+    too; ``new_files`` are the files that the commit does not have, and ``uncommitted`` those that
+    are not as in the current commit. ``truncated``: a part of any was left out.
     """
 
     handle: str
@@ -420,6 +420,7 @@ class AgentDiff:
     directory: str
     diff: str
     new_files: list[str]
+    uncommitted: list[str]
     truncated: bool
 
 

@@ -374,3 +374,13 @@ def test_a_compacted_conversation_is_an_event(team: Team, profile: str) -> None:
     team.send(handle, "/compact")
     team.has_turns(handle, 3)
     assert len(changes(team, handle)) == 1
+
+
+def test_a_prompt_that_begins_like_a_command_is_launched_as_text_and_says_so(team: Team) -> None:
+    done = team.daemon.cli("agent", "launch", "claude", "/yolo\x1b]0;x\x07 now", "--handle", "ann")
+    assert (done.returncode, done.stdout) == (0, "ann\n")
+    assert done.stderr.startswith("↳ ann gets /yolo")
+    assert "give it one with agent send" in done.stderr.splitlines()[0]
+    assert set("\x1b\x07") & set(done.stderr) == set()
+    team.has_outcomes("ann", "completed")
+    still_asks(team, "ann")

@@ -55,12 +55,14 @@ def test_it_shows_changes_commits_and_new_files_since_the_start(team: Team, work
     assert "+++ b/added.txt" in found["diff"]
     assert "+++ b/loose \u00fc.txt" in found["diff"]
     assert found["new_files"] == ["added.txt", "loose \u00fc.txt"]
+    assert found["uncommitted"] == ["kept.txt", "loose \u00fc.txt"]
     later = team.spawn()
     assert "added.txt" not in difference(team, later)["diff"]
     team.call("close", handle=handle)
     assert difference(team, handle)["base"] == base, "also of a closed session"
     shown = team.daemon.cli("agent", "diff", handle)
     assert (shown.returncode, "-two\n+2\n" in shown.stdout) == (0, True)
+    assert shown.stderr == "↳ not committed: kept.txt, loose \u00fc.txt\n"
     status = git(work, "status", "--porcelain").splitlines()
     assert status == ["M kept.txt", '?? "loose \\303\\274.txt"'], "the checkout is as it was"
 

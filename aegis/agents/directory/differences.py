@@ -12,7 +12,7 @@ from pathlib import Path
 import trio
 
 from actors import Reply
-from aegis.agents.directory.checkout import Checkout, find_checkout
+from aegis.agents.directory.checkout import Checkout, commit_of, find_checkout
 from aegis.agents.directory.git import GitOutput, IsolatedGit, isolated_git
 from aegis.agents.directory.roster import Member
 from aegis.errors import AegisError, InvalidRequest, Unavailable
@@ -63,17 +63,35 @@ async def _with_git(git: IsolatedGit, checkout: Checkout, handle: str, base: str
         added = _add_new(names, git.own / "names")
         await git.run(added, variables={"GIT_OBJECT_DIRECTORY": str(objects)})
         shown = await git.run([*_DIFF, base, "--"], MAX_DIFF_BYTES)
+        loose = await _uncommitted(git, checkout)
     except Unavailable as error:
         raise Unavailable(f"{error}; the commit may have been removed from the checkout") from error
-    new_files = names.data.decode("utf-8", "replace").split("\0")[:-1]
+    new_files = map(_shown, names.names)
     return AgentDiff(
         handle=handle,
         base=base,
-        directory=str(checkout.top).encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        directory=_shown(str(checkout.top)),
         diff=shown.data.decode("utf-8", "replace"),
         new_files=sorted(new_files),
-        truncated=not (shown.is_whole and names.is_whole),
+        uncommitted=sorted({_shown(each) for found in loose for each in found.names}),
+        truncated=not all(each.is_whole for each in (shown, names, *loose)),
     )
+
+
+async def _uncommitted(git: IsolatedGit, checkout: Checkout) -> list[GitOutput]:
+    """Return the names of the files that differ from the current commit, and of those not in it."""
+    head = commit_of(checkout)
+    if head is None:
+        return []
+    index = git.own / "current"
+    await git.run(["read-tree", head], index=index)
+    changed = [*_DIFF, "--name-only", "-z", head, "--"]
+    unknown = ["ls-files", "--others", "--exclude-standard", "-z"]
+    return [await git.run(each, MAX_NAMES_BYTES, index=index) for each in (changed, unknown)]
+
+
+def _shown(name: str) -> str:
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _add_new(names: GitOutput, list_file: Path) -> list[str]:
