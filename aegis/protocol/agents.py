@@ -354,6 +354,11 @@ class SetAgent(OnAgent):
 
 
 @attrs.frozen(kw_only=True)
+class PersonSetAgent(SetAgent):
+    """A change by a person, from a face of their own: only such a one ends a plan."""
+
+
+@attrs.frozen(kw_only=True)
 class CloseWorkspaceAgents(Request[list[str]]):
     """Close the sessions that were spawned in a workspace, before it is deleted.
 

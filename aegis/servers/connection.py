@@ -14,6 +14,7 @@ import attrs
 from actors import Actor, Ref, Registry, Request
 from aegis.errors import Forbidden, Unavailable
 from aegis.names import check_handle, shorten
+from aegis.protocol.agents import PersonSetAgent, SetAgent
 from aegis.protocol.command import Command
 from aegis.protocol.daemon import NewSession, RevokeSession, RotateToken
 from aegis.protocol.derived.wire import command_from
@@ -154,6 +155,8 @@ def as_person(command: Command[Any]) -> Command[Any]:
             return PersonHandoff(**attrs.asdict(command, recurse=False))
         case AnswerRequest():
             return PersonAnswer(**attrs.asdict(command, recurse=False))
+        case SetAgent():
+            return PersonSetAgent(**attrs.asdict(command, recurse=False))
     return command
 
 

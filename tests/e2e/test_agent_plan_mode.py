@@ -35,10 +35,10 @@ def team(own_daemon: DaemonProcess) -> Iterator[Team]:
     own_daemon.stop()
 
 
-async def over_mcp(daemon: DaemonProcess, arguments: dict[str, Any]) -> str:
-    """Answer a request over MCP, at the operator's URL; return the reply as text."""
+async def over_mcp(daemon: DaemonProcess, tool: str, arguments: dict[str, Any]) -> str:
+    """Call a tool at the operator's URL; return the reply as text."""
     async with connect_mcp_to(daemon, "auto") as client:
-        return str(await client.call_tool("aegis_request_answer", arguments))
+        return str(await client.call_tool(tool, arguments))
 
 
 def has(team: Team, handle: str, **wanted: str) -> None:
@@ -136,7 +136,14 @@ def test_only_a_person_approves_a_plan(team: Team) -> None:
     given = {"id": request["id"], "digest": request["digest"], "answer": "allow"}
     with pytest.raises(CommandFailed, match="only a person approves"):
         team.call("request_answer", **given, from_handle="bob")
-    assert "only a person approves" in trio.run(over_mcp, team.daemon, given)
+    tool = "aegis_request_answer"
+    assert "only a person approves" in trio.run(over_mcp, team.daemon, tool, given)
+    change = {"handle": "ann", "permission": "ask"}
+    refused = trio.run(over_mcp, team.daemon, "aegis_agent_set", change)
+    assert "which only a person ends" in refused
+    with pytest.raises(CommandFailed, match="which only a person ends"):
+        team.call("agent_set", **change, from_handle="pm")
+    has(team, "ann", permission="plan", mode="plan")
     assert open_request(team)["id"] == request["id"]
 
 

@@ -37,6 +37,7 @@ DirectoryMessage = (
     | TrustProject
     | api.ListSessions
     | api.SetAgent
+    | api.PersonSetAgent
     | api.CloseWorkspaceAgents
     | api.ListWorkspaceAgents
     | api.ListAgentCommands

@@ -125,12 +125,19 @@ def settings_of(member: Member, profile: Profile, programs: Programs, roster: Ro
 
 
 def changed_member(member: Member, request: api.SetAgent, permission: Permission) -> Member:
-    """Return the session with the changes of a request. Raises ``NotFound`` if it is closed.
+    """Return the session with the changes of a request.
 
-    ``permission`` is the one that holds: a session that is to plan returns to it.
+    ``permission`` is the one that holds: a session that is to plan returns to it. Raises
+    ``NotFound`` if the session is closed, ``Forbidden`` if another than a person ends its plan.
     """
     if member.is_closed:
         raise NotFound(f"the session {member.handle!r} is closed: it cannot be changed")
+    ends_plan = permission == "plan" and request.permission not in (None, "plan")
+    if ends_plan and not isinstance(request, api.PersonSetAgent):
+        raise Forbidden(
+            f"the session {member.handle!r} plans, which only a person ends: aegis-actors agent "
+            f"set {member.handle} --permission {request.permission}"
+        )
     changed = {name: new for name in SET if (new := getattr(request, name)) is not None}
     if request.permission is not None:
         plans = request.permission == "plan"

@@ -54,8 +54,11 @@ def permission_request(
     """
     call = mapping(params.get("toolCall"))
     use = known or ToolUse(id=string(call.get("toolCallId")), name="")
-    if string(call.get("kind")) == SWITCH:
-        return _plan_request(key, call, use, _options(params.get("options"), None), facts)
+    every = _options(params.get("options"), None)
+    # An update of a call need not repeat its kind.
+    has_plan_option = bool(facts.plan_option) and facts.plan_option in [each.id for each in every]
+    if has_plan_option or string(call.get("kind")) == SWITCH:
+        return _plan_request(key, call, use, every, facts)
     tool_kind = KINDS.get(string(call.get("kind")), use.kind)
     lasts = () if facts.edits_by_mode and tool_kind == "edit" else facts.session_options
     options = _options(params.get("options"), lasts)

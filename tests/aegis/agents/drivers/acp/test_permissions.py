@@ -336,3 +336,12 @@ def test_edits_are_not_allowed_for_the_session_where_that_changes_the_mode() -> 
     assert "always" not in [each.id for each in wire.ask(0, toolCall=edit).options]
     run = {"toolCallId": "c2", "title": "x", "kind": "execute"}
     assert "always" in [each.id for each in wire.ask(1, toolCall=run).options]
+
+
+def test_a_plan_is_known_by_its_options_where_its_kind_is_not_repeated() -> None:
+    wire = ready(options=PLANNING)
+    wire.turn()
+    call = {name: each for name, each in plan_call().items() if name != "kind"}
+    request = wire.ask(0, toolCall=call, options=PLAN_OPTIONS)
+    assert (request.tool_kind, request.needs_person) == ("plan", True)
+    assert {each.id for each in request.options} == {"exit-plan-default", "reject"}
