@@ -71,6 +71,9 @@ CODES = {"done": 0, "failed": 1, "closed": 1, "blocked": 3, "limit": 4, "timeout
 WAIT = flag("--wait", help="Wait for the end of its turn, and print its last message.")
 TIMEOUT = option("--timeout", kind=SECONDS, help="With --wait: seconds at most; default: no limit.")
 
+BEGINS_CHARS = 60
+"""The most characters of a conversation's first words in a table."""
+
 ROUND_S = 3600.0
 """The longest wait of one call, in seconds."""
 
@@ -79,6 +82,8 @@ ROUND_S = 3600.0
     option("--handle", "new_handle", metavar="NAME", help="Its handle; default: a generated one."),
     option("--workspace", metavar="NAME", help="The workspace it works in; default: the root."),
     option("--resume", metavar="AGENT", help="Continue this session, open or closed, instead."),
+    option("--conversation", metavar="ID", help="Begin with this one of agent conversations."),
+    flag("--fork", help="With --conversation: with a copy of it."),
     *SETTINGS,
     flag("--worktree", help="Work in a git worktree of its own; default: as the profile says."),
     flag("--no-worktree", help="Work in the directory itself, also if the profile says worktree."),
@@ -94,6 +99,8 @@ def launch(
     new_handle: str | None,
     workspace: str | None,
     resume: str | None,
+    conversation: str | None,
+    fork: bool,
     terminal: bool,
     wait: bool,
     timeout: float | None,
@@ -117,6 +124,10 @@ def launch(
         raise UsageError("--no-worktree contradicts --worktree and --branch")
     if worktree or no_worktree:
         chosen["worktree"] = worktree
+    if (fork and conversation is None) or (conversation and (terminal or resume or chosen)):
+        raise UsageError(
+            "--conversation goes with a PROFILE, a PROMPT, --fork, --handle and --workspace only"
+        )
     if chosen and (terminal or resume is not None):
         raise UsageError("a new session takes settings and a worktree; see also: agent set")
     if terminal:
@@ -140,6 +151,16 @@ def launch(
         return _wait(daemon, handle, timeout, message=receipt["id"])
     if resume is not None:
         reply = daemon.call("agent_resume", handle=resume, prompt=prompt)
+    elif conversation is not None:
+        reply = daemon.call(
+            "agent_continue",
+            conversation=conversation,
+            fork=fork,
+            profile=profile,
+            prompt=prompt,
+            handle=new_handle,
+            workspace=workspace,
+        )
     else:
         ask_at_launch(daemon, profile, workspace)
         reply = daemon.call(
@@ -483,6 +504,38 @@ def restart(daemon: TargetDaemon, agent: str) -> None:
 
 
 @verb(
+    option("--profile", metavar="NAME", help="Of the agent of this profile."),
+    option("--workspace", metavar="NAME", help="In the directory of this workspace."),
+)
+def conversations(daemon: TargetDaemon, profile: str | None, workspace: str | None) -> None:
+    """List the conversations that the agent's own files hold for the directory, the newest first.
+
+    `agent launch --conversation ID` continues one.
+    """
+    reply = daemon.call("agent_conversations", profile=profile, workspace=workspace)
+    daemon.show(reply, lambda: _show_conversations(reply))
+
+
+def _show_conversations(reply: Mapping[str, Any]) -> None:
+    if not reply["result"]:
+        print_notice("↳ no conversation")
+        return
+    head = ["conversation", "last changed", "branch", "open in", "begins with"]
+    rows = [
+        [each["id"], each["at"], each["branch"], each["holder"], shortened(each["begins"])]
+        for each in reply["result"]
+    ]
+    print_lines(table(head, rows))
+    if reply["more"]:
+        print_notice("↳ older ones are left out")
+
+
+def shortened(text: str) -> str:
+    """Return the first words of a conversation, for a table."""
+    return text if len(text) <= BEGINS_CHARS else f"{text[: BEGINS_CHARS - 1]}…"
+
+
+@verb(
     flag("--interrupt", help="Interrupt the current turn instead of waiting for its end."),
     flag("--detach", help="Do not attach to the terminal."),
     argument("agent"),
@@ -584,6 +637,7 @@ An agent works in the background and is woken by messages to its handle.""",
         "rename": rename,
         "set": change,
         "restart": restart,
+        "conversations": conversations,
         "takeover": takeover,
         "handback": handback,
         "stop": stop,

@@ -155,6 +155,7 @@ OF_AGENTS = {
             "export",
             "worktree",
             "trust",
+            "conversations",
             "takeover",
             "handback",
             "wait",

@@ -319,3 +319,64 @@ def test_in_a_window_it_is_attached_until_the_person_leaves(shared: Shared) -> N
         assert b"you still have" not in attached.seen
     shared.is_handed_back(handle)
     assert shared.said(handle) == ["hello", "heard hello"]
+
+
+# Conversations that began elsewhere.
+
+EVIL = "\x1b[2Jfirst words\x07"
+
+
+def of_another_program(shared: Shared, id_: str, words: str, cwd: str | None = None) -> Path:
+    """A conversation in the files of the agent's program."""
+    root = str(shared.team.daemon.root)
+    directory = Path(f"{shared.log}.claude/projects", re.sub(r"[^A-Za-z0-9]", "-", root))
+    directory.mkdir(parents=True, exist_ok=True)
+    message = {"role": "user", "content": words}
+    line = {"type": "user", "message": message, "uuid": "u", "cwd": cwd or root, "gitBranch": "b"}
+    file = directory / f"{id_}.jsonl"
+    file.write_text("no json\n" + json.dumps(line) + "\n")
+    return file
+
+
+def test_a_conversation_that_began_elsewhere_is_listed_and_continued(shared: Shared) -> None:
+    team = shared.team
+    old, new, other = (f"{number:08}-0000-4000-8000-000000000000" for number in (1, 2, 3))
+    os.utime(of_another_program(shared, old, EVIL), (1, 1))
+    of_another_program(shared, new, "the newer one")
+    of_another_program(shared, other, "elsewhere", cwd="/elsewhere")
+    listed = team.call("agent_conversations", profile="held")
+    assert [(each["id"], each["branch"]) for each in listed["result"]] == [(new, "b"), (old, "b")]
+    shown = team.daemon.cli("agent", "conversations", "--profile", "held").stdout
+    assert "the newer one" in shown
+    assert "first words" in shown
+    assert not {"\x1b", "\x07"} & set(shown)
+    done = team.daemon.cli(
+        *("agent", "launch", "held", "SAY on", "--conversation", old, "--handle", "ann")
+    )
+    assert (done.returncode, done.stdout) == (0, "ann\n")
+    team.has_outcomes("ann", "completed")
+    assert (shared.lives()[-1]["resumes"], team.info("ann")["conversation"]) == (old, old)
+    refusal = team.daemon.refusal("agent_continue", profile="held", conversation=old)
+    assert "is that of the session 'ann'" in str(refusal)
+    team.call("agent_continue", profile="held", conversation=old, fork=True, prompt="SAY on")
+    until(lambda: len(shared.lives()) == 2, "a copy is made")
+    refusal = team.daemon.refusal("agent_continue", profile="held", conversation="../../x")
+    assert "has no conversation '../../x'" in str(refusal)
+
+
+def test_a_conversation_that_a_process_has_open_is_refused_by_its_name(shared: Shared) -> None:
+    team, id_ = shared.team, "00000001-0000-4000-8000-000000000000"
+    of_another_program(shared, id_, "open")
+    began = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    registry = Path(f"{shared.log}.claude/sessions")
+    registry.mkdir()
+    entry = {"pid": os.getpid(), "sessionId": id_, "procStart": began}
+    (registry / f"{os.getpid()}.json").write_text(json.dumps(entry))
+    [listed] = team.call("agent_conversations", profile="held")["result"]
+    assert listed["holder"] == f"process {os.getpid()}"
+    refusal = team.daemon.refusal("agent_continue", profile="held", conversation=id_)
+    assert f"is open in process {os.getpid()}: end that first" in str(refusal)
+    # The file of a process that was killed, whose pid is another's now.
+    (registry / f"{os.getpid()}.json").write_text(json.dumps(entry | {"procStart": "1"}))
+    team.call("agent_continue", profile="held", conversation=id_, prompt="SAY on", handle="ann")
+    team.has_outcomes("ann", "completed")

@@ -260,6 +260,13 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
         f"{command}.handle": [("a b", "1 to 64"), (5, "text"), (None, "")]
         for command in ("agent_takeover", "agent_handback")
     },
+    "agent_continue.conversation": [("x" * 201, "200"), (5, "text"), (None, "")],
+    "agent_continue.fork": [("yes", "true or false"), (1, "true or false")],
+    **{
+        f"{command}.{field}": [("a b", "1 to 64"), (5, "text")]
+        for command in ("agent_conversations", "agent_continue")
+        for field in ("profile", "workspace", "handle")
+    },
     "agent_takeover.interrupt": [("yes", "true or false"), (1, "true or false")],
     "agent_worktree_remove.handle": [
         ("a b", "1 to 64"),

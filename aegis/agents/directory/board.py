@@ -65,6 +65,18 @@ class Board:
         """Return whether this session has reported that it is closed."""
         return id_ in self._closed
 
+    def owner_of(self, conversation: str) -> str | None:
+        """Return the handle of the open session with this conversation; None if there is none."""
+        infos = (info for _, info in self._infos.values())
+        return next(
+            (
+                each.handle
+                for each in infos
+                if each.conversation == conversation and each.state != "closed"
+            ),
+            None,
+        )
+
     def has_exited(self, id_: str) -> bool:
         """Return whether the program of this session, a terminal agent, has ended."""
         known = self._infos.get(id_)

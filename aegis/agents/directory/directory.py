@@ -64,6 +64,7 @@ from aegis.agents.sessions.export import part_of
 from aegis.agents.sessions.state_reports import AskedChanged, SessionClosed
 from aegis.errors import (
     AegisError,
+    AlreadyExists,
     InvalidRequest,
     NotFound,
     StorageError,
@@ -73,6 +74,11 @@ from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
 from aegis.protocol.agent_commands import ReadAgentOutput
+from aegis.protocol.conversations import (
+    ContinueConversation,
+    ConversationList,
+    ListConversations,
+)
 from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
 from aegis.protocol.history import ListTranscripts
 from aegis.protocol.meta import GetMeta
@@ -198,6 +204,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 member = self._table.roster.get(message.handle)
                 cwd = self._table.roster.cwd(member)
                 self.context.start_soon(answer_difference, member, cwd, self.defer(message))
+            case ListConversations():
+                self.context.start_soon(self._list_conversations, message, self.defer(message))
             case ListWorktrees():
                 self.context.start_soon(self._list_worktrees, self.defer(message))
             case RemoveWorktree():
@@ -315,6 +323,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
             return await self._info(member)
         if isinstance(request, api.SpawnAgent):
             return await self._spawning.spawn(request, self._caller(request))
+        if isinstance(request, ContinueConversation):
+            owner = self._board.owner_of(request.conversation)
+            if owner is not None and not request.fork:
+                raise AlreadyExists(
+                    f"agent launch: the conversation {request.conversation} is that of the "
+                    f"session {owner!r}: send it a message, or continue a copy with --fork"
+                )
+            return await self._spawning.continue_from(request)
         if isinstance(request, api.LaunchAgent):
             return await self._spawning.launch(request, self._caller(request))
         roster = self._table.roster
@@ -413,6 +429,16 @@ class AgentDirectory(Actor[DirectoryMessage]):
             info = await self._refs[member.id].ask(message)
             became = await self._worktrees.settle(member.id)
             reply.send(attrs.evolve(info, reason=became) if became else info)
+        except AegisError as error:
+            reply.fail(error)
+        except ActorError as error:
+            reply.fail(Unavailable(str(error)))
+
+    async def _list_conversations(
+        self, message: ListConversations, reply: Reply[ConversationList]
+    ) -> None:
+        try:
+            reply.send(await self._spawning.conversations(message))
         except AegisError as error:
             reply.fail(error)
         except ActorError as error:

@@ -9,6 +9,7 @@ from aegis.agents.sessions.changes import PlanApproved
 from aegis.agents.sessions.state_reports import SessionClosed
 from aegis.protocol import agents as api
 from aegis.protocol.agent_commands import ReadAgentOutput
+from aegis.protocol.conversations import ListConversations
 from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
 from aegis.protocol.history import ListTranscripts
 from aegis.protocol.trust import TrustProject
@@ -32,6 +33,7 @@ DirectoryMessage = (
     | api.ReadUsage
     | api.DiffAgent
     | api.ExportSession
+    | ListConversations
     | ListWorktrees
     | RemoveWorktree
     | TrustProject

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
@@ -28,7 +28,7 @@ from aegis.agents.drivers.images import DIRECTORY as IMAGES
 from aegis.agents.drivers.providers import provider_of_command
 from aegis.agents.drivers.terminals.service import AgentTerminals, TerminalPlan
 from aegis.agents.drivers.tui import TuiPlan
-from aegis.agents.profiles.families import start_of, tui_of
+from aegis.agents.profiles.families import files_of, start_of, tui_of
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import (
     Profile,
@@ -53,6 +53,9 @@ from aegis.path_text import path_of_text
 from aegis.processes.environment import process_environment, withhold_keys
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.tool_sets import Offer
+
+if TYPE_CHECKING:
+    from aegis.agents.drivers.claude.conversations import ClaudeFiles
 
 TERMINALS = "terminals"
 """The name of the supervisor of a session's ACP terminals."""
@@ -237,7 +240,10 @@ class Programs:
         world = await in_thread_or_here(self._world, profile, path_of_text(cwd))
         profile = world.profile
         # Once it has a conversation of its own, or has lost it, nothing is copied again.
-        is_fork = start.conversation is None and not start.texts and member.fork_of is not None
+        is_first = start.conversation is None and not start.texts
+        is_fork = is_first and member.fork_of is not None
+        if is_first and member.began_with is not None:
+            start = attrs.evolve(start, conversation=member.began_with)
         beginning = await self._beginning(member, cwd, world, start, is_fork=is_fork)
         beginning = attrs.evolve(beginning, images=str(directory / IMAGES))
         if profile.budget_usd is not None:
@@ -271,6 +277,10 @@ class Programs:
         client = ClientServices(SessionFiles(path_of_text(cwd)), terminals)
         spec = ChildSpec.of(DRIVER, Driver, plan, owner, self.scan, client)
         return spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
+
+    def files_of(self, profile: Profile) -> ClaudeFiles:
+        """Return the conversations of a profile's agent. Raises ``InvalidRequest``."""
+        return files_of(profile, {**self.variables, **variables_of(profile, self.variables)})
 
     async def _beginning(
         self,

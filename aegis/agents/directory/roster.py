@@ -42,7 +42,8 @@ class Member:
 
     ``spawned_by`` is the spawner's handle at that time. ``place`` is its directory, relative to the
     root if it is below it. ``fork_of`` is the agent's id of the conversation that it began with a
-    copy of, and ``forked_from`` the session of that one. ``reopened`` counts how often it was
+    copy of, and ``forked_from`` the session of that one; ``began_with`` is the one that it took
+    over from another program. ``reopened`` counts how often it was
     opened again after a close, and ``changed`` orders all sessions by their last opening or close.
     ``head`` is the commit that was checked out in its directory when it began; None: there was
     none. ``is_purged``: its files are deleted, and only its handles are kept. ``cmd`` is the
@@ -63,6 +64,7 @@ class Member:
     workspace: str | None = None
     fork_of: str | None = None
     forked_from: str | None = None
+    began_with: str | None = None
     reopened: int = 0
     changed: int = 0
     head: str | None = None

@@ -37,12 +37,26 @@ from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import PERMISSIONS
 from aegis.agents.sessions.archived import ArchivedTranscript
 from aegis.agents.sessions.changes import ResumeAgent
-from aegis.clock import utc_now
-from aegis.errors import AegisError, AlreadyExists, Forbidden, InvalidRequest, Unavailable
+from aegis.clock import moment_text, utc_now
+from aegis.errors import (
+    AegisError,
+    AlreadyExists,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    Unavailable,
+)
 from aegis.journal.disk import storage_error
 from aegis.limits import in_thread_or_here
+from aegis.names import shorten
 from aegis.path_text import path_of_text, stored_path
 from aegis.protocol import agents as api
+from aegis.protocol.conversations import (
+    ContinueConversation,
+    ConversationList,
+    ListConversations,
+    PastConversation,
+)
 from aegis.protocol.terminals import ListTerminals
 
 LAUNCH_S = 240.0
@@ -58,6 +72,7 @@ Opening = (
     | api.SpawnMember
     | api.LaunchAgent
     | api.ForkAgent
+    | ContinueConversation
     | api.ResumeSession
     | api.PurgeAgent
 )
@@ -236,6 +251,54 @@ class Spawning:
             reopened=0,
         )
         return await self._open(member, self.programs.profile_of(of), None, request.prompt)
+
+    async def continue_from(self, request: ContinueConversation) -> api.AgentInfo:
+        """Open a session with a conversation that began elsewhere. Raises ``AegisError``."""
+        profile = self.programs.profile(request.profile)
+        cwd = await directory_of(request.workspace, self.system) or self.root
+        files, id_ = self.programs.files_of(profile), request.conversation
+        if not await in_thread_or_here(files.has, id_):
+            raise NotFound(
+                f"agent launch: {profile.provider.name} has no conversation {shorten(id_)!r}; see: "
+                "agent conversations"
+            )
+        holder = (await in_thread_or_here(files.holders)).get(id_)
+        if holder is not None and not request.fork:
+            raise Unavailable(
+                f"agent launch: the conversation {id_} is open in {holder}: end that first, or "
+                "continue a copy with --fork"
+            )
+        member = Member(
+            id=uuid.uuid4().hex,
+            handle=request.handle or "",
+            profile=profile.name,
+            provider=profile.provider.name,
+            place=stored_path(cwd, self.root),
+            workspace=request.workspace,
+            spawned_by=self.programs.names.shown("human"),
+            parent=None,
+            at=utc_now(),
+            fork_of=id_ if request.fork else None,
+            began_with=None if request.fork else id_,
+        )
+        return await self._open(member, profile, None, request.prompt)
+
+    async def conversations(self, request: ListConversations) -> ConversationList:
+        """Return the conversations in a directory. Raises ``AegisError``."""
+        files = self.programs.files_of(self.programs.profile(request.profile))
+        cwd = await directory_of(request.workspace, self.system) or self.root
+        found, more = await in_thread_or_here(files.listed, path_of_text(cwd))
+        result = [
+            PastConversation(
+                id=each.id,
+                at=moment_text(each.at),
+                begins=each.begins,
+                branch=each.branch,
+                holder=each.holder,
+            )
+            for each in found
+        ]
+        return ConversationList(result=result, more=more)
 
     async def reopen(self, member: Member) -> Member:
         """Open a closed session again, durably. Raises ``AegisError``."""

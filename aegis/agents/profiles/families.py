@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -16,6 +16,9 @@ from aegis.agents.drivers.tui import ConversationFiles
 from aegis.agents.profiles.profile import Profile
 from aegis.errors import InvalidRequest
 from aegis.path_text import is_utf8
+
+if TYPE_CHECKING:
+    from aegis.agents.drivers.claude.conversations import ClaudeFiles
 
 
 @attrs.frozen(kw_only=True)
@@ -157,3 +160,18 @@ def _claude_tui(profile: Profile, beginning: Beginning, directory: Path) -> TuiS
         ),
         files=partial(ClaudeFiles, directory=directory),
     )
+
+
+def files_of(profile: Profile, environment: Mapping[str, str]) -> ClaudeFiles:
+    """Return the conversations of a profile's agent, for its environment.
+
+    Raises ``InvalidRequest`` where its files are not known.
+    """
+    if profile.provider.family != "claude":
+        raise InvalidRequest(
+            f"agent conversations: the files of {profile.provider.name} are not read; those of "
+            "claude are"
+        )
+    from aegis.agents.drivers.claude.conversations import ClaudeFiles
+
+    return ClaudeFiles(environment, Path())

@@ -64,6 +64,8 @@ CLASSES: Mapping[str, CommandClass] = {
                 "agent_output",
                 "agent_launch",
                 "agent_resume",
+                "agent_conversations",
+                "agent_continue",
                 "agent_takeover",
                 "agent_handback",
                 "agent_fork",

@@ -119,6 +119,7 @@ VERBS_OF_TOOLS = {
     "rename": "agent rename",
     "close": "agent stop",
     "agent_resume": "agent launch",
+    "agent_continue": "agent launch",
     "agent_launch": "agent launch",
     "agent_purge": "agent stop",
     "agent_worktree_list": "agent worktree",

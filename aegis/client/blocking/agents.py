@@ -41,6 +41,11 @@ from aegis.protocol.agents import (
     UsageList,
     WaitAgent,
 )
+from aegis.protocol.conversations import (
+    ContinueConversation,
+    ConversationList,
+    ListConversations,
+)
 from aegis.protocol.meta import GetMeta, Meta
 from aegis.protocol.trust import ProjectTrust, TrustProject
 from aegis.protocol.worktrees import (
@@ -207,6 +212,33 @@ class Agents(BlockingNoun):
     def restart(self, handle: str) -> AgentInfo:
         """Start the agent's program anew with the same conversation."""
         return self._call(RestartAgent, handle=handle)
+
+    def conversations(
+        self, *, profile: str | None = None, workspace: str | None = None
+    ) -> ConversationList:
+        """List the conversations that an agent's own files hold for a directory."""
+        return self._call(ListConversations, profile=profile, workspace=workspace)
+
+    def continue_from(
+        self,
+        conversation: str,
+        *,
+        fork: bool = False,
+        profile: str | None = None,
+        workspace: str | None = None,
+        handle: str | None = None,
+        prompt: str | None = None,
+    ) -> AgentInfo:
+        """Start a session with a conversation that began elsewhere, or with a copy of it."""
+        return self._call(
+            ContinueConversation,
+            conversation=conversation,
+            fork=fork,
+            profile=profile,
+            workspace=workspace,
+            handle=handle,
+            prompt=prompt,
+        )
 
     def take_over(self, handle: str, *, interrupt: bool = False) -> AgentInfo:
         """Open the agent's own program on its conversation, in the terminal of ``taken_over``.

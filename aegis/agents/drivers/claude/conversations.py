@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,15 @@ MAX_SAID = 1_000
 MAX_TEXT_CHARS = 65_536
 """The longest text of an imported event."""
 
+HEAD_BYTES = 256 * 1024
+"""The beginning of a conversation's file in which its first words are looked for."""
+
+MAX_LISTED = 50
+"""Conversations of one directory that are listed."""
+
+MAX_BEGINS = 200
+"""Characters of the first words of a conversation."""
+
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PRINTED = re.compile(rf"--resume ({_ID.pattern})")
 _COMMAND = re.compile(
@@ -45,6 +55,17 @@ def hook_settings(directory: Path) -> str:
     quoted = str(directory / STARTS).replace("'", "'\"'\"'")
     hook = {"type": "command", "command": f"{{ cat; echo; }} >>'{quoted}'", "timeout": 5}
     return json.dumps({"hooks": {"SessionStart": [{"matcher": "", "hooks": [hook]}]}})
+
+
+@attrs.frozen(kw_only=True)
+class FoundConversation:
+    """A conversation, last changed ``at`` this moment; see ``PastConversation``."""
+
+    id: str
+    at: float = 0.0
+    holder: str = ""
+    begins: str = ""
+    branch: str = ""
 
 
 @attrs.frozen
@@ -73,12 +94,47 @@ class ClaudeFiles:
             events=tuple(found[-MAX_SAID:]),
         )
 
+    def has(self, conversation: str) -> bool:
+        """Return whether there is a conversation of this id."""
+        return self._path(conversation) is not None
+
+    def listed(self, cwd: str) -> tuple[list[FoundConversation], bool]:
+        """Return the conversations in a directory, the newest first, and whether there are more."""
+        directory = self._own / "projects" / re.sub(r"[^A-Za-z0-9]", "-", cwd)
+        changed: list[tuple[float, Path]] = []
+        with contextlib.suppress(OSError):
+            for each in directory.iterdir():
+                if _ID.fullmatch(each.stem) and each.suffix == ".jsonl":
+                    with contextlib.suppress(OSError):
+                        changed.append((each.stat().st_mtime, each))
+        changed.sort(reverse=True)
+        holders = self.holders()
+        found = [
+            attrs.evolve(_head(path, cwd), at=at, holder=holders.get(path.stem, ""))
+            for at, path in changed[:MAX_LISTED]
+        ]
+        return [each for each in found if each.begins], len(changed) > MAX_LISTED
+
+    def holders(self) -> dict[str, str]:
+        """Return the running process that has a conversation open, for each that is."""
+        found: dict[str, str] = {}
+        for path in self._own.glob("sessions/*.json"):
+            for each in _objects(path):
+                pid, began = each.get("pid"), name(each.get("procStart"))
+                # A killed program leaves its file, and its pid is given to another.
+                if isinstance(pid, int) and began and began == _start_of(pid):
+                    found[name(each.get("sessionId"))] = f"process {pid}"
+        return found
+
+    @property
+    def _own(self) -> Path:
+        home = Path(self.environment.get("HOME", "/"), ".claude")
+        return Path(self.environment.get("CLAUDE_CONFIG_DIR") or home)
+
     def _path(self, conversation: str) -> Path | None:
         if not _ID.fullmatch(conversation):
             return None
-        home = Path(self.environment.get("HOME", "/"), ".claude")
-        own = Path(self.environment.get("CLAUDE_CONFIG_DIR") or home)
-        found = own.glob(f"projects/*/{conversation}.jsonl")
+        found = self._own.glob(f"projects/*/{conversation}.jsonl")
         return next((each for each in found if each.is_file()), None)
 
 
@@ -118,16 +174,42 @@ def _moment(line: dict[str, Any]) -> float:
         return 0.0
 
 
-def _objects(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in the lines at the end of a file; other lines are skipped."""
+def _head(path: Path, cwd: str) -> FoundConversation:
+    """Return a conversation with its first words; without them if it is of another directory."""
+    found = FoundConversation(id=path.stem)
+    for line in _objects(path, HEAD_BYTES):
+        if name(line.get("cwd")) not in ("", cwd):
+            break  # the names of two directories may differ in other characters only
+        for _, event in _said(line):
+            if isinstance(event, UserMessage) and not event.text.startswith("/"):
+                words = " ".join(event.text.split())[:MAX_BEGINS]
+                return attrs.evolve(found, begins=words, branch=name(line.get("gitBranch")))
+    return found
+
+
+def _start_of(pid: int) -> str:
+    """Return the start of a process in clock ticks since boot; empty if there is none."""
+    try:
+        stat = Path("/proc", str(pid), "stat").read_text()
+    except OSError:
+        return ""
+    return (stat.rpartition(")")[2].split() + [""] * 20)[19]
+
+
+def _objects(path: Path, head_bytes: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects in the lines at the end of a file, or in its head if that is given.
+
+    Other lines are skipped.
+    """
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
-            file.seek(max(0, size - MAX_READ_BYTES))
-            lines = file.read(MAX_READ_BYTES).split(b"\n")
+            begin = 0 if head_bytes else max(0, size - MAX_READ_BYTES)
+            file.seek(begin)
+            lines = file.read(head_bytes or MAX_READ_BYTES).split(b"\n")
     except OSError:
         return
-    for line in lines[1:] if size > MAX_READ_BYTES else lines:
+    for line in lines[1:] if begin else lines:
         try:
             found = mapping(json.loads(line))
         except (ValueError, RecursionError):

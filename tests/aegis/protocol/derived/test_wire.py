@@ -255,6 +255,13 @@ BAD: list[tuple[str, Any, str]] = [
     ("agent_purge", {"handle": 1}, "handle must be text, not 1"),
     ("agent_diff", {}, "handle is missing"),
     ("agent_takeover", {}, "handle is missing"),
+    ("agent_continue", {}, "conversation is missing"),
+    (
+        "agent_continue",
+        {"conversation": "x" * 201},
+        "conversation must be at most 200 characters long, not 201",
+    ),
+    ("agent_conversations", {"profile": 1}, "profile must be text or null, not 1"),
     (
         "agent_takeover",
         {"handle": "a", "interrupt": 1},
