@@ -59,7 +59,7 @@ class ListConversations(Command[ConversationList]):
 
 @attrs.frozen(kw_only=True)
 class ContinueConversation(Command[AgentInfo]):
-    """Start an agent session with a conversation that began elsewhere.
+    """Start an agent session with a conversation of the agent's own program.
 
     Refused while another process has it open. Only a person may call it, and not over MCP.
     """

@@ -290,6 +290,7 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     "agent_usage.closed": [("no", "true or false"), (1, "true or false")],
     "agent_resume.prompt": [("x" * 262_145, "262144"), (5, "text")],
     "agent_fork.prompt": [("x" * 262_145, "262144"), (5, "text")],
+    "agent_continue.prompt": [("x" * 262_145, "262144"), (5, "text")],
     "agent_fork.new_handle": [("a b", "1 to 64"), (5, "text")],
     "rename.old_handle": [("a b", "1 to 64"), ("nobody", "no agent"), (5, "text"), (None, "")],
     "rename.new_handle": [("a b", "1 to 64"), (5, "text"), (None, "")],

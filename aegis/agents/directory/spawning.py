@@ -253,7 +253,7 @@ class Spawning:
         return await self._open(member, self.programs.profile_of(of), None, request.prompt)
 
     async def continue_from(self, request: ContinueConversation) -> api.AgentInfo:
-        """Open a session with a conversation that began elsewhere. Raises ``AegisError``."""
+        """Open a session with a conversation of the agent's own program. Raises ``AegisError``."""
         profile = self.programs.profile(request.profile)
         cwd = await directory_of(request.workspace, self.system) or self.root
         files, id_ = self.programs.files_of(profile), request.conversation

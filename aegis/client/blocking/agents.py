@@ -229,7 +229,7 @@ class Agents(BlockingNoun):
         handle: str | None = None,
         prompt: str | None = None,
     ) -> AgentInfo:
-        """Start a session with a conversation that began elsewhere, or with a copy of it."""
+        """Start a session with a conversation of the agent's own program, or with a copy of it."""
         return self._call(
             ContinueConversation,
             conversation=conversation,

@@ -238,7 +238,7 @@ class Agents(Noun):
         handle: str | None = None,
         prompt: str | None = None,
     ) -> AgentInfo:
-        """Start a session with a conversation that began elsewhere, or with a copy of it."""
+        """Start a session with a conversation of the agent's own program, or with a copy of it."""
         return await self._call(
             ContinueConversation,
             conversation=conversation,
