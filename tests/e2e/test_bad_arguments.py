@@ -33,6 +33,7 @@ pytestmark = [
 MAX_SENTENCE_CHARS = 400
 
 GOOD: dict[str, dict[str, object]] = {
+    "conversation": {"conversation": "00000000-0000-4000-8000-000000000000"},
     "old_handle": {"old_handle": "target"},
     "new_handle": {"new_handle": "another"},
     "name": {"name": "{terminal}"},
