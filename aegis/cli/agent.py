@@ -38,7 +38,7 @@ from aegis.cli.printing.formatting import (
     table,
 )
 from aegis.cli.printing.transcript import status_of, transcript_lines
-from aegis.cli.trust import ask_at_launch, trust
+from aegis.cli.trust import absolute, ask_at_launch, trust
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -81,6 +81,7 @@ ROUND_S = 3600.0
 @verb(
     option("--handle", "new_handle", metavar="NAME", help="Its handle; default: a generated one."),
     option("--workspace", metavar="NAME", help="The workspace it works in; default: the root."),
+    option("--directory", metavar="DIR", help="A directory below the root that it works in."),
     option("--resume", metavar="AGENT", help="Continue this session, open or closed, instead."),
     option("--conversation", metavar="ID", help="Begin with this one of agent conversations."),
     flag("--fork", help="With --conversation: with a copy of it."),
@@ -98,6 +99,7 @@ def launch(
     words: Sequence[str],
     new_handle: str | None,
     workspace: str | None,
+    directory: str | None,
     resume: str | None,
     conversation: str | None,
     fork: bool,
@@ -119,7 +121,8 @@ def launch(
 
     With --wait, the exit codes are those of `agent wait`.
     """
-    chosen = {name: value for name, value in settings.items() if value is not None}
+    given: dict[str, Any] = {**settings, "directory": absolute(directory)}
+    chosen = {name: value for name, value in given.items() if value is not None}
     if no_worktree and (worktree or "branch" in chosen):
         raise UsageError("--no-worktree contradicts --worktree and --branch")
     if worktree or no_worktree:
@@ -162,7 +165,7 @@ def launch(
             workspace=workspace,
         )
     else:
-        ask_at_launch(daemon, profile, workspace)
+        ask_at_launch(daemon, profile, workspace, chosen.get("directory"))
         reply = daemon.call(
             "spawn",
             profile=profile,

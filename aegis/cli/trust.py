@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from aegis.cli.grammar.verb import TargetDaemon, argument, flag, option, verb
@@ -17,16 +18,24 @@ if TYPE_CHECKING:
 
 @verb(
     option("--workspace", metavar="NAME", help="The workspace whose directory is meant."),
+    option("--directory", metavar="DIR", help="A directory below the root in place of that."),
     flag("--yes", help="Trust them as they are now, without a question."),
     argument("profile", required=False),
 )
-def trust(daemon: TargetDaemon, profile: str | None, workspace: str | None, yes: bool) -> int:
+def trust(
+    daemon: TargetDaemon,
+    profile: str | None,
+    workspace: str | None,
+    directory: str | None,
+    yes: bool,
+) -> int:
     """Show the settings of the project that agents of PROFILE would use, and trust them.
 
     They can run programs, allow tools and send keys to others. They are trusted as they are now:
     after a change you are asked again. Only a person can do this.
     """
-    found = daemon.call("agent_trust", profile=profile, workspace=workspace)
+    place = {"workspace": workspace, "directory": absolute(directory)}
+    found = daemon.call("agent_trust", profile=profile, **place)
     if found["problem"] or not found["digest"] or found["is_trusted"]:
         daemon.show(found, lambda: _show_settled(found))
         return 1 if found["problem"] else 0
@@ -38,21 +47,29 @@ def trust(daemon: TargetDaemon, profile: str | None, workspace: str | None, yes:
         if not _is_confirmed():
             print_notice("↳ not trusted")
             return 1
-    done = daemon.call("agent_trust", profile=profile, workspace=workspace, digest=found["digest"])
+    done = daemon.call("agent_trust", profile=profile, digest=found["digest"], **place)
     daemon.show(done, lambda: print_notice(f"trusted {_count(done)} as they are now"))
     return 0
 
 
-def ask_at_launch(daemon: TargetDaemon, profile: str | None, workspace: str | None) -> None:
+def absolute(directory: str | None) -> str | None:
+    """Return a directory that is named from the current one."""
+    return None if directory is None else os.path.abspath(directory)  # noqa: PTH100
+
+
+def ask_at_launch(
+    daemon: TargetDaemon, profile: str | None, workspace: str | None, directory: str | None
+) -> None:
     """Ask a person at a terminal once whether an agent may use the settings of its project."""
     if not _can_ask():
         return
-    found = daemon.call("agent_trust", profile=profile, workspace=workspace)
+    place = {"workspace": workspace, "directory": directory}
+    found = daemon.call("agent_trust", profile=profile, **place)
     if not found["wanted"] or found["is_trusted"] or found["problem"]:
         return
     _print(found)
     if _is_confirmed():
-        daemon.call("agent_trust", profile=profile, workspace=workspace, digest=found["digest"])
+        daemon.call("agent_trust", profile=profile, digest=found["digest"], **place)
     else:
         print_notice("↳ launched without them")
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import attrs
 
 from actors.messages import Request
+from aegis.path_text import MAX_PATH_CHARS
 from aegis.protocol.agent_events import SlashCommand
 from aegis.protocol.agent_states import AgentInfo as AgentInfo
 from aegis.protocol.agent_states import AgentList as AgentList
@@ -94,6 +95,14 @@ class SpawnAgent(Command[AgentInfo]):
         default=None,
         validator=between(0, 1_000_000, "US dollars"),
         metadata=described("The cost in US dollars at which no further turn begins.", minimum=0),
+    )
+    directory: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_PATH_CHARS),
+        metadata=described(
+            "A directory below the root that it works in, in place of a workspace.",
+            "A directory below the root.",
+        ),
     )
     worktree: bool | None = attrs.field(
         default=None,

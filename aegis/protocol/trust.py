@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from aegis.path_text import MAX_PATH_CHARS
 from aegis.protocol.command import Command, at_most_chars, described, matching
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 
@@ -48,6 +49,11 @@ class TrustProject(Command[ProjectTrust]):
             "The workspace whose directory is meant; default: the root.",
             pattern=f"^{NAME_PATTERN}$",
         ),
+    )
+    directory: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_PATH_CHARS),
+        metadata=described("A directory below the root, in place of a workspace."),
     )
     digest: str | None = attrs.field(
         default=None,

@@ -213,3 +213,31 @@ def test_a_session_chooses_settings_within_its_rights_alone(own_daemon: DaemonPr
         with pytest.raises(CommandFailed) as caught:
             team.spawn(from_handle=chief, **refused)
         assert caught.value.code == "forbidden"
+
+
+def test_an_agent_works_in_a_directory_below_the_root(own_daemon: DaemonProcess) -> None:
+    team = Team(own_daemon)
+    inside = own_daemon.root / "src" / "part"
+    inside.mkdir(parents=True)
+    (own_daemon.root / "out").symlink_to(own_daemon.root.parent)
+    handle = team.spawn("SAY one", directory="src/part")
+    assert team.info(handle)["cwd"] == str(inside)
+    launched = own_daemon.cli("agent", "launch", "--directory", str(inside), "--handle", "ann")
+    assert launched.returncode == 0, launched.stderr
+    assert team.info("ann")["cwd"] == str(inside)
+    for directory, why in (
+        ("..", "not below the root"),
+        ("out", "not below the root"),
+        ("src/no", "is no directory"),
+    ):
+        assert why in str(own_daemon.refusal("spawn", directory=directory))
+    both = own_daemon.refusal("spawn", directory="src", workspace="w")
+    assert "not both" in str(both)
+
+
+def test_the_effort_of_an_agent_is_shown(own_daemon: DaemonProcess) -> None:
+    team = Team(own_daemon)
+    handle = team.spawn("SAY one", effort="low")
+    assert team.info(handle)["effort"] == "low"
+    team.call("agent_set", handle=handle, effort="high")
+    assert team.info(handle)["effort"] == "high"

@@ -279,6 +279,8 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     "agent_trust.digest": [("x" * 65, "64"), (5, "text")],
     "agent_trust.workspace": [("a b", "1 to 64"), (5, "text")],
     "agent_trust.profile": [("a b", "1 to 64"), (5, "text")],
+    "spawn.directory": [(5, "text"), ("/", "not below the root"), ("no", "is no directory")],
+    "agent_trust.directory": [(5, "text"), ("x" * 20_000, "16387")],
     "spawn.worktree": [("yes", "true or false"), (1, "true or false")],
     "spawn.branch": [("x" * 201, "200"), (5, "text"), ("--upload-pack", "cannot be called")],
     "session_export.form": [("html", '"markdown" or "jsonl"'), (5, '"markdown" or')],

@@ -7,7 +7,7 @@ from functools import partial
 from actors import ActorError, Reply, System
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.project_code import project_code
-from aegis.agents.directory.working_directory import directory_of
+from aegis.agents.directory.working_directory import place_of
 from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
 from aegis.limits import in_thread_or_here
 from aegis.path_text import path_of_text
@@ -28,7 +28,7 @@ async def answer_trust(
 
 async def _trust(message: TrustProject, programs: Programs, system: System) -> ProjectTrust:
     profile = programs.profile(message.profile)
-    cwd = await directory_of(message.workspace, system) or programs.root
+    cwd = await place_of(message.workspace, message.directory, system, programs.root)
     provider, home = profile.provider.name, programs.variables.get("HOME")
     code = await in_thread_or_here(partial(project_code, provider, path_of_text(cwd), home))
     try:

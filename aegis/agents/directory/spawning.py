@@ -30,7 +30,7 @@ from aegis.agents.directory.prompt import deliver_prompt
 from aegis.agents.directory.replies import closed_info
 from aegis.agents.directory.roster import SET, Member
 from aegis.agents.directory.roster_table import RosterTable
-from aegis.agents.directory.working_directory import directory_of
+from aegis.agents.directory.working_directory import directory_of, place_of
 from aegis.agents.directory.worktree_rules import refuse_branch
 from aegis.agents.directory.worktrees import Worktrees
 from aegis.agents.profiles.profile import Profile
@@ -124,7 +124,7 @@ class Spawning:
     async def spawn(self, request: api.SpawnAgent, spawner: Member | None) -> api.AgentInfo:
         """Open a session of a profile. Raises ``AegisError``, ``ActorError``."""
         profile = self.programs.profile(request.profile)
-        cwd = await directory_of(request.workspace, self.system) or self.root
+        cwd = await place_of(request.workspace, request.directory, self.system, self.root)
         member = Member(
             id=request.session if isinstance(request, api.SpawnMember) else uuid.uuid4().hex,
             handle=request.handle or "",

@@ -218,6 +218,12 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
     def _ordered(self, order: Order) -> str | None:
         """Carry out an order; return why it was refused, or None."""
         agent = self._plan.agent
+        if isinstance(order, CheckEffort):
+            machine = self._harness
+            # Its start checks it too.
+            if self._is_ready and isinstance(machine, ChecksEffort):
+                return machine.refuse_effort(order.effort)
+            return None
         if self._is_over.is_set():
             return f"the process of {agent} has ended"
         if not self._is_ready and not isinstance(order, McpConnected):
@@ -236,9 +242,6 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                 outputs = self._harness.set_permission(permission)
             case SetModel(model=model):
                 outputs = self._harness.set_model(model)
-            case CheckEffort(effort=effort):
-                machine = self._harness
-                return machine.refuse_effort(effort) if isinstance(machine, ChecksEffort) else None
         return self._perform(outputs)
 
     # The life of the process.

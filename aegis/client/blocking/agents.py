@@ -70,6 +70,7 @@ class Agents(BlockingNoun):
         effort: str | None = None,
         permission: Permission | None = None,
         budget_usd: float | None = None,
+        directory: str | None = None,
         worktree: bool | None = None,
         branch: str | None = None,
     ) -> AgentInfo:
@@ -84,6 +85,7 @@ class Agents(BlockingNoun):
             effort=effort,
             permission=permission,
             budget_usd=budget_usd,
+            directory=directory,
             worktree=worktree,
             branch=branch,
         )
@@ -169,10 +171,13 @@ class Agents(BlockingNoun):
         *,
         profile: str | None = None,
         workspace: str | None = None,
+        directory: str | None = None,
         digest: str | None = None,
     ) -> ProjectTrust:
         """Return the settings of a project for a profile; trust those with this ``digest``."""
-        return self._call(TrustProject, profile=profile, workspace=workspace, digest=digest)
+        return self._call(
+            TrustProject, profile=profile, workspace=workspace, directory=directory, digest=digest
+        )
 
     def output(self, handle: str, command: str, *, cursor: int = 0) -> AgentOutput:
         """Return the output of a command that an agent has its session run, also after its release.

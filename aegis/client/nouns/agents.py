@@ -77,6 +77,7 @@ class Agents(Noun):
         effort: str | None = None,
         permission: Permission | None = None,
         budget_usd: float | None = None,
+        directory: str | None = None,
         worktree: bool | None = None,
         branch: str | None = None,
     ) -> AgentInfo:
@@ -91,6 +92,7 @@ class Agents(Noun):
             effort=effort,
             permission=permission,
             budget_usd=budget_usd,
+            directory=directory,
             worktree=worktree,
             branch=branch,
         )
@@ -178,10 +180,13 @@ class Agents(Noun):
         *,
         profile: str | None = None,
         workspace: str | None = None,
+        directory: str | None = None,
         digest: str | None = None,
     ) -> ProjectTrust:
         """Return the settings of a project for a profile; trust those with this ``digest``."""
-        return await self._call(TrustProject, profile=profile, workspace=workspace, digest=digest)
+        return await self._call(
+            TrustProject, profile=profile, workspace=workspace, directory=directory, digest=digest
+        )
 
     async def output(self, handle: str, command: str, *, cursor: int = 0) -> AgentOutput:
         """Return the output of a command that an agent has its session run, also after its release.

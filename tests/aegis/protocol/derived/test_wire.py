@@ -275,6 +275,7 @@ BAD: list[tuple[str, Any, str]] = [
         "force must be true or false, not 1",
     ),
     ("agent_worktree_list", {"name": "a"}, ONLY_HANDLE),
+    ("spawn", {"directory": 5}, "directory must be text or null, not 5"),
     ("agent_trust", {"digest": 5}, "digest must be text or null, not 5"),
     ("spawn", {"worktree": "yes"}, 'worktree must be true or false or null, not "yes"'),
     ("spawn", {"branch": "x" * 201}, "branch must be at most 200 characters long, not 201"),
