@@ -345,3 +345,16 @@ def test_a_plan_is_known_by_its_options_where_its_kind_is_not_repeated() -> None
     request = wire.ask(0, toolCall=call, options=PLAN_OPTIONS)
     assert (request.tool_kind, request.needs_person) == ("plan", True)
     assert {each.id for each in request.options} == {"exit-plan-default", "reject"}
+
+
+def test_a_mode_that_gemini_reports_as_text_is_its_mode_and_no_message() -> None:
+    wire = ready("gemini", options=AcpOptions(mode_mark="[MODE_UPDATE] "))
+    wire.turn()
+    chunk = {"type": "text", "text": "[MODE_UPDATE] yolo"}
+    outputs = wire.update("agent_message_chunk", content=chunk)
+    assert [type(each).__name__ for each in events(outputs)] == ["SystemInit"]
+    [reset] = frames(outputs)
+    assert (reset["method"], reset["params"]["modeId"]) == ("session/set_mode", "default")
+    other = {"type": "text", "text": "[MODE_UPDATE] no mode of it"}
+    said = wire.update("agent_message_chunk", content=other)
+    assert [type(each).__name__ for each in events(said)] == ["AssistantText"]
