@@ -75,6 +75,6 @@ def test_no_agent_trusts_anything(daemon: DaemonProcess, tmp_path: Path) -> None
     # A command that an agent writes on a terminal acts for the agent.
     daemon.call("term_spawn", name="t")
     command = f"{PROGRAM} --root {daemon.root} agent trust own --yes"
-    ran = daemon.call("term_run", name="t", cmd=command, from_handle="pm")
+    ran = daemon.call("term_run", name="t", cmd=command, timeout=120, from_handle="pm")
     assert (ran["exit"], "for the operator" in str(ran)) == (1, True), ran["stdout"]
     assert not daemon.call("agent_trust", profile="own")["is_trusted"]
