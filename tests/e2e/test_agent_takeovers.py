@@ -307,14 +307,14 @@ def test_in_a_window_it_is_attached_until_the_person_leaves(shared: Shared) -> N
     team, handle = shared.team, shared.spawn()
     with window(team.daemon, "agent", "takeover", handle) as attached:
         attached.wait_for(b"resumed ")
-        attached.press(b"hello\r")
+        shared.types("takeover-ann", "hello")
         attached.wait_for(b"heard hello")
         attached.press(DETACH)
         attached.wait_for(b"you still have the conversation")
         assert attached.wait_exit() == 0
     with window(team.daemon, "agent", "takeover", handle) as attached:
         attached.wait_for(b"heard hello")
-        attached.press(b"/exit\r")
+        team.call("agent_handback", handle=handle)
         assert attached.wait_exit() == 0
         assert b"you still have" not in attached.seen
     shared.is_handed_back(handle)
