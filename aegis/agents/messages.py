@@ -119,12 +119,13 @@ class DriverReady(Request[None]):
 class DriverFailed(Request[None]):
     """The agent cannot be used: ``reason`` is one sentence. ``DriverEnded`` follows.
 
-    ``kind`` and ``logins`` are those of ``harness.AgentFailed``.
+    ``kind`` and ``logins`` are those of ``harness.AgentFailed``; "held": another process has the
+    conversation open.
     """
 
     launch: int
     reason: str
-    kind: Literal["conversation", "login", "other"] = "other"
+    kind: Literal["conversation", "login", "held", "other"] = "other"
     logins: tuple[LoginMethod, ...] = ()
 
 

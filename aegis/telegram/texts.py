@@ -176,6 +176,8 @@ def list_text(agents: Sequence[AgentInfo], terminals: Sequence[TerminalInfo]) ->
 
 
 def _agent_state(info: AgentInfo) -> str:
+    if info.taken_over is not None:
+        return f"taken over in terminal {info.taken_over.terminal}"
     is_stalled = info.state == "working" and info.quiet_s >= STALLED_S
     return "stalled" if is_stalled else info.state
 

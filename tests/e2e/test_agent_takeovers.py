@@ -338,6 +338,42 @@ def of_another_program(shared: Shared, id_: str, words: str, cwd: str | None = N
     return file
 
 
+def holds(shared: Shared, id_: str) -> Path:
+    """The agent's own register says that this process has a conversation open."""
+    began = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    registry = Path(f"{shared.log}.claude/sessions")
+    registry.mkdir(parents=True, exist_ok=True)
+    file = registry / f"{os.getpid()}.json"
+    file.write_text(json.dumps({"pid": os.getpid(), "sessionId": id_, "procStart": began}))
+    return file
+
+
+def test_an_agent_is_not_started_beside_another_process_with_its_conversation(
+    shared: Shared,
+) -> None:
+    team, handle = shared.team, shared.spawn()
+    conversation = team.info(handle)["conversation"]
+    registered = holds(shared, conversation)
+    team.call("agent_restart", handle=handle)
+    team.is_in(handle, "error")
+    held = f"is open in process {os.getpid()}, outside of this daemon: end that"
+    assert held in team.info(handle)["reason"]
+    for text in ("SAY one", "SAY two"):
+        team.send(handle, text)
+    until(lambda: team.info(handle)["waiting"] == 2, "both messages have come")
+
+    def tries(kind: str) -> int:
+        return len(team.entries(handle, kind))
+
+    until(lambda: 2 < tries("started") == tries("ended"), "what they began has ended")
+    team.is_in(handle, "error")
+    assert len(shared.lives()) == 1
+    registered.unlink()
+    team.call("agent_restart", handle=handle)
+    until(lambda: team.texts(handle)[-2:] == ["one", "two"], "both messages arrive")
+    assert [each["resumes"] for each in shared.lives()] == [None, conversation]
+
+
 def test_a_conversation_that_began_elsewhere_is_listed_and_continued(shared: Shared) -> None:
     team = shared.team
     old, new, other = (f"{number:08}-0000-4000-8000-000000000000" for number in (1, 2, 3))
@@ -367,16 +403,13 @@ def test_a_conversation_that_began_elsewhere_is_listed_and_continued(shared: Sha
 def test_a_conversation_that_a_process_has_open_is_refused_by_its_name(shared: Shared) -> None:
     team, id_ = shared.team, "00000001-0000-4000-8000-000000000000"
     of_another_program(shared, id_, "open")
-    began = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-    registry = Path(f"{shared.log}.claude/sessions")
-    registry.mkdir()
-    entry = {"pid": os.getpid(), "sessionId": id_, "procStart": began}
-    (registry / f"{os.getpid()}.json").write_text(json.dumps(entry))
+    registered = holds(shared, id_)
     [listed] = team.call("agent_conversations", profile="held")["result"]
     assert listed["holder"] == f"process {os.getpid()}"
     refusal = team.daemon.refusal("agent_continue", profile="held", conversation=id_)
     assert f"is open in process {os.getpid()}: end that first" in str(refusal)
     # The file of a process that was killed, whose pid is another's now.
-    (registry / f"{os.getpid()}.json").write_text(json.dumps(entry | {"procStart": "1"}))
+    entry = json.loads(registered.read_text())
+    registered.write_text(json.dumps(entry | {"procStart": "1"}))
     team.call("agent_continue", profile="held", conversation=id_, prompt="SAY on", handle="ann")
     team.has_outcomes("ann", "completed")

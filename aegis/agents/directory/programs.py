@@ -46,7 +46,7 @@ from aegis.agents.sessions.command_outputs import CommandOutputs
 from aegis.agents.sessions.session import DRIVER, MakeDriver
 from aegis.agents.sessions.steps import StartDriver
 from aegis.configuration.sections import Configuration
-from aegis.errors import NotFound, Unavailable
+from aegis.errors import AlreadyExists, NotFound, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.limits import in_thread_or_here
 from aegis.path_text import path_of_text
@@ -244,6 +244,8 @@ class Programs:
         is_fork = is_first and member.fork_of is not None
         if is_first and member.began_with is not None:
             start = attrs.evolve(start, conversation=member.began_with)
+        if start.conversation is not None:
+            await self._check_holder(member, profile, start.conversation)
         beginning = await self._beginning(member, cwd, world, start, is_fork=is_fork)
         beginning = attrs.evolve(beginning, images=str(directory / IMAGES))
         if profile.budget_usd is not None:
@@ -277,6 +279,22 @@ class Programs:
         client = ClientServices(SessionFiles(path_of_text(cwd)), terminals)
         spec = ChildSpec.of(DRIVER, Driver, plan, owner, self.scan, client)
         return spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
+
+    async def _check_holder(self, member: Member, profile: Profile, conversation: str) -> None:
+        """Raise ``AlreadyExists`` if another process has a session's conversation open.
+
+        Claude Code itself guards nothing: what one of the two says would be lost. The session's own
+        processes are gone when this is asked.
+        """
+        if profile.provider.family != "claude":
+            return
+        holder = (await in_thread_or_here(self.files_of(profile).holders)).get(conversation)
+        if holder is not None:
+            name = self.names.shown(member.address)
+            raise AlreadyExists(
+                f"its conversation is open in {holder}, outside of this daemon: end that, and then "
+                f"continue with agent restart {name}"
+            )
 
     def files_of(self, profile: Profile) -> ClaudeFiles:
         """Return the conversations of a profile's agent. Raises ``InvalidRequest``."""

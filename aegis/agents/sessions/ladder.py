@@ -44,7 +44,7 @@ class Ladder:
         """Take the reason of a start that failed."""
         if failed.kind == "conversation":
             self.rung = max(self.rung, RESUMES)  # the agent does not know it: a fresh one is next
-        elif failed.kind == "login":
+        elif failed.kind in ("login", "held"):
             self.is_over = True  # no try can succeed before a person has acted
 
     def restart(self) -> None:

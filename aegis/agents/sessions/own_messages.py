@@ -35,10 +35,14 @@ class TimerDue:
 
 @attrs.frozen
 class NoDriver:
-    """The driver of this launch could not be started, or ended without a report."""
+    """The driver of this launch could not be started, or ended without a report.
+
+    ``is_held``: another process has the conversation open.
+    """
 
     launch: int
     reason: str
+    is_held: bool = False
 
 
 @attrs.frozen

@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import attrs
 import structlog
@@ -42,7 +42,7 @@ from aegis.agents.sessions.status import SessionIdentity, agent_info
 from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, TranscriptWriter
 from aegis.agents.sessions.transcript_reading import read_durable
 from aegis.agents.sessions.waits import AgentWaits
-from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
+from aegis.errors import AegisError, AlreadyExists, InvalidRequest, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import AssistantText
@@ -246,8 +246,8 @@ class AgentSession(Actor[own.SessionMessage]):
 
     async def _failed(self, message: own.NoDriver | DeskRefused | Down) -> None:
         match message:
-            case own.NoDriver(launch=launch, reason=reason):
-                await self._driver_lost(launch, reason)
+            case own.NoDriver(launch=launch, reason=reason, is_held=is_held):
+                await self._driver_lost(launch, reason, is_held=is_held)
             case DeskRefused(key=key):
                 await self._not_shown(key)
             case Down(crashed=True):  # any other driver has reported its end before
@@ -492,7 +492,8 @@ class AgentSession(Actor[own.SessionMessage]):
             await faults.START_AFTER.reach(self._identity.handle)
             self.context.monitor(driver)
         except (ActorError, AegisError) as error:
-            await self.context.ref.send(own.NoDriver(launch, describe(error)))
+            is_held = isinstance(error, AlreadyExists)
+            await self.context.ref.send(own.NoDriver(launch, describe(error), is_held))
             return
         if launch == self._over:
             return
@@ -557,13 +558,14 @@ class AgentSession(Actor[own.SessionMessage]):
                 self._driver, self._over = None, report.launch
                 await self._handle(report)
 
-    async def _driver_lost(self, launch: int, reason: str) -> None:
+    async def _driver_lost(self, launch: int, reason: str, *, is_held: bool = False) -> None:
         """Take the end of a driver that sent no ``DriverEnded``."""
         if launch != self._launch or launch == self._over or not self._session.has_process:
             return
         self._driver, self._over = None, launch
         if self._session.phase is steps.SessionPhase.STARTING:
-            await self._handle(msg.DriverFailed(launch=launch, reason=reason))
+            kind: Literal["held", "other"] = "held" if is_held else "other"
+            await self._handle(msg.DriverFailed(launch=launch, reason=reason, kind=kind))
         ended = msg.DriverEnded(launch=launch, reason="", exit_code=None, stderr=reason)
         await self._handle(ended)
 

@@ -44,6 +44,9 @@ def tool_name(name: str) -> str:
 def agent_status(info: AgentInfo, now: float) -> StatusDot:
     """Return the dot of an agent; it has had it since its state changed."""
     at = info.blocked.since if info.blocked is not None else info.since
+    if info.taken_over is not None:
+        why = f"taken over in terminal {info.taken_over.terminal}"
+        return StatusDot(RESTS, why, since(info.taken_over.since, now))
     return StatusDot(_agent_dot(info), _agent_why(info), since(at, now))
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.protocol.agents import TranscriptEntry
+from aegis.protocol.agents import AgentTakeover, TranscriptEntry
 from aegis.protocol.requests import Choice, PersonAnswer
 from aegis.telegram import orders as o
 from aegis.telegram.buttons import LETTERS, Pressed, button_data, read_button
@@ -257,6 +257,10 @@ def test_lists_and_records_are_short_texts() -> None:
         "🟢 ann - working\n⚪ term:build - exit 2"
     )
     assert list_text([agent(state="working", quiet_s=120.0)], []) == "🟠 ann - stalled"
+    taken = AgentTakeover(terminal="takeover-ann", since=NOON)
+    assert list_text([agent(state="working", taken_over=taken)], []) == (
+        "⚪ ann - taken over in terminal takeover-ann"
+    )
     assert list_text([], []) == "nothing is open"
     assert queues_text([queue(paused=True)]) == "▣ review: 1/2 running, 1 pending, paused"
     waiting = [task(f"01{each}", status="waiting", waits="for 01Z") for each in range(12)]

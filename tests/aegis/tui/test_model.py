@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aegis.protocol.agents import AgentNeed, AgentProgram
+from aegis.protocol.agents import AgentNeed, AgentProgram, AgentTakeover
 from aegis.protocol.streams import TerminalItem
 from aegis.protocol.terminals import NeedsInput
 from aegis.protocol.workspaces import ShellInfo, WorkspaceInfo
@@ -65,6 +65,12 @@ def program(**fields: Any) -> AgentProgram:
             },
             "🟡",
             "permission: Run ls?",
+        ),
+        (
+            "working",
+            {"quiet_s": 300.0, "taken_over": AgentTakeover(terminal="takeover-ann", since=NOON)},
+            "⚪",
+            "taken over in terminal takeover-ann",
         ),
     ],
 )

@@ -188,12 +188,13 @@ def _head(path: Path, cwd: str) -> FoundConversation:
 
 
 def _start_of(pid: int) -> str:
-    """Return the start of a process in clock ticks since boot; empty if there is none."""
+    """Return the start of a process in clock ticks since boot; empty if there is none alive."""
     try:
         stat = Path("/proc", str(pid), "stat").read_text()
     except OSError:
         return ""
-    return (stat.rpartition(")")[2].split() + [""] * 20)[19]
+    state, *rest = stat.rpartition(")")[2].split() + [""] * 20
+    return "" if state in ("Z", "X", "") else rest[18]
 
 
 def _objects(path: Path, head_bytes: int = 0) -> Iterator[dict[str, Any]]:

@@ -141,6 +141,7 @@ const AGENTS = { working: ['busy', 'works'], running: ['busy', 'works'], startin
 // The daemon reports a session again once it has made no progress for this long.
 const STALLED_S = 120;
 export function agentState(agent) {
+  if (agent.taken_over) return { tone: 'busy', word: 'is taken over', why: `is taken over in terminal ${agent.taken_over.terminal}`, since: agent.taken_over.since };
   const [tone, word] = agent.state === 'working' && agent.quiet_s >= STALLED_S ? ['warn', 'makes no progress'] : AGENTS[agent.state] ?? ['', agent.state];
   const why = agent.blocked ? `${word}: ${agent.blocked.title}` : agent.program?.need ? `${word}: ${agent.program.need.text}` : agent.reason ? `${word}: ${agent.reason}` : agent.tools?.length ? `${word}: ${agent.tools.join(', ')}` : word;
   return { tone, word, why, since: agent.blocked?.since ?? agent.since };
