@@ -278,7 +278,7 @@ def test_an_agent_sends_under_no_other_handle(team: Team) -> None:
         refused(with_key(team, eve, "handoff", **arguments), "is not you")
     sent = program(team.daemon, "agent", "send", "--as", "bob", "human", "x")
     assert outcome(team, eve, sent).startswith("ran 1")
-    assert team.inbox("human") == []
+    assert {each["sender"] for each in team.inbox("human")} <= {"substrate"}  # ends of turns
 
 
 # Floods and frames of any form.

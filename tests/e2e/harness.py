@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -284,6 +285,17 @@ class LiveTerminal:
 
     def keys(self, keys: str, **arguments: object) -> None:
         assert self.daemon.call("term_keys", name=self.name, keys=keys, **arguments) == {"ok": True}
+
+    def wait_editing(self) -> None:
+        """Wait until the shell edits a line: before, nobody gets an end of file that is typed."""
+        descriptor = os.open(f"/proc/{self.described()['pid']}/fd/0", os.O_RDONLY | os.O_NOCTTY)
+        try:
+            deadline = time.monotonic() + GUARD_S
+            while termios.tcgetattr(descriptor)[3] & termios.ICANON:
+                assert time.monotonic() < deadline, "the shell edits no line"
+                time.sleep(0.01)
+        finally:
+            os.close(descriptor)
 
     def read(self, **arguments: object) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = self.daemon.call("term_read", name=self.name, **arguments)[

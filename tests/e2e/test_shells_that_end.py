@@ -82,6 +82,7 @@ def test_a_fresh_shell_whose_directory_is_gone_says_where_it_started(
 @on_both_shells
 def test_a_shell_that_a_person_ends_by_ctrl_d_is_recorded(terminal: LiveTerminal) -> None:
     terminal.run("X=1")
+    terminal.wait_editing()
     terminal.keys("\x04", from_handle="ann")
     wait_fresh(terminal, 1)
     record = terminal.run("echo X=$X")

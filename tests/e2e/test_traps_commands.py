@@ -236,6 +236,7 @@ def test_trap_10_a_shell_that_ends_again_and_again_is_followed_by_a_fresh_one(
 def test_trap_10_a_shell_that_somebody_left_by_keys_is_followed_by_a_fresh_one(
     terminal: LiveTerminal, typed: str
 ) -> None:
+    terminal.wait_editing()
     terminal.keys(typed)
     assert terminal.run("echo fresh")["stdout"] == "fresh\n"
     assert terminal.described()["restarts"] == 1

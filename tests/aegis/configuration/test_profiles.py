@@ -73,8 +73,8 @@ CHOICES = "claude, claude-agent-acp, codex, gemini, opencode, kimi or acp"
         ("provider: 5", f"provider must be {CHOICES}, not 5"),
         ("provider: [claude]", f"provider must be {CHOICES}, not a list"),
         ("provider: acp", "provider is 'acp', so agents.a.command must name the program"),
-        ("permission: no", "permission must be read, ask, write or full, not 'no'"),
-        ("permission: bypass", "permission must be read, ask, write or full, not 'bypass'"),
+        ("permission: no", "permission must be read, plan, ask, write or full, not 'no'"),
+        ("permission: bypass", "permission must be read, plan, ask, write or full, not 'bypass'"),
         ("answers_requests: yes", "answers_requests must be true or false, not 'yes'"),
         ("answers_requests: 'true'", "answers_requests must be true or false, not the quoted "
          "'true'"),

@@ -145,10 +145,10 @@ def test_a_fork_without_a_turn_needs_the_conversation_of_its_origin_again() -> N
         s.RunStep(
             number=17, client=0, pause_s=0.067, terminal=s.SHARED, kind="several lines of text"
         ),
-        s.ForkAgentStep(number=22, client=1, pause_s=0.0725, agent=s.ANN, fork=s.GUS, work="ask"),
+        s.ForkAgentStep(number=22, client=1, pause_s=0.25, agent=s.ANN, fork=s.GUS, work="ask"),
         s.ReadOutputStep(number=49, client=1, pause_s=0.0083, terminal=s.SPARE, max_bytes=256),
         faults=(
-            s.KillFault(step=0, after_s=0.0668),
+            s.KillFault(step=0, after_s=0.1),
             crash,
             s.ForgottenFault(step=45, draw=416),
         ),
