@@ -187,4 +187,6 @@ async def test_a_stream_that_has_moved_ends_when_the_actors_of_its_terminal_give
                 poke(daemon)
                 await trio.testing.wait_all_tasks_blocked(0.001)
         assert isinstance(viewer.end, Unavailable)
-        assert "its actors crashed too often" in str(viewer.end)
+        # The stream may hear of the failure itself, or of its terminal's state when it asks again.
+        ends = ("its actors crashed too often", "terminal 'build' has failed; look at its state")
+        assert any(each in str(viewer.end) for each in ends), viewer.end
