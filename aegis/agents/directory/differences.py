@@ -11,11 +11,10 @@ from pathlib import Path
 
 import trio
 
-from actors import Reply
 from aegis.agents.directory.checkout import Checkout, commit_of, find_checkout
 from aegis.agents.directory.git import GitOutput, IsolatedGit, isolated_git
 from aegis.agents.directory.roster import Member
-from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.errors import InvalidRequest, Unavailable
 from aegis.limits import in_thread_or_here
 from aegis.path_text import path_of_text
 from aegis.protocol.agents import AgentDiff
@@ -28,16 +27,6 @@ MAX_NAMES_BYTES = 256 * 1024
 
 LIMIT_S = 60.0
 """Seconds that git has, all together."""
-
-
-async def answer_difference(member: Member, cwd: str, reply: Reply[AgentDiff]) -> None:
-    """Answer a request for the difference of a session that works in ``cwd``."""
-    try:
-        found = await difference(member, cwd)
-    except AegisError as error:
-        reply.fail(error)
-    else:
-        reply.send(found)
 
 
 async def difference(member: Member, cwd: str) -> AgentDiff:

@@ -31,7 +31,7 @@ from aegis.agents.directory.all_sessions import (
 )
 from aegis.agents.directory.archiving import SessionArchiver
 from aegis.agents.directory.board import Board
-from aegis.agents.directory.differences import answer_difference
+from aegis.agents.directory.differences import difference
 from aegis.agents.directory.following import (
     answer_ended,
     ref_of_command,
@@ -43,9 +43,10 @@ from aegis.agents.directory.messages import DirectoryMessage, OnSession, Reachin
 from aegis.agents.directory.openings import Openings
 from aegis.agents.directory.outputs import AgentOutputs
 from aegis.agents.directory.programs import Programs
-from aegis.agents.directory.project_trust import answer_trust
+from aegis.agents.directory.project_trust import trust
 from aegis.agents.directory.renaming import rename, show_renamed
 from aegis.agents.directory.replies import (
+    answer,
     changed_member,
     check_reach,
     closed_info,
@@ -76,7 +77,6 @@ from aegis.protocol import agents as api
 from aegis.protocol.agent_commands import ReadAgentOutput
 from aegis.protocol.conversations import (
     ContinueConversation,
-    ConversationList,
     ListConversations,
 )
 from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
@@ -203,18 +203,17 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case api.DiffAgent():
                 member = self._table.roster.get(message.handle)
                 cwd = self._table.roster.cwd(member)
-                self.context.start_soon(answer_difference, member, cwd, self.defer(message))
+                self.context.start_soon(answer, self.defer(message), difference, member, cwd)
             case ListConversations():
-                self.context.start_soon(self._list_conversations, message, self.defer(message))
+                list_them = self._spawning.conversations
+                self.context.start_soon(answer, self.defer(message), list_them, message)
             case ListWorktrees():
                 self.context.start_soon(self._list_worktrees, self.defer(message))
             case RemoveWorktree():
                 self.context.start_soon(self._remove_worktree, message, self.defer(message))
             case TrustProject():
-                system = self.context.system
-                self.context.start_soon(
-                    answer_trust, message, self.defer(message), self._programs, system
-                )
+                of = self._programs, self.context.system
+                self.context.start_soon(answer, self.defer(message), trust, message, *of)
             case api.CloseAgent() if self._has_worktree(message):
                 self.context.start_soon(self._close_with_worktree, message, self.defer(message))
             case GetMeta() | api.ListAgents() | FindAnswerer():
@@ -429,16 +428,6 @@ class AgentDirectory(Actor[DirectoryMessage]):
             info = await self._refs[member.id].ask(message)
             became = await self._worktrees.settle(member.id)
             reply.send(attrs.evolve(info, reason=became) if became else info)
-        except AegisError as error:
-            reply.fail(error)
-        except ActorError as error:
-            reply.fail(Unavailable(str(error)))
-
-    async def _list_conversations(
-        self, message: ListConversations, reply: Reply[ConversationList]
-    ) -> None:
-        try:
-            reply.send(await self._spawning.conversations(message))
         except AegisError as error:
             reply.fail(error)
         except ActorError as error:

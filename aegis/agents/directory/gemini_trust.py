@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
+
+from aegis.agents.directory.project_files import json_of_user
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 
@@ -22,11 +23,12 @@ def gemini_trusts(cwd: str, variables: Mapping[str, str]) -> bool:
     if variables.get(SWITCH) == "true":
         return True
     home = os.path.join(variables.get("HOME", "/"), ".gemini")  # noqa: PTH118
-    match _read(os.path.join(home, "settings.json")):  # noqa: PTH118
+    match json_of_user(os.path.join(home, "settings.json"), MAX_FILE_BYTES):  # noqa: PTH118
         case {"security": {"folderTrust": {"enabled": False}}}:
             return True
     own = variables.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH")
-    return _is_covered(cwd, _read(own or os.path.join(home, "trustedFolders.json")))  # noqa: PTH118
+    rules = own or os.path.join(home, "trustedFolders.json")  # noqa: PTH118
+    return _is_covered(cwd, json_of_user(rules, MAX_FILE_BYTES))
 
 
 def _is_covered(cwd: str, rules: Any) -> bool:
@@ -38,16 +40,3 @@ def _is_covered(cwd: str, rules: Any) -> bool:
         if (where == top or where.startswith(top.rstrip("/") + "/")) and len(top) > longest:
             longest, is_trusted = len(top), level in ("TRUST_FOLDER", "TRUST_PARENT")
     return is_trusted
-
-
-def _open(name: str, flags: int) -> int:
-    return os.open(name, flags | os.O_NONBLOCK)  # a FIFO must not block
-
-
-def _read(path: str) -> Any:
-    try:
-        with open(path, "rb", opener=_open) as file:
-            data = file.read(MAX_FILE_BYTES + 1) or b""
-        return json.loads(data) if len(data) <= MAX_FILE_BYTES else None
-    except (OSError, ValueError, RecursionError):
-        return None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from aegis.agents.directory.project_files import json_of_user
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 """The largest file that is read; it holds the history of every project too."""
@@ -26,17 +27,11 @@ def local_servers(cwd: str, variables: Mapping[str, str]) -> dict[str, Server]:
     home = variables.get("CLAUDE_CONFIG_DIR") or variables.get("HOME") or ""
     if not os.path.isabs(home):  # noqa: PTH117
         return {}
+    document = json_of_user(os.path.join(home, ".claude.json"), MAX_FILE_BYTES)  # noqa: PTH118
     try:
-        with open(os.path.join(home, ".claude.json"), "rb", opener=_open) as file:  # noqa: PTH118
-            data = file.read(MAX_FILE_BYTES + 1)
-        document = json.loads(data) if len(data) <= MAX_FILE_BYTES else None
         return servers_in(document, (cwd, os.path.realpath(cwd)), variables)
     except (OSError, ValueError, RecursionError):
         return {}
-
-
-def _open(name: str, flags: int) -> int:
-    return os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def servers_in(

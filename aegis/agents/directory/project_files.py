@@ -1,9 +1,14 @@
-"""Reading the files of a project: never through a link that leads out of it. Blocking."""
+"""Reading the files of a project, never through a link that leads out of it, and its user's.
+
+Blocking.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import stat
+from typing import Any
 
 import attrs
 
@@ -70,3 +75,17 @@ def _read(fd: int, top: str, most: int) -> FileRead:
     except OSError as error:
         raise UnusableFile(f"cannot be read: {error.strerror}") from None
     return FileRead(b"".join(blocks), found.st_size)
+
+
+def json_of_user(path: str, most: int) -> Any:
+    """Return the JSON in a file of the user's own; None without any, or beyond ``most`` bytes."""
+    try:
+        with open(path, "rb", opener=_open) as file:
+            data = file.read(most + 1) or b""
+        return json.loads(data) if len(data) <= most else None
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _open(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NONBLOCK)  # a FIFO must not block

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from functools import partial
 
-from actors import ActorError, Reply, System
+from actors import System
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.project_code import project_code
 from aegis.agents.directory.working_directory import place_of
-from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
+from aegis.errors import InvalidRequest, StorageError
 from aegis.limits import in_thread_or_here
 from aegis.path_text import path_of_text
 from aegis.protocol.trust import ProjectTrust, TrustProject
 
 
-async def answer_trust(
-    message: TrustProject, reply: Reply[ProjectTrust], programs: Programs, system: System
-) -> None:
-    """Answer with the settings as they are now, once they are trusted if that was ordered."""
-    try:
-        reply.send(await _trust(message, programs, system))
-    except AegisError as error:
-        reply.fail(error)
-    except ActorError as error:
-        reply.fail(Unavailable(str(error)))
+async def trust(message: TrustProject, programs: Programs, system: System) -> ProjectTrust:
+    """Return the settings as they are now, once they are trusted if that was ordered.
 
-
-async def _trust(message: TrustProject, programs: Programs, system: System) -> ProjectTrust:
+    Raises ``AegisError``, ``ActorError``.
+    """
     profile = programs.profile(message.profile)
     cwd = await place_of(message.workspace, message.directory, system, programs.root)
     provider, home = profile.provider.name, programs.variables.get("HOME")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
 import attrs
 
+from actors import ActorError, Reply
 from aegis.agents.directory.message_rights import root_of
 from aegis.agents.directory.meta import meta_of
 from aegis.agents.directory.programs import Programs
@@ -18,7 +19,7 @@ from aegis.agents.profiles.profile import Profile, every_profile, login_command,
 from aegis.agents.profiles.rights import refuse_reach
 from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.steps import LogIn
-from aegis.errors import Forbidden, NotFound
+from aegis.errors import AegisError, Forbidden, NotFound, Unavailable
 from aegis.path_text import path_of_text
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import PermissionAnswer, RequestAnswer, RequestOpened
@@ -44,6 +45,18 @@ def reply_to(
             return profile_list(programs)
         case FindAnswerer(handle=handle):
             return answerer(handle, roster, programs)
+
+
+async def answer(
+    reply: Reply[Any], work: Callable[..., Awaitable[object]], *arguments: object
+) -> None:
+    """Answer a request with what ``work`` returns, or with the error that it raises."""
+    try:
+        reply.send(await work(*arguments))
+    except AegisError as error:
+        reply.fail(error)
+    except ActorError as error:
+        reply.fail(Unavailable(str(error)))
 
 
 MAX_NAME = 64
