@@ -11,6 +11,7 @@ import pytest
 from aegis.client.line import CommandFailed
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import Team, open_request
+from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -44,7 +45,8 @@ def test_a_document_has_what_was_asked_said_and_done(team: Team) -> None:
 
 def test_lines_are_the_entries_that_read_shows(team: Team) -> None:
     team.spawn("SAY one", handle="ann")
-    team.has_outcomes("ann", "completed")
+    # The entry after the end of the turn: the person's inbox has its news a moment later.
+    until(lambda: len(team.entries("ann", "notified")) == 1, "the transcript is at rest")
     read = team.call("session_read", handle="ann", since=0)["result"]
     lines = exported(team, "ann", "--format", "jsonl").splitlines()
     assert [json.loads(each) for each in lines] == read
