@@ -61,3 +61,15 @@ WORKTREE_BRANCH_BEFORE = AGENTS.point("worktree.branch.before", may_wait=True)
 """Its directory is deleted; its branch will now be deleted, if it is merged."""
 WORKTREE_REMOVE_AFTER = AGENTS.point("worktree.remove.after", may_wait=True)
 """The worktree is removed; that will now be synced."""
+WORKTREE_MERGE_BEFORE = AGENTS.point("worktree.merge.before", may_wait=True)
+"""The intent to merge a worktree is synced; the index of the target's checkout will be locked."""
+WORKTREE_MOVE_BEFORE = AGENTS.point("worktree.move.before", may_wait=True)
+"""The index is locked, and the new files are made; the target branch will now be moved."""
+WORKTREE_WRITE_BEFORE = AGENTS.point("worktree.write.before", may_wait=True)
+"""The target branch is moved; the files of its checkout will now be replaced."""
+WORKTREE_INDEX_BEFORE = AGENTS.point("worktree.index.before", may_wait=True)
+"""The files are replaced; the index will now be replaced."""
+WORKTREE_UNLOCK_BEFORE = AGENTS.point("worktree.unlock.before", may_wait=True)
+"""The index is replaced; its lock will now be removed."""
+WORKTREE_MERGE_AFTER = AGENTS.point("worktree.merge.after", may_wait=True)
+"""A merge is complete; that will now be synced."""

@@ -608,12 +608,46 @@ def _show_worktrees(found: Sequence[Mapping[str, Any]]) -> None:
     if not found:
         print_notice("↳ no worktree")
         return
-    head = ["agent", "branch", "from", "directory", "would be lost"]
+    head = ["agent", "branch", "from", "not merged", "directory", "would be lost"]
     rows = [
-        [each["handle"], each["branch"], each["target"], each["path"], each["holds"] or "nothing"]
+        [
+            *(each["handle"], each["branch"], each["target"], _commits(each["unmerged"])),
+            *(each["path"], each["holds"] or "nothing"),
+        ]
         for each in found
     ]
     print_lines(table(head, rows))
+
+
+def _commits(number: int | None) -> str:
+    if not number:
+        return "?" if number is None else "nothing"
+    return "1 commit" if number == 1 else f"{number} commits"
+
+
+@verb(argument("agent"))
+def merge(daemon: TargetDaemon, agent: str) -> None:
+    """Merge the git worktree of AGENT into the branch that it began from.
+
+    Moves that branch forward, or makes a merge commit if git finds no conflict. Refused while
+    either side has changes that are not committed.
+    """
+    merged = daemon.call("agent_merge", handle=agent)
+    daemon.show(merged, lambda: _show_merged(merged))
+
+
+def _show_merged(merged: Mapping[str, Any]) -> None:
+    branch, target = merged["branch"], merged["target"]
+    if merged["kind"] == "none":
+        print_notice(f"↳ {target} has all commits of {branch} already")
+        return
+    how = "fast-forward" if merged["kind"] == "fast-forward" else "merge commit"
+    files = f"{merged['files']} file{'' if merged['files'] == 1 else 's'}"
+    where = f" in {merged['directory']}" if merged["directory"] else ""
+    done = f"merged {branch} into {target}{where}: {how} {merged['commit'][:12]}, {files}"
+    print_notice(escaped_line(done))
+    for each in merged["left"]:
+        print_notice(escaped_line(f"↳ not replaced, and shown as changed by git: {each}"))
 
 
 agent = VerbGroup(
@@ -633,6 +667,7 @@ An agent works in the background and is woken by messages to its handle.""",
         "output": output,
         "diff": diff,
         "worktree": worktree,
+        "merge": merge,
         "trust": trust,
         "export": export,
         "usage": usage,

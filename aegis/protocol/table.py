@@ -404,6 +404,17 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
+        name="agent_merge",
+        owner=Owner.AGENTS,
+        command=worktrees.MergeWorktree,
+        reply=worktrees.MergedWorktree,
+        idempotent=True,
+        operator=True,
+        person=True,
+        errors=("not_found", "invalid_request", "unavailable", "storage"),
+        remedy=AGAIN_DOES_NO_HARM,
+    ),
+    Entry(
         name="agent_trust",
         owner=Owner.AGENTS,
         command=trust.TrustProject,

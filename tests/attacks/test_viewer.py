@@ -154,6 +154,7 @@ OF_AGENTS = {
             "diff",
             "export",
             "worktree",
+            "merge",
             "trust",
             "conversations",
             "takeover",

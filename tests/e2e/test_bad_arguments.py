@@ -259,7 +259,7 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     # Any other handle is refused over MCP, as every call of these.
     **{
         f"{command}.handle": [("a b", "1 to 64"), (5, "text"), (None, "")]
-        for command in ("agent_takeover", "agent_handback")
+        for command in ("agent_takeover", "agent_handback", "agent_merge")
     },
     "agent_continue.conversation": [("x" * 201, "200"), (5, "text"), (None, "")],
     "agent_continue.fork": [("yes", "true or false"), (1, "true or false")],

@@ -84,7 +84,14 @@ from aegis.protocol.history import ListTranscripts
 from aegis.protocol.meta import GetMeta
 from aegis.protocol.requests import FindAnswerer
 from aegis.protocol.trust import TrustProject
-from aegis.protocol.worktrees import ListWorktrees, RemoveWorktree, WorktreeInfo, WorktreeList
+from aegis.protocol.worktrees import (
+    ListWorktrees,
+    MergedWorktree,
+    MergeWorktree,
+    RemoveWorktree,
+    WorktreeInfo,
+    WorktreeList,
+)
 
 log = structlog.get_logger("aegis.agents")
 
@@ -210,7 +217,11 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case ListWorktrees():
                 self.context.start_soon(self._list_worktrees, self.defer(message))
             case RemoveWorktree():
-                self.context.start_soon(self._remove_worktree, message, self.defer(message))
+                remove = self._remove_worktree
+                self.context.start_soon(answer, self.defer(message), remove, message)
+            case MergeWorktree():
+                merge = self._merge_worktree
+                self.context.start_soon(answer, self.defer(message), merge, message)
             case TrustProject():
                 of = self._programs, self.context.system
                 self.context.start_soon(answer, self.defer(message), trust, message, *of)
@@ -441,16 +452,33 @@ class AgentDirectory(Actor[DirectoryMessage]):
 
         reply.send(WorktreeList(result=await self._worktrees.all(handle_of)))
 
-    async def _remove_worktree(self, message: RemoveWorktree, reply: Reply[WorktreeInfo]) -> None:
-        by_id = self._table.roster.by_id
-        try:
-            # A kept worktree outlives a session that was purged or is no longer in the roster.
-            member = self._table.roster.find(message.handle) or by_id.get(message.handle)
-            id_ = message.handle if member is None else member.id
-            handle = id_ if member is None else member.handle
-            reply.send(await self._worktrees.remove(id_, handle, force=message.force))
-        except AegisError as error:
-            reply.fail(error)
+    async def _remove_worktree(self, message: RemoveWorktree) -> WorktreeInfo:
+        id_, handle = self._of_worktree(message.handle)
+        return await self._worktrees.remove(id_, handle, force=message.force)
+
+    async def _merge_worktree(self, message: MergeWorktree) -> MergedWorktree:
+        id_, handle = self._of_worktree(message.handle)
+        for member in self._worktrees.users(id_):
+            info = await self._info(member)
+            if info.taken_over is not None:
+                raise InvalidRequest(
+                    f"agent merge: {info.handle!r} is taken over; hand it back first: agent "
+                    f"handback {info.handle}"
+                )
+            if not api.is_at_rest(info) and info.state not in ("limited", "error", "exited"):
+                raise InvalidRequest(
+                    f"agent merge: {info.handle!r} is in a turn ({info.state}); wait for its end "
+                    f"(agent wait {info.handle}), or interrupt it"
+                )
+        return await self._worktrees.merge(id_, handle)
+
+    def _of_worktree(self, name: str) -> tuple[str, str]:
+        """Return the id and the handle of the session with a worktree, by either of them.
+
+        A kept worktree outlives a session that was purged or is no longer in the roster.
+        """
+        member = self._table.roster.find(name) or self._table.roster.by_id.get(name)
+        return (name, name) if member is None else (member.id, member.handle)
 
     # Commands on sessions.
 

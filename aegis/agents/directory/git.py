@@ -164,8 +164,9 @@ async def run_in(
     limit: int = MAX_ERROR_BYTES,
     *,
     check: bool = True,
+    inherited: Sequence[int] = (),
 ) -> GitOutput:
-    """Run git on the references of a checkout. Raises ``Unavailable``."""
+    """Run git on the references of a checkout; it inherits these files. Raises ``Unavailable``."""
     environment = {
         **BASE,
         "PATH": os.environ.get("PATH", os.defpath),
@@ -175,7 +176,16 @@ async def run_in(
     settings = [word for each in OVERRIDES for word in ("-c", each)]
     command = [git_program(verb), *settings, *words]
     place = str(checkout.common)
-    return await run_git(verb, words[0], command, place, environment, limit=limit, check=check)
+    return await run_git(
+        verb,
+        words[0],
+        command,
+        place,
+        environment,
+        limit=limit,
+        check=check,
+        inherited=inherited,
+    )
 
 
 async def run_git(
@@ -187,6 +197,7 @@ async def run_git(
     *,
     limit: int,
     check: bool = True,
+    inherited: Sequence[int] = (),
 ) -> GitOutput:
     """Run the git command ``what``; return the first ``limit`` bytes that it prints.
 
@@ -202,6 +213,7 @@ async def run_git(
             cwd=cwd,
             env=dict(environment),
             start_new_session=True,
+            pass_fds=tuple(inherited),
         )
         try:
             process = await start()

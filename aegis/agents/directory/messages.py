@@ -13,7 +13,7 @@ from aegis.protocol.conversations import ListConversations
 from aegis.protocol.feeds import FollowAgentCommand, FollowAgents, FollowSession
 from aegis.protocol.history import ListTranscripts
 from aegis.protocol.trust import TrustProject
-from aegis.protocol.worktrees import ListWorktrees, RemoveWorktree
+from aegis.protocol.worktrees import ListWorktrees, MergeWorktree, RemoveWorktree
 
 OnSession = (
     api.CloseAgent
@@ -36,6 +36,7 @@ DirectoryMessage = (
     | ListConversations
     | ListWorktrees
     | RemoveWorktree
+    | MergeWorktree
     | TrustProject
     | api.ListSessions
     | api.SetAgent

@@ -250,7 +250,7 @@ async def _examined(checkout: Checkout, path: Path, row: Worktree, registered: P
         return Holdings(users=users, unknown="its commit could not be read")
     with isolated_git(VERB, checkout, head, path) as git:
         await git.run(["read-tree", head])
-        changed = await _changed(git, head, git_directory / "index")
+        changed = await changed_files(git, head, git_directory / "index")
         listing = ["ls-files", "--others", "-z", "--exclude-standard"]
         untracked = await git.run(listing, MAX_NAMES_BYTES)
         ignored = await git.run([*listing, "--ignored", "--directory"], MAX_NAMES_BYTES)
@@ -274,12 +274,14 @@ async def _examined(checkout: Checkout, path: Path, row: Worktree, registered: P
 
 
 @attrs.frozen
-class _Names:
+class FoundNames:
+    """Names of files, unless they are too many."""
+
     names: list[str]
     is_whole: bool
 
 
-async def _changed(git: IsolatedGit, head: str, real_index: Path) -> _Names:
+async def changed_files(git: IsolatedGit, head: str, real_index: Path) -> FoundNames:
     """Return the tracked files that differ from ``head``, in the directory or in the index.
 
     The index of the worktree could hide a change of the directory, and may have one that is not in
@@ -293,7 +295,7 @@ async def _changed(git: IsolatedGit, head: str, real_index: Path) -> _Names:
     cached = ["diff-index", "--cached", "--name-only", "-z", "--no-ext-diff", head, "--"]
     staged = await git.run(cached, MAX_NAMES_BYTES, index=copy)
     names = [*dict.fromkeys((*found.names, *staged.names))]
-    return _Names(names, found.is_whole and staged.is_whole)
+    return FoundNames(names, found.is_whole and staged.is_whole)
 
 
 def _look_into(

@@ -26,8 +26,22 @@ MAX_NAMED = 5
 
 WorktreeState = Literal["making", "ready", "removing", "removed"]
 
+MergeKind = Literal["none", "fast-forward", "commit"]
+
 _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
 _COMMIT = re.compile(r"[0-9a-fA-F]{40}(?:[0-9a-fA-F]{24})?")
+
+
+@attrs.frozen(kw_only=True)
+class BranchMerge:
+    """The intent to move the target from the commit ``old`` to ``new``.
+
+    ``place`` is the directory in which the target is checked out, as text; empty: in none.
+    """
+
+    old: str
+    new: str
+    place: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +54,7 @@ class Worktree:
     last one when it was removed. ``included`` are the files that were copied into it, with digests
     of their content. ``kept`` says why it was not removed at the close of its session.
 
-    ``making`` and ``removing`` are intents: they are durable before git runs.
+    ``making`` and ``removing`` are intents, as is ``merge``: they are durable before git runs.
     """
 
     id: str
@@ -55,6 +69,7 @@ class Worktree:
     tip: str = ""
     kept: str = ""
     included: Mapping[str, str] = attrs.field(factory=dict)
+    merge: BranchMerge | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -118,23 +133,26 @@ def ignored_losses(
 def losses(holdings: Holdings) -> list[str]:
     """Return what would be lost with a worktree, as parts of a sentence; none: it can go."""
     found = [
-        _files(holdings.changed, "changed file"),
-        _files(holdings.untracked, "file that git does not know", "files that git does not know"),
-        _files(holdings.ignored, "ignored file"),
-        _files(holdings.repositories, "repository inside", "repositories inside"),
-        _files(
+        list_names(holdings.changed, "changed file"),
+        list_names(
+            holdings.untracked, "file that git does not know", "files that git does not know"
+        ),
+        list_names(holdings.ignored, "ignored file"),
+        list_names(holdings.repositories, "repository inside", "repositories inside"),
+        list_names(
             [each[:12] for each in holdings.commits],
             "commit that is in no other branch",
             "ends of commits that are in no other branch",
         ),
         f"{holdings.operation} that is not complete" if holdings.operation else "",
-        _files([*map(str, holdings.users)], "process that works in it", "processes in it"),
+        list_names([*map(str, holdings.users)], "process that works in it", "processes in it"),
         holdings.unknown,
     ]
     return [each for each in found if each]
 
 
-def _files(names: Sequence[str], one: str, many: str | None = None) -> str:
+def list_names(names: Sequence[str], one: str, many: str | None = None) -> str:
+    """Return the number of these files or other things, and the first names; "" of none."""
     if not names:
         return ""
     what = one if len(names) == 1 else many or f"{one}s"

@@ -1,4 +1,4 @@
-"""``Worktrees``: the worktrees of sessions, made, listed and removed; each is a row of a table.
+"""``Worktrees``: the worktrees of sessions, made, merged and removed; each is a row of a table.
 
 ``.aegis/worktrees/ID`` is the worktree of the session ``ID``. An intent is durable before git runs,
 so the next start undoes a worktree that was not complete, and completes a removal or calls it off.
@@ -21,9 +21,10 @@ import trio
 
 from actors import Context, Reply
 from aegis.agents import faults
+from aegis.agents.directory import merging
 from aegis.agents.directory import worktree_files as files
 from aegis.agents.directory.checkout import Checkout, commit_of
-from aegis.agents.directory.roster import Roster
+from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.directory.worktree_rules import (
     PREFIX,
     Worktree,
@@ -45,7 +46,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.table import Table
 from aegis.limits import in_thread
 from aegis.path_text import path_of_stored, path_of_text, stored_path, text_of_path
-from aegis.protocol.worktrees import WorktreeInfo
+from aegis.protocol.worktrees import MergedWorktree, WorktreeInfo
 
 log = structlog.get_logger("aegis.agents")
 
@@ -93,6 +94,8 @@ class Worktrees:
         for id_ in [*self._table.rows]:
             try:
                 async with self._lock:
+                    if id_ in self._table.rows and self._table.rows[id_].merge is not None:
+                        await self._complete_merge(self._table.rows[id_])
                     if id_ in self._table.rows and not self._is_used(id_):
                         await self._recover(self._table.rows[id_])
             except (AegisError, OSError) as error:
@@ -107,12 +110,17 @@ class Worktrees:
         elif row.state == "removed" and not has_session:
             await self._changed(partial(self._table.drop, row.id))
 
-    def _is_used(self, id_: str) -> bool:
-        """Return whether an open session works in a worktree, its own or a fork of that."""
+    def users(self, id_: str) -> list[Member]:
+        """Return the open sessions that work in a worktree: its own, and forks of that."""
         place = f".aegis/worktrees/{id_}/"
-        return id_ in self._opening or any(
-            each.id == id_ or f"{each.place}/".startswith(place) for each in self._roster.open
-        )
+        return [
+            each
+            for each in self._roster.open
+            if each.id == id_ or f"{each.place}/".startswith(place)
+        ]
+
+    def _is_used(self, id_: str) -> bool:
+        return id_ in self._opening or bool(self.users(id_))
 
     @contextlib.contextmanager
     def opening(self, id_: str) -> Iterator[None]:
@@ -245,6 +253,51 @@ class Worktrees:
             await files.delete_branch(checkout, row.branch, row.base)
         await self._changed(partial(self._table.drop, row.id))
 
+    # Merging.
+
+    async def merge(self, id_: str, handle: str) -> MergedWorktree:
+        """Merge the branch of a worktree into the one that it began from.
+
+        Raises ``AegisError``: nothing is changed, or the next start completes the merge.
+        """
+        async with self._lock:
+            row = self._row(id_)
+            if row.merge is not None:
+                row, _ = await self._complete_merge(row)
+            checkout, left = await self._checkout(row), list[str]()
+            planned = await merging.plan(checkout, row, self.path(id_))
+            if planned.merge is not None:
+                row = await self._put(attrs.evolve(row, merge=planned.merge))
+                try:
+                    left = await merging.carry_out(checkout, row, planned)
+                except (AegisError, OSError) as error:
+                    row, is_done = await self._complete_merge(row)
+                    if not is_done and isinstance(error, OSError):
+                        raise Unavailable(f"{merging.VERB}: nothing is merged: {error}") from error
+                    if not is_done:
+                        raise
+                else:
+                    await faults.WORKTREE_MERGE_AFTER.reach(id_)
+                    await self._put(attrs.evolve(row, merge=None))
+        place = planned.place
+        return MergedWorktree(
+            handle=handle,
+            branch=row.branch,
+            target=row.target,
+            kind=planned.kind,
+            commit=planned.tip if planned.merge is None else planned.merge.new,
+            directory="" if place is None else text_of_path(place.top),
+            files=len(planned.changed),
+            left=[*map(text_of_path, left)],
+        )
+
+    async def _complete_merge(self, row: Worktree) -> tuple[Worktree, bool]:
+        try:
+            is_done = await merging.complete(await self._checkout(row), row)
+        except OSError as error:
+            raise Unavailable(f"{merging.VERB}: it could not be completed: {error}") from error
+        return await self._put(attrs.evolve(row, merge=None)), is_done
+
     # Removing.
 
     async def discard(self, id_: str) -> None:
@@ -351,7 +404,13 @@ class Worktrees:
     async def all(self, handle_of: Callable[[str], str]) -> list[WorktreeInfo]:
         """Return the worktrees that exist, with what would be lost with each."""
         rows = [each for each in self._table.rows.values() if each.state == "ready"]
-        found = [self._info(row, handle_of(row.id), await self._holds(row)) for row in rows]
+        found = [
+            attrs.evolve(
+                self._info(row, handle_of(row.id), await self._holds(row)),
+                unmerged=await self._unmerged(row),
+            )
+            for row in rows
+        ]
         return sorted(found, key=lambda each: each.handle)
 
     async def _holds(self, row: Worktree) -> str:
@@ -361,6 +420,12 @@ class Worktrees:
             return "; ".join(losses(attrs.evolve(holdings, users=())))
         except (AegisError, OSError) as error:
             return str(error)
+
+    async def _unmerged(self, row: Worktree) -> int | None:
+        try:
+            return await merging.count_unmerged(await self._checkout(row), row)
+        except AegisError:
+            return None
 
     def _info(self, row: Worktree, handle: str, holds: str = "") -> WorktreeInfo:
         return WorktreeInfo(

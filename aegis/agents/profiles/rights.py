@@ -60,6 +60,7 @@ CLASSES: Mapping[str, CommandClass] = {
                 "agent_diff",
                 "agent_worktree_list",
                 "agent_worktree_remove",
+                "agent_merge",
                 "agent_trust",
                 "agent_output",
                 "agent_launch",

@@ -50,6 +50,8 @@ from aegis.protocol.meta import GetMeta, Meta
 from aegis.protocol.trust import ProjectTrust, TrustProject
 from aegis.protocol.worktrees import (
     ListWorktrees,
+    MergedWorktree,
+    MergeWorktree,
     RemoveWorktree,
     WorktreeInfo,
     WorktreeList,
@@ -165,6 +167,10 @@ class Agents(BlockingNoun):
     def remove_worktree(self, handle: str, *, force: bool = False) -> WorktreeInfo:
         """Remove the worktree of a closed session, with ``force`` also if it has work."""
         return self._call(RemoveWorktree, handle=handle, force=force)
+
+    def merge(self, handle: str) -> MergedWorktree:
+        """Merge the worktree of a session into the branch that it began from."""
+        return self._call(MergeWorktree, handle=handle)
 
     def trust(
         self,

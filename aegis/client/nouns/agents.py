@@ -57,6 +57,8 @@ from aegis.protocol.meta import GetMeta, Meta
 from aegis.protocol.trust import ProjectTrust, TrustProject
 from aegis.protocol.worktrees import (
     ListWorktrees,
+    MergedWorktree,
+    MergeWorktree,
     RemoveWorktree,
     WorktreeInfo,
     WorktreeList,
@@ -174,6 +176,10 @@ class Agents(Noun):
     async def remove_worktree(self, handle: str, *, force: bool = False) -> WorktreeInfo:
         """Remove the worktree of a closed session, with ``force`` also if it has work."""
         return await self._call(RemoveWorktree, handle=handle, force=force)
+
+    async def merge(self, handle: str) -> MergedWorktree:
+        """Merge the worktree of a session into the branch that it began from."""
+        return await self._call(MergeWorktree, handle=handle)
 
     async def trust(
         self,

@@ -274,6 +274,7 @@ BAD: list[tuple[str, Any, str]] = [
         {"handle": "a", "force": 1},
         "force must be true or false, not 1",
     ),
+    ("agent_merge", {}, "handle is missing"),
     ("agent_worktree_list", {"name": "a"}, ONLY_HANDLE),
     ("spawn", {"directory": 5}, "directory must be text or null, not 5"),
     ("agent_trust", {"digest": 5}, "digest must be text or null, not 5"),
