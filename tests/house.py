@@ -48,6 +48,7 @@ SUBJECTS = {
     "cli": (4_500, "cli/"),
     "tui": (7_500, "tui/"),
     "telegram": (2_600, "telegram/"),
+    "editors": (1_200, "acp/"),
     "app, life of the process": (
         1_400,
         "app.py daemon.py daemon_process.py lifetime.py coordination.py ready_text.py"

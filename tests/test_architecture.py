@@ -387,6 +387,15 @@ LAW: list[Rule] = [
         "aegis.tui*",
         ("aegis.agents.render", "aegis.client", "aegis.protocol", "aegis.shown_text", "aegis.tui"),
     ),
+    ("aegis.cli.acp", ("aegis.cli", "aegis.acp")),
+    # Editors: a client like any other, with the frames of ACP and the text of events.
+    (
+        "aegis.acp*",
+        (
+            *("aegis.__version__", "aegis.acp", "aegis.agents.drivers.acp.frames"),
+            *("aegis.agents.render", "aegis.client", "aegis.json_bounds", "aegis.protocol"),
+        ),
+    ),
     ("aegis.cli.printing.formatting", ("aegis.program", "aegis.shown_text")),
     # Verbs over the Python client, loaded when such a verb is used.
     ("aegis.cli.live*", ("aegis.cli", "aegis.client", "aegis.protocol", "aegis.state.root")),

@@ -18,6 +18,7 @@ from aegis.clock import utc_now
 from aegis.errors import AegisError
 from aegis.protocol.inboxes import (
     COMMAND_ID,
+    PROMPT_ID,
     Deliver,
     FindMessage,
     Handoff,
@@ -115,7 +116,7 @@ def delivery_of(
 ) -> Deliver:
     """Return the message of a handoff to the inbox of ``target``."""
     sender = agent_of(handoff)
-    kind = COMMAND_ID if is_command else "handoff:"
+    kind = f"{COMMAND_ID * is_command}{PROMPT_ID * handoff.alone}" or "handoff:"
     return Deliver(
         handle=target,
         id=f"{kind}{_unique(handoff.key, sender, sessions)}",

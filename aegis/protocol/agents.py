@@ -191,6 +191,16 @@ class CloseAgent(OnAgent):
 class InterruptAgent(OnAgent):
     """Interrupt the agent's current turn; messages that wait become its next turn."""
 
+    message: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(512),
+        metadata=described(
+            "Only the turn of the message with this id, of its receipt; if it has not begun, the "
+            "agent does not get it.",
+            "Only the turn of this message.",
+        ),
+    )
+
 
 MAX_WANTED_CHARS = 1_000
 """The longest text that an agent's messages are searched for."""

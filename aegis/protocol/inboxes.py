@@ -23,6 +23,9 @@ MAX_KEY_CHARS = 256
 COMMAND_ID = "command:"
 """The beginning of the id of a message that is a person's command to an agent, without a header."""
 
+PROMPT_ID = "prompt:"
+"""The beginning of the id of a message that is a turn of its own, after that of a command."""
+
 _COMMAND = re.compile(r"/([^\s/]\S{0,199})(?=\s|\Z)")
 
 
@@ -30,6 +33,11 @@ def command_name(text: str) -> str:
     """Return the name of the agent's own command that a text begins with; empty: with none."""
     found = _COMMAND.match(text)
     return found[1] if found else ""
+
+
+def is_prompt(message: str) -> bool:
+    """Return whether the message with this id was sent to be a turn of its own."""
+    return message.removeprefix(COMMAND_ID).startswith(PROMPT_ID)
 
 
 @attrs.frozen(kw_only=True)
@@ -220,6 +228,13 @@ class Handoff(Command[Receipt]):
             "Your name for this message: a repeated call with the same key is delivered once, and "
             "gets the same id.",
             "Calls with the same key are delivered once.",
+        ),
+    )
+    alone: bool = attrs.field(
+        default=False,
+        metadata=described(
+            "True: it is a turn of its own, and its sender waits for the end of that.",
+            "As a turn of its own.",
         ),
     )
 

@@ -117,6 +117,7 @@ SHOWS_NOTHING_OF_OTHERS = {
     "down",
     "completion",
     "mcp",
+    "acp",
     "term spawn",
     "term keys",
     "term signal",

@@ -157,7 +157,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
                 self.context.start_soon(self._order, self._restart, self.defer(message))
             case api.CloseAgent():
                 self.context.start_soon(self._order, self._close, self.defer(message))
-            case api.InterruptAgent():
+            case api.InterruptAgent(message=None):
                 self.context.start_soon(self._order, self._interrupt, self.defer(message))
             case ChangeSettings():
                 self.reply(message, f"{self._identity.handle!r} is a terminal agent")

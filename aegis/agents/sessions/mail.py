@@ -18,7 +18,7 @@ from aegis.agents.sessions.steps import Arrived, Incoming, Notified, Notify
 from aegis.clock import utc_now
 from aegis.errors import AegisError
 from aegis.protocol.feeds import FollowInbox, InboxPlace
-from aegis.protocol.inboxes import COMMAND_ID, Deliver, Message, ReadInbox
+from aegis.protocol.inboxes import COMMAND_ID, Deliver, Message, ReadInbox, is_prompt
 
 log = structlog.get_logger("aegis.agents")
 
@@ -51,7 +51,7 @@ def _incoming(message: Message) -> Incoming:
         id=message.id,
         sender=message.sender,
         text=message.text,
-        is_alone=message.sender.startswith(ALONE) or bool(command),
+        is_alone=message.sender.startswith(ALONE) or bool(command) or is_prompt(message.id),
         command=command,
     )
 

@@ -255,8 +255,11 @@ class AgentSession(Actor[own.SessionMessage]):
 
     async def _ordered(self, message: Any) -> None:
         match message:
-            case api.InterruptAgent():
+            case api.InterruptAgent(message=None):
                 await self._handle(steps.EndTurnOrder(_by(message)))
+                self.reply(message, self._info())
+            case api.InterruptAgent(message=str(wanted)):
+                await self._handle(steps.WithdrawOrder(wanted, _by(message)))
                 self.reply(message, self._info())
             case api.RestartAgent():
                 if self._session.takeover is not None:

@@ -11,6 +11,7 @@ import attrs
 from aegis.agents.sessions.past import MAX_HEARD_CHARS, OpenTurn
 from aegis.agents.sessions.steps import Incoming, Notify, Outcome
 from aegis.protocol.agent_events import AgentEvent, AssistantText
+from aegis.protocol.inboxes import is_prompt
 
 MAX_TURN_CHARS = 1_000_000
 """The text of one turn; further messages become the next one."""
@@ -99,7 +100,7 @@ def ended_entry(turn: OpenTurn, outcome: Outcome, reason: str, text: str) -> dic
         "outcome": outcome,
         "reason": reason,
         "text": text[-MAX_RESULT_CHARS:],
-        "owed": any(_hears_of(handle, outcome) for handle in _handles(turn)),
+        "owed": any(_hears_of(turn, handle, outcome) for handle in _handles(turn)),
     }
 
 
@@ -120,7 +121,7 @@ def notifications(
         body = f"{began} {_LOSS[outcome]}: {detail}"
     done = turn if outcome == COMPLETED else None
     for handle in filter(None, _handles(turn)):
-        if _hears_of(handle, outcome):
+        if _hears_of(turn, handle, outcome):
             id_ = f"session:{session}/turn:{turn.number}/{handle}"
             yield Notify(id=id_, handle=handle, body=body, done=done)
 
@@ -133,9 +134,13 @@ _LOSS = {
 """The outcomes that are reported to each sender, in words."""
 
 
-def _hears_of(handle: str, outcome: str) -> bool:
-    """An agent is answered by the agent itself, so only the person hears of success."""
-    return outcome in _LOSS or (outcome == COMPLETED and handle == HUMAN)
+def _hears_of(turn: OpenTurn, handle: str, outcome: str) -> bool:
+    """An agent is answered by the agent itself, so only the person hears of success.
+
+    The sender of a prompt follows its turn.
+    """
+    is_followed = all(is_prompt(id_) for id_, _ in turn.messages)
+    return outcome in _LOSS or (outcome == COMPLETED and handle == HUMAN and not is_followed)
 
 
 def _handles(turn: OpenTurn) -> list[str]:

@@ -29,6 +29,7 @@ VERBS = {
     "node": "aegis.cli.node:node",
     "join": "aegis.cli.node:join",
     "mcp": "aegis.cli.mcp:mcp",
+    "acp": "aegis.cli.acp:acp",
     "doctor": "aegis.cli.doctor:doctor",
     "config": "aegis.cli.config:config",
     "completion": "aegis.cli.completion:completion",

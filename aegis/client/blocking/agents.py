@@ -193,9 +193,9 @@ class Agents(BlockingNoun):
         """
         return self._call(ReadAgentOutput, handle=handle, command=command, cursor=cursor)
 
-    def interrupt(self, handle: str) -> AgentInfo:
-        """Interrupt the current turn of a session."""
-        return self._call(InterruptAgent, handle=handle)
+    def interrupt(self, handle: str, *, message: str | None = None) -> AgentInfo:
+        """Interrupt the current turn of a session, or only the turn of the ``message`` sent."""
+        return self._call(InterruptAgent, handle=handle, message=message)
 
     def rename(self, old_handle: str, new_handle: str) -> AgentInfo:
         """Give a session another handle; the old one stays an alias."""

@@ -202,9 +202,9 @@ class Agents(Noun):
         """
         return await self._call(ReadAgentOutput, handle=handle, command=command, cursor=cursor)
 
-    async def interrupt(self, handle: str) -> AgentInfo:
-        """Interrupt the current turn of a session."""
-        return await self._call(InterruptAgent, handle=handle)
+    async def interrupt(self, handle: str, *, message: str | None = None) -> AgentInfo:
+        """Interrupt the current turn of a session, or only the turn of the ``message`` sent."""
+        return await self._call(InterruptAgent, handle=handle, message=message)
 
     async def rename(self, old_handle: str, new_handle: str) -> AgentInfo:
         """Give a session another handle; the old one stays an alias."""

@@ -30,14 +30,21 @@ class Inboxes(Noun):
         *,
         interrupt: bool = False,
         key: str | None = None,
+        alone: bool = False,
     ) -> Receipt:
         """Send a text to the inbox of another handle and wake its agent.
 
         ``interrupt`` ends its current turn first. A repeated call with the same ``key`` delivers
-        nothing, and returns the same id.
+        nothing, and returns the same id. With ``alone`` it is a turn of its own, whose end the
+        caller follows: no message reports it.
         """
         return await self._call(
-            Handoff, target_handle=target_handle, context=context, interrupt=interrupt, key=key
+            Handoff,
+            target_handle=target_handle,
+            context=context,
+            interrupt=interrupt,
+            key=key,
+            alone=alone,
         )
 
     def watch(self, *, after: str | None = None) -> AbstractAsyncContextManager[InboxStream]:

@@ -311,8 +311,14 @@ BAD: list[tuple[str, Any, str]] = [
         "handoff",
         {"target": "bob", "context": "x"},
         "there is no argument 'target' (did you mean 'target_handle'?); allowed: from_handle, "
-        "target_handle, context, interrupt, key",
+        "target_handle, context, interrupt, key, alone",
     ),
+    (
+        "handoff",
+        {"target_handle": "a", "context": "x", "alone": 1},
+        "alone must be true or false, not 1",
+    ),
+    ("interrupt", {"handle": "a", "message": 1}, "message must be text or null, not 1"),
     (
         "handoff",
         {"target_handle": "-", "context": "x"},

@@ -1,0 +1,354 @@
+"""``EditorThread``: one session as a thread of an editor: its updates, and the editor's prompts."""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import trio
+
+from aegis.acp.choices import modes_of, options_of
+from aegis.acp.updates import (
+    TranscriptUpdates,
+    Update,
+    chunk,
+    commands_update,
+    notice,
+    sent_texts,
+)
+from aegis.acp.wire import AcpRefused, EditorWire
+from aegis.agents.drivers.acp.frames import INTERNAL_ERROR, Id, items, mapping
+from aegis.client.agent_kinds import SessionEvent
+from aegis.client.client import Client
+from aegis.client.errors import ClientError, CommandFailed, ConnectionLost
+from aegis.protocol.agent_events import RequestOpened
+from aegis.protocol.agents import AgentInfo, ProfileInfo
+from aegis.protocol.inboxes import Receipt
+from aegis.protocol.requests import RequestInfo
+
+MAX_PROMPTS = 16
+"""Prompts of one editor that may wait in a session."""
+
+MAX_REPLAYED = 5_000
+"""Entries of a transcript that are replayed; it may have more."""
+
+MAX_OWN = 1_000
+"""Messages of this editor that are known as its own."""
+
+SEND_TRIES = 3
+
+AGAIN_S = 0.5
+
+_UNSENT = "the session did not get the prompt"
+
+_LOSS = {
+    "failed": "the turn failed",
+    "limited": "the turn was refused by a usage limit",
+    "interrupted": "the turn was interrupted, may have been done in part, and is not sent again",
+}
+"""The ends of turns that are errors, in words."""
+
+
+@attrs.define(eq=False)
+class EditorPrompt:
+    """A call of ``session/prompt`` that is not answered yet.
+
+    ``message`` is the id of its message once it was sent, ``turn`` the number of its turn.
+    """
+
+    call: Id
+    text: str
+    key: str = attrs.field(factory=lambda: uuid.uuid4().hex)
+    message: str = ""
+    turn: int | None = None
+    is_cancelled: bool = False
+    placed: trio.Event = attrs.field(factory=trio.Event)
+
+
+class EditorThread:
+    """The session ``info`` under the id ``id_`` of the editor, which may be its handle.
+
+    The transcript is followed in a task of ``nursery``. ``wording`` puts the sentence of a refusal
+    into the words of the command line.
+    """
+
+    def __init__(
+        self,
+        id_: str,
+        info: AgentInfo,
+        client: Client,
+        wire: EditorWire,
+        nursery: trio.Nursery,
+        wording: Callable[[str], str],
+    ) -> None:
+        self.id = id_
+        self.info = info
+        self._client = client
+        self._wire = wire
+        self._nursery = nursery
+        self._wording = wording
+        self._prompts: dict[Id, EditorPrompt] = {}
+        self._own: deque[str] = deque(maxlen=MAX_OWN)
+        self._withdrawn: deque[str] = deque(maxlen=MAX_PROMPTS)
+        self._following: trio.CancelScope | None = None
+        self._seq = 0
+        self._opened: deque[RequestOpened] = deque(maxlen=50)
+        self._opened_one = trio.Event()
+
+    # Updates.
+
+    async def begin(self, *, is_replayed: bool) -> None:
+        """Follow the transcript from now on; first replay it, and return once that is done.
+
+        Raises ``ClientError``.
+        """
+        self.end()
+        found = (await self._client.agents.read(self.info.handle, last_n=1)).result
+        newest = found[-1].seq if found else 0
+        self._seq = max(0, newest - MAX_REPLAYED) if is_replayed else newest
+        replayed = trio.Event()
+        if is_replayed and self._seq:
+            await self.update(notice(f"{self._seq} earlier entries are left out"))
+        self._nursery.start_soon(self._follow, newest, replayed)
+        await replayed.wait()
+
+    def end(self) -> None:
+        """Follow the transcript no more."""
+        if self._following is not None:
+            self._following.cancel()
+            self._following = None
+
+    async def announce(self, profiles: list[ProfileInfo]) -> None:
+        """Send what is known besides the transcript. Raises ``ClientError``."""
+        details = await self._client.agents.show(self.info.handle)
+        if details.commands:
+            await self.update(commands_update(details.commands))
+        if details.plan:
+            steps = [
+                {"content": each.text, "priority": "medium", "status": each.status}
+                for each in details.plan
+            ]
+            await self.update({"sessionUpdate": "plan", "entries": steps})
+        await self._show(details, profiles)
+
+    async def on_info(self, info: AgentInfo, profiles: list[ProfileInfo]) -> None:
+        """Show that the state of the session has changed."""
+        before, self.info = self.info, info
+        if (before.permission, before.model, before.effort) != (
+            info.permission,
+            info.model,
+            info.effort,
+        ):
+            await self._show_settings(info, profiles)
+        if (before.handle, before.state) != (info.handle, info.state):
+            await self._show(info, profiles)
+        if info.blocked is not None and info.blocked.kind == "limit" and not before.blocked:
+            await self.update(notice(info.blocked.title))
+        if info.state == "error" and before.state != "error":
+            await self._fail_waiting(info.reason or "the agent cannot be used")
+        if self._following is None and info.state != "closed":
+            self._nursery.start_soon(self._follow, 0, trio.Event())
+
+    async def _show(self, info: AgentInfo, profiles: list[ProfileInfo]) -> None:
+        del profiles
+        await self.update(
+            {
+                "sessionUpdate": "session_info_update",
+                "title": info.handle,
+                "updatedAt": info.since,
+                "_meta": {"aegis": {"state": info.state, "turn": info.turn}},
+            }
+        )
+
+    async def _show_settings(self, info: AgentInfo, profiles: list[ProfileInfo]) -> None:
+        mode = modes_of(info)["currentModeId"]
+        await self.update({"sessionUpdate": "current_mode_update", "currentModeId": mode})
+        options = options_of(info, profiles)
+        await self.update({"sessionUpdate": "config_option_update", "configOptions": options})
+
+    async def update(self, update: Update) -> None:
+        """Send an update of this thread."""
+        await self._wire.notify("session/update", {"sessionId": self.id, "update": update})
+
+    async def tool_use_of(self, request: RequestInfo) -> str:
+        """Return the agent's id of the tool call that a request is about; empty: unknown."""
+        with trio.move_on_after(AGAIN_S):
+            while True:
+                for each in reversed(self._opened):
+                    if (each.kind, each.tool, each.input) == (
+                        request.kind,
+                        request.tool,
+                        request.input,
+                    ):
+                        return each.tool_use
+                await self._opened_one.wait()
+        return ""
+
+    async def _follow(self, newest: int, replayed: trio.Event) -> None:
+        with trio.CancelScope() as scope:
+            self._following = scope
+            await self._follow_until_closed(newest, replayed)
+            await self._fail_all("the session was closed")
+        if self._following is scope:
+            self._following = None
+        replayed.set()
+
+    async def _follow_until_closed(self, newest: int, replayed: trio.Event) -> None:
+        updates = TranscriptUpdates()
+        if self._seq >= newest:
+            replayed.set()
+        while True:
+            try:
+                async with self._client.agents.events(self.info.handle, since=self._seq) as stream:
+                    async for value in stream:
+                        if isinstance(value, SessionEvent):
+                            self._seq = value.seq
+                            await self._take(value, updates, is_replay=not replayed.is_set())
+                        else:
+                            await self.update(notice("entries are missing: they are not kept"))
+                        if self._seq >= newest:
+                            replayed.set()
+            except CommandFailed as error:
+                if error.code not in ("unavailable", "busy"):
+                    await self.update(notice(self._wording(str(error))))
+                    return
+            except ClientError:
+                pass  # the connection is lost
+            else:
+                return
+            await trio.sleep(AGAIN_S)
+
+    async def _take(
+        self, entry: SessionEvent, updates: TranscriptUpdates, *, is_replay: bool
+    ) -> None:
+        match entry.kind:
+            case "turn_opened":
+                await self._turn_opened(entry.fields, is_replay=is_replay)
+            case "turn_ended":
+                await self._turn_ended(entry.fields)
+        if isinstance(entry.event, RequestOpened):
+            self._opened.append(entry.event)
+            self._opened_one.set()
+            self._opened_one = trio.Event()
+        for update in updates.of(entry):
+            await self.update(update)
+
+    async def _turn_opened(self, fields: dict[str, Any], *, is_replay: bool) -> None:
+        for each in [*self._prompts.values()]:
+            await each.placed.wait()  # the turn can be open before its message is confirmed
+        ids = [mapping(each).get("id") for each in items(fields.get("messages"))]
+        for prompt in self._prompts.values():
+            if prompt.message in ids:
+                prompt.turn = fields.get("turn")
+        if is_replay or not any(each in self._own for each in ids):
+            for text in sent_texts(fields):
+                await self.update(chunk("user_message_chunk", text))
+
+    async def _turn_ended(self, fields: dict[str, Any]) -> None:
+        outcome, reason = str(fields.get("outcome")), str(fields.get("reason") or "")
+        own = [each for each in self._prompts.values() if each.turn == fields.get("turn")]
+        sentence = f"{_LOSS.get(outcome, outcome)}: {reason}".removesuffix(": ")
+        for prompt in own:
+            if outcome in _LOSS and not prompt.is_cancelled:
+                await self._fail(prompt, sentence)
+            else:
+                is_done = outcome == "completed"
+                await self._answer(prompt, "end_turn" if is_done else "cancelled")
+        if not own and outcome in _LOSS:
+            await self.update(notice(sentence))
+
+    # Prompts.
+
+    async def prompt(self, call: Id, text: str) -> None:
+        """Send a prompt; its call is answered when its turn has ended. Raises ``AcpRefused``."""
+        if len(self._prompts) >= MAX_PROMPTS:
+            raise AcpRefused(
+                INTERNAL_ERROR, f"{MAX_PROMPTS} prompts wait already: wait for one, or cancel it"
+            )
+        if self.info.state == "closed":
+            raise AcpRefused(INTERNAL_ERROR, _closed(self.info.handle))
+        prompt = self._prompts[call] = EditorPrompt(call, text)
+        try:
+            receipt = await self._send(prompt)
+        except ClientError as error:
+            prompt.placed.set()
+            await self._fail(prompt, f"{_UNSENT}: {self._wording(str(error))}")
+            return
+        self._own.append(receipt.id)
+        prompt.message = receipt.id
+        prompt.placed.set()
+        if receipt.notice:
+            await self.update(notice(self._wording(receipt.notice)))
+        if prompt.is_cancelled:
+            await self._withdraw(prompt)
+
+    async def _send(self, prompt: EditorPrompt) -> Receipt:
+        for left in reversed(range(SEND_TRIES)):
+            try:
+                return await self._client.inboxes.handoff(
+                    self.info.handle, prompt.text, key=prompt.key, alone=True
+                )
+            except ConnectionLost:
+                if not left:
+                    raise
+                # By its key it is delivered once.
+        raise AssertionError
+
+    async def cancel(self, call: Id | None = None) -> None:
+        """Cancel the prompts of this editor, or the one with this call; no other turn ends."""
+        for prompt in [*self._prompts.values()]:
+            if prompt.call == call or call is None:
+                prompt.is_cancelled = True
+                if prompt.message:
+                    await self._withdraw(prompt)
+
+    async def _withdraw(self, prompt: EditorPrompt) -> None:
+        """End the turn of a prompt; one that has not begun is answered at once."""
+        if prompt.turn is None:
+            self._withdrawn.append(prompt.message)
+        for left in reversed(range(SEND_TRIES)):
+            try:
+                await self._client.agents.interrupt(self.info.handle, message=prompt.message)
+                break
+            except ClientError as error:
+                if not left or not isinstance(error, ConnectionLost):
+                    await self.update(notice(self._wording(str(error))))
+                    break
+        if prompt.turn is None:
+            await self._answer(prompt, "cancelled")
+
+    async def on_connected(self) -> None:
+        """Repeat, after a restart of the daemon, what it may have forgotten."""
+        for message in self._withdrawn:
+            await self._client.agents.interrupt(self.info.handle, message=message)
+
+    async def _fail_waiting(self, reason: str) -> None:
+        """Answer the prompts that no turn will answer before a person acts."""
+        for prompt in [*self._prompts.values()]:
+            if prompt.turn is None:
+                await self._fail(
+                    prompt, f"{reason}; the prompt waits until the session is used again"
+                )
+
+    async def _fail_all(self, reason: str) -> None:
+        for prompt in [*self._prompts.values()]:
+            await self._fail(prompt, reason)
+
+    async def on_gone(self, sentence: str) -> None:
+        """Answer all prompts: the daemon is gone."""
+        await self._fail_all(sentence)
+
+    async def _fail(self, prompt: EditorPrompt, sentence: str) -> None:
+        if self._prompts.pop(prompt.call, None) is not None:
+            await self._wire.refuse(prompt.call, AcpRefused(INTERNAL_ERROR, sentence))
+
+    async def _answer(self, prompt: EditorPrompt, reason: str) -> None:
+        if self._prompts.pop(prompt.call, None) is not None:
+            await self._wire.respond(prompt.call, {"stopReason": reason})
+
+
+def _closed(handle: str) -> str:
+    return f"{handle} is closed: continue it with aegis-actors agent launch --resume {handle}"

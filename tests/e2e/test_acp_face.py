@@ -1,0 +1,238 @@
+"""Sessions as threads of editors: ``aegis-actors acp``, with a stand-in for the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.editor import Editor
+from tests.e2e.harness import DaemonProcess
+from tests.e2e.test_agents import Team, agents_of, open_request
+from tests.resources.waiting import until
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def team(own_daemon: DaemonProcess) -> Iterator[Team]:
+    yield Team(own_daemon)
+    if own_daemon.is_running:
+        own_daemon.stop()
+    assert agents_of(own_daemon) == []
+
+
+def test_an_editor_opens_a_thread_and_prompts(team: Team) -> None:
+    with Editor(team.daemon, "--profile", "writes") as editor:
+        begun = editor.begin()
+        assert begun["protocolVersion"] == 1
+        assert begun["agentCapabilities"]["loadSession"] is True
+        assert begun["agentCapabilities"]["promptCapabilities"]["image"] is False
+        new = editor.call("session/new", cwd=str(team.daemon.root), mcpServers=[])
+        assert new["modes"]["currentModeId"] == "write"
+        [info] = team.call("list_sessions")["result"]
+        assert (info["id"], info["permission"]) == (new["sessionId"], "write")
+        session = new["sessionId"]
+        assert editor.stops(editor.prompt(session, "SAY hello")) == "end_turn"
+        assert "hello" in editor.texts()
+        assert editor.texts("user_message_chunk") == []
+        commands = editor.updates("available_commands_update")
+        until(lambda: bool(editor.updates("available_commands_update")), "commands are announced")
+        del commands
+        assert editor.close() == 0
+    assert team.info(info["handle"])["state"] == "idle"
+
+
+def test_a_handle_is_a_thread_with_its_history(team: Team) -> None:
+    handle = team.spawn("SAY before", handle="pm")
+    team.has_outcomes(handle, "completed")
+    team.send(handle, "SAY news", "ann")
+    team.has_outcomes(handle, "completed", "completed")
+    with Editor(team.daemon, "--handle", "pm") as editor:
+        session = editor.open()
+        assert session == team.info(handle)["id"]
+        assert editor.open_again(session) if hasattr(editor, "open_again") else True
+        editor.says("news")
+        assert editor.texts()[:1] == ["before"] or "before" in editor.texts()
+        assert editor.texts("user_message_chunk") == ["SAY before", "[agent:ann] SAY news"]
+        at = len(editor.frames)
+        team.send(handle, "SAY later", "bob")
+        editor.says("later", since=at)
+        editor.says("[agent:bob] SAY later", "user_message_chunk", at)
+
+
+def test_a_load_replays_before_it_answers_and_asks_again(team: Team) -> None:
+    handle = team.spawn("SAY before\nASK touch x", handle="pm")
+    request = open_request(team)
+    with Editor(team.daemon) as editor:
+        editor.begin()
+        call = editor.start("session/load", sessionId="pm", cwd="/", mcpServers=[])
+        answer = editor.answer(call)
+        at = editor.frames.index(answer)
+        before = [each["params"]["update"] for each in editor.frames[:at] if "method" in each]
+        kinds = [each["sessionUpdate"] for each in before]
+        assert kinds.index("user_message_chunk") < kinds.index("tool_call")
+        asked = editor.asked()
+        assert editor.frames.index(asked) > at
+        call_ids = {each["toolCallId"] for each in before if each["sessionUpdate"] == "tool_call"}
+        assert asked["params"]["toolCall"]["toolCallId"] in call_ids
+        assert asked["params"]["toolCall"]["rawInput"] == request["input"]
+        editor.choose(asked, "allow_once")
+        team.has_outcomes(handle, "completed")
+    found = team.call("request_list", state="closed")["requests"]
+    assert [(each["state"], each["by"]) for each in found] == [("answered", "human")]
+
+
+def test_each_prompt_is_a_turn_of_its_own_and_a_cancel_ends_only_that(team: Team) -> None:
+    handle = team.spawn("HANG", handle="pm")
+    team.is_in(handle, "working")
+    with Editor(team.daemon) as one, Editor(team.daemon) as other:
+        for editor in (one, other):
+            editor.open("pm")
+        first = one.prompt("pm", "SAY one\nHANG")
+        until(lambda: team.info(handle)["waiting"] == 1, "it waits")
+        team.send(handle, "SAY between", "ann")
+        second = other.prompt("pm", "SAY two")
+        third = other.prompt("pm", "SAY three")
+        until(lambda: team.info(handle)["waiting"] == 4, "all wait")
+        # Neither ends the turn of somebody else, nor a prompt of another editor.
+        other.send(method="session/cancel", params={"sessionId": "pm"})
+        assert (other.stops(second), other.stops(third)) == ("cancelled", "cancelled")
+        assert team.info(handle)["state"] == "working"
+        team.call("interrupt", handle=handle)
+        one.says("one")
+        fourth = other.prompt("pm", "SAY four")
+        other.send(method="session/cancel", params={"sessionId": "none"})
+        one.send(method="session/cancel", params={"sessionId": "pm"})
+        assert one.stops(first) == "cancelled"
+        assert other.stops(fourth) == "end_turn"
+        texts = other.texts("user_message_chunk")
+        assert "SAY one\nHANG" in texts
+        assert "SAY four" not in texts
+    team.has_turns(handle, 6)
+    ended = team.outcomes(handle)
+    assert sorted(ended) == ["cancelled"] * 4 + ["completed"] * 2
+    assert "two" not in team.texts(handle)
+    opened = team.entries(handle, "turn_opened")
+    assert [len(each["messages"]) for each in opened] == [1] * 6
+    # Who prompts in an editor sees the end there, and gets no message of it.
+    assert [each for each in team.inbox("human") if "is done" in each["body"]] == []
+
+
+def test_the_first_answer_wins_and_the_dialogs_of_others_close(team: Team) -> None:
+    handle = team.spawn(handle="pm")
+    with Editor(team.daemon) as one, Editor(team.daemon) as other:
+        for editor in (one, other):
+            editor.open("pm")
+        call = one.prompt("pm", "ASK touch x\nSAY done")
+        asked, asked_too = one.asked(), other.asked()
+        one.choose(asked, "allow_once")
+        assert one.stops(call) == "end_turn"
+        gone = other.wait(lambda each: each.get("method") == "$/cancel_request")
+        assert gone["params"]["requestId"] == asked_too["id"]
+        other.says("human answered at another place", "agent_thought_chunk")
+        other.choose(asked_too, "reject_once")  # too late, and dropped
+        at = len(one.frames), len(other.frames)
+        call = other.prompt("pm", "ASK touch y")
+        one.asked(at[0])
+        other.asked(at[1])
+        request = open_request(team)
+        done = team.daemon.cli("request", "answer", request["id"], "deny")
+        assert done.returncode == 0, done.stderr
+        assert other.stops(call) == "end_turn"
+        for editor, since in zip((one, other), at, strict=True):
+            editor.wait(lambda each: each.get("method") == "$/cancel_request", since)
+    assert team.outcomes(handle) == ["completed", "completed"]
+
+
+def test_an_editor_that_is_killed_leaves_its_turn_and_its_question(team: Team) -> None:
+    handle = team.spawn(handle="pm")
+    with Editor(team.daemon) as editor:
+        editor.open("pm")
+        editor.prompt("pm", "ASK touch x\nSAY done")
+        editor.asked()
+    request = open_request(team)
+    with Editor(team.daemon) as editor:
+        editor.open("pm")
+        asked = editor.asked()
+        assert asked["params"]["toolCall"]["rawInput"] == request["input"]
+        editor.choose(asked, "allow_once")
+        team.has_outcomes(handle, "completed")
+
+
+def test_a_killed_daemon_ends_the_prompt_honestly_and_the_editor_goes_on(team: Team) -> None:
+    handle = team.spawn(handle="pm")
+    with Editor(team.daemon) as editor:
+        editor.open("pm")
+        call = editor.prompt("pm", "SAY first\nHANG")
+        editor.says("first")
+        team.daemon.kill()
+        team.daemon.start("--port", "0", "--trust")
+        error = editor.answer(call)["error"]
+        assert "interrupted" in error["message"]
+        assert editor.stops(editor.prompt("pm", "SAY again")) == "end_turn"
+        editor.says("again")
+    assert team.outcomes(handle) == ["interrupted", "completed"]
+
+
+def test_settings_are_modes_and_options(team: Team) -> None:
+    handle = team.spawn(handle="pm")
+    with Editor(team.daemon) as editor, Editor(team.daemon) as other:
+        editor.open("pm")
+        other.open("pm")
+        editor.call("session/set_mode", sessionId="pm", modeId="read")
+        assert team.info(handle)["permission"] == "read"
+        changed = other.wait(
+            lambda each: each.get("params", {}).get("update", {}).get("currentModeId") == "read"
+        )
+        assert changed["params"]["update"]["sessionUpdate"] == "current_mode_update"
+        options = editor.call(
+            "session/set_config_option", sessionId="pm", configId="mode", value="write"
+        )["configOptions"]
+        assert [each["currentValue"] for each in options if each["id"] == "mode"] == ["write"]
+        wrong = editor.error("session/set_mode", sessionId="pm", modeId="yolo")
+        assert wrong == {
+            "code": -32602,
+            "message": "a mode must be one of read, plan, ask, write, full",
+        }
+
+
+def test_a_command_of_a_person_is_the_agents_own(team: Team) -> None:
+    handle = team.spawn("SAY hi", handle="pm")
+    team.has_turns(handle, 1)
+    with Editor(team.daemon) as editor:
+        editor.open("pm")
+        listed = editor.wait(
+            lambda each: "availableCommands" in each.get("params", {}).get("update", {})
+        )
+        names = [each["name"] for each in listed["params"]["update"]["availableCommands"]]
+        assert "compact" in names
+        assert editor.stops(editor.prompt("pm", "/context")) == "end_turn"
+        editor.says("command context")
+        refused = editor.answer(editor.prompt("pm", "/yolo"))["error"]["message"]
+        assert "yolo" in refused
+
+
+def prompt_of(editor: Editor, *blocks: dict[str, Any]) -> int:
+    return editor.start("session/prompt", sessionId="pm", prompt=list(blocks))
+
+
+def test_files_of_a_prompt_are_text_and_paths(team: Team) -> None:
+    handle = team.spawn(handle="pm")
+    with Editor(team.daemon) as editor:
+        editor.open("pm")
+        link = {"type": "resource_link", "uri": "file:///tmp/a%20b.py#L1-3", "name": "a b.py"}
+        resource = {"uri": "file:///tmp/c.py", "text": "print('```')\n"}
+        call = prompt_of(
+            editor,
+            {"type": "text", "text": "SAY look at "},
+            link,
+            {"type": "resource", "resource": resource},
+        )
+        assert editor.stops(call) == "end_turn"
+        image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+        refused = editor.answer(prompt_of(editor, image))["error"]
+        assert (refused["code"], "write the path" in refused["message"]) == (-32602, True)
+    [opened] = team.entries(handle, "turn_opened")
+    assert "SAY look at /tmp/a b.py#L1-3\n[/tmp/c.py]\n````\nprint('```')\n````" in opened["text"]
