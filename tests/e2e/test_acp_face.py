@@ -37,9 +37,7 @@ def test_an_editor_opens_a_thread_and_prompts(team: Team) -> None:
         assert editor.stops(editor.prompt(session, "SAY hello")) == "end_turn"
         assert "hello" in editor.texts()
         assert editor.texts("user_message_chunk") == []
-        commands = editor.updates("available_commands_update")
         until(lambda: bool(editor.updates("available_commands_update")), "commands are announced")
-        del commands
         assert editor.close() == 0
     assert team.info(info["handle"])["state"] == "idle"
 
@@ -52,9 +50,8 @@ def test_a_handle_is_a_thread_with_its_history(team: Team) -> None:
     with Editor(team.daemon, "--handle", "pm") as editor:
         session = editor.open()
         assert session == team.info(handle)["id"]
-        assert editor.open_again(session) if hasattr(editor, "open_again") else True
         editor.says("news")
-        assert editor.texts()[:1] == ["before"] or "before" in editor.texts()
+        assert "before" in editor.texts()
         assert editor.texts("user_message_chunk") == ["SAY before", "[agent:ann] SAY news"]
         at = len(editor.frames)
         team.send(handle, "SAY later", "bob")
