@@ -10,9 +10,29 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tests.aegis.agents.drivers.acp.test_schema import assert_fits
 from tests.e2e.harness import GUARD_S, DaemonProcess
 
 Frame = dict[str, Any]
+
+MODELS = {
+    "session/update": "SessionNotification",
+    "session/request_permission": "RequestPermissionRequest",
+    "$/cancel_request": "CancelRequestNotification",
+}
+"""The models of what is sent to an editor, in the schema of the protocol's authors."""
+
+ANSWERS = {
+    "initialize": "InitializeResponse",
+    "session/new": "NewSessionResponse",
+    "session/load": "LoadSessionResponse",
+    "session/resume": "ResumeSessionResponse",
+    "session/list": "ListSessionsResponse",
+    "session/close": "CloseSessionResponse",
+    "session/prompt": "PromptResponse",
+    "session/set_mode": "SetSessionModeResponse",
+    "session/set_config_option": "SetSessionConfigOptionResponse",
+}
 
 
 class Editor:
@@ -30,6 +50,7 @@ class Editor:
         self.cwd = str(daemon.root)
         self.frames: list[Frame] = []
         self.odd: list[bytes] = []
+        self._called: dict[object, str] = {}
         self._came = threading.Condition()
         self._numbers = itertools.count()
         self._reader = threading.Thread(target=self._read)
@@ -41,6 +62,19 @@ class Editor:
     def __exit__(self, *_: object) -> None:
         self.kill()
         assert self.odd == [], self.odd
+        for frame in self.frames:
+            self._fits(frame)
+
+    def _fits(self, frame: Frame) -> None:
+        """Fail unless a frame has the form of the schema."""
+        assert frame["jsonrpc"] == "2.0", frame
+        if "method" in frame:
+            model, value = MODELS[frame["method"]], frame["params"]
+        elif "result" in frame:
+            model, value = ANSWERS[self._called[frame["id"]]], frame["result"]
+        else:
+            model, value = "Error", frame["error"]
+        assert_fits(value, model)
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -87,6 +121,7 @@ class Editor:
     def start(self, method: str, **params: Any) -> int:
         """Send a call, and return its id."""
         id_ = next(self._numbers)
+        self._called[id_] = method
         self.send(id=id_, method=method, params=params)
         return id_
 
