@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,8 @@ def test_lines_that_are_no_call_are_refused_and_the_next_is_read(team: Team) -> 
             assert error["code"] == code, line[:60]
             assert 0 < len(error["message"]) < 400
         editor.write(b"\n\r\n   \n")
-        for odd in ({"result": {}}, {"id": 99, "result": {}}, {"id": "x", "error": 5}):
+        late: list[dict[str, Any]] = [{"result": {}}, {"id": 99, "result": {}}, {"error": 5}]
+        for odd in late:
             editor.send(**odd)  # nobody waits for it
         editor.send(method="session/cancel", params=[1])
         editor.send(method="nothing/known", params={"a": 1})
@@ -80,8 +82,9 @@ def test_methods_that_are_unknown_or_too_early_are_refused(team: Team) -> None:
         for session in ("nobody", "x" * 150, "a b", "../x"):
             unknown = editor.error("session/load", sessionId=session, cwd="/", mcpServers=[])
             assert (unknown["code"], "there is no session" in unknown["message"]) == (-32002, True)
-        for session in (None, 5, "", "x" * 10_000, {}):
-            assert editor.error("session/load", sessionId=session)["code"] == -32602
+        wrong_ids: list[Any] = [None, 5, "", "x" * 10_000, {}]
+        for wrong_id in wrong_ids:
+            assert editor.error("session/load", sessionId=wrong_id)["code"] == -32602
         for method in ("prompt", "set_mode", "close", "set_config_option"):
             unopened = editor.error(f"session/{method}", sessionId="nobody")
             assert (unopened["code"], "session/load first" in unopened["message"]) == (
@@ -98,7 +101,9 @@ def test_prompts_without_a_text_and_too_long_ones_are_refused(team: Team) -> Non
     with Editor(team.daemon) as editor:
         editor.open("pm")
         text = {"type": "text", "text": "x" * 262_145}
-        for prompt in (None, [], "x", [{}], [5], [{"type": "text"}], [{"type": "text", "text": 5}]):
+        untyped, number = [{"type": "text"}], [{"type": "text", "text": 5}]
+        wrong_prompts: list[Any] = [None, [], "x", [{}], [5], untyped, number]
+        for prompt in wrong_prompts:
             assert editor.error("session/prompt", sessionId="pm", prompt=prompt)["code"] == -32602
         long = editor.error("session/prompt", sessionId="pm", prompt=[text])
         assert "262144" in long["message"]
