@@ -185,6 +185,12 @@ def test_no_process_is_left_when_the_agent_continues(shared: Shared, order: str)
     team.has_outcomes(handle, "completed", "completed")
 
 
+def test_a_stop_of_the_daemon_leaves_no_process_of_it(shared: Shared) -> None:
+    shared.types(shared.take(shared.spawn()), "CHILD", "has a child")
+    shared.team.daemon.stop()
+    assert agents_of(shared.team.daemon) == []
+
+
 def test_a_close_ends_it_too(shared: Shared) -> None:
     team, handle = shared.team, shared.spawn()
     shared.types(shared.take(handle), "last words", "heard last words")

@@ -24,7 +24,7 @@ from aegis.errors import AlreadyExists, Unavailable
 from aegis.lifecycle.states import State
 from aegis.limits import in_thread_or_here
 from aegis.names import shorten
-from aegis.processes.reaper import end_processes
+from aegis.processes.reaper import SHORT_ROUNDS, end_processes
 from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import CloseTerminal, ListTerminals, TerminalInfo
 
@@ -81,6 +81,23 @@ class PersonsTerminal:
 
     async def run(self, takeover: Takeover, *, is_new: bool) -> HandedBack:
         """Open the terminal if it ``is_new``, wait for its end, and return what was said."""
+        try:
+            return await self._run(takeover, is_new=is_new)
+        except trio.Cancelled:
+            with trio.CancelScope(shield=True):
+                await self._end_with_daemon()
+            raise
+
+    async def _end_with_daemon(self) -> None:
+        """End what the program has left, if its terminal is closed: the daemon stops.
+
+        When the session alone has crashed, the program still runs; the next actor finds it.
+        """
+        terminal = self._system.registry.find("terminal", name_key(self.name))
+        if self._is_ours and (terminal is None or terminal.is_stopped):
+            await end_processes([], self._plan.cookies, SHORT_ROUNDS, self._plan.scan)
+
+    async def _run(self, takeover: Takeover, *, is_new: bool) -> HandedBack:
         reason = printed = ""
         try:
             seq = await (self._open() if is_new else self._find())
