@@ -6,6 +6,7 @@ import attrs
 
 from tests.chaos.checking.agent_evidence import (
     AgentEvidence,
+    Began,
     Effect,
     Entry,
     Ordered,
@@ -13,6 +14,7 @@ from tests.chaos.checking.agent_evidence import (
     Question,
     Replied,
     Reported,
+    Said,
     Spawned,
     UserFrame,
     Work,
@@ -33,6 +35,8 @@ class AgentNotes:
     reported: list[Reported] = attrs.field(factory=list)
     questions: list[Question] = attrs.field(factory=list)
     effects: list[Effect] = attrs.field(factory=list)
+    begun: list[Began] = attrs.field(factory=list)
+    said: list[Said] = attrs.field(factory=list)
     sessions: list[Entry] = attrs.field(factory=list)
     transcripts: dict[str, tuple[Entry, ...]] = attrs.field(factory=dict)
     files: list[str] = attrs.field(factory=list)
@@ -53,6 +57,8 @@ class AgentNotes:
             reported=tuple(self.reported),
             questions=tuple(self.questions),
             effects=tuple(self.effects),
+            begun=tuple(self.begun),
+            said=tuple(self.said),
             sessions=tuple(self.sessions),
             transcripts=self.transcripts,
             files=tuple(self.files),

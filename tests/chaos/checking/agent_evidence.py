@@ -25,7 +25,7 @@ def is_worker(session: Entry) -> bool:
     return str(session.get("spawned_by", "")).startswith(("queue:", "workflow:"))
 
 
-OrderKind = Literal["interrupt", "restart", "close", "resume", "purge"]
+OrderKind = Literal["interrupt", "restart", "close", "resume", "purge", "takeover", "handback"]
 
 
 # Requests of clients.
@@ -92,7 +92,7 @@ class Process:
     ``resumes`` is the conversation that it was to resume, ``conversation`` the one that it had,
     empty if it refused. ``is_fork``: it was to copy the conversation ``resumes`` and have the copy.
     ``is_primed``: it got the last texts of a lost conversation. ``beside`` names processes of the
-    same session that lived when it began.
+    same session that lived when it began. ``is_person``: a person's, in a terminal.
     """
 
     number: int
@@ -103,7 +103,31 @@ class Process:
     is_ready: bool = False
     is_primed: bool = False
     is_fork: bool = False
+    is_person: bool = False
     beside: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Began:
+    """The first use of a conversation, which is the session's from then on.
+
+    ``by_person``: in a terminal, where the daemon learns of it at the end.
+    """
+
+    session: str
+    conversation: str
+    by_person: bool
+    moment: int
+
+
+@attrs.frozen(kw_only=True)
+class Said:
+    """A text of a take-over; ``source`` is its id in the program's files."""
+
+    session: str
+    process: int
+    source: str
+    text: str
 
 
 @attrs.frozen(kw_only=True)
@@ -172,6 +196,8 @@ class AgentEvidence:
     reported: tuple[Reported, ...] = ()
     questions: tuple[Question, ...] = ()
     effects: tuple[Effect, ...] = ()
+    begun: tuple[Began, ...] = ()
+    said: tuple[Said, ...] = ()
     sessions: tuple[Entry, ...] = ()
     transcripts: Mapping[str, tuple[Entry, ...]] = attrs.field(factory=dict)
     files: tuple[str, ...] = ()

@@ -79,6 +79,11 @@ def _wrong_conversation(case: Case) -> Iterator[str]:
                 for other in agents.processes
                 if other.conversation == each.resumes and other.number < each.number
             }
+            owners |= {
+                other.session
+                for other in agents.begun
+                if other.conversation == each.resumes and other.moment < each.begun
+            }
             own = {session} if not each.is_fork else owners - {session}
             if each.is_fork and session in handles:
                 own = {one for one in own if handles.get(one, "") in {*origins, ""}}
@@ -87,6 +92,45 @@ def _wrong_conversation(case: Case) -> Iterator[str]:
                 yield f"process {each.number} of {session} {verb} {each.resumes} of {owners}"
             if each.is_fork and _had_turns(agents, session, each.begun):
                 yield f"process {each.number} of {session} copied again, after a turn"
+
+
+def _old_conversation(case: Case) -> Iterator[str]:
+    """Find conversations that were resumed although the session has begun a later one.
+
+    The daemon knows that once it has sent another turn, or a person has handed back.
+    """
+    agents = case.evidence.agents
+    for session, processes in _of_session(agents).items():
+        for each in processes:
+            begun = [
+                other
+                for other in agents.begun
+                if other.session == session and other.moment < each.begun
+            ]
+            if each.resumes is None or each.is_fork or not begun:
+                continue
+            newest = begun[-1]
+            is_known = newest.by_person or any(
+                frame.session == session and newest.moment < frame.moment < each.begun
+                for frame in agents.frames
+            )
+            if is_known and each.resumes != newest.conversation:
+                yield (
+                    f"process {each.number} of {session} resumed {each.resumes}, and not "
+                    f"{newest.conversation}"
+                )
+
+
+def _said_lost(case: Case) -> Iterator[str]:
+    """Find what a person or the agent said in a take-over and is not imported once."""
+    agents = case.evidence.agents
+    times = {
+        session: Counter(each.get("source") for each in agents.entries(session, "event"))
+        for session in agents.transcripts
+    }
+    for each in agents.said:
+        if each.session in times and times[each.session][each.source] != 1:
+            yield f"{each.text!r} is {times[each.session][each.source]} times in {each.session}"
 
 
 def _had_turns(agents: AgentEvidence, session: str, before: int) -> bool:
@@ -186,6 +230,8 @@ SESSION_RULES: dict[str, Rule] = {
     "silently new": Rule("G17", _silently_new),
     "not resumed": Rule("G17", _not_resumed),
     "wrong conversation": Rule("G17", _wrong_conversation),
+    "old conversation": Rule("G17", _old_conversation),
+    "said lost": Rule("G17", _said_lost),
     "two processes": Rule("G17", _two_processes),
     "session lost": Rule("G17", _lost),
     "handle twice": Rule("G17", _handle_twice),

@@ -9,7 +9,7 @@ from tests.chaos.checking.agent_evidence import WORK, AgentEvidence, Entry, is_w
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.rule import Rule
 
-CANCELLING = ("interrupt", "restart", "close", "purge")
+CANCELLING = ("interrupt", "restart", "close", "purge", "takeover")
 """The orders that end a turn."""
 
 LOSSES = ("interrupted", "failed", "limited")

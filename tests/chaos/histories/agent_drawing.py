@@ -109,6 +109,18 @@ def _resume(drawing: Drawing, who: dict[str, Any]) -> s.Step:
     return s.ResumeAgentStep(**who, agent=agent, work=_maybe_work(drawing))
 
 
+def _clear(drawing: Drawing, who: dict[str, Any]) -> s.Step:
+    return s.ClearStep(**who, agent=_agent(drawing))
+
+
+def _take_over(drawing: Drawing, who: dict[str, Any]) -> s.Step:
+    return s.TakeOverStep(**who, agent=_agent(drawing), interrupts=drawing.chance.random() < 0.5)
+
+
+def _hand_back(drawing: Drawing, who: dict[str, Any]) -> s.Step:
+    return s.HandBackStep(**who, agent=_agent(drawing))
+
+
 def _fork(drawing: Drawing, who: dict[str, Any]) -> s.Step:
     fork = drawing.one_of((s.FAY, s.GUS))
     agent = drawing.one_of((s.ANN, s.ANN, s.BEN, s.FAY))
@@ -157,6 +169,22 @@ STEPS: Mapping[Callable[[Any, dict[str, Any]], s.Step], int] = {
     _answer: 40,
 }
 """The steps of every client, with their weights, beside those of all histories."""
+
+STEPS_OF_PERSONS: Mapping[Callable[[Any, dict[str, Any]], s.Step], int] = {
+    _clear: 12,
+    _take_over: 20,
+    _hand_back: 20,
+}
+"""The steps of people who command agents and take them over, beside ``STEPS``."""
+
+POINTS_OF_PERSONS: Mapping[str, int] = {
+    f"takeover.{step}": 3
+    for step in (
+        *("open.before", "run.before", "run.after", "end.before", "read.before"),
+        "back.before",
+    )
+}
+"""Their fault points, as ``POINTS``."""
 
 
 def _agent_killed(drawing: Drawing, step: int) -> s.ScriptFault:

@@ -111,6 +111,7 @@ class AgentEnd:
         notes.processes = list(world.processes.values())
         notes.frames, notes.reported = world.frames, world.reported
         notes.questions, notes.effects = world.questions, world.effects
+        notes.begun, notes.said = world.begun, world.said
         notes.waits = world.open_questions(machine)
 
 

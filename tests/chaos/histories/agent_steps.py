@@ -15,6 +15,7 @@ from aegis.protocol import terminals as term
 from tests.chaos.checking.agent_evidence import Ordered, OrderKind, Replied, Spawned, Work
 from tests.chaos.histories import script as s
 from tests.chaos.histories.asking import Answered, Asker
+from tests.chaos.machine.simulated_agent import CLEAR
 from tests.chaos.notebook import Notebook
 
 OTHER = {"allow": "deny", "deny": "allow", "cancel": "allow"}
@@ -103,6 +104,17 @@ class AgentSteps:
         request = api.ResumeSession(handle=step.agent, prompt=token)
         await self._ask(request, partial(self._ordered, "resume", step.agent, prompt=token))
 
+    async def clear(self, step: s.ClearStep) -> None:
+        await self._ask(box.PersonHandoff(target_handle=step.agent, context=f"/{CLEAR}"))
+
+    async def take_over(self, step: s.TakeOverStep) -> None:
+        request = api.TakeOverAgent(handle=step.agent, interrupt=step.interrupts)
+        await self._ask(request, partial(self._ordered, "takeover", step.agent))
+
+    async def hand_back(self, step: s.HandBackStep) -> None:
+        request = api.HandBackAgent(handle=step.agent)
+        await self._ask(request, partial(self._ordered, "handback", step.agent))
+
     async def purge(self, step: s.PurgeAgentStep) -> None:
         request = api.PurgeAgent(handle=step.agent)
         await self._ask(request, partial(self._ordered, "purge", step.agent))
@@ -181,6 +193,9 @@ DOERS: dict[type[s.Step], Callable[[AgentSteps, Any], Awaitable[None]]] = {
     s.RestartAgentStep: AgentSteps.order,
     s.CloseAgentStep: AgentSteps.order,
     s.ResumeAgentStep: AgentSteps.resume,
+    s.ClearStep: AgentSteps.clear,
+    s.TakeOverStep: AgentSteps.take_over,
+    s.HandBackStep: AgentSteps.hand_back,
     s.ForkAgentStep: AgentSteps.fork,
     s.PurgeAgentStep: AgentSteps.purge,
     s.SubscribeAgentStep: AgentSteps.subscribe,

@@ -20,6 +20,7 @@ from actors import (
     describe,
 )
 from aegis.errors import AegisError, Unavailable
+from aegis.protocol import inboxes as box
 from aegis.protocol.command import Command
 from aegis.protocol.entry import Entry, Owner
 from aegis.protocol.naming import name_key
@@ -143,7 +144,8 @@ class Asker:
 
     def _owner(self, request: Command[Any]) -> Ref[Any]:
         """Return the actor that answers the request, as the servers find it."""
-        owner, registry = ENTRIES[type(request)].owner, self.system.registry
+        form = box.Handoff if isinstance(request, box.Handoff) else type(request)
+        owner, registry = ENTRIES[form].owner, self.system.registry
         front = registry.find("terminal", name_key(getattr(request, "name", "")))
         if owner is Owner.TERMINAL and front is not None and not front.is_stopped:
             return front

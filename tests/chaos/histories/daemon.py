@@ -80,6 +80,7 @@ class SimulatedDaemon:
         self.death: DeathKind | None = None
         self.draw = 0
         self._host = SimulatedHost(machine, scratch)
+        self._scratch = scratch
         self._simulation = simulation
         self._book = book
         self._scope = trio.CancelScope()
@@ -132,7 +133,7 @@ class SimulatedDaemon:
             raise
 
     async def _live(self, body: Callable[[System], Awaitable[None]]) -> None:
-        tree = simulated_tree(SimulatedFlusher(self.disk), self._host)
+        tree = simulated_tree(SimulatedFlusher(self.disk), self._host, self._scratch)
         async with self._simulation.open_system(tree) as system:
             async with trio.open_nursery() as self._nursery:
                 await body(system)

@@ -25,6 +25,9 @@ WITH_AGENTS = 0.4
 WITH_QUEUES = 0.5
 """The share of those that use queues too."""
 
+WITH_PERSONS = 0.4
+"""The share of those in which people command agents, and take them over."""
+
 WITH_GROUPS = 0.35
 """The share of those that use groups too."""
 
@@ -172,6 +175,9 @@ def make_script(seed: int, *, clients: int = 3, steps: int = 50) -> s.Script:
     if has_agents and Random(f"{seed}/queues").random() < WITH_QUEUES:
         drawing.steps = {**drawing.steps, **tasks.STEPS}
         drawing.points = {**drawing.points, **tasks.POINTS}
+    if has_agents and Random(f"{seed}/persons").random() < WITH_PERSONS:
+        drawing.steps = {**drawing.steps, **agents.STEPS_OF_PERSONS}
+        drawing.points = {**drawing.points, **agents.POINTS_OF_PERSONS}
     if has_agents and Random(f"{seed}/groups").random() < WITH_GROUPS:
         drawing.steps = {**drawing.steps, **groups.STEPS}
         drawing.points = {**drawing.points, **groups.POINTS}

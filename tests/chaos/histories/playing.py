@@ -63,6 +63,7 @@ from tests.chaos.machine.simulated_agent import AgentWorld, agents_on
 from tests.chaos.machine.simulated_disk import SimulatedDisk
 from tests.chaos.machine.simulated_line import simulated_agents
 from tests.chaos.machine.simulated_processes import Machine
+from tests.chaos.machine.simulated_tui import takeover_program
 from tests.chaos.machine.simulated_workflow import WorkflowWorld, simulated_workflows
 from tests.chaos.notebook import Notebook
 from tests.chaos.reproducible import reproducible
@@ -153,7 +154,11 @@ class History:
     async def play(self) -> None:
         """Play all incarnations."""
         faults = armed(self._trouble.plan, *TABLES)
-        programs = simulated_agents(self._agents), simulated_workflows(self._workflows)
+        self._agents.has_commands = self._script.has_persons
+        programs = (
+            simulated_agents(self._agents, self._scratch),
+            simulated_workflows(self._workflows),
+        )
         with reproducible(self._chance), programs[0], programs[1], faults:
             async with trio.open_nursery() as self._machines:
                 await self._switch_on()
@@ -202,6 +207,7 @@ class History:
             self._power = nursery.cancel_scope
             machine = Machine(nursery, self._chance)
             machine.witnessed = self._witnessed
+            machine.installed["sh"] = takeover_program(self._agents)
             task_status.started(machine)
             await trio.sleep_forever()
 

@@ -362,6 +362,23 @@ class ResumeAgentStep(AgentStep):
 
 
 @attrs.frozen(kw_only=True)
+class ClearStep(AgentStep):
+    """Send the session the command that begins another conversation."""
+
+
+@attrs.frozen(kw_only=True)
+class TakeOverStep(AgentStep):
+    """Take over the session's conversation; ``interrupts`` its turn."""
+
+    interrupts: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class HandBackStep(AgentStep):
+    """Hand the conversation back."""
+
+
+@attrs.frozen(kw_only=True)
 class ForkAgentStep(AgentStep):
     """Fork the session as ``fork``; ``work`` is the kind of the first order of the fork."""
 
@@ -429,6 +446,11 @@ class Script:
         return self.has_agents or any(
             isinstance(step, RunWorkflowStep) and step.has_calls for step in self.steps
         )
+
+    @property
+    def has_persons(self) -> bool:
+        """Return whether people give agents commands, or take them over."""
+        return any(isinstance(each, ClearStep | TakeOverStep) for each in self.steps)
 
     def of(self, client: int) -> tuple[Step, ...]:
         """Return the steps of one client."""

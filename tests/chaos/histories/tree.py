@@ -33,6 +33,9 @@ IMAGE: dict[str, bytes | None] = {
 
 WORKFLOWS = WorkflowSettings(root=str(STATE.root), host="here")
 
+CONFIGURATION_DIRECTORY = "CLAUDE_CONFIG_DIR"
+"""The variable with the directory of Claude Code's files."""
+
 SHELL_FILES = 1024
 """The limit of open files of a simulated shell."""
 
@@ -79,14 +82,17 @@ class SimulatedWatcher(Actor[WatchFile]):
         self.reply(message, "")
 
 
-def simulated_tree(flusher: Flusher, host: ProcessHost) -> SupervisorSpec:
-    """Return the daemon's tree on a simulated disk and machine."""
+def simulated_tree(flusher: Flusher, host: ProcessHost, scratch: Path) -> SupervisorSpec:
+    """Return the daemon's tree on a simulated disk and machine.
+
+    ``scratch`` is a real directory for the files of agents' programs.
+    """
     programs = Programs(
         configuration=CONFIGURATION,
         keys=SimulatedKeys(),
         scan=ProcessScan(host),
         root=str(STATE.root),
-        variables={},
+        variables={CONFIGURATION_DIRECTORY: str(scratch / "claude")},
     )
     agents = agent_children(STATE, flusher=flusher, programs=programs, workflows=WORKFLOWS)
     watcher = ChildSpec.of("canvas-watcher", SimulatedWatcher)

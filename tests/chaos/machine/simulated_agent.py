@@ -11,8 +11,9 @@ A message with ``@work.7.slow@`` is an order of the kind ``slow``:
     child   a process that outlives its parent and ignores signals
     die     the end of the process
 
-Like the real program it keeps conversations on its own, reports the id of a new one with its first
-turn, finishes its turn at the end of its input, and does not know a conversation without a turn.
+A message ``/clear`` begins another conversation. Like the real program it keeps conversations on
+its own, reports the id of a new one with its first turn, finishes its turn at the end of its input,
+and does not know a conversation without a turn.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ import trio
 
 from tests.chaos.checking.agent_evidence import (
     WORK,
+    Began,
     Effect,
     Process,
     Question,
     Reported,
+    Said,
     UserFrame,
 )
 from tests.chaos.machine.simulated_processes import Machine, SimulatedProcess
@@ -40,6 +43,9 @@ from tests.chaos.reproducible import BEGIN
 KINDS = (
     *("quick", "slow", "ask", "retract", "own", "hang", "child", "die", "fail", "cancel", "limit"),
 )
+
+CLEAR = "clear"
+"""The name of the command that begins another conversation."""
 
 LOST = "could not be resumed"
 """Words of the primer of a conversation that follows a lost one."""
@@ -57,13 +63,15 @@ Frame = dict[str, Any]
 class AgentWorld:
     """The state of agents' programs outside of any process, and their log.
 
-    ``moment`` returns a new moment. ``is_calm``: every order is like ``quick``. So many processes
-    as ``unstartable`` end before they are ready; ``on_failed_start`` is called for each.
+    ``moment`` returns a new moment. ``is_calm``: every order is like ``quick``. ``has_commands``:
+    agents announce theirs. So many processes as ``unstartable`` end before they are ready;
+    ``on_failed_start`` is called for each.
     """
 
     def __init__(self, moment: Callable[[], int]) -> None:
         self.moment = moment
         self.is_calm = False
+        self.has_commands = False
         self.unstartable = 0
         self.on_failed_start: Callable[[], None] = lambda: None
         self.conversations: dict[str, list[str]] = {}
@@ -73,6 +81,20 @@ class AgentWorld:
         self.questions: list[Question] = []
         self.effects: list[Effect] = []
         self.waiting: dict[str, SimulatedProcess] = {}
+        self.begun: list[Began] = []
+        self.said: list[Said] = []
+
+    def new_id(self, machine: Machine) -> str:
+        """Return the id of a new conversation, or of what is said in one."""
+        drawn = f"{machine.chance.getrandbits(64):016x}"
+        return f"{drawn[:8]}-{drawn[8:12]}-{drawn[12:]}-0000-000000000000"
+
+    def begins(self, session: str, conversation: str, *, by_person: bool = False) -> None:
+        """Log that a session's conversation is this one from now on."""
+        began = Began(
+            session=session, conversation=conversation, by_person=by_person, moment=self.moment()
+        )
+        self.begun.append(began)
 
     def forget(self, draw: int) -> bool:
         """Forget a conversation; return False if there is none."""
@@ -237,15 +259,15 @@ class SimulatedClaude:
             self._out("result", subtype="error_during_execution", is_error=True, errors=["gone"])
             self._world.processes[self.number] = attrs.evolve(known, is_primed=is_primed)
             return
-        chance = self._process.machine.chance
         if self._resumes is None or self._is_fork:
-            self._conversation = f"{chance.getrandbits(64):016x}"
+            self._conversation = self._world.new_id(self._process.machine)
         if self._is_fork:
             self._copied = [*self._world.conversations[self._resumes or ""]]
         self._world.processes[self.number] = attrs.evolve(
             known, is_primed=is_primed, is_ready=True, conversation=self._conversation
         )
-        self._respond(frame, {"mcp_servers_applied": True, "session_state": "idle"})
+        announced = {"commands": [{"name": CLEAR}]} if self._world.has_commands else {}
+        self._respond(frame, {"mcp_servers_applied": True, "session_state": "idle", **announced})
 
     def _respond(self, frame: Frame, body: Frame) -> None:
         answer = {"subtype": "success", "request_id": frame["request_id"], "response": body}
@@ -264,12 +286,16 @@ class SimulatedClaude:
         """Do what a user frame orders; return the exit code if the process ends in it."""
         self._uuid, self._is_interrupted = frame["uuid"], False
         text = frame["message"]["content"][0]["text"]
+        if self._conversation not in self._world.conversations:
+            self._world.begins(self._session, self._conversation)
         turns = self._world.conversations.setdefault(self._conversation, self._copied)
         turns.append(self._uuid)
         self._out("command_lifecycle", command_uuid=self._uuid, state="started")
         servers = [{"name": "aegis", "status": "connected"}]
         self._out("system", subtype="init", model="simulated", mcp_servers=servers)
         outcome = "ok"
+        if text == f"/{CLEAR}":
+            self._clear()
         for token, kind in self._orders(text):
             if kind == "die":
                 return 1
@@ -278,6 +304,12 @@ class SimulatedClaude:
                 break
         self._end_turn(outcome)
         return None
+
+    def _clear(self) -> None:
+        self._out("conversation_reset", trigger="clear")
+        self._conversation = self._world.new_id(self._process.machine)
+        self._world.conversations[self._conversation] = []
+        self._world.begins(self._session, self._conversation)
 
     def _orders(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield the token and the kind of each order."""
@@ -300,7 +332,7 @@ class SimulatedClaude:
                 return "cancelled"
             case "child":
                 machine = self._process.machine
-                words, main = ["child"], _sleep_forever
+                words, main = ["child"], sleep_forever
                 machine.fork(self._process, main, words, in_new_session=True, ignored=TOUGH)
             case "limit":
                 resets_at = BEGIN.timestamp() + trio.current_time() + LIMIT_S
@@ -396,6 +428,7 @@ class SimulatedClaude:
         return key in self._answers or self._is_interrupted or self._at_end
 
 
-async def _sleep_forever(process: SimulatedProcess) -> int:
+async def sleep_forever(process: SimulatedProcess) -> int:
+    """Do nothing until a signal."""
     while True:
         await process.sleep(1000)

@@ -10,12 +10,16 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 from unittest import mock
 
 import trio
 
+from aegis.agents.directory.programs import Programs
+from aegis.agents.directory.roster import Member
 from aegis.agents.drivers.harness import Frame
+from aegis.agents.drivers.tui import TuiPlan
 from aegis.processes.guarded.guarded_process import Launch
 from aegis.processes.guarded.line_process import LineSettings
 from aegis.processes.process_scan import ProcessScan
@@ -161,7 +165,24 @@ async def _start(
 
 
 @contextmanager
-def simulated_agents(world: AgentWorld) -> Iterator[None]:
-    """Start agents on simulated machines inside the block."""
-    with mock.patch("aegis.agents.drivers.driver.start_process", partial(_start, world)):
+def simulated_agents(world: AgentWorld, scratch: Path | None = None) -> Iterator[None]:
+    """Start agents on simulated machines inside the block.
+
+    ``scratch`` is a real directory for what a take-over's program reads, if there are any: a
+    session's own directory is on a simulated disk.
+    """
+    plan = Programs.tui_of
+
+    async def tui_of(
+        self: Programs, member: Member, cwd: str, directory: Path, launch: int, conversation: str
+    ) -> TuiPlan:
+        assert scratch is not None
+        real = scratch / directory.name
+        real.mkdir(exist_ok=True)
+        return await plan(self, member, cwd, real, launch, conversation)
+
+    with (
+        mock.patch("aegis.agents.drivers.driver.start_process", partial(_start, world)),
+        mock.patch.object(Programs, "tui_of", tui_of),
+    ):
         yield

@@ -42,6 +42,9 @@ _KEYS = 4096
 Main: TypeAlias = Callable[["SimulatedProcess"], Awaitable[int]]
 """The program of a process; returns its exit code."""
 
+Program: TypeAlias = Callable[["SimulatedProcess", Sequence[str]], Awaitable[int]]
+"""The program of a name, with its arguments."""
+
 Disposition: TypeAlias = Literal["ignore"] | Callable[[], None]
 
 _HARMLESS = frozenset({signal.SIGCHLD, signal.SIGWINCH, signal.SIGURG, signal.SIGCONT})
@@ -240,12 +243,14 @@ class Machine:
     """All processes of one machine, run by the tasks of ``nursery``.
 
     ``chance`` is the source of all randomness of the machine. ``witnessed`` is the log of its
-    programs: evidence, independent of any daemon, of the commands that ran.
+    programs: evidence, independent of any daemon, of the commands that ran. ``installed`` are
+    programs beside the usual ones, by name.
     """
 
     def __init__(self, nursery: trio.Nursery, chance: Random, *, pids: int = PIDS) -> None:
         self.chance = chance
         self.witnessed: list[tuple[str, ...]] = []
+        self.installed: dict[str, Program] = {}
         self.boot = f"{chance.getrandbits(64):016x}"
         self._nursery = nursery
         self._pids = pids

@@ -26,12 +26,9 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
-from tests.chaos.machine.simulated_processes import Main, SimulatedProcess
-
-Program: TypeAlias = Callable[[SimulatedProcess, Sequence[str]], Awaitable[int]]
+from tests.chaos.machine.simulated_processes import Machine, Main, Program, SimulatedProcess
 
 LINE = b"0123456789abcdef"
 FORGED = b"\x1b]133;D;0\x07\x1b]133;D;0;n=0123456789abcdef01234567;q=99999;s=1\x07forged\n"
@@ -40,9 +37,9 @@ _CHUNK_BYTES = 4096
 _LINE_BYTES = 4096
 
 
-def program(words: Sequence[str]) -> Main | None:
-    """Return the program for these words; None if there is no such program."""
-    found = _PROGRAMS.get(words[0])
+def program(words: Sequence[str], machine: Machine) -> Main | None:
+    """Return the program for these words; None if the machine has no such program."""
+    found = machine.installed.get(words[0]) or _PROGRAMS.get(words[0])
     if found is None:
         return None
 

@@ -300,7 +300,7 @@ class SimulatedBash:
             if self._leaves_with is not None:
                 raise _Leave(self._leaves_with)
             return
-        main = program(command.words)
+        main = program(command.words, self._process.machine)
         if main is None:
             await self._print(f"bash: {name}: command not found\n".encode())
             self._status = 127
