@@ -81,12 +81,14 @@ class PersonsTerminal:
 
     async def run(self, takeover: Takeover, *, is_new: bool) -> HandedBack:
         """Open the terminal if it ``is_new``, wait for its end, and return what was said."""
+        handed_back = None
         try:
-            return await self._run(takeover, is_new=is_new)
-        except trio.Cancelled:
-            with trio.CancelScope(shield=True):
-                await self._end_with_daemon()
-            raise
+            handed_back = await self._run(takeover, is_new=is_new)
+        finally:
+            if handed_back is None:
+                with trio.CancelScope(shield=True):
+                    await self._end_with_daemon()
+        return handed_back
 
     async def _end_with_daemon(self) -> None:
         """End what the program has left, if its terminal is closed: the daemon stops.
