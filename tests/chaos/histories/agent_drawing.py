@@ -171,9 +171,9 @@ STEPS: Mapping[Callable[[Any, dict[str, Any]], s.Step], int] = {
 """The steps of every client, with their weights, beside those of all histories."""
 
 STEPS_OF_PERSONS: Mapping[Callable[[Any, dict[str, Any]], s.Step], int] = {
-    _clear: 12,
-    _take_over: 20,
-    _hand_back: 20,
+    _clear: 20,
+    _take_over: 40,
+    _hand_back: 40,
 }
 """The steps of people who command agents and take them over, beside ``STEPS``."""
 
