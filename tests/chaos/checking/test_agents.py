@@ -10,12 +10,14 @@ import pytest
 
 from tests.chaos.checking.agent_evidence import (
     AgentEvidence,
+    Began,
     Effect,
     Ordered,
     Process,
     Question,
     Replied,
     Reported,
+    Said,
     Spawned,
     UserFrame,
     Work,
@@ -157,6 +159,22 @@ REOPENED = attrs.evolve(
         *SOUND.processes,
         Process(number=3, session=BEN, begun=75, resumes=None, is_ready=True),
     ),
+)
+
+
+TAKEN = Process(
+    number=2, session=ANN, begun=35, resumes="c1", conversation="c1", is_ready=True, is_person=True
+)
+BACK = attrs.evolve(RESUMED, number=3, resumes="c2", conversation="c2")
+BEGUN = Began(session=ANN, conversation="c2", by_person=True, moment=37)
+SAID = {"kind": "event", "source": "s1/0"}
+TAKEN_OVER = attrs.evolve(
+    SOUND,
+    ordered=(CLOSE, Ordered(kind="takeover", handle="ann", span=Span(33, 34), done=True)),
+    processes=(WORKED, TAKEN, BACK),
+    begun=(Began(session=ANN, conversation="c1", by_person=False, moment=20), BEGUN),
+    said=(Said(session=ANN, process=2, source="s1/0", text="hello"),),
+    transcripts={**SOUND.transcripts, ANN: (*SOUND.transcripts[ANN], SAID)},
 )
 
 
@@ -322,6 +340,29 @@ BROKEN: dict[str, tuple[set[str], AgentEvidence]] = {
         {"silently new"},
         with_copy(resumes=None, is_fork=False),
     ),
+    "a conversation that a person has left, and the agent has not": (
+        {"old conversation"},
+        attrs.evolve(TAKEN_OVER, processes=(WORKED, TAKEN, attrs.evolve(BACK, resumes="c1"))),
+    ),
+    "a cleared conversation that is back": (
+        {"old conversation"},
+        attrs.evolve(
+            SOUND,
+            begun=(Began(session=ANN, conversation="c2", by_person=False, moment=21),),
+            processes=(WORKED, attrs.evolve(RESUMED, resumes="c1")),
+        ),
+    ),
+    "a text of a take-over that is not imported": (
+        {"said lost"},
+        attrs.evolve(TAKEN_OVER, transcripts=SOUND.transcripts),
+    ),
+    "a text of a take-over that is imported twice": (
+        {"said lost"},
+        attrs.evolve(
+            TAKEN_OVER,
+            transcripts={**SOUND.transcripts, ANN: (*SOUND.transcripts[ANN], SAID, SAID)},
+        ),
+    ),
     "a conversation that was copied again after a turn": (
         {"wrong conversation"},
         attrs.evolve(
@@ -358,8 +399,8 @@ def evidence(agents: AgentEvidence) -> Evidence:
 
 @pytest.mark.parametrize(
     "agents",
-    [SOUND, FORKED, PURGED, REOPENED],
-    ids=["sessions", "a fork", "a purge", "a session that is opened again"],
+    [SOUND, FORKED, PURGED, REOPENED, TAKEN_OVER],
+    ids=["sessions", "a fork", "a purge", "a session that is opened again", "a take-over"],
 )
 def test_a_sound_history_of_agents_breaks_no_rule(agents: AgentEvidence) -> None:
     assert violations(evidence(agents)) == []

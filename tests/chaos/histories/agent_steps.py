@@ -21,6 +21,9 @@ from tests.chaos.notebook import Notebook
 OTHER = {"allow": "deny", "deny": "allow", "cancel": "allow"}
 """The second answer of a client that answers twice."""
 
+TAKES_S = 5.0
+"""The time, in seconds, that a person waits for the end of a turn that may never end."""
+
 WRONG_DIGEST = "0" * 64
 
 
@@ -109,7 +112,8 @@ class AgentSteps:
 
     async def take_over(self, step: s.TakeOverStep) -> None:
         request = api.TakeOverAgent(handle=step.agent, interrupt=step.interrupts)
-        await self._ask(request, partial(self._ordered, "takeover", step.agent))
+        note = partial(self._ordered, "takeover", step.agent)
+        await self._ask(request, note, gone_after_s=TAKES_S)
 
     async def hand_back(self, step: s.HandBackStep) -> None:
         request = api.HandBackAgent(handle=step.agent)

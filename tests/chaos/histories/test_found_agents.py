@@ -181,3 +181,22 @@ def test_the_members_of_a_group_that_was_never_formed_are_known_once_its_ledger_
     ids = {each["id"] for each in outcome.evidence.agents.sessions if each["state"] == "closed"}
     assert len(ids) == 3
     assert ids <= outcome.evidence.groups.members
+
+
+@pytest.mark.parametrize("seed", [2, 26, 28, 38])
+def test_a_stop_ends_what_a_taken_over_program_has_left(seed: int) -> None:
+    """Its child had a session of its own, and the mark of the agent, not of the terminal."""
+    script = s.Script(
+        seed=seed,
+        clients=3,
+        steps=(
+            s.WorkStep(number=0, client=0, agent=s.ANN, kind="quick"),
+            s.TakeOverStep(number=1, client=0, pause_s=0.5, agent=s.ANN),
+            s.ListStep(number=2, client=0, pause_s=1.5),
+        ),
+        faults=(s.PointFault(step=0, place="ledger.sync.after", number=1, kind=Kind.STALL),),
+        has_agents=True,
+    )
+    outcome = play(script)
+    assert outcome.violations == ()
+    assert any(each.is_person for each in outcome.evidence.agents.processes)
