@@ -24,6 +24,7 @@ from aegis.configuration.setting import Key, key_of, keys_of, setting
 from aegis.configuration.telegram import TelegramSection
 from aegis.configuration.terminals import TerminalsSection
 from aegis.configuration.values import OneLine, Several
+from aegis.configuration.worktrees import WorktreesSection
 from aegis.protocol.naming import NAME_PATTERN
 
 PLUGIN_DIR = ".aegis/plugins"
@@ -58,6 +59,7 @@ class Configuration:
     limits: LimitsSection = attrs.field(factory=LimitsSection)
     keep: KeepSection = attrs.field(factory=KeepSection)
     lifecycle: LifecycleSection = attrs.field(factory=LifecycleSection)
+    worktrees: WorktreesSection = attrs.field(factory=WorktreesSection)
     telegram: TelegramSection = attrs.field(factory=TelegramSection)
 
 

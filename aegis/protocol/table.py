@@ -367,8 +367,7 @@ COMMANDS: tuple[Entry, ...] = (
         command=agents.DiffAgent,
         reply=agents.AgentDiff,
         read_only=True,
-        operator=True,
-        errors=("not_found", "invalid_request", "unavailable"),
+        errors=("not_found", "forbidden", "invalid_request", "unavailable"),
         remedy=CALL_AGAIN,
     ),
     Entry(

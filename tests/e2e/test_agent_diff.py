@@ -166,3 +166,12 @@ def test_without_a_checkout_or_its_commit_it_is_one_sentence(own_daemon: DaemonP
     assert refusal.code == "unavailable"
     assert "git read-tree failed" in str(refusal)
     own_daemon.stop()
+
+
+def test_a_session_sees_its_own_changes_and_those_of_what_it_spawned(team: Team) -> None:
+    ann = team.spawn()
+    child, other = team.spawn(from_handle=ann), team.spawn()
+    for handle in (ann, child):
+        assert team.call("agent_diff", handle=handle, from_handle=ann)["handle"] == handle
+    refusal = team.daemon.refusal("agent_diff", handle=other, from_handle=ann)
+    assert (refusal.code, "you did not spawn it" in str(refusal)) == ("forbidden", True)

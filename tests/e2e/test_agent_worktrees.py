@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from aegis.state.sealing import Seals
 from aegis.trust import forged_files
 from tests.aegis.agents.directory.test_checkout import git
 from tests.e2e.harness import DaemonProcess
-from tests.e2e.test_agents import Team, agents_of
+from tests.e2e.test_agents import STAND_IN, Team, agents_of
 from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
@@ -357,3 +358,79 @@ def test_a_kill_while_it_is_removed_completes_or_keeps_it(
     team.has_outcomes(handle, "completed", "completed")
     assert git(path, "symbolic-ref", "HEAD") == f"refs/heads/aegis/{handle}"
     own_daemon.stop()
+
+
+def trees_of_profile(**more: object) -> dict[str, dict[str, Any]]:
+    """A profile whose sessions work in worktrees."""
+    command = [sys.executable, str(STAND_IN), "claude"]
+    own = {"provider": "claude", "permission": "ask", "command": command, "worktree": True}
+    return {"own": own | more}
+
+
+def test_each_worker_of_a_group_or_a_queue_has_a_worktree_by_its_profile(
+    work: Path, own_daemon: DaemonProcess
+) -> None:
+    queues = {"build": {"agent": "own", "max_parallel": 2}}
+    team = Team(own_daemon, more=trees_of_profile(), queues=queues)
+    for handle in ("ann", "eve"):
+        team.call("group_spawn", group="g", profile="own", handle=handle)
+    paths = {tree_of(team, each) for each in ("ann", "eve")}
+    assert len(paths) == 2
+    assert all((each / "kept.txt").exists() for each in paths)
+    assert work not in paths
+    # A worker that is done is closed, and its worktree goes unless it has work.
+    run = "RUN git symbolic-ref HEAD; pwd; touch made; git add made"
+    task = team.call("enqueue", queue="build", payload=run)["task_id"]
+    until(lambda: team.call("task_status", task_id=task)["status"] == "completed", "it is done")
+    until(lambda: len(trees(team)) == 3, "its work is kept")
+    [tree] = [each for each in trees(team) if Path(each["path"]) not in paths]
+    assert "1 changed file (made)" in tree["holds"]
+    assert tree["path"] in str(team.call("task_status", task_id=task))
+    own_daemon.stop()
+
+
+def test_the_directories_that_tools_make_again_are_configured(
+    work: Path, own_daemon: DaemonProcess
+) -> None:
+    team = Team(own_daemon, more={})
+    own_daemon.stop()
+    with (work / ".aegis.yaml").open("a") as file:
+        file.write("worktrees: {made_again: [ignored-output]}\n")
+    own_daemon.start(*START)
+    first, second = (team.spawn(worktree=True) for _ in range(2))
+    for handle, name in ((first, "ignored-output"), (second, "node_modules")):
+        (tree_of(team, handle) / name).mkdir()
+        (tree_of(team, handle) / name / "made").write_text("x")
+    assert "is removed" in team.call("close", handle=first)["reason"]
+    assert "1 ignored file (node_modules/made)" in team.call("close", handle=second)["reason"]
+    own_daemon.stop()
+
+
+def test_a_moved_root_keeps_its_worktrees(work: Path, own_daemon: DaemonProcess) -> None:
+    team = Team(own_daemon)
+    handle = team.spawn("SAY x", worktree=True)
+    team.has_outcomes(handle, "completed")
+    id_ = team.info(handle)["id"]
+    own_daemon.stop()
+    (work.parent / "later").mkdir()
+    later = DaemonProcess(work.parent / "later")
+    moved = later.root
+    moved.rmdir()
+    work.rename(moved)
+    try:
+        later.start(*START)
+        there = Team.__new__(Team)
+        there.daemon = later
+        path = moved / ".aegis" / "worktrees" / id_
+        assert tree_of(there, handle) == path
+        assert git(path, "status", "--porcelain") == ""
+        assert str(path) in git(moved, "worktree", "list")
+        git(path, "commit", "-q", "--allow-empty", "-m", "there")
+        merged = there.daemon.cli("agent", "merge", handle)
+        assert (merged.returncode, f"into main in {moved}" in merged.stderr) == (0, True), merged
+        there.send(handle, "RUN pwd")
+        there.has_outcomes(handle, "completed", "completed")
+        assert str(path) in "".join(there.texts(handle))
+        assert "is removed" in there.call("close", handle=handle)["reason"]
+    finally:
+        later.stop()

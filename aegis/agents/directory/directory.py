@@ -157,7 +157,12 @@ class AgentDirectory(Actor[DirectoryMessage]):
             earlier=self._earlier,
         )
         self._worktrees = Worktrees(
-            self._root, self._directory, self._flusher, self.context, self._table.roster
+            self._root,
+            self._directory,
+            self._flusher,
+            self.context,
+            self._table.roster,
+            frozenset(self._programs.configuration.worktrees.made_again),
         )
         self._spawning = Spawning(
             programs=self._programs,
@@ -209,6 +214,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self.context.start_soon(self._export, message, self.defer(message))
             case api.DiffAgent():
                 member = self._table.roster.get(message.handle)
+                self._check_reach(message, member)
                 cwd = self._table.roster.cwd(member)
                 self.context.start_soon(answer, self.defer(message), difference, member, cwd)
             case ListConversations():

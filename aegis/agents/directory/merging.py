@@ -659,17 +659,18 @@ def _is_same(first: Path, second: Path) -> bool:
 # After a kill.
 
 
-async def complete(checkout: Checkout, row: Worktree) -> bool:
+async def complete(checkout: Checkout, row: Worktree, at: str) -> bool:
     """Complete a merge of an earlier daemon, or call it off; return whether it is done.
 
+    ``at`` is the directory in which the target was checked out, as text; empty: in none.
     Files that were changed since are left alone. Raises ``AegisError``, ``OSError``.
     """
     merge = row.merge
     assert merge is not None
     place = None
-    if merge.place:
-        place = await in_thread(find_checkout, Path(path_of_text(merge.place)))
-    if place is None or text_of_path(place.top) != merge.place:
+    if at:
+        place = await in_thread(find_checkout, Path(path_of_text(at)))
+    if place is None or text_of_path(place.top) != at:
         return await has_branch(checkout, row.target) == merge.new
     lock = await _IndexLock.find(place, row.id, merge)
     is_moved = await has_branch(checkout, row.target) == merge.new

@@ -26,7 +26,7 @@ OnSession = (
     | api.HandBackAgent
 )
 
-Reaching = OnSession | FollowSession | FollowAgentCommand | api.RenameAgent
+Reaching = OnSession | FollowSession | FollowAgentCommand | api.RenameAgent | api.DiffAgent
 
 DirectoryMessage = (
     Opening

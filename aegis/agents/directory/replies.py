@@ -193,13 +193,14 @@ VERBS: Mapping[type[Any], str] = {
     api.TakeOverAgent: "agent takeover",
     api.HandBackAgent: "agent handback",
     api.WaitAgent: "aegis_agent_wait",
+    api.DiffAgent: "aegis_agent_diff",
     api.RenameAgent: "aegis_rename",
     FollowSession: "the stream 'session'",
     FollowAgentCommand: "the stream 'agent_command'",
 }
 """The names of the commands that reach into another session, by their classes."""
 
-OWN = (api.ReadSession, FollowSession, FollowAgentCommand)
+OWN = (api.ReadSession, api.DiffAgent, FollowSession, FollowAgentCommand)
 """The commands that a session may have carried out on itself."""
 
 

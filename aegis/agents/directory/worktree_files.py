@@ -16,7 +16,6 @@ import attrs
 from aegis.agents.directory.checkout import Checkout, commit_of, find_checkout
 from aegis.agents.directory.git import IsolatedGit, isolated_git, run_in
 from aegis.agents.directory.worktree_rules import (
-    MADE_AGAIN,
     Holdings,
     Worktree,
     ignored_losses,
@@ -92,6 +91,23 @@ def checkout_at(top: Path) -> Checkout:
     if found is None or found.top != top:
         raise Unavailable(f"{VERB}: {text_of_path(top)} is no git checkout any more")
     return found
+
+
+def repair(checkout: Checkout, path: Path) -> None:
+    """Have a worktree and its repository know the place of each other. Blocking.
+
+    Both write the other's path, so a root that was moved or copied has the old ones. Only these two
+    files: ``git worktree repair`` would touch other worktrees. Raises ``OSError``.
+    """
+    own = checkout.common / "worktrees" / path.name
+    if not path.is_dir() or not (own / "HEAD").is_file():
+        return
+    for file, text in ((path / ".git", f"gitdir: {own}"), (own / "gitdir", f"{path}/.git")):
+        data = os.fsencode(f"{text}\n")
+        if not file.is_symlink() and file.is_file() and file.read_bytes() != data:
+            new = file.with_name(f"{file.name}.aegis-new")
+            new.write_bytes(data)
+            new.replace(file)
 
 
 # Making.
@@ -230,18 +246,23 @@ def exclude_state(checkout: Checkout, root: Path) -> None:
 # Examining.
 
 
-async def examine(checkout: Checkout, path: Path, row: Worktree, registered: Path) -> Holdings:
+async def examine(
+    checkout: Checkout, path: Path, row: Worktree, registered: Path, made_again: frozenset[str]
+) -> Holdings:
     """Return what would be lost with the worktree at ``path``; ``registered`` is its usual place.
 
-    What cannot be found out is part of the reply.
+    ``made_again`` are the names of directories whose ignored files do not count. What cannot be
+    found out is part of the reply.
     """
     try:
-        return await _examined(checkout, path, row, registered)
+        return await _examined(checkout, path, row, registered, made_again)
     except (AegisError, OSError) as error:
         return Holdings(unknown=f"it could not be examined: {error}")
 
 
-async def _examined(checkout: Checkout, path: Path, row: Worktree, registered: Path) -> Holdings:
+async def _examined(
+    checkout: Checkout, path: Path, row: Worktree, registered: Path, made_again: frozenset[str]
+) -> Holdings:
     users = await in_thread(_users_of, path)
     git_directory = checkout.common / "worktrees" / registered.name
     own = Checkout(top=path, git=git_directory, common=checkout.common)
@@ -258,14 +279,14 @@ async def _examined(checkout: Checkout, path: Path, row: Worktree, registered: P
     if not (changed.is_whole and untracked.is_whole and ignored.is_whole and entries.is_whole):
         return Holdings(users=users, unknown="it has too many files to be examined")
     modules = [each.partition("\t")[2] for each in entries.names if each.startswith("160000 ")]
-    files, repositories = await in_thread(_look_into, path, ignored.names, modules)
+    files, repositories = await in_thread(_look_into, path, ignored.names, modules, made_again)
     repositories += [each for each in untracked.names if each.endswith("/")]
     digests = await in_thread(_digests, path, row.included)
     commits = await _unreachable(checkout, row, head)
     return Holdings(
         changed=[text_of_path(each) for each in changed.names],
         untracked=[text_of_path(each) for each in untracked.names if not each.endswith("/")],
-        ignored=ignored_losses([*map(text_of_path, files)], row.included, digests),
+        ignored=ignored_losses([*map(text_of_path, files)], row.included, digests, made_again),
         repositories=[text_of_path(each) for each in repositories],
         commits=commits,
         operation=await in_thread(_operation, git_directory),
@@ -299,7 +320,7 @@ async def changed_files(git: IsolatedGit, head: str, real_index: Path) -> FoundN
 
 
 def _look_into(
-    path: Path, ignored: Sequence[str], modules: Sequence[str]
+    path: Path, ignored: Sequence[str], modules: Sequence[str], made_again: frozenset[str]
 ) -> tuple[list[str], list[str]]:
     """Return the ignored files, and the repositories in ignored directories and submodules."""
     repositories = [each for each in modules if _has_entries(path / each)]
@@ -313,7 +334,7 @@ def _look_into(
                 directories[:] = [each for each in directories if each != ".git"]
                 links = [each for each in directories if (Path(below) / each).is_symlink()]
                 found = [f"{here}/{each}" for each in (*names, *links)]
-                files += [each for each in found if not is_made_again(each, MADE_AGAIN)]
+                files += [each for each in found if not is_made_again(each, made_again)]
     return files, repositories
 
 

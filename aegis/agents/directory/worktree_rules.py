@@ -13,15 +13,6 @@ PREFIX = "aegis/"
 
 MAX_BRANCH_CHARS = 200
 
-MADE_AGAIN = frozenset(
-    {
-        *("__pycache__", "node_modules", ".venv", "venv", "target", ".tox", ".nox", ".gradle"),
-        *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".cache", ".parcel-cache"),
-        *(".turbo", ".next", ".nuxt", ".svelte-kit", ".terraform", ".eggs"),
-    }
-)
-"""Directories that tools make again: ignored files in them do not keep a worktree."""
-
 MAX_NAMED = 5
 
 WorktreeState = Literal["making", "ready", "removing", "removed"]
@@ -36,7 +27,7 @@ _COMMIT = re.compile(r"[0-9a-fA-F]{40}(?:[0-9a-fA-F]{24})?")
 class BranchMerge:
     """The intent to move the target from the commit ``old`` to ``new``.
 
-    ``place`` is the directory in which the target is checked out, as text; empty: in none.
+    ``place`` is the directory in which the target is checked out, as a stored path; empty: none is.
     """
 
     old: str
@@ -111,13 +102,16 @@ def refuse_branch(name: str) -> str | None:
     return f"the branch cannot be called {shown!r}: {why}"
 
 
-def is_made_again(path: str, directories: Iterable[str] = MADE_AGAIN) -> bool:
-    """Return whether a path is in a directory that tools make again."""
-    return not {*directories}.isdisjoint(path.split("/")[:-1])
+def is_made_again(path: str, made_again: frozenset[str]) -> bool:
+    """Return whether a path is in a directory of a name in ``made_again``."""
+    return not made_again.isdisjoint(path.split("/")[:-1])
 
 
 def ignored_losses(
-    ignored: Iterable[str], included: Mapping[str, str], digests: Mapping[str, str | None]
+    ignored: Iterable[str],
+    included: Mapping[str, str],
+    digests: Mapping[str, str | None],
+    made_again: frozenset[str],
 ) -> list[str]:
     """Return the ignored files that count: not made again, nor included and unchanged.
 
@@ -126,7 +120,8 @@ def ignored_losses(
     return [
         each
         for each in ignored
-        if not is_made_again(each) and (each not in included or digests.get(each) != included[each])
+        if not is_made_again(each, made_again)
+        and (each not in included or digests.get(each) != included[each])
     ]
 
 

@@ -23,7 +23,7 @@ from actors import Context, Reply
 from aegis.agents import faults
 from aegis.agents.directory import merging
 from aegis.agents.directory import worktree_files as files
-from aegis.agents.directory.checkout import Checkout, commit_of
+from aegis.agents.directory.checkout import Checkout, commit_of, find_checkout
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.directory.worktree_rules import (
     PREFIX,
@@ -64,13 +64,20 @@ VERB = files.VERB
 class Worktrees:
     """The worktrees of sessions in ``roster``; the ledger is in ``directory``. The owner closes it.
 
-    ``root`` is a text.
+    ``root`` is a text. Ignored files in directories of the names ``made_again`` keep none of them.
     """
 
     def __init__(
-        self, root: str, directory: Path, flusher: Flusher, context: Context, roster: Roster
+        self,
+        root: str,
+        directory: Path,
+        flusher: Flusher,
+        context: Context,
+        roster: Roster,
+        made_again: frozenset[str],
     ) -> None:
         self._root, self._directory, self._flusher = root, directory, flusher
+        self._made_again = made_again
         self._roster = roster
         self._opening: set[str] = set()
         self._table: Table[Worktree] = Table(
@@ -84,10 +91,16 @@ class Worktrees:
         self._table.close()
 
     async def open_if_there(self) -> None:
-        """Read the worktrees if there are any."""
+        """Read the worktrees if there are any, and repair those of a root that was moved."""
         if NAME in stored_names(self._flusher.disk, self._directory):
             with contextlib.suppress(StorageError):  # the next change opens the table again
                 await self._open()
+        for row in [*self._table.rows.values()]:
+            if row.state == "ready":
+                try:
+                    await in_thread(files.repair, await self._checkout(row), self.path(row.id))
+                except (AegisError, OSError) as error:
+                    log.warning("worktree not repaired", session=row.id, why=str(error))
 
     async def recover(self) -> None:
         """Complete or call off what a kill has interrupted; settle worktrees of closed sessions."""
@@ -165,7 +178,14 @@ class Worktrees:
 
     async def _checkout(self, row: Worktree) -> Checkout:
         top = Path(path_of_text(path_of_stored(row.checkout, self._root)))
-        return await in_thread(files.checkout_at, top)
+        try:
+            return await in_thread(files.checkout_at, top)
+        except Unavailable:
+            # A checkout above the root may have been moved with it.
+            found = await in_thread(find_checkout, Path(path_of_text(self._root)))
+            if found is None or not await in_thread((found.common / "worktrees" / row.id).is_dir):
+                raise
+            return found
 
     # Making.
 
@@ -267,7 +287,10 @@ class Worktrees:
             checkout, left = await self._checkout(row), list[str]()
             planned = await merging.plan(checkout, row, self.path(id_))
             if planned.merge is not None:
-                row = await self._put(attrs.evolve(row, merge=planned.merge))
+                # Stored as relative to the root, which may be moved before a merge is completed.
+                place = stored_path(planned.merge.place, self._root)
+                intent = attrs.evolve(planned.merge, place=place)
+                row = await self._put(attrs.evolve(row, merge=intent))
                 try:
                     left = await merging.carry_out(checkout, row, planned)
                 except (AegisError, OSError) as error:
@@ -279,21 +302,23 @@ class Worktrees:
                 else:
                     await faults.WORKTREE_MERGE_AFTER.reach(id_)
                     await self._put(attrs.evolve(row, merge=None))
-        place = planned.place
+        top = None if planned.place is None else planned.place.top
         return MergedWorktree(
             handle=handle,
             branch=row.branch,
             target=row.target,
             kind=planned.kind,
             commit=planned.tip if planned.merge is None else planned.merge.new,
-            directory="" if place is None else text_of_path(place.top),
+            directory="" if top is None else text_of_path(top),
             files=len(planned.changed),
             left=[*map(text_of_path, left)],
         )
 
     async def _complete_merge(self, row: Worktree) -> tuple[Worktree, bool]:
         try:
-            is_done = await merging.complete(await self._checkout(row), row)
+            assert row.merge is not None
+            place = row.merge.place and path_of_stored(row.merge.place, self._root)
+            is_done = await merging.complete(await self._checkout(row), row, place)
         except OSError as error:
             raise Unavailable(f"{merging.VERB}: it could not be completed: {error}") from error
         return await self._put(attrs.evolve(row, merge=None)), is_done
@@ -391,7 +416,8 @@ class Worktrees:
             await files.delete_branch(checkout, row.branch, tip)
 
     async def _losses(self, checkout: Checkout, row: Worktree, path: Path) -> str:
-        return "; ".join(losses(await files.examine(checkout, path, row, self.path(row.id))))
+        place = self.path(row.id)
+        return "; ".join(losses(await files.examine(checkout, path, row, place, self._made_again)))
 
     # Listing.
 
@@ -416,7 +442,7 @@ class Worktrees:
     async def _holds(self, row: Worktree) -> str:
         try:
             checkout, path = await self._checkout(row), self.path(row.id)
-            holdings = await files.examine(checkout, path, row, path)
+            holdings = await files.examine(checkout, path, row, path, self._made_again)
             return "; ".join(losses(attrs.evolve(holdings, users=())))
         except (AegisError, OSError) as error:
             return str(error)

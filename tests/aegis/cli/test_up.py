@@ -157,7 +157,7 @@ def test_a_bad_configuration_starts_nothing_and_is_exit_code_2(
         "1\n"
         f"aegis-actors: {path} line 3: there is no key 'web'; the known keys are terminals, nodes, "
         "agents, default_agent, queues, canvases, plugin_dirs, groups, limits, keep, lifecycle, "
-        "telegram\n"
+        "worktrees, telegram\n"
     )
     assert started == []
     assert [each.name for each in tmp_path.iterdir()] == [".aegis.yaml"]

@@ -19,7 +19,7 @@ ALL_KEYS = (
 )
 TOP = (
     "terminals, nodes, agents, default_agent, queues, canvases, plugin_dirs, groups, limits, "
-    "keep, lifecycle, telegram"
+    "keep, lifecycle, worktrees, telegram"
 )
 PROGRAM = "the name of a program or an absolute path"
 

@@ -67,6 +67,7 @@ def test_every_key_is_named_once_with_what_it_does() -> None:
         "keep.archive_bytes",
         "lifecycle.idle_s",
         "lifecycle.stale_s",
+        "worktrees.made_again",
         "telegram.chat_id",
         "telegram.user_ids",
         "telegram.api",
@@ -79,6 +80,7 @@ def test_every_key_is_named_once_with_what_it_does() -> None:
         "limits",
         "keep",
         "lifecycle",
+        "worktrees",
         "telegram",
     ]
     assert named_sections() == {"agents": AgentSection, "queues": QueueSection}

@@ -43,7 +43,7 @@ def test_each_problem_is_a_finding(tmp_path: Path) -> None:
             "configuration",
             f"{path} line 3: there is no key 'web'; the known keys are terminals, nodes, agents, "
             "default_agent, queues, canvases, plugin_dirs, groups, limits, keep, lifecycle, "
-            "telegram",
+            "worktrees, telegram",
             REMEDY,
         ),
     ]

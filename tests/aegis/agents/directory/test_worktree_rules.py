@@ -11,6 +11,9 @@ from aegis.agents.directory.worktree_rules import (
     losses,
     refuse_branch,
 )
+from aegis.configuration.worktrees import MADE_AGAIN
+
+TOOLS = frozenset(MADE_AGAIN)
 
 
 @pytest.mark.parametrize("name", ["x", "feature/x-1", "a.b/c_d", "aegis/ann", "v1.0+x", "_x"])
@@ -45,14 +48,14 @@ def test_a_name_that_git_could_read_as_something_else_is_refused(name: str) -> N
 def test_only_files_in_directories_that_tools_make_again_do_not_count(
     path: str, is_made: bool
 ) -> None:
-    assert is_made_again(path) == is_made
-    assert ignored_losses([path], {}, {}) == ([] if is_made else [path])
+    assert is_made_again(path, TOOLS) == is_made
+    assert ignored_losses([path], {}, {}, TOOLS) == ([] if is_made else [path])
 
 
 def test_a_copied_file_counts_once_it_has_changed_or_cannot_be_read() -> None:
     included = {".env": "1", "b": "2"}
-    assert ignored_losses([".env", "b"], included, {".env": "1", "b": "2"}) == []
-    assert ignored_losses([".env", "b"], included, {".env": "3", "b": None}) == [".env", "b"]
+    assert ignored_losses([".env", "b"], included, {".env": "1", "b": "2"}, TOOLS) == []
+    assert ignored_losses([".env", "b"], included, {".env": "3", "b": None}, TOOLS) == [".env", "b"]
 
 
 def test_nothing_is_lost_with_an_empty_one_alone() -> None:

@@ -1,0 +1,30 @@
+"""The section ``worktrees`` of the configuration. Pure."""
+
+from __future__ import annotations
+
+import attrs
+
+from aegis.configuration.setting import setting
+from aegis.configuration.values import OneLine, Several
+
+MADE_AGAIN = (
+    *("__pycache__", "node_modules", ".venv", "venv", "target", ".tox", ".nox", ".gradle"),
+    *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".cache", ".parcel-cache"),
+    *(".turbo", ".next", ".nuxt", ".svelte-kit", ".terraform", ".eggs"),
+)
+
+MAX_NAMES = 100
+
+
+@attrs.frozen(kw_only=True)
+class WorktreesSection:
+    """The git worktrees of agents."""
+
+    made_again: tuple[str, ...] = setting(
+        Several(
+            OneLine("the name of a directory", r"(?!\.\.?$)[^/\x00-\x1f\x7f]+", 100), MAX_NAMES
+        ),
+        default=MADE_AGAIN,
+        doc="Names of directories that tools make again: ignored files in them do not keep a "
+        "worktree at the close of its agent. The list replaces the default.",
+    )
