@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.checking.checker import violations
 from tests.chaos.real.agents.campaign import AgentCampaign
 from tests.chaos.real.agents.kills import endless_lives
 from tests.chaos.real.agents.run import figures
@@ -44,7 +43,7 @@ def test_whatever_kills_agents_every_message_gets_one_turn_and_every_loss_a_repo
     for life in islice(endless_lives(chance), LIVES * (pytestconfig.getoption("--kills") or 1)):
         campaign.live(life)
     evidence = campaign.finish()
-    found = violations(evidence)
+    found = campaign.violations(evidence)
     record_property(PROPERTY, figures(evidence.agents, campaign.kills, found))
     assert sum(campaign.kills.values()) >= LIVES
     assert len(evidence.agents.frames) > LIVES

@@ -207,7 +207,7 @@ class History:
             self._power = nursery.cancel_scope
             machine = Machine(nursery, self._chance)
             machine.witnessed = self._witnessed
-            machine.installed["sh"] = takeover_program(self._agents)
+            machine.installed["sh"] = takeover_program(self._agents, self._scratch)
             task_status.started(machine)
             await trio.sleep_forever()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 from unittest import mock
 
+import attrs
 import trio
 
 from aegis.agents.directory.programs import Programs
@@ -164,6 +165,15 @@ async def _start(
     return SimulatedLine(agent, process, launch.cookie, scan, over)
 
 
+@attrs.frozen(kw_only=True)
+class _SimulatedPlan(TuiPlan):
+    """A plan whose command is the same in each run: that of the scratch directory is not."""
+
+    @property
+    def command(self) -> str:
+        return f"sh {self.directory.name}"
+
+
 @contextmanager
 def simulated_agents(world: AgentWorld, scratch: Path | None = None) -> Iterator[None]:
     """Start agents on simulated machines inside the block.
@@ -179,7 +189,8 @@ def simulated_agents(world: AgentWorld, scratch: Path | None = None) -> Iterator
         assert scratch is not None
         real = scratch / directory.name
         real.mkdir(exist_ok=True)
-        return await plan(self, member, cwd, real, launch, conversation)
+        made = await plan(self, member, cwd, real, launch, conversation)
+        return _SimulatedPlan(**attrs.asdict(made, recurse=False))
 
     with (
         mock.patch("aegis.agents.drivers.driver.start_process", partial(_start, world)),

@@ -20,6 +20,7 @@ import attrs
 import trio
 
 from aegis.agents.drivers.claude.conversations import STARTS
+from aegis.agents.drivers.tui import SCRIPT
 from aegis.processes.process_table import COOKIE_VARIABLE
 from tests.chaos.checking.agent_evidence import Process, Said
 from tests.chaos.machine.simulated_agent import (
@@ -43,11 +44,11 @@ STAYS = 0.5
 """The share of people who leave only when they are made to."""
 
 
-def takeover_program(world: AgentWorld) -> Program:
-    """Return the program ``sh SCRIPT``, whose script becomes Claude Code."""
+def takeover_program(world: AgentWorld, scratch: Path) -> Program:
+    """Return the program ``sh SESSION``, whose script in ``scratch`` becomes Claude Code."""
 
     async def run(process: SimulatedProcess, words: Sequence[str]) -> int:
-        script = Path(words[0])
+        script = scratch / words[0] / SCRIPT
         given = _take(script)
         variables = dict(each.split("=", 1) for each in _after(given, "export"))
         argv = given[given.index("exec") + 1 :]

@@ -215,7 +215,8 @@ class Claude:
         self._say(f"command {command}")
         if command == "clear":
             self._out("conversation_reset", trigger="clear", new_conversation_id="other")
-            self._conversation = os.urandom(16).hex()
+            self._conversation = fresh_id()
+            self._witness.note("began", conversation=self._conversation, person=False)
         elif command == "compact":
             about = {"trigger": "manual", "pre_tokens": 900, "post_tokens": 100}
             self._out("system", subtype="compact_boundary", compact_metadata=about)

@@ -26,7 +26,8 @@ def run() -> int:
     )
     conversation = given["resume"]
     witness = Witness()
-    witness.begin(conversation)
+    witness.begin(conversation, is_person=True)
+    witness.note("ready", conversation=conversation, primed=False)
     with open(given["mcp-config"]) as file:
         servers = json.load(file)["mcpServers"]
     mode = os.stat(given["mcp-config"]).st_mode & 0o777
@@ -51,8 +52,8 @@ def run() -> int:
                 signal.signal(signal.SIGHUP, signal.SIG_IGN)
                 say("is deaf\n")
             case _:
-                append(conversation, "user", order)
-                append(conversation, "assistant", f"heard {order}")
+                append(witness, conversation, "user", order)
+                append(witness, conversation, "assistant", f"heard {order}")
                 say(f"heard {order}\n")
 
 
@@ -77,17 +78,22 @@ def start(settings: str, conversation: str) -> None:
         subprocess.run(each["command"], shell=True, input=text, text=True, check=True)
 
 
-def append(conversation: str, role: str, text: str) -> None:
-    """Append a message to the file of the conversation."""
+def append(witness: Witness, conversation: str, role: str, text: str) -> None:
+    """Append a message to the file of the conversation, and log it."""
     home = os.environ["CLAUDE_CONFIG_DIR"]
     directory = os.path.join(home, "projects", "stand-in")
     os.makedirs(directory, exist_ok=True)
+    path, uuid = os.path.join(directory, f"{conversation}.jsonl"), fresh_id()
+    is_new = not os.path.exists(path)
     line = {
         "type": role,
         "message": {"role": role, "content": [{"type": "text", "text": text}]},
-        "uuid": fresh_id(),
+        "uuid": uuid,
         "timestamp": datetime.now(UTC).isoformat(),
         "sessionId": conversation,
     }
-    with open(os.path.join(directory, f"{conversation}.jsonl"), "a") as file:
+    with open(path, "a") as file:
         file.write(json.dumps(line) + "\n")
+    if is_new:
+        witness.note("began", conversation=conversation, person=True)
+    witness.note("said", source=f"{uuid}/0", text=text)

@@ -36,10 +36,10 @@ class Witness:
         os.write(log, line.encode() + b"\n")
         os.close(log)
 
-    def begin(self, resumes: str | None) -> None:
+    def begin(self, resumes: str | None, *, is_person: bool = False) -> None:
         """Log the start, with the other processes of the same session."""
         if self.is_on:
-            self.note("begun", resumes=resumes, beside=_others())
+            self.note("begun", resumes=resumes, beside=_others(), person=is_person)
 
 
 def _others() -> list[str]:

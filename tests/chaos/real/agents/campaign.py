@@ -17,13 +17,22 @@ import attrs
 
 from aegis.client.line import ClientError, LineClient
 from aegis.journal.ledger import scan
+from tests.chaos.checking.checker import Violation, violations
 from tests.chaos.checking.evidence import Evidence
 from tests.chaos.checking.evidence import Life as SeenLife
 from tests.chaos.checking.observations import Remains
 from tests.chaos.notebook import Notebook
-from tests.chaos.real.agents.clients import FIRST, AgentClient, Answerer, Manager, Sender
+from tests.chaos.real.agents.clients import (
+    FIRST,
+    AgentClient,
+    Answerer,
+    Manager,
+    Sender,
+    new_work,
+)
 from tests.chaos.real.agents.kills import AgentKill, DaemonKill, Life
 from tests.chaos.real.agents.log import read_log
+from tests.chaos.real.agents.people import Person, Weaver
 from tests.chaos.real.processes import Process, processes_of
 from tests.chaos.real.scratch import GUARD_S, ScratchDaemon, ScratchError
 
@@ -54,9 +63,11 @@ class AgentCampaign:
         self._human = Sender("human", book, chance)
         self._answerer = Answerer("answerer", book, chance)
         self._manager = Manager("manager", book, chance)
+        self._weaver = Weaver("weaver", book, chance, self.daemon.root)
         senders = [Sender(f"client{number}", book, chance) for number in range(2)]
         self._clients: list[AgentClient] = [
             *(*senders, self._human, self._answerer, self._manager),
+            *(Person("person", book, chance), self._weaver),
         ]
         self._lives: list[SeenLife] = []
         self._remains: list[Remains] = []
@@ -70,13 +81,14 @@ class AgentCampaign:
         command = f"[{sys.executable}, {STAND_IN}, claude]"
         (self.daemon.root / ".aegis.yaml").write_text(
             f"agents:\n  asks:\n    provider: claude\n    permission: ask\n    command: {command}\n"
-            f"    env: {{AGENT_WITNESS: {self._witness}}}\n"
+            f"    env: {{AGENT_WITNESS: {self._witness}, CLAUDE_CONFIG_DIR: {self._witness}.d}}\n"
             "limits: {sessions: 1000, spawns_per_hour: 10000, messages_per_hour: 100000}\n"
         )
+        self._weaver.prepare()
         self.daemon.start(*self._options)
         with self.daemon.connect() as client:
             for handle in FIRST:
-                self._manager.spawn(client, handle, "quick")
+                self._manager.spawn(client, handle, new_work(self._book, "quick")[1])
         self._die(DaemonKill())
 
     def live(self, life: Life) -> None:
@@ -241,6 +253,10 @@ class AgentCampaign:
     def _inbox(self, client: LineClient, whose: Mapping[str, object]) -> tuple[Entry, ...]:
         request = {"unread": False, "limit": 1000, **whose}
         return tuple(client.call("inbox_read", request)["messages"])
+
+    def violations(self, evidence: Evidence) -> list[Violation]:
+        """Return the broken promises, of a campaign that is finished."""
+        return [*violations(evidence), *self._weaver.violations()]
 
     def clean_up(self) -> None:
         """Leave no process, after success or failure."""

@@ -35,6 +35,9 @@ ORDERS: Mapping[OrderKind, str] = {
     "interrupt": "interrupt",
     "restart": "agent_restart",
     "close": "close",
+    "takeover": "agent_takeover",
+    "handback": "agent_handback",
+    "resume": "agent_resume",
 }
 
 WRONG_DIGEST = "0" * 64
@@ -63,6 +66,29 @@ class AgentClient:
     def step(self, client: LineClient) -> None:
         """Do one thing."""
         raise NotImplementedError
+
+    def spawn(self, client: LineClient, handle: str, body: str, **more: object) -> None:
+        """Spawn a session with an order as its prompt."""
+
+        def note(span: Span, value: Any, done: bool | None) -> None:
+            id_ = None if value is None else value["id"]
+            spawned = Spawned(handle=handle, span=span, done=done, id=id_, prompt=body)
+            self._notes.spawned.append(spawned)
+
+        spawn = {"profile": "asks", "handle": handle, "prompt": body, **more}
+        self.call(client, "spawn", note, **spawn)
+
+    def order(self, client: LineClient, kind: OrderKind, handle: str, **more: object) -> Any:
+        """Give one order to a session; return the reply, or None if it was refused."""
+
+        def note(span: Span, value: Any, done: bool | None) -> None:
+            self._notes.ordered.append(Ordered(kind=kind, handle=handle, span=span, done=done))
+
+        return self.call(client, ORDERS[kind], note, handle=handle, **more)
+
+    def one_of_all(self) -> str:
+        """Return a session that was spawned."""
+        return self._chance.choice([each.handle for each in self._notes.spawned if each.done])
 
     def call(
         self,
@@ -93,9 +119,8 @@ class Sender(AgentClient):
     """Sends work to sessions."""
 
     def step(self, client: LineClient) -> None:
-        known = [each.handle for each in self._notes.spawned if each.done]
         [kind] = self._chance.choices(list(WEIGHTS), list(WEIGHTS.values()))
-        self.send(client, self._chance.choice(known), kind)
+        self.send(client, self.one_of_all(), kind)
 
     def send(self, client: LineClient, to: str, kind: str) -> None:
         """Send one order."""
@@ -152,7 +177,7 @@ class Manager(AgentClient):
         choice = self._chance.random()
         others = [each.handle for each in self._notes.spawned if each.done]
         if choice < 0.2 and len(others) < 8:
-            self.spawn(client, f"agent{self._book.moment()}", "quick")
+            self.spawn(client, f"agent{self._book.moment()}", new_work(self._book, "quick")[1])
         elif choice < 0.5:
             self.order(client, "interrupt", self._chance.choice(others))
         elif choice < 0.7:
@@ -161,25 +186,6 @@ class Manager(AgentClient):
             self.order(client, "close", self._chance.choice(others[len(FIRST) :]))
         else:
             client.call("list_sessions", {})
-
-    def spawn(self, client: LineClient, handle: str, kind: str) -> None:
-        """Spawn a session with an order as its prompt."""
-        _, body = new_work(self._book, kind)
-
-        def note(span: Span, value: Any, done: bool | None) -> None:
-            id_ = None if value is None else value["id"]
-            spawned = Spawned(handle=handle, span=span, done=done, id=id_, prompt=body)
-            self._notes.spawned.append(spawned)
-
-        self.call(client, "spawn", note, profile="asks", handle=handle, prompt=body)
-
-    def order(self, client: LineClient, kind: OrderKind, handle: str) -> None:
-        """Give one order to a session."""
-
-        def note(span: Span, value: Any, done: bool | None) -> None:
-            self._notes.ordered.append(Ordered(kind=kind, handle=handle, span=span, done=done))
-
-        self.call(client, ORDERS[kind], note, handle=handle)
 
 
 def new_work(book: Notebook, kind: str) -> tuple[str, str]:

@@ -9,7 +9,15 @@ from typing import Any
 import attrs
 
 from tests.chaos.agent_notes import AgentNotes
-from tests.chaos.checking.agent_evidence import Effect, Process, Question, Reported, UserFrame
+from tests.chaos.checking.agent_evidence import (
+    Began,
+    Effect,
+    Process,
+    Question,
+    Reported,
+    Said,
+    UserFrame,
+)
 
 
 def read_log(lines: Iterable[str], notes: AgentNotes) -> None:
@@ -53,6 +61,20 @@ class _Reader:
             case "reported":
                 reported = Reported(**where, uuid=entry["uuid"], outcome=entry["outcome"])
                 self._notes.reported.append(reported)
+            case "began":
+                conversation, by_person = entry["conversation"], entry["person"]
+                self._notes.begun.append(
+                    Began(
+                        session=entry["session"],
+                        conversation=conversation,
+                        by_person=by_person,
+                        moment=entry["moment"],
+                    )
+                )
+            case "said":
+                source, text = entry["source"], entry["text"]
+                said = Said(session=entry["session"], process=number, source=source, text=text)
+                self._notes.said.append(said)
             case "asked":
                 [token] = entry["tokens"]
                 self._questions[number, entry["key"]] = token
@@ -75,6 +97,7 @@ class _Reader:
             session=entry["session"],
             begun=entry["moment"],
             resumes=entry["resumes"],
+            is_person=entry["person"],
             beside=tuple(entry["beside"]),
         )
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from tests.chaos.checking.agent_evidence import AgentEvidence
-from tests.chaos.checking.checker import Violation, violations
+from tests.chaos.checking.checker import Violation
 from tests.chaos.real.agents.campaign import AgentCampaign
 from tests.chaos.real.agents.kills import DaemonKill, Life, endless_lives
 from tests.chaos.real.scratch import free_port
@@ -79,7 +79,7 @@ class AgentRun:
             evidence = campaign.finish()
         finally:
             campaign.clean_up()
-        self.violations = violations(evidence)
+        self.violations = campaign.violations(evidence)
         self._kills += sum(campaign.kills.values())
         counted = figures(evidence.agents, campaign.kills, self.violations)
         self.figures = dict(Counter(self.figures) + Counter(counted)) | {
@@ -100,5 +100,8 @@ def figures(agents: AgentEvidence, kills: dict[str, int], found: list[Violation]
         **{f"turns {name}": number for name, number in sorted(outcomes.items())},
         "requests": len(agents.requests),
         "answers that agents got": len(agents.effects),
+        "take-overs": sum(each.is_person for each in agents.processes),
+        "texts of take-overs": len(agents.said),
+        "cleared conversations": len(agents.begun),
         "violations": len(found),
     }
