@@ -267,6 +267,28 @@ def test_a_kill_at_each_switch_leaves_one_owner(own_daemon: DaemonProcess, point
     shared.had_one_owner()
 
 
+@pytest.mark.parametrize("point", ["open.before", "run.before"])
+def test_a_kill_before_a_second_one_does_not_bring_back_a_cleared_conversation(
+    own_daemon: DaemonProcess, point: str
+) -> None:
+    """The file of the first one's starts was taken for one of the second."""
+    shared = shared_by(own_daemon, faults=f"takeover.{point}@2=kill")
+    team, handle = shared.team, shared.spawn()
+    before = team.info(handle)["conversation"]
+    shared.types(shared.take(handle), "hello", "heard hello")
+    team.call("agent_handback", handle=handle)
+    team.call("handoff", target_handle=handle, context="/clear")
+    until(lambda: team.info(handle)["conversation"] != before, "it is cleared")
+    cleared = team.info(handle)["conversation"]
+    with pytest.raises(ConnectionLost):
+        team.call("agent_takeover", handle=handle)
+    own_daemon.wait_stopped()
+    own_daemon.start(*START)
+    shared.is_handed_back(handle)
+    assert team.info(handle)["conversation"] == cleared
+    own_daemon.stop()
+
+
 def test_a_kill_of_the_daemon_in_a_take_over_loses_nothing_said(shared: Shared) -> None:
     team, handle = shared.team, shared.spawn()
     before = team.info(handle)["conversation"]

@@ -78,7 +78,9 @@ class ClaudeFiles:
     def after(self, conversation: str, since: float, printed: str) -> TakeoverTalk:
         """Return what was said in a take-over of a conversation; see ``ConversationFiles``."""
         begun = [name(each.get("session_id")) for each in _objects(self.directory / STARTS)]
-        if not begun:  # hooks are disabled here, or it had none yet
+        # Hooks are disabled here; or the daemon was killed before the program ran, and the file is
+        # of an earlier take-over, before the agent's own ``/clear``.
+        if begun[:1] != [conversation]:
             begun = _PRINTED.findall(printed)[-1:]
         # One that was begun and never used has no file.
         paths = {each: path for each in [conversation, *begun] if (path := self._path(each))}
