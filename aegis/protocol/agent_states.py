@@ -117,6 +117,14 @@ class AgentProgram:
 
 
 @attrs.frozen(kw_only=True)
+class EditConflict:
+    """A file that the agents ``handles`` have changed too, by its real path."""
+
+    path: str
+    handles: list[str]
+
+
+@attrs.frozen(kw_only=True)
 class AgentTakeover:
     """A person continues the conversation in the shared ``terminal``, since ``since`` (UTC)."""
 
@@ -139,6 +147,7 @@ class AgentInfo:
     run commands.
     ``plan`` is what the agent has noted to do, and ``mode`` its own mode, as far as it reports
     them.
+    ``conflicts`` are files that the agent and others have changed since the daemon was started.
     ``taken_over`` is set while a person has the conversation: messages wait for its end.
     ``program`` is set for a terminal agent: it takes no turns, and has no usage or conversation.
     """
@@ -169,6 +178,7 @@ class AgentInfo:
     taken_over: AgentTakeover | None = None
     mode: str = ""
     effort: str = ""
+    conflicts: list[EditConflict] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)

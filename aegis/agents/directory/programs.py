@@ -43,6 +43,7 @@ from aegis.agents.profiles.profile import (
 )
 from aegis.agents.profiles.rights import PERMISSIONS
 from aegis.agents.sessions.command_outputs import CommandOutputs
+from aegis.agents.sessions.edited_files import EditedFiles
 from aegis.agents.sessions.session import DRIVER, MakeDriver
 from aegis.agents.sessions.steps import StartDriver
 from aegis.configuration.sections import Configuration
@@ -90,7 +91,8 @@ class Programs:
     ``root`` is text as ``aegis.path_text`` makes it. ``open_files`` is the limit of descriptors of
     an agent's processes. ``rights`` are those of the open sessions, ``messages`` those of
     their messages; ``names`` are those of all sessions, ``counters`` count for their limits.
-    ``asked`` are their questions to the person. ``trusted`` returns the digests of the directories
+    ``asked`` are their questions to the person, ``edited`` the files that they have changed.
+    ``trusted`` returns the digests of the directories
     whose settings agents may use, and ``trust`` stores more of them; both block, and raise
     ``OSError``.
     """
@@ -112,6 +114,7 @@ class Programs:
     )
     names: SessionNames = attrs.field(factory=SessionNames)
     asked: AskedQuestions = attrs.field(factory=AskedQuestions)
+    edited: EditedFiles = attrs.field(factory=EditedFiles)
     variables: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
     trusted: Callable[[], Collection[str]] = tuple
     trust: Callable[[Sequence[str]], None] = lambda digests: None

@@ -134,6 +134,7 @@ def settings_of(member: Member, profile: Profile, programs: Programs, roster: Ro
         permission=profile.permission,
         model=profile.model or "",
         effort=profile.effort or "",
+        edited=programs.edited,
     )
 
 

@@ -62,6 +62,7 @@ from aegis.agents.sessions.turns import CurrentTurn, Reports, ended_entry
 from aegis.agents.sessions.waiting import WaitingMessages
 from aegis.names import shorten
 from aegis.protocol import agent_events as ev
+from aegis.protocol.agent_states import EditConflict
 from aegis.protocol.inboxes import Place
 
 
@@ -168,6 +169,11 @@ class SessionMachine:
     def plan(self) -> list[ev.PlanStep]:
         """The list of what is to do, as the agent last reported it."""
         return self._past.plan
+
+    @property
+    def conflicts(self) -> list[EditConflict]:
+        """The files that other sessions have changed too."""
+        return self._settings.edited.of(self._settings.session)
 
     @property
     def takeover(self) -> Takeover | None:
@@ -311,6 +317,9 @@ class SessionMachine:
     def _open_turn(self) -> None:
         number = self._past.turn + 1
         self._turn = self._waiting.open_turn(self._settings.session, number)
+        if not self._turn.command:  # a text before it would make it plain text
+            note = self._settings.edited.take_note(self._settings.session)
+            self._turn.text = f"{note}\n\n{self._turn.text}" if note else self._turn.text
         self._past.turn = number
         for message_id, _ in self._turn.opened.messages:
             self._past.remember(message_id)

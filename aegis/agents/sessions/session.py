@@ -7,8 +7,10 @@ and passes requests to the desk. It holds no resource of the operating system bu
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -23,6 +25,7 @@ from aegis.agents.drivers.tui import TuiPlan
 from aegis.agents.sessions import own_messages as own
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent, change_agent
+from aegis.agents.sessions.edited_files import EditCalls
 from aegis.agents.sessions.followers import TranscriptFollowers
 from aegis.agents.sessions.login_terminal import run_login
 from aegis.agents.sessions.mail import Mail, News
@@ -44,6 +47,8 @@ from aegis.agents.sessions.transcript_reading import read_durable
 from aegis.agents.sessions.waits import AgentWaits
 from aegis.errors import AegisError, AlreadyExists, InvalidRequest, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
+from aegis.limits import in_thread_or_here
+from aegis.path_text import path_of_text, text_of_path
 from aegis.protocol import agents as api
 from aegis.protocol.agent_events import AssistantText
 from aegis.protocol.feeds import FollowSession
@@ -135,6 +140,7 @@ class AgentSession(Actor[own.SessionMessage]):
         self._timer_number = 0
         self._shows_soon = False
         self._places = Places()
+        self._edit_calls = EditCalls()
         self._closers: list[Reply[api.AgentInfo]] = []
         self._takers: list[Reply[api.AgentInfo]] = []
         self._back: list[Reply[api.AgentInfo]] = []
@@ -366,6 +372,7 @@ class AgentSession(Actor[own.SessionMessage]):
             reply.send(self._info())
         self._closers.clear()
         self._followers.close()
+        self._settings.edited.close(self._identity.id)
         # Its monitor can be too late: a session that was closed before may end in its start.
         directory = self.context.system.registry.find("service", "agents")
         if directory is not None:
@@ -549,6 +556,8 @@ class AgentSession(Actor[own.SessionMessage]):
             case msg.DriverEvents(events=events):
                 for event in events:
                     await self._handle(steps.FromAgent(event))
+                    if paths := self._edit_calls.take(event):
+                        self.context.start_soon(self._note_edits, paths)
                     if isinstance(event, AssistantText):
                         self._waits.hear(event)
             case msg.DriverReady():
@@ -560,6 +569,18 @@ class AgentSession(Actor[own.SessionMessage]):
             case msg.DriverEnded():
                 self._driver, self._over = None, report.launch
                 await self._handle(report)
+
+    async def _note_edits(self, paths: list[str]) -> None:
+        """Note changed files, and have the other sessions that changed them show that."""
+        base, id_ = Path(path_of_text(self._identity.cwd)), self._identity.id
+        for path in paths:
+            real = await in_thread_or_here(os.path.realpath, base / path)
+            name = partial(self._identity.name_of, self._identity.address)
+            for session in self._settings.edited.note(id_, name, text_of_path(real)):
+                ref = self.context.system.registry.find("session", session)
+                if ref is not None:
+                    with contextlib.suppress(ActorError):
+                        ref.tell(AskedChanged())
 
     async def _driver_lost(self, launch: int, reason: str, *, is_held: bool = False) -> None:
         """Take the end of a driver that sent no ``DriverEnded``."""

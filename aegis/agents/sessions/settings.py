@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
+from aegis.agents.sessions.edited_files import EditedFiles
 from aegis.agents.sessions.open_requests import Policy
 from aegis.agents.sessions.steps import LogIn
 from aegis.protocol.agent_events import RequestOpened
@@ -37,6 +38,7 @@ class Settings:
     ``note_allowed`` takes a permission that was given, and whether it is for the session.
     ``limits_itself``: the agent's program was started with the budget as a limit of its own, so a
     change needs another process, as one of the ``effort`` does.
+    ``edited`` has the files that all sessions have changed.
     ``permission`` and ``model`` are shown only: the driver and the policy have theirs.
     """
 
@@ -57,3 +59,4 @@ class Settings:
     permission: str = ""
     model: str = ""
     effort: str = ""
+    edited: EditedFiles = attrs.field(factory=EditedFiles)

@@ -95,6 +95,7 @@ def agent_info(
             terminal=takeover_terminal(identity), since=moment_text(session.takeover.at)
         ),
         mode=session.activity.mode,
+        conflicts=session.conflicts,
     )
 
 
@@ -181,6 +182,7 @@ def reported(
         session.budget.settings,
         session.budget.reason,
         tuple(session.plan),
+        [(each.path, *each.handles) for each in session.conflicts],
         _quiet_s(session, now) >= STALLED_S,
     )
 

@@ -109,7 +109,16 @@ def session_details(info: Mapping[str, Any]) -> str:
         ("id", info["id"]),
     ]
     shown = [f"{name:<17} {cell(value)}" for name, value in lines if value not in (None, "")]
-    return "\n".join([escaped_line(info["handle"]), *shown, *_plan(info.get("plan") or ())])
+    lists = [*_plan(info.get("plan") or ()), *_conflicts(info.get("conflicts") or ())]
+    return "\n".join([escaped_line(info["handle"]), *shown, *lists])
+
+
+def _conflicts(conflicts: Sequence[Mapping[str, Any]]) -> list[str]:
+    heads = ["changed too by", *[""] * len(conflicts)]
+    return [
+        f"{head:<17} {cell(', '.join(each['handles']))}: {cell(each['path'])}"
+        for head, each in zip(heads, conflicts, strict=False)
+    ]
 
 
 def _plan(steps: Sequence[Mapping[str, Any]]) -> list[str]:

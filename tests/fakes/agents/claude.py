@@ -10,6 +10,7 @@ MODE mode     enter a mode by itself
 HANG          go on until the turn is interrupted
 UNLESS n order  carry out the order, unless the variable WHO is one of the names n (a,b,c)
 FLOOD n size  n texts of the assistant, padded to this size if given
+EDIT path     append a line to a file, as by the tool Edit
 ENVIRON       a text with the environment and the arguments
 
 A prompt whose last block begins with ``/`` is a command: SAY its name. ``/yolo`` ends all asking,
@@ -251,11 +252,27 @@ class Claude:
                 self._say(text)
         elif word == "ENVIRON":
             self._say(environment_text())
+        elif word == "EDIT":
+            self._edit(rest)
         elif word == "RESUMED":
             self._say(f"resumed {self._resumed}")
         elif not self._conduct.follow(word, rest):
             self._say(rest if word == "SAY" else f"{word} {rest}".strip())
         return True
+
+    def _edit(self, path: str) -> None:
+        """Append a line to a file, as by the tool Edit."""
+        tool = f"toolu_{next(self._numbers)}"
+        given = {"file_path": path, "old_string": "", "new_string": "edited\n"}
+        self._message({"type": "tool_use", "id": tool, "name": "Edit", "input": given})
+        result = {"type": "tool_result", "tool_use_id": tool, "is_error": False}
+        try:
+            with open(path, "a", encoding="utf-8") as file:
+                file.write("edited\n")
+        except OSError as error:
+            self._message({**result, "is_error": True, "content": str(error)}, "user")
+        else:
+            self._message({**result, "content": "edited"}, "user")
 
     def _ask(self, command: str) -> bool:
         number = next(self._numbers)
