@@ -123,8 +123,6 @@ class EditorAgent:
         if not isinstance(method, str) or ("id" in frame and id_ is None):
             wrong = "a call needs a method, and an id that is a number or a text"
             await self._wire.refuse(id_, AcpRefused(INVALID_REQUEST, wrong))
-        elif id_ is None:
-            self._nursery.start_soon(self._notified, method, params)
         else:
             await self._places.acquire_on_behalf_of(place := object())
             self._nursery.start_soon(self._call, id_, method, params, place)
@@ -137,12 +135,15 @@ class EditorAgent:
         elif method == "$/cancel_request":
             id_ = request_id(params.get("requestId"))
             if id_ is not None:
-                for thread in self._threads.values():
+                for thread in [*self._threads.values()]:
                     await thread.cancel(id_)
 
-    async def _call(self, id_: Id, method: str, params: Result, place: object) -> None:
+    async def _call(self, id_: Id | None, method: str, params: Result, place: object) -> None:
         try:
-            await self._carry_out(id_, method, params)
+            if id_ is None:
+                await self._notified(method, params)
+            else:
+                await self._carry_out(id_, method, params)
         except AcpRefused as error:
             await self._wire.refuse(id_, error)
         except ClientError as error:
@@ -223,15 +224,15 @@ class EditorAgent:
         return self._attach(wanted, await self._session(client, wanted), client)
 
     async def _session(self, client: Client, wanted: str) -> AgentInfo:
-        listed = (await client.agents.list(closed=True)).result
-        by_name = {name: each for each in listed for name in (each.handle, each.id)}
-        if wanted in by_name:
-            return by_name[wanted]
         try:
-            return await client.agents.show(wanted)  # an earlier handle
+            return await client.agents.show(wanted)  # its handle, or an earlier one
         except CommandFailed as error:
             if error.code not in ("not_found", "invalid_request"):
                 raise
+        listed = (await client.agents.list(closed=True)).result
+        found = next((each for each in listed if each.id == wanted), None)
+        if found is not None:
+            return found
         raise AcpRefused(
             NOT_FOUND,
             f"there is no session {wanted[:80]!r}: aegis-actors agent list --closed lists them",
@@ -249,7 +250,7 @@ class EditorAgent:
             thread = self._threads[id_] = EditorThread(
                 id_, info, client, self._wire, self._nursery, self._settings.wording
             )
-        thread.info = info
+        thread.open(info)
         return thread
 
     def _thread(self, params: Result) -> EditorThread:
@@ -268,8 +269,7 @@ class EditorAgent:
         """Let go of a thread; the session lives on."""
         thread = self._thread(params)
         del self._threads[thread.id]
-        await thread.cancel()
-        thread.end()
+        await thread.leave()
         if self._questions is not None:
             self._questions.hide(thread)
         return {}

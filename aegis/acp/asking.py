@@ -106,16 +106,19 @@ class EditorQuestions:
 
     def _begin(self, thread: EditorThread, request: RequestInfo) -> None:
         key = request.id, thread.id
-        if key not in self._shown:
-            self._shown[key] = shown = OpenDialog(thread)
-            self._nursery.start_soon(self._ask, key, shown, request)
+        before = self._shown.get(key)
+        if before is not None:
+            before.scope.cancel()  # the editor opened the thread again
+        self._shown[key] = shown = OpenDialog(thread)
+        self._nursery.start_soon(self._ask, key, shown, request)
 
     async def _ask(self, key: tuple[str, str], shown: OpenDialog, request: RequestInfo) -> None:
         try:
             with shown.scope:
                 await self._answer(shown, request)
         finally:
-            self._shown.pop(key, None)
+            if self._shown.get(key) is shown:
+                del self._shown[key]
 
     async def _answer(self, shown: OpenDialog, request: RequestInfo) -> None:
         tool_use = await shown.thread.tool_use_of(request) if request.turn is not None else ""
@@ -124,7 +127,10 @@ class EditorQuestions:
         for dialog in dialogs_of(request):
             chosen = await self._choose(shown.thread, request, dialog, tool_use)
             if chosen is None:
-                return  # it stays open for others
+                if not shown.thread.is_cancelling:
+                    open_ = f"The question stays open: aegis-actors request show {request.id}"
+                    await shown.thread.update(notice(open_))
+                return
             if chosen.answer == "deny":
                 break
             if dialog.question:

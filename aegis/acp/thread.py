@@ -19,7 +19,7 @@ from aegis.acp.updates import (
     notice,
     sent_texts,
 )
-from aegis.acp.wire import AcpRefused, EditorWire
+from aegis.acp.wire import INVALID_REQUEST, AcpRefused, EditorWire
 from aegis.agents.drivers.acp.frames import INTERNAL_ERROR, Id, items, mapping
 from aegis.client.agent_kinds import SessionEvent
 from aegis.client.client import Client
@@ -93,7 +93,8 @@ class EditorThread:
         self._prompts: dict[Id, EditorPrompt] = {}
         self._own: deque[str] = deque(maxlen=MAX_OWN)
         self._withdrawn: deque[str] = deque(maxlen=MAX_PROMPTS)
-        self._following: trio.CancelScope | None = None
+        self._following = trio.CancelScope()
+        self._was_closed = False
         self._seq = 0
         self._opened: deque[RequestOpened] = deque(maxlen=50)
         self._opened_one = trio.Event()
@@ -112,14 +113,17 @@ class EditorThread:
         replayed = trio.Event()
         if is_replayed and self._seq:
             await self.update(notice(f"{self._seq} earlier entries are left out"))
-        self._nursery.start_soon(self._follow, newest, replayed)
+        self._start(newest, replayed)
         await replayed.wait()
 
     def end(self) -> None:
         """Follow the transcript no more."""
-        if self._following is not None:
-            self._following.cancel()
-            self._following = None
+        self._following.cancel()
+
+    def open(self, info: AgentInfo) -> None:
+        """Take note that the editor opens the thread, also again: it has shown no prompt yet."""
+        self.info = info
+        self._own.clear()
 
     async def announce(self, profiles: list[ProfileInfo]) -> None:
         """Send what is known besides the transcript. Raises ``ClientError``."""
@@ -132,7 +136,8 @@ class EditorThread:
                 for each in details.plan
             ]
             await self.update({"sessionUpdate": "plan", "entries": steps})
-        await self._show(details, profiles)
+        await self._show(details)
+        await self._show_settings(details, profiles)
 
     async def on_info(self, info: AgentInfo, profiles: list[ProfileInfo]) -> None:
         """Show that the state of the session has changed."""
@@ -144,16 +149,15 @@ class EditorThread:
         ):
             await self._show_settings(info, profiles)
         if (before.handle, before.state) != (info.handle, info.state):
-            await self._show(info, profiles)
+            await self._show(info)
         if info.blocked is not None and info.blocked.kind == "limit" and not before.blocked:
             await self.update(notice(info.blocked.title))
-        if info.state == "error" and before.state != "error":
+        if info.state == "error" and (before.state, before.since) != (info.state, info.since):
             await self._fail_waiting(info.reason or "the agent cannot be used")
-        if self._following is None and info.state != "closed":
-            self._nursery.start_soon(self._follow, 0, trio.Event())
+        if self._was_closed and info.state != "closed":
+            self._start(0, trio.Event())
 
-    async def _show(self, info: AgentInfo, profiles: list[ProfileInfo]) -> None:
-        del profiles
+    async def _show(self, info: AgentInfo) -> None:
         await self.update(
             {
                 "sessionUpdate": "session_info_update",
@@ -187,13 +191,16 @@ class EditorThread:
                 await self._opened_one.wait()
         return ""
 
-    async def _follow(self, newest: int, replayed: trio.Event) -> None:
-        with trio.CancelScope() as scope:
-            self._following = scope
+    def _start(self, newest: int, replayed: trio.Event) -> None:
+        self._was_closed = False
+        self._following = scope = trio.CancelScope()
+        self._nursery.start_soon(self._follow, newest, replayed, scope)
+
+    async def _follow(self, newest: int, replayed: trio.Event, scope: trio.CancelScope) -> None:
+        with scope:
             await self._follow_until_closed(newest, replayed)
+            self._was_closed = True
             await self._fail_all("the session was closed")
-        if self._following is scope:
-            self._following = None
         replayed.set()
 
     async def _follow_until_closed(self, newest: int, replayed: trio.Event) -> None:
@@ -206,7 +213,7 @@ class EditorThread:
                     async for value in stream:
                         if isinstance(value, SessionEvent):
                             self._seq = value.seq
-                            await self._take(value, updates, is_replay=not replayed.is_set())
+                            await self._take(value, updates)
                         else:
                             await self.update(notice("entries are missing: they are not kept"))
                         if self._seq >= newest:
@@ -221,12 +228,10 @@ class EditorThread:
                 return
             await trio.sleep(AGAIN_S)
 
-    async def _take(
-        self, entry: SessionEvent, updates: TranscriptUpdates, *, is_replay: bool
-    ) -> None:
+    async def _take(self, entry: SessionEvent, updates: TranscriptUpdates) -> None:
         match entry.kind:
             case "turn_opened":
-                await self._turn_opened(entry.fields, is_replay=is_replay)
+                await self._turn_opened(entry.fields)
             case "turn_ended":
                 await self._turn_ended(entry.fields)
         if isinstance(entry.event, RequestOpened):
@@ -236,14 +241,14 @@ class EditorThread:
         for update in updates.of(entry):
             await self.update(update)
 
-    async def _turn_opened(self, fields: dict[str, Any], *, is_replay: bool) -> None:
+    async def _turn_opened(self, fields: dict[str, Any]) -> None:
         for each in [*self._prompts.values()]:
             await each.placed.wait()  # the turn can be open before its message is confirmed
         ids = [mapping(each).get("id") for each in items(fields.get("messages"))]
         for prompt in self._prompts.values():
             if prompt.message in ids:
                 prompt.turn = fields.get("turn")
-        if is_replay or not any(each in self._own for each in ids):
+        if not any(each in self._own for each in ids):
             for text in sent_texts(fields):
                 await self.update(chunk("user_message_chunk", text))
 
@@ -268,6 +273,8 @@ class EditorThread:
             raise AcpRefused(
                 INTERNAL_ERROR, f"{MAX_PROMPTS} prompts wait already: wait for one, or cancel it"
             )
+        if call in self._prompts:
+            raise AcpRefused(INVALID_REQUEST, "a prompt with this id is not answered yet")
         if self.info.state == "closed":
             raise AcpRefused(INTERNAL_ERROR, _closed(self.info.handle))
         prompt = self._prompts[call] = EditorPrompt(call, text)
@@ -304,6 +311,18 @@ class EditorThread:
                 prompt.is_cancelled = True
                 if prompt.message:
                     await self._withdraw(prompt)
+
+    async def leave(self) -> None:
+        """Cancel the prompts of this editor, and follow the transcript no more."""
+        await self.cancel()
+        self.end()
+        for prompt in [*self._prompts.values()]:
+            await self._answer(prompt, "cancelled")
+
+    @property
+    def is_cancelling(self) -> bool:
+        """Whether a prompt is being cancelled."""
+        return any(each.is_cancelled for each in self._prompts.values())
 
     async def _withdraw(self, prompt: EditorPrompt) -> None:
         """End the turn of a prompt; one that has not begun is answered at once."""

@@ -35,11 +35,21 @@ def test_an_editor_opens_a_thread_and_prompts(team: Team) -> None:
         assert (info["id"], info["permission"]) == (new["sessionId"], "write")
         session = new["sessionId"]
         assert editor.stops(editor.prompt(session, "SAY hello")) == "end_turn"
-        assert "hello" in editor.texts()
+        assert editor.texts().count("hello") == 1
         assert editor.texts("user_message_chunk") == []
         until(lambda: bool(editor.updates("available_commands_update")), "commands are announced")
         assert editor.close() == 0
     assert team.info(info["handle"])["state"] == "idle"
+
+
+def test_each_text_of_a_new_session_comes_once(team: Team) -> None:
+    with Editor(team.daemon) as editor:
+        editor.begin()
+        editor.call("session/list")
+        for number in range(8):
+            new = editor.call("session/new", cwd=editor.cwd, mcpServers=[])["sessionId"]
+            assert editor.stops(editor.prompt(new, f"SAY text {number}")) == "end_turn"
+            assert editor.texts().count(f"text {number}") == 1
 
 
 def test_a_handle_is_a_thread_with_its_history(team: Team) -> None:
@@ -141,6 +151,36 @@ def test_the_first_answer_wins_and_the_dialogs_of_others_close(team: Team) -> No
         for editor, since in zip((one, other), at, strict=True):
             editor.wait(lambda each: each.get("method") == "$/cancel_request", since)
     assert team.outcomes(handle) == ["completed", "completed"]
+
+
+def test_a_thread_that_is_opened_again_is_replayed_and_asks_again(team: Team) -> None:
+    team.spawn(handle="pm")
+    with Editor(team.daemon) as editor:
+        editor.open("pm")
+        call = editor.prompt("pm", "SAY first\nASK touch x")
+        asked = editor.asked()
+        at = len(editor.frames)
+        editor.call("session/load", sessionId="pm", cwd="/", mcpServers=[])
+        editor.says("SAY first", "user_message_chunk", at)
+        editor.says("first", since=at)
+        again = editor.asked(at)
+        assert again["id"] != asked["id"]
+        withdrawn = editor.wait(lambda each: each.get("method") == "$/cancel_request", at)
+        assert withdrawn["params"]["requestId"] == asked["id"]
+        editor.choose(asked, "reject_once")  # dropped
+        editor.send(id=again["id"], result={"outcome": {"outcome": "cancelled"}})
+        editor.says("stays open", "agent_thought_chunk", at)
+        call_twice = {"sessionId": "pm", "prompt": [{"type": "text", "text": "SAY x"}]}
+        editor.send(id=call, method="session/prompt", params=call_twice)
+        refused = editor.wait(lambda each: "error" in each, at)
+        assert "not answered yet" in refused["error"]["message"]
+        at = len(editor.frames)
+        editor.call("session/close", sessionId="pm")
+        # Its prompt is cancelled with it, and the session lives on.
+        team.has_outcomes("pm", "cancelled")
+        assert editor.error("session/close", sessionId="pm")["code"] == -32002
+    assert team.info("pm")["state"] == "idle"
+    assert team.call("request_list")["requests"] == []
 
 
 def test_an_editor_that_is_killed_leaves_its_turn_and_its_question(team: Team) -> None:
