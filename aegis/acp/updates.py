@@ -47,16 +47,26 @@ class TranscriptUpdates:
     def __init__(self) -> None:
         self._shown: dict[str, list[Update]] = {}  # the changes of files, by tool call
         self._call_of: dict[str, str] = {}  # the tool call that shows a terminal
+        self._message = ""  # the message that the last update belongs to
 
     def of(self, entry: SessionEvent) -> list[Update]:
         """Return the updates of an entry, those of messages and turns left out."""
-        return [] if entry.event is None else [*self._of_event(entry.event)]
+        if entry.event is None:
+            self._message = ""
+            return []
+        updates = [*self._of_event(entry.event)]
+        if updates:
+            self._message = getattr(entry.event, "message", "")
+        return updates
 
     def _of_event(self, event: AgentEvent) -> Iterator[Update]:
         match event:
             case AssistantText(text=text, message=message):
                 if text:
-                    yield chunk("agent_message_chunk", text, message)
+                    # Editors join the chunks of all messages.
+                    is_other = bool(self._message) and message != self._message
+                    break_ = "\n\n" * is_other
+                    yield chunk("agent_message_chunk", f"{break_}{text}", message)
             case AssistantThinking(text=text):
                 if text:
                     yield chunk("agent_thought_chunk", text)

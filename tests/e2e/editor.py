@@ -159,7 +159,7 @@ class Editor:
         return [each for each in every if not kind or each["sessionUpdate"] == kind]
 
     def texts(self, kind: str = "agent_message_chunk") -> list[str]:
-        return [each["content"]["text"] for each in self.updates(kind)]
+        return [each["content"]["text"].strip("\n") for each in self.updates(kind)]
 
     def says(self, text: str, kind: str = "agent_message_chunk", since: int = 0) -> Frame:
         """Wait for a text."""
