@@ -235,7 +235,7 @@ def test_an_editor_that_reads_slowly_gets_everything_and_holds_nobody_up(team: T
     size = int(pages) * os.sysconf("SC_PAGE_SIZE")
     assert size < 200 * 2**20
     text = b""
-    while b'"done"' not in text:
+    while b'done"}' not in text:
         line = process.stdout.readline()
         assert line
         text = text[-1000:] + line
