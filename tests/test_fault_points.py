@@ -42,6 +42,7 @@ ONLY_REAL = {
     "gateway.accept.before": "servers are not simulated",
     "agent.launch.before": "terminal agents are tried in tests/e2e/test_terminal_agent_kills.py",
     "agent.launch.after": "terminal agents are tried in tests/e2e/test_terminal_agent_kills.py",
+    "agent.images.after": "files of messages are tried in tests/e2e/test_agent_sends.py",
     **dict.fromkeys(
         (point for point in POINTS if point.startswith("worktree.")),
         "worktrees need git, and are tried in tests/e2e/test_agent_worktrees.py",

@@ -23,6 +23,8 @@ SEND_BEFORE = AGENTS.point("turn.send.before")
 """A turn is synced as opened; it will now be passed to the driver."""
 SEND_AFTER = AGENTS.point("turn.send.after")
 """The driver has the turn in its mailbox."""
+IMAGES_AFTER = AGENTS.point("agent.images.after")
+"""The images of a message are durable; the message that names them will now be sent."""
 NOTIFY_BEFORE = AGENTS.point("turn.notify.before")
 """The outcome of a turn is synced; a sender of it will now be notified."""
 ANSWER_BEFORE = AGENTS.point("answer.write.before")

@@ -25,11 +25,13 @@ class SendTurn(Request[str | None]):
     """Send a turn's text as one user frame, with this uuid.
 
     ``command``: a person's command, which is sent in place of the text if the agent has it.
+    ``images`` are the names of files among those that are kept with the session.
     """
 
     uuid: str
     text: str = attrs.field(repr=False)
     command: str = attrs.field(default="", repr=False)
+    images: tuple[str, ...] = ()
 
 
 @attrs.frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from functools import partial
@@ -15,12 +16,13 @@ from aegis.cli.grammar.verb import (
     VerbGroup,
     argument,
     flag,
+    from_here,
     option,
     text_or_input,
     verb,
 )
 from aegis.cli.grammar.words import command_text
-from aegis.cli.inbox import INTERRUPT, KEY, hand_off
+from aegis.cli.inbox import INTERRUPT, KEY, hand_off, show_receipt
 from aegis.cli.printing.agents import (
     command_table,
     meta_lines,
@@ -44,7 +46,7 @@ from aegis.cli.trust import absolute, ask_at_launch, trust
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
 _USAGE_HEAD = ["agent", "tree of", "turns", "in", "% cached", "out", "time", "USD"]
@@ -73,6 +75,9 @@ TIMEOUT = option("--timeout", kind=SECONDS, help="With --wait: seconds at most; 
 
 BEGINS_CHARS = 60
 """The most characters of a conversation's first words in a table."""
+
+MAX_IMAGE_INPUT_BYTES = 16 * 1024 * 1024
+"""The largest image that is read from the standard input; agents take smaller ones."""
 
 ROUND_S = 3600.0
 """The longest wait of one call, in seconds."""
@@ -261,18 +266,22 @@ def show(daemon: TargetDaemon, agent: str, commands: bool) -> None:
 
 
 @verb(
+    option("--image", "images", metavar="PATH", many=True, help="An image; - is standard input."),
+    option("--file", "files", metavar="PATH", many=True, help="Another file, as text or by path."),
     INTERRUPT,
     KEY,
     WAIT,
     TIMEOUT,
     argument("agent"),
-    argument("text", many=True),
+    argument("text", many=True, required=False),
     options_first=True,
 )
 def send(
     daemon: TargetDaemon,
     agent: str,
     text: Sequence[str],
+    images: Sequence[str],
+    files: Sequence[str],
     interrupt: bool,
     key: str | None,
     wait: bool,
@@ -281,9 +290,58 @@ def send(
     """Send TEXT to AGENT: it becomes a turn, at once or after the current one.
 
     `-` reads TEXT from the standard input. With --wait, the exit codes are those of `agent wait`.
+    A --file that is text of at most 64 KiB is included; of any other the agent gets the path.
     """
-    receipt = hand_off(daemon, agent, text, interrupt, key, shows=not wait)
+    if images or files:
+        receipt = _send_files(daemon, agent, text, images, files, interrupt, key)
+        if not wait:
+            show_receipt(daemon, receipt)
+    elif text:
+        receipt = hand_off(daemon, agent, text, interrupt, key, shows=not wait)
+    else:
+        raise UsageError("agent send takes a TEXT, an --image or a --file")
     return _wait(daemon, agent, timeout, message=receipt["id"]) if wait else 0
+
+
+def _send_files(
+    daemon: TargetDaemon,
+    agent: str,
+    text: Sequence[str],
+    images: Sequence[str],
+    files: Sequence[str],
+    interrupt: bool,
+    key: str | None,
+) -> Mapping[str, Any]:
+    inputs = [*images, *text].count("-")
+    if "-" in files or inputs > 1:
+        raise UsageError(
+            "the standard input is a TEXT or an --image, once: agent send AGENT - sends it as text"
+        )
+    with image_input() if "-" in images else contextlib.nullcontext("") as read:
+        return daemon.call(
+            "agent_send",
+            handle=agent,
+            text=text_or_input(" ".join(text)),
+            images=[read if each == "-" else from_here(each) for each in images],
+            files=[from_here(each) for each in files],
+            interrupt=interrupt or None,
+            key=key,
+        )
+
+
+@contextlib.contextmanager
+def image_input() -> Iterator[str]:
+    """Return the path of a file with the standard input, which is deleted afterwards."""
+    import tempfile
+
+    data = sys.stdin.buffer.read(MAX_IMAGE_INPUT_BYTES + 1)
+    if not data or len(data) > MAX_IMAGE_INPUT_BYTES:
+        size = "no bytes" if not data else f"more than {MAX_IMAGE_INPUT_BYTES} bytes"
+        raise UsageError(f"standard input has {size}, and nothing was sent")
+    with tempfile.NamedTemporaryFile(prefix="aegis-image-") as file:
+        file.write(data)
+        file.flush()
+        yield file.name
 
 
 @verb(

@@ -80,10 +80,15 @@ def hand_off(
         key=key,
     )
     if shows:
-        daemon.show(reply, lambda: print_lines(escaped_line(_receipt(reply))))
+        show_receipt(daemon, reply)
     if reply.get("notice"):  # a daemon of an older version gives none
         print_notice(f"↳ {escaped_line(reply['notice'])}")
     return reply
+
+
+def show_receipt(daemon: TargetDaemon, reply: Mapping[str, Any]) -> None:
+    """Print the receipt of a message."""
+    daemon.show(reply, lambda: print_lines(escaped_line(_receipt(reply))))
 
 
 def _receipt(reply: Mapping[str, Any]) -> str:

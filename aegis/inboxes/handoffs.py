@@ -18,6 +18,7 @@ from aegis.clock import utc_now
 from aegis.errors import AegisError
 from aegis.protocol.inboxes import (
     COMMAND_ID,
+    IMAGES_ID,
     PROMPT_ID,
     Deliver,
     FindMessage,
@@ -105,7 +106,9 @@ def command_of(handoff: Handoff, target: str, sessions: SessionDirectory) -> str
     Raises ``Forbidden`` if it is not sent.
     """
     is_person = isinstance(handoff, PersonHandoff) and sessions.session_of(target) is not None
-    name = command_name(handoff.context) if is_person else ""
+    # With images it is a text, and no command of the agent.
+    is_text = isinstance(handoff, PersonHandoff) and handoff.has_images
+    name = command_name(handoff.context) if is_person and not is_text else ""
     if name and (refusal := sessions.refuse_command(target, name)) is not None:
         raise refusal
     return name
@@ -117,6 +120,8 @@ def delivery_of(
     """Return the message of a handoff to the inbox of ``target``."""
     sender = agent_of(handoff)
     kind = f"{COMMAND_ID * is_command}{PROMPT_ID * handoff.alone}" or "handoff:"
+    if isinstance(handoff, PersonHandoff) and handoff.has_images:
+        kind = IMAGES_ID
     return Deliver(
         handle=target,
         id=f"{kind}{_unique(handoff.key, sender, sessions)}",

@@ -23,7 +23,7 @@ from aegis.protocol.agent_states import Blocked as Blocked
 from aegis.protocol.agent_states import BlockedKind as BlockedKind
 from aegis.protocol.agent_states import is_at_rest as is_at_rest
 from aegis.protocol.command import Command, at_most_chars, between, described, matching
-from aegis.protocol.inboxes import MAX_BODY_CHARS
+from aegis.protocol.inboxes import MAX_BODY_CHARS, MAX_KEY_CHARS, Receipt
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 from aegis.protocol.terminals import AgentCommand
 
@@ -259,6 +259,48 @@ class WaitAgent(Command[AgentOutcome]):
     )
 
 
+MAX_SENT = 20
+"""The most images, and the most other files, of one message."""
+
+
+def _at_most_paths(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if len(value) > MAX_SENT:
+        raise ValueError(f"{attribute.name} must be at most {MAX_SENT} paths, not {len(value)}")
+
+
+@attrs.frozen(kw_only=True)
+class SendToAgent(Command[Receipt]):
+    """Send a message with images and other files to an agent, by their absolute paths.
+
+    The daemon reads them from its own host before it answers. An image is sent as one, and kept
+    beside the transcript. The text of another file is included up to 64 KiB; of a longer one, or
+    one that is no text, the path. Only a person may call it, and not over MCP.
+    """
+
+    handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)
+    text: str = attrs.field(
+        default="",
+        validator=at_most_chars(MAX_BODY_CHARS),
+        metadata=described("The message."),
+    )
+    images: list[str] = attrs.field(
+        factory=list,
+        validator=_at_most_paths,
+        metadata=described("Paths of PNG, JPEG, GIF or WebP images."),
+    )
+    files: list[str] = attrs.field(
+        factory=list, validator=_at_most_paths, metadata=described("Paths of other files.")
+    )
+    interrupt: bool = attrs.field(
+        default=False, metadata=described("True: interrupt its current turn first.")
+    )
+    key: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_KEY_CHARS),
+        metadata=described("Calls with the same key are delivered once."),
+    )
+
+
 @attrs.frozen(kw_only=True)
 class PurgeAgent(OnAgent):
     """Close an agent session and delete its transcript. Its handle is not given again.
@@ -403,9 +445,13 @@ class ListAgentCommands(Request[list[AgentCommand]]):
 
 @attrs.frozen(kw_only=True)
 class AgentDetails(AgentInfo):
-    """The state of one agent session, with the ``commands`` of its own that it has announced."""
+    """The state of one agent session, with the ``commands`` of its own that it has announced.
+
+    ``takes_images``: a message to it can have images; None: it has not started yet.
+    """
 
     commands: list[SlashCommand] = attrs.field(factory=list)
+    takes_images: bool | None = None
 
 
 @attrs.frozen(kw_only=True)

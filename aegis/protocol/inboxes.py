@@ -26,6 +26,9 @@ COMMAND_ID = "command:"
 PROMPT_ID = "prompt:"
 """The beginning of the id of a message that is a turn of its own, after that of a command."""
 
+IMAGES_ID = "images:"
+"""The beginning of the id of a person's message with images: the last lines of it name them."""
+
 _COMMAND = re.compile(r"/([^\s/]\S{0,199})(?=\s|\Z)")
 
 
@@ -243,5 +246,8 @@ class Handoff(Command[Receipt]):
 class PersonHandoff(Handoff):
     """A handoff that a person sends from a face of their own, never over MCP.
 
-    Only it may be a command of the agent's own. Used inside the daemon only.
+    Only it may be a command of the agent's own. ``has_images``: the last lines of it name images,
+    which are kept with the session. Used inside the daemon only.
     """
+
+    has_images: bool = False

@@ -476,6 +476,19 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=CHECK_AGENTS,
     ),
     Entry(
+        name="agent_send",
+        owner=Owner.AGENTS,
+        command=agents.SendToAgent,
+        reply=inboxes.Receipt,
+        operator=True,
+        person=True,
+        errors=("not_found", "invalid_request", "forbidden", "unavailable", "storage"),
+        remedy=(
+            "your message may have been delivered: if you send it again without the same key, it "
+            "may arrive twice"
+        ),
+    ),
+    Entry(
         name="agent_takeover",
         owner=Owner.AGENTS,
         command=agents.TakeOverAgent,

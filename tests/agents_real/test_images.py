@@ -8,6 +8,7 @@ import pytest
 
 from tests.aegis.agents.drivers.test_images import png
 from tests.agents_real.clis import Cli
+from tests.agents_real.results import keep
 from tests.agents_real.scripts import call, script
 from tests.agents_real.team import Team
 from tests.resources.waiting import until
@@ -34,3 +35,22 @@ def test_an_image_of_a_result_is_a_line_with_its_path(cli: Cli, team: Team) -> N
     assert kept.read_bytes().startswith(b"\x89PNG")
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "iVBOR" not in str(team.entries(AGENT, "event"))
+
+
+UNABLE = ("opencode", "kimi")
+"""The CLIs whose model here is configured without images: they tell it, or fail, not their user."""
+
+
+def test_an_image_of_a_message_reaches_the_model(cli: Cli, team: Team, tmp_path: Path) -> None:
+    team.call("spawn", profile="asks", handle=AGENT, prompt="SAY ready")
+    until(lambda: len(team.outcomes(AGENT)) == 1, "the first turn has ended")
+    assert team.info(AGENT)["takes_images"] is True
+    picture = tmp_path / "picture.png"
+    # Claude Code makes a large one smaller itself.
+    picture.write_bytes(png(1_600, 1_300, noise=True) if cli.name == "claude" else png(40, 30))
+    team.call("agent_send", handle=AGENT, text="SAY seen", images=[str(picture)])
+    until(lambda: len(team.outcomes(AGENT)) == 2, "the second turn has ended")
+    images = team.model.requests()[-1]["images"]
+    seen = {"version": cli.package.version, "turn": team.outcomes(AGENT)[-1]}
+    keep(cli.name, "images", {**seen, "images in the request": images})
+    assert images == (0 if cli.name in UNABLE else 1)

@@ -260,8 +260,13 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     # Any other handle is refused over MCP, as every call of these.
     **{
         f"{command}.handle": [("a b", "1 to 64"), (5, "text"), (None, "")]
-        for command in ("agent_takeover", "agent_handback", "agent_merge")
+        for command in ("agent_takeover", "agent_handback", "agent_merge", "agent_send")
     },
+    "agent_send.text": [("x" * 262_145, "262144"), (5, "text")],
+    "agent_send.images": [(["/x"] * 21, "20 paths"), ([5], "text"), ("/x", "list")],
+    "agent_send.files": [(["/x"] * 21, "20 paths"), ([5], "text"), ("/x", "list")],
+    "agent_send.interrupt": [("yes", "true or false"), (1, "true or false")],
+    "agent_send.key": [("x" * 257, "256"), (5, "text")],
     "agent_continue.conversation": [("x" * 201, "200"), (5, "text"), (None, "")],
     "agent_continue.fork": [("yes", "true or false"), (1, "true or false")],
     **{

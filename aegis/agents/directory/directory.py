@@ -55,6 +55,7 @@ from aegis.agents.directory.replies import (
 )
 from aegis.agents.directory.roster import Member
 from aegis.agents.directory.roster_table import RosterTable
+from aegis.agents.directory.sending import Sending
 from aegis.agents.directory.spawning import Opening, Spawning
 from aegis.agents.directory.subtree import session_subtree
 from aegis.agents.directory.worktrees import Worktrees
@@ -174,6 +175,12 @@ class AgentDirectory(Actor[DirectoryMessage]):
             start=self._start,
             sessions=self._count_sessions,
         )
+        self._sending = Sending(
+            directory=self._directory,
+            flusher=self._flusher,
+            system=self.context.system,
+            refuse_closed=self._programs.messages.refuse_closed,
+        )
         self._archiver = SessionArchiver(
             directory=self._directory,
             archive=self._archive,
@@ -217,6 +224,10 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 self._check_reach(message, member)
                 cwd = self._table.roster.cwd(member)
                 self.context.start_soon(answer, self.defer(message), difference, member, cwd)
+            case api.SendToAgent():
+                member = self._table.roster.get(message.handle)
+                send, ref = self._sending.send, self._refs.get(member.id)
+                self.context.start_soon(answer, self.defer(message), send, message, member, ref)
             case ListConversations():
                 list_them = self._spawning.conversations
                 self.context.start_soon(answer, self.defer(message), list_them, message)
@@ -292,6 +303,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
             if member.aliases:  # a kill may have come between the new handle and its requests
                 show_renamed(member, self.context.system)
             await self._restore(member)
+        if self.context.incarnation == 1:
+            self.context.start_soon(self._sending.sweep, self._table.roster.open)
         if self._resume and self.context.incarnation == 1:
             self.context.start_soon(resume_all, self._to_resume())
         self._archiver.look()

@@ -32,6 +32,7 @@ DirectoryMessage = (
     Opening
     | api.ReadUsage
     | api.DiffAgent
+    | api.SendToAgent
     | api.ExportSession
     | ListConversations
     | ListWorktrees

@@ -31,13 +31,14 @@ from aegis.agents.drivers.harness import (
     KeepImage,
     OrderRefused,
     Output,
+    SentImage,
     Serve,
     Setting,
     SettingChanged,
     StopServing,
     Write,
 )
-from aegis.agents.drivers.image_files import keep_images
+from aegis.agents.drivers.image_files import keep_images, read_sent
 from aegis.agents.drivers.plan import DriverPlan
 from aegis.agents.drivers.reporter import Reporter
 from aegis.agents.messages import (
@@ -171,6 +172,13 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                 self._change("model", message)
             case SetPermission():
                 self._change("permission", message)
+            case SendTurn(images=names) if names and self._plan.directory is not None:
+                try:
+                    images = await in_thread_or_here(read_sent, self._plan.directory, names)
+                except OSError as error:
+                    self.reply(message, f"an image of the message cannot be read: {error.strerror}")
+                else:
+                    self.reply(message, self._ordered(message, images))
             case _:
                 self.reply(message, self._ordered(message))
 
@@ -215,7 +223,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
         if reply is not None:
             reply.send(changed.refusal)
 
-    def _ordered(self, order: Order) -> str | None:
+    def _ordered(self, order: Order, images: Sequence[SentImage] = ()) -> str | None:
         """Carry out an order; return why it was refused, or None."""
         agent = self._plan.agent
         if isinstance(order, CheckEffort):
@@ -233,7 +241,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                 machine = self._harness
                 outputs = machine.mcp_connected() if isinstance(machine, AwaitsMcp) else []
             case SendTurn(uuid=uuid, text=text, command=command):
-                outputs = self._harness.send(uuid, text, command)
+                outputs = self._harness.send(uuid, text, command, images)
             case InterruptTurn():
                 outputs = self._harness.interrupt()
             case SendAnswer(request=request, answer=answer):

@@ -6,7 +6,7 @@ returns its outputs in order; it does no I/O and knows no time. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
@@ -38,6 +38,7 @@ class Capabilities:
 
     ``queues``: user frames that arrive during a turn are kept by the agent. ``reports_cost``: a
     budget can be held. ``can_resume``, ``can_fork``: a conversation can be continued by its id.
+    ``takes_images``: a turn can have some.
     """
 
     can_resume: bool = False
@@ -45,6 +46,15 @@ class Capabilities:
     queues: bool = False
     reports_cost: bool = False
     sets_model: bool = False
+    takes_images: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class SentImage:
+    """An image of a turn, as the protocols take it."""
+
+    media_type: str
+    base64: str = attrs.field(repr=False)
 
 
 @attrs.frozen(kw_only=True)
@@ -213,11 +223,14 @@ class Harness(Protocol):
         """
         ...
 
-    def send(self, uuid: str, text: str, command: str = "") -> list[Output]:
+    def send(
+        self, uuid: str, text: str, command: str = "", images: Sequence[SentImage] = ()
+    ) -> list[Output]:
         """Send a turn's text as one user frame. ``Result.messages`` will name ``uuid``.
 
         It reaches the agent as text, also if it begins like a command of the agent. ``command`` is
         sent in its place if the agent has announced such a command; ``CommandSent`` says what was.
+        The ``images`` follow the text. Returns ``OrderRefused`` if the agent takes none.
         """
         ...
 

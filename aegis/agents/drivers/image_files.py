@@ -1,14 +1,17 @@
-"""The files of the images in results, one for each content, beside the transcript of a session."""
+"""The files of images beside the transcript of a session, one for each content. Blocking."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import structlog
 
-from aegis.agents.drivers.harness import KeepImage
+from aegis.agents.drivers.harness import KeepImage, SentImage
+from aegis.agents.drivers.images import MEDIA_TYPES, SENT, SENT_NEW
 
 log = structlog.get_logger("aegis.agents")
 
@@ -60,3 +63,20 @@ def _drop_oldest(directory: Path) -> None:
             return
         left -= facts.st_size
         each.unlink(missing_ok=True)
+
+
+# Images in messages, which a session has stored.
+
+
+def read_sent(directory: Path, names: Sequence[str]) -> list[SentImage]:
+    """Return images of the session whose files are in ``directory``. Raises ``OSError``."""
+    return [_read(directory / SENT, each) for each in names]
+
+
+def _read(directory: Path, name: str) -> SentImage:
+    try:
+        data = (directory / name).read_bytes()
+    except FileNotFoundError:  # the message was quicker than the new name
+        data = (directory / SENT_NEW / name).read_bytes()
+    media_type = MEDIA_TYPES[name.rpartition(".")[2]]
+    return SentImage(media_type=media_type, base64=base64.b64encode(data).decode("ascii"))

@@ -1,7 +1,7 @@
-"""Images in the results of tools: a line with a path in their place, and the files to keep. Pure.
+"""Images in results of tools and in messages: a line with a path in place of each. Pure.
 
-An agent sends them in base64, some twice. Neither belongs into an event: a transcript would hold
-megabytes that no face shows as text.
+They travel in base64, in results of some agents twice. Neither belongs into an event: a transcript
+would hold megabytes that no face shows as text.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -18,12 +19,28 @@ import attrs
 from aegis.agents.drivers.harness import Frame, KeepImage
 
 DIRECTORY = "images"
-"""The directory of the images of a session, beside its transcript."""
+"""The directory of the images of a session's results, beside its transcript."""
+
+SENT = "sent"
+"""The directory of the images in messages to a session, beside its transcript."""
+
+SENT_NEW = "new"
+"""The directory in it of those whose messages may not be durable yet."""
 
 MAX_IMAGE_BYTES = 16 * 1024 * 1024
 
 MAX_IMAGES = 32
 """Images of one frame that are kept."""
+
+MEDIA_TYPES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+}
+
+_ENDS = {"png": b"IEND\xaeB`\x82", "jpg": b"\xff\xd9", "gif": b"\x3b"}
+"""The last bytes of a whole image; other bytes may follow them."""
 
 
 @attrs.frozen(kw_only=True)
@@ -81,6 +98,45 @@ def _jpeg(data: bytes) -> ImageFacts | None:
     return None
 
 
+def is_whole(data: bytes, facts: ImageFacts) -> bool:
+    """Return whether an image has its end: one that was cut off is shown to the model only."""
+    if facts.suffix == "webp":
+        return len(data) >= 8 + int.from_bytes(data[4:8], "little")
+    return _ENDS[facts.suffix] in data[-MAX_BEHIND:]
+
+
+MAX_BEHIND = 64 * 1024
+"""The most bytes that may follow the end of an image: some programs write their own there."""
+
+
+def image_line(data: bytes, facts: ImageFacts, path: str) -> str:
+    """Return the line that shows an image by its path; ``""``: it is not kept."""
+    about = f"{facts.suffix}, {facts.width} x {facts.height}, {len(data):,} bytes"
+    return f"[image: {about}: {path}]" if path else f"[image: {about}]"
+
+
+def image_name(data: bytes, facts: ImageFacts) -> str:
+    """Return the name of an image's file: by content, so the same image twice is one file."""
+    return f"{hashlib.sha256(data).hexdigest()[:32]}.{facts.suffix}"
+
+
+_LINE = re.compile(
+    rf"\[image: (?:png|jpg|gif|webp), \d+ x \d+, [\d,]+ bytes: "
+    rf"[^\n]*/{SENT}/([0-9a-f]{{32}}\.(?:png|jpg|gif|webp))\]"
+)
+
+
+def images_named(body: str) -> tuple[str, ...]:
+    """Return the names of the images that the last lines of a message show, in their order."""
+    found: list[str] = []
+    for line in reversed(body.split("\n")):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            break
+        found.append(match[1])
+    return tuple(reversed(found))
+
+
 def without_image(block: Frame, directory: str) -> tuple[Frame, list[KeepImage]]:
     """Return the text block in place of the image block of a result, and what to keep.
 
@@ -91,13 +147,10 @@ def without_image(block: Frame, directory: str) -> tuple[Frame, list[KeepImage]]
     facts = None if data is None else image_facts(data)
     if data is None or facts is None:
         return _text("[an image that cannot be read]"), []
-    about = f"{facts.suffix}, {facts.width} x {facts.height}, {len(data):,} bytes"
     if not directory:
-        return _text(f"[image: {about}]"), []
-    # By content: the same image twice is one file.
-    name = f"{hashlib.sha256(data).hexdigest()[:32]}.{facts.suffix}"
-    path = f"{directory}/{name}"
-    return _text(f"[image: {about}: {path}]"), [KeepImage(path=path, data=data)]
+        return _text(image_line(data, facts, "")), []
+    path = f"{directory}/{image_name(data, facts)}"
+    return _text(image_line(data, facts, path)), [KeepImage(path=path, data=data)]
 
 
 def _text(text: str) -> Frame:

@@ -67,6 +67,7 @@ CLASSES: Mapping[str, CommandClass] = {
                 "agent_resume",
                 "agent_conversations",
                 "agent_continue",
+                "agent_send",
                 "agent_takeover",
                 "agent_handback",
                 "agent_fork",

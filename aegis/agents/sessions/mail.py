@@ -14,11 +14,19 @@ import structlog
 import trio
 
 from actors import ActorError, Ref, System, describe
+from aegis.agents.drivers.images import images_named
 from aegis.agents.sessions.steps import Arrived, Incoming, Notified, Notify
 from aegis.clock import utc_now
 from aegis.errors import AegisError
 from aegis.protocol.feeds import FollowInbox, InboxPlace
-from aegis.protocol.inboxes import COMMAND_ID, Deliver, Message, ReadInbox, is_prompt
+from aegis.protocol.inboxes import (
+    COMMAND_ID,
+    IMAGES_ID,
+    Deliver,
+    Message,
+    ReadInbox,
+    is_prompt,
+)
 
 log = structlog.get_logger("aegis.agents")
 
@@ -47,12 +55,16 @@ class News:
 
 def _incoming(message: Message) -> Incoming:
     command = message.body if message.id.startswith(COMMAND_ID) else ""
+    images = images_named(message.body) if message.id.startswith(IMAGES_ID) else ()
     return Incoming(
         id=message.id,
         sender=message.sender,
         text=message.text,
-        is_alone=message.sender.startswith(ALONE) or bool(command) or is_prompt(message.id),
+        is_alone=message.sender.startswith(ALONE)
+        or bool(command or images)
+        or is_prompt(message.id),
         command=command,
+        images=images,
     )
 
 

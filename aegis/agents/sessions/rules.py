@@ -70,7 +70,8 @@ class SessionMachine:
     """The machine of the session ``settings.session``; ``past`` is the fold of its transcript.
 
     Readable: ``phase`` and its ``reason``, both ``since`` a moment; the ``requests``; the
-    ``activity``; the ``metrics``; the ``budget``; ``limited_until``; ``has_process``.
+    ``activity``; the ``metrics``; the ``budget``; ``limited_until``; ``has_process``;
+    ``takes_images``.
     """
 
     def __init__(self, settings: Settings, past: SessionPast, *, now: float) -> None:
@@ -94,6 +95,7 @@ class SessionMachine:
         self._waiting = WaitingMessages()
         self._entries = Entries()
         self._reports = Reports(settings.session, settings.name)
+        self.takes_images: bool | None = None  # None: the agent has not started yet
         self.has_process = self._is_wanted = self._is_failed = self._is_finished = False
         self._out: list[Output] = []
         self._now = now
@@ -333,7 +335,11 @@ class SessionMachine:
             return
         turn.is_sent = True
         self._become(SessionPhase.WORKING)
-        self._put(SendTurn(uuid=turn.opened.uuid, text=turn.text, command=turn.command))
+        self._put(
+            SendTurn(
+                uuid=turn.opened.uuid, text=turn.text, command=turn.command, images=turn.images
+            )
+        )
         if self._settings.max_runtime_s is not None:
             self._put(steps.SetTimer(timer="runtime", after_s=self._settings.max_runtime_s))
 
@@ -409,7 +415,8 @@ class SessionMachine:
 
     def _driver(self, step: Input) -> None:
         match step:
-            case DriverReady(conversation=conversation):
+            case DriverReady(conversation=conversation, capabilities=able):
+                self.takes_images = able.takes_images
                 self._ready(conversation)
             case DriverFailed():
                 self._start_failed(step)

@@ -280,7 +280,11 @@ class AgentSession(Actor[own.SessionMessage]):
                 await self._handle(steps.CloseOrder(_by(message)))
             case api.ShowDetails():
                 info = attrs.asdict(self._info(), recurse=False)
-                details = api.AgentDetails(**info, commands=[*self._session.commands])
+                details = api.AgentDetails(
+                    **info,
+                    commands=[*self._session.commands],
+                    takes_images=self._session.takes_images,
+                )
                 self.reply(message, details)
             case api.ShowAgent():
                 self.reply(message, self._info())

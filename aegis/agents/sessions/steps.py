@@ -49,8 +49,9 @@ class SessionPhase(enum.Enum):
 class Incoming:
     """A message of the inbox; ``text`` is its rendered form.
 
-    ``is_alone``: it is a turn of its own (a broadcast, a task, a workflow's order, a command).
-    ``command`` is what a person has written, if it is a command of the agent's own.
+    ``is_alone``: it is a turn of its own (a broadcast, a task, a workflow's order, a command, a
+    message with images). ``command`` is what a person has written, if it is a command of the
+    agent's own. ``images`` are the names of the files of its images.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Incoming:
     text: str
     is_alone: bool = False
     command: str = ""
+    images: tuple[str, ...] = ()
 
 
 # Inputs.

@@ -34,12 +34,14 @@ class CurrentTurn:
     """The current turn, from its opening on.
 
     ``is_stored``: it is durable as opened, so it may be sent. ``final`` is the agent's last message
-    in it. ``command`` is a person's, which replaces the ``text`` if the agent has it.
+    in it. ``command`` is a person's, which replaces the ``text`` if the agent has it. ``images``
+    are the names of files.
     """
 
     opened: OpenTurn
     text: str
     command: str = ""
+    images: tuple[str, ...] = ()
     is_stored: bool = False
     is_sent: bool = False
     is_interrupted: bool = False
@@ -64,12 +66,13 @@ class CurrentTurn:
 
     def entry(self) -> dict[str, Any]:
         """Return the fields of ``turn_opened``."""
-        return {
+        fields: dict[str, Any] = {
             "turn": self.opened.number,
             "uuid": self.opened.uuid,
             "messages": [{"id": each, "sender": sender} for each, sender in self.opened.messages],
             "text": self.command or self.text,
         }
+        return {**fields, "images": [*self.images]} if self.images else fields
 
 
 def next_turn(session: str, number: int, waiting: Sequence[Incoming]) -> tuple[CurrentTurn, int]:
@@ -81,7 +84,9 @@ def next_turn(session: str, number: int, waiting: Sequence[Incoming]) -> tuple[C
         messages=tuple((each.id, each.sender) for each in batch),
     )
     text = "\n\n".join(each.text for each in batch)
-    return CurrentTurn(opened=opened, text=text, command=batch[0].command), len(batch)
+    first = batch[0]
+    turn = CurrentTurn(opened=opened, text=text, command=first.command, images=first.images)
+    return turn, len(batch)
 
 
 def _fitting(waiting: Sequence[Incoming]) -> Iterator[Incoming]:

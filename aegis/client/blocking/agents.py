@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, cast
 
 from aegis.client.agent_kinds import AgentsValue, CommandValue, SessionValue
@@ -33,6 +33,7 @@ from aegis.protocol.agents import (
     RenameAgent,
     RestartAgent,
     ResumeSession,
+    SendToAgent,
     SetAgent,
     ShowAgent,
     SpawnAgent,
@@ -46,6 +47,7 @@ from aegis.protocol.conversations import (
     ConversationList,
     ListConversations,
 )
+from aegis.protocol.inboxes import Receipt
 from aegis.protocol.meta import GetMeta, Meta
 from aegis.protocol.trust import ProjectTrust, TrustProject
 from aegis.protocol.worktrees import (
@@ -90,6 +92,27 @@ class Agents(BlockingNoun):
             directory=directory,
             worktree=worktree,
             branch=branch,
+        )
+
+    def send(
+        self,
+        handle: str,
+        text: str = "",
+        *,
+        images: Sequence[str] = (),
+        files: Sequence[str] = (),
+        interrupt: bool = False,
+        key: str | None = None,
+    ) -> Receipt:
+        """Send a message with images and other files, by absolute paths on the daemon's host."""
+        return self._call(
+            SendToAgent,
+            handle=handle,
+            text=text,
+            images=[*images],
+            files=[*files],
+            interrupt=interrupt,
+            key=key,
         )
 
     def launch(

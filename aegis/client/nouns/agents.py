@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, cast
 
@@ -40,6 +41,7 @@ from aegis.protocol.agents import (
     RenameAgent,
     RestartAgent,
     ResumeSession,
+    SendToAgent,
     SetAgent,
     ShowAgent,
     SpawnAgent,
@@ -53,6 +55,7 @@ from aegis.protocol.conversations import (
     ConversationList,
     ListConversations,
 )
+from aegis.protocol.inboxes import Receipt
 from aegis.protocol.meta import GetMeta, Meta
 from aegis.protocol.trust import ProjectTrust, TrustProject
 from aegis.protocol.worktrees import (
@@ -97,6 +100,32 @@ class Agents(Noun):
             directory=directory,
             worktree=worktree,
             branch=branch,
+        )
+
+    async def send(
+        self,
+        handle: str,
+        text: str = "",
+        *,
+        images: Sequence[str] = (),
+        files: Sequence[str] = (),
+        interrupt: bool = False,
+        key: str | None = None,
+    ) -> Receipt:
+        """Send a message with images and other files, by absolute paths on the daemon's host.
+
+        Text files of at most 64 KiB are included; of others the agent gets the path. Only a client
+        that is a person's, under no handle, may call it. Wait for the turn with ``wait`` and the
+        ``id`` of the receipt.
+        """
+        return await self._call(
+            SendToAgent,
+            handle=handle,
+            text=text,
+            images=[*images],
+            files=[*files],
+            interrupt=interrupt,
+            key=key,
         )
 
     async def launch(

@@ -7,6 +7,7 @@ outcome: ``complete``, ``left`` (the client hung up), or an HTTP status.
 from __future__ import annotations
 
 import json
+import re
 import select
 import socket
 import threading
@@ -22,6 +23,11 @@ from tests.agents_real.model_server.script import Call, Fail, Json, Limit, Say, 
 
 MODEL = "scripted"
 """The model that is listed; requests may name any other."""
+
+
+def images_in(body: Json) -> int:
+    """Return the number of images in a request, which each protocol has in base64."""
+    return len(re.findall(r'"(?:data:image/\w+;base64,)?(?:iVBORw0KGgo|/9j/)', json.dumps(body)))
 
 
 class ClientLeft(Exception):
@@ -118,7 +124,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self._body()
         wire = wire_of(path)
         if wire is not None:
-            self._answer(wire, wire.read(body, path))
+            self._answer(wire, wire.read(body, path), images_in(body))
         elif path.endswith(("/count_tokens", ":countTokens")):
             count = len(json.dumps(body)) // 4
             self.send_document(200, {"input_tokens": count, "totalTokens": count})
@@ -148,12 +154,11 @@ class Handler(BaseHTTPRequestHandler):
         self.server.write(event="unknown", method=self.command, path=path)
         self.send_document(404, {"error": {"message": f"the scripted model has no {path}"}})
 
-    def _answer(self, wire: Wire, request: Request) -> None:
+    def _answer(self, wire: Wire, request: Request, images: int) -> None:
         number = self.server.number("request")
         steps = play(request, self.server.book())
-        self.server.write(
-            event="request", number=number, wire=wire.name, played=repr(steps), **request.record()
-        )
+        about = {"wire": wire.name, "played": repr(steps), "images": images}
+        self.server.write(event="request", number=number, **about, **request.record())
         outcome: object = "left"
         try:
             outcome = self._play(wire, request, steps)

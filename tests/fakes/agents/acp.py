@@ -23,6 +23,7 @@ FLOOD n size  n chunks, padded to this size if given
 ENVIRON       a chunk with the environment and the arguments
 
 ``STAND_IN_LOGINS`` are its methods to authenticate by, as JSON: it begins no conversation before.
+It SAYs the images of a prompt first, unless it takes none by ``STAND_IN_IMAGES=none``.
 With ``STAND_IN_LOADS=late`` it cannot resume, and repeats a loaded conversation after its answer.
 
 A prompt whose first block begins with ``/`` is a command: SAY its name. ``/yolo`` ends all asking.
@@ -46,7 +47,9 @@ from tests.fakes.agents.orders import (
     end,
     environment_text,
     flood,
+    images_in,
     orders_of,
+    saw,
 )
 from tests.fakes.agents.wire import Ended, Json, Wire
 
@@ -160,7 +163,9 @@ class Acp:
 
     def _turn(self, frame: Json) -> None:
         self._is_cancelled = False
-        blocks = [each["text"] for each in frame["params"]["prompt"]]
+        for image in images_in(frame["params"]["prompt"]):
+            self._say(saw(image["mimeType"], image["data"]))
+        blocks = [each["text"] for each in frame["params"]["prompt"] if "text" in each]
         if command := command_in(blocks if FIRST_DECIDES else blocks[-1:]):
             self._command(frame, command)
             return
@@ -360,6 +365,7 @@ ABILITIES: Json = {
     "agentCapabilities": {
         "loadSession": True,
         "mcpCapabilities": {"http": True, "sse": False},
+        "promptCapabilities": {"image": os.environ.get("STAND_IN_IMAGES") != "none"},
         "sessionCapabilities": SESSIONS,
     },
     "authMethods": LOGINS,

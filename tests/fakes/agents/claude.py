@@ -17,6 +17,8 @@ A prompt whose last block begins with ``/`` is a command: SAY its name. ``/yolo`
 ``/clear`` begins another conversation, which it resumes by its id, and ``/compact`` reports itself.
 RESUMED       a text with the id of the conversation
 
+It SAYs the images of a prompt first.
+
 With STAND_IN_OLD=1 it is an older version: it does not know ``--await-initialize``, and gets MCP
 servers by ``--mcp-config``. With STAND_IN_OLD=frames it knows it, and takes servers only later.
 """
@@ -37,7 +39,9 @@ from tests.fakes.agents.orders import (
     end,
     environment_text,
     flood,
+    images_in,
     orders_of,
+    saw,
 )
 from tests.fakes.agents.persons import fresh_id
 from tests.fakes.agents.wire import Ended, Json, Wire
@@ -160,6 +164,8 @@ class Claude:
         if self._cost >= self._budget:
             self._refuse_over_budget(uuid)
             return
+        for image in images_in(frame["message"]["content"]):
+            self._say(saw(image["source"]["media_type"], image["source"]["data"]))
         if command := command_in(_blocks_of(frame)[-1:]):
             is_whole = self._command(command)
         else:

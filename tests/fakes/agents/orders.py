@@ -20,6 +20,8 @@ WAIT s        do nothing for s seconds
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import signal
@@ -31,6 +33,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tests.fakes.agents.wire import Wire
+
+
+def images_in(content: Any) -> list[Any]:
+    """Return the blocks of a prompt that are images."""
+    return [] if isinstance(content, str) else [x for x in content if x["type"] == "image"]
+
+
+def saw(media_type: str, data: str) -> str:
+    """Return the text about an image in base64."""
+    name = hashlib.sha256(base64.b64decode(data)).hexdigest()[:8]
+    return f"saw {media_type} {name}"
 
 
 class Conduct:

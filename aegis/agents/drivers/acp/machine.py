@@ -6,7 +6,7 @@ never overtakes the updates before it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from aegis.agents.drivers.acp.calls import AcpCalls
@@ -58,6 +58,7 @@ from aegis.agents.drivers.harness import (
     OrderRefused,
     Output,
     Permission,
+    SentImage,
     Serve,
     SettingChanged,
     StopServing,
@@ -343,13 +344,18 @@ class Acp:
 
     # Turns: one at a time, because agents cancel or mix them otherwise.
 
-    def send(self, uuid: str, text: str, command: str = "") -> list[Output]:
+    def send(
+        self, uuid: str, text: str, command: str = "", images: Sequence[SentImage] = ()
+    ) -> list[Output]:
         """Send a turn's text as one user frame. ``Result.messages`` will name ``uuid``."""
         if self._phase != "ready":
             return [OrderRefused("the agent takes no turn: it has not started, or it has ended")]
         if self._turn is not None:
             return [OrderRefused("the agent has a turn: send the next one after its result")]
-        self._turn = AcpTurn(uuid, text, command)
+        if images and not self._conversation.abilities.takes_images:
+            name = self._conversation.abilities.name
+            return [OrderRefused(f"{name} takes no images: send their paths as text")]
+        self._turn = AcpTurn(uuid, text, command, images)
         return self._start_turn()
 
     def _start_turn(self) -> list[Output]:
@@ -368,6 +374,10 @@ class Acp:
             texts = [as_text(self._beginning.primer), written]
             self._needs_primer = False
         blocks = [{"type": "text", "text": each} for each in texts]
+        blocks += [
+            {"type": "image", "mimeType": each.media_type, "data": each.base64}
+            for each in turn.images
+        ]
         params = {"sessionId": self._conversation.id, "prompt": blocks}
         turn.command_sent = "" if sent is None or sent.as_text else sent.name
         prompt = self._calls.make("session/prompt", params, self._turn_ended)
@@ -483,6 +493,7 @@ class Acp:
             can_fork=abilities.forks,
             reports_cost=self._options.reports_cost,
             sets_model=self._conversation.settings.sets_model(),
+            takes_images=abilities.takes_images,
         )
         return [AgentReady(conversation=self._conversation.id, capabilities=able)]
 

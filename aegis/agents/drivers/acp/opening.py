@@ -27,6 +27,7 @@ class Abilities:
     resumes: bool = False
     forks: bool = False
     takes_http_mcp: bool = False
+    takes_images: bool = False
     logins: tuple[LoginMethod, ...] = ()
 
 
@@ -58,6 +59,7 @@ def read_abilities(result: dict[str, Any]) -> Abilities:
         resumes=_is_announced(sessions.get("resume")),
         forks=_is_announced(sessions.get("fork")),
         takes_http_mcp=mapping(able.get("mcpCapabilities")).get("http") is True,
+        takes_images=mapping(able.get("promptCapabilities")).get("image") is True,
         logins=tuple(_logins(result.get("authMethods"))),
     )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from aegis.agents.drivers.harness import SentImage
 from aegis.protocol.agent_events import AgentEvent, AssistantText, ToolUse
 
 MAX_FINAL_CHARS = 256 * 1024
@@ -11,10 +14,13 @@ MAX_FINAL_CHARS = 256 * 1024
 class AcpTurn:
     """A turn from ``send`` to the response of its prompt."""
 
-    def __init__(self, uuid: str, text: str, command: str = "") -> None:
+    def __init__(
+        self, uuid: str, text: str, command: str = "", images: Sequence[SentImage] = ()
+    ) -> None:
         self.uuid = uuid
         self.text = text
         self.command = command
+        self.images = images
         self.command_sent = ""
         self.is_sent = False
         self.is_cancelled = False

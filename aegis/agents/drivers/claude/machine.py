@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
@@ -37,6 +37,7 @@ from aegis.agents.drivers.harness import (
     OrderRefused,
     Output,
     Permission,
+    SentImage,
     Setting,
     SettingChanged,
     Write,
@@ -74,7 +75,12 @@ LOGIN_ERROR = "authentication_failed"
 """The error of a message that was not answered for want of a login."""
 
 CAPABILITIES = Capabilities(
-    can_resume=True, can_fork=True, queues=True, reports_cost=True, sets_model=True
+    can_resume=True,
+    can_fork=True,
+    queues=True,
+    reports_cost=True,
+    sets_model=True,
+    takes_images=True,
 )
 
 _SETTINGS: Mapping[str, Setting] = {"set_model": "model", "set_permission_mode": "permission"}
@@ -143,13 +149,15 @@ class Claude:
             fields["systemPromptSnapshot"] = False
         return [self._request("initialize", fields)]
 
-    def send(self, uuid: str, text: str, command: str = "") -> list[Output]:
+    def send(
+        self, uuid: str, text: str, command: str = "", images: Sequence[SentImage] = ()
+    ) -> list[Output]:
         """Send a turn's text as one user frame. The process ignores a uuid that it has seen."""
         if self._phase != "ready":
             return [self._not_ready()]
         self._has_sent = True
         written, sent = sent_as(text, command, self._commands)
-        content = [{"type": "text", "text": written}]
+        content: list[Frame] = [{"type": "text", "text": written}, *map(_image_block, images)]
         message = {"role": "user", "content": content}
         frame = {"type": "user", "message": message, "parent_tool_use_id": None, "uuid": uuid}
         return [Write(frame), *([] if sent is None else [Emit(sent)])]
@@ -534,6 +542,11 @@ class Claude:
         "control_response": _control_response,
         "keep_alive": _alive,
     }
+
+
+def _image_block(image: SentImage) -> Frame:
+    source = {"type": "base64", "media_type": image.media_type, "data": image.base64}
+    return {"type": "image", "source": source}
 
 
 def _respond(key: str, body: Frame) -> Write:

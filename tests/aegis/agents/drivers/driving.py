@@ -7,7 +7,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +30,7 @@ from aegis.agents.drivers.harness import (
     OrderRefused,
     Output,
     Permission,
+    SentImage,
     Serve,
     SettingChanged,
     Write,
@@ -93,7 +94,9 @@ class SmallMachine:
     def receive_cut(self, frame: Frame, size: int) -> list[Output]:
         return self.receive(frame)
 
-    def send(self, uuid: str, text: str, command: str = "") -> list[Output]:
+    def send(
+        self, uuid: str, text: str, command: str = "", images: Sequence[SentImage] = ()
+    ) -> list[Output]:
         if not text:
             return [OrderRefused("a turn needs a text")]
         content = {"role": "user", "content": text}

@@ -16,9 +16,14 @@ from aegis.agents.drivers.harness import KeepImage
 from aegis.agents.drivers.image_files import keep_images
 from aegis.agents.drivers.images import (
     MAX_IMAGES,
+    SENT,
     ImageFacts,
     ResultImages,
     image_facts,
+    image_line,
+    image_name,
+    images_named,
+    is_whole,
     without_image,
 )
 from aegis.protocol.agent_events import ToolResult, ToolUse
@@ -26,13 +31,17 @@ from tests.aegis.agents.drivers.acp import wire as acp
 from tests.aegis.agents.drivers.claude import wire as claude
 
 
-def png(width: int = 3, height: int = 2) -> bytes:
+def png(width: int = 3, height: int = 2, *, noise: bool = False) -> bytes:
+    """Return an image; with ``noise``, one that has 3 bytes a pixel, also compressed."""
+
     def chunk(kind: bytes, data: bytes) -> bytes:
         body = kind + data
         return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
 
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    pixels = zlib.compress(b"".join(b"\0" + bytes(width) for _ in range(height)))
+    header = struct.pack(">IIBBBBB", width, height, 8, 2 if noise else 0, 0, 0, 0)
+    row = 3 * width if noise else width
+    rows = (os.urandom(row) if noise else bytes(row) for _ in range(height))
+    pixels = zlib.compress(b"".join(b"\0" + each for each in rows))
     start = b"\x89PNG\r\n\x1a\n"
     return start + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
@@ -171,3 +180,30 @@ def test_an_image_that_a_kill_cut_off_is_written_again(tmp_path: Path) -> None:
 def test_a_full_disk_loses_the_image_alone(tmp_path: Path) -> None:
     (tmp_path / "images").write_text("no directory")
     keep_images([KeepImage(path=str(tmp_path / "images" / "a.png"), data=b"xyz")])
+
+
+def test_the_last_lines_of_a_message_name_its_images() -> None:
+    facts = image_facts(png())
+    assert facts is not None
+    name = image_name(png(), facts)
+    line = image_line(png(), facts, f"/a b/{SENT}/{name}")
+    assert images_named(f"{line}\ntext\n\n{line}\n{line}") == (name, name)
+    assert images_named(line) == (name,)
+    for other in (f"{line}\nSAY", image_line(png(), facts, f"/a/{name}"), "", f" {line}"):
+        assert images_named(other) == ()
+
+
+@pytest.mark.parametrize("data", [png(), JPEG + b"..\xff\xd9", GIF + b"\x3b", png() + b"behind"])
+def test_an_image_with_its_end_is_whole(data: bytes) -> None:
+    facts = image_facts(data)
+    assert facts is not None
+    assert is_whole(data, facts)
+
+
+def test_a_webp_that_is_shorter_than_it_says_is_cut() -> None:
+    body = VP8X[8:]
+    whole = b"RIFF" + struct.pack("<I", len(body)) + body
+    facts = image_facts(whole)
+    assert facts is not None
+    assert is_whole(whole, facts)
+    assert not is_whole(whole[:-1], facts)

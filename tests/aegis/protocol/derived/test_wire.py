@@ -255,6 +255,13 @@ BAD: list[tuple[str, Any, str]] = [
     ("agent_purge", {"handle": 1}, "handle must be text, not 1"),
     ("agent_diff", {}, "handle is missing"),
     ("agent_takeover", {}, "handle is missing"),
+    ("agent_send", {}, "handle is missing"),
+    (
+        "agent_send",
+        {"handle": "a", "images": ["/x"] * 21},
+        "images must be at most 20 paths, not 21",
+    ),
+    ("agent_send", {"handle": "a", "files": [1]}, "files[0] must be text, not 1"),
     ("agent_continue", {}, "conversation is missing"),
     (
         "agent_continue",
