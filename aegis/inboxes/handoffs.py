@@ -19,6 +19,7 @@ from aegis.errors import AegisError
 from aegis.protocol.inboxes import (
     COMMAND_ID,
     IMAGES_ID,
+    PROGRAM_ID,
     PROMPT_ID,
     Deliver,
     FindMessage,
@@ -122,6 +123,8 @@ def delivery_of(
     kind = f"{COMMAND_ID * is_command}{PROMPT_ID * handoff.alone}" or "handoff:"
     if isinstance(handoff, PersonHandoff) and handoff.has_images:
         kind = IMAGES_ID
+    elif sender is None and not isinstance(handoff, PersonHandoff):
+        kind = f"{PROGRAM_ID}{kind}"
     return Deliver(
         handle=target,
         id=f"{kind}{_unique(handoff.key, sender, sessions)}",

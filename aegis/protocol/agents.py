@@ -122,6 +122,11 @@ class SpawnAgent(Command[AgentInfo]):
 
 
 @attrs.frozen(kw_only=True)
+class PersonSpawn(SpawnAgent):
+    """A spawn by a person, from a face of their own. Used inside the daemon only."""
+
+
+@attrs.frozen(kw_only=True)
 class SpawnWorker(SpawnAgent):
     """Start a session for the task ``task_id`` of a queue. Used inside the daemon only."""
 
@@ -352,6 +357,11 @@ class ResumeSession(OnAgent):
 
 
 @attrs.frozen(kw_only=True)
+class PersonResume(ResumeSession):
+    """A resume by a person, from a face of their own. Used inside the daemon only."""
+
+
+@attrs.frozen(kw_only=True)
 class ForkAgent(OnAgent):
     """Start a new agent session with a copy of the conversation of another one.
 
@@ -370,6 +380,11 @@ class ForkAgent(OnAgent):
             "A handle for the new session; default: a generated one.", pattern=f"^{NAME_PATTERN}$"
         ),
     )
+
+
+@attrs.frozen(kw_only=True)
+class PersonFork(ForkAgent):
+    """A fork by a person, from a face of their own. Used inside the daemon only."""
 
 
 @attrs.frozen(kw_only=True)

@@ -29,6 +29,10 @@ PROMPT_ID = "prompt:"
 IMAGES_ID = "images:"
 """The beginning of the id of a person's message with images: the last lines of it name them."""
 
+PROGRAM_ID = "program:"
+"""The beginning of the id of a message that reads as a person's, but was sent by a program: a call
+over MCP without a handle."""
+
 _COMMAND = re.compile(r"/([^\s/]\S{0,199})(?=\s|\Z)")
 
 

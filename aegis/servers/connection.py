@@ -14,7 +14,16 @@ import attrs
 from actors import Actor, Ref, Registry, Request
 from aegis.errors import Forbidden, Unavailable
 from aegis.names import check_handle, shorten
-from aegis.protocol.agents import PersonSetAgent, SetAgent
+from aegis.protocol.agents import (
+    ForkAgent,
+    PersonFork,
+    PersonResume,
+    PersonSetAgent,
+    PersonSpawn,
+    ResumeSession,
+    SetAgent,
+    SpawnAgent,
+)
 from aegis.protocol.command import Command
 from aegis.protocol.daemon import NewSession, RevokeSession, RotateToken
 from aegis.protocol.derived.wire import command_from
@@ -157,6 +166,12 @@ def as_person(command: Command[Any]) -> Command[Any]:
             return PersonAnswer(**attrs.asdict(command, recurse=False))
         case SetAgent():
             return PersonSetAgent(**attrs.asdict(command, recurse=False))
+        case SpawnAgent():
+            return PersonSpawn(**attrs.asdict(command, recurse=False))
+        case ForkAgent():
+            return PersonFork(**attrs.asdict(command, recurse=False))
+        case ResumeSession():
+            return PersonResume(**attrs.asdict(command, recurse=False))
     return command
 
 

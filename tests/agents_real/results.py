@@ -15,8 +15,8 @@ from tests.agents_real.model_server.script import Json
 RESULTS = Path(__file__).resolve().parents[2] / ".agents"
 """A directory of the checkout that git ignores, with a file for each part of each CLI."""
 
-Part = Literal["driver", "daemon", "commands", "plan", "images"]
-PARTS: tuple[Part, ...] = ("driver", "daemon", "commands", "images")
+Part = Literal["driver", "daemon", "commands", "plan", "images", "mentions"]
+PARTS: tuple[Part, ...] = ("driver", "daemon", "commands", "images", "mentions")
 
 
 def keep(name: str, part: Part, seen: Json) -> None:

@@ -384,3 +384,40 @@ def test_a_prompt_that_begins_like_a_command_is_launched_as_text_and_says_so(tea
     assert set("\x1b\x07") & set(done.stderr) == set()
     team.has_outcomes("ann", "completed")
     still_asks(team, "ann")
+
+
+def opened(team: Team, handle: str) -> str:
+    text: str = team.entries(handle, "turn_opened")[-1]["text"]
+    return text
+
+
+def test_a_mention_is_text_unless_a_person_has_written_it(team: Team) -> None:
+    person = team.spawn("see @key.txt", profile="claude")
+    team.has_turns(person, 1)
+    assert "see @key.txt" in opened(team, person)
+    team.call("handoff", target_handle=person, context="and @key.txt")
+    team.has_turns(person, 2)
+    assert "and @key.txt" in opened(team, person)
+    team.send(person, "from pm: @key.txt")
+    team.has_turns(person, 3)
+    assert "from pm: \\@key.txt" in opened(team, person)
+    spawned = team.spawn("see @key.txt", profile="claude", from_handle="pm")
+    team.has_turns(spawned, 1)
+    assert "see \\@key.txt" in opened(team, spawned)
+
+
+@pytest.mark.filterwarnings(r"ignore:Async generator '.*:ResourceWarning")
+async def test_a_mention_over_mcp_is_text(own_daemon: DaemonProcess) -> None:
+    team = await trio.to_thread.run_sync(partial(Team, own_daemon, more=FAMILIES))
+    async with connect_mcp_to(own_daemon, "auto") as client:
+        spawn = {"profile": "claude", "handle": "ann", "prompt": "see @key.txt"}
+        await client.call_tool("aegis_spawn", spawn)
+        await trio.to_thread.run_sync(team.has_turns, "ann", 1)
+        first = await trio.to_thread.run_sync(opened, team, "ann")
+        message = {"target_handle": "ann", "context": "and @key.txt"}
+        await client.call_tool("aegis_handoff", message)
+        await trio.to_thread.run_sync(team.has_turns, "ann", 2)
+        second = await trio.to_thread.run_sync(opened, team, "ann")
+    assert "see \\@key.txt" in first
+    assert "and \\@key.txt" in second
+    await trio.to_thread.run_sync(own_daemon.stop)

@@ -11,7 +11,9 @@ import stat
 
 import attrs
 
+from aegis.agents.drivers.commands import as_plain
 from aegis.agents.drivers.images import image_facts, image_line, image_name, is_whole
+from aegis.agents.drivers.providers import Provider
 from aegis.agents.sessions.sent_images import SentImages
 from aegis.errors import InvalidRequest
 from aegis.names import shorten
@@ -47,12 +49,14 @@ class Attached:
 
 
 def attach(
-    text: str, files: list[str], images: list[str], sent: SentImages, provider: str
+    text: str, files: list[str], images: list[str], sent: SentImages, provider: Provider
 ) -> Attached:
     """Return a message with these files, by their paths. Raises ``InvalidRequest``."""
-    limits = CLAUDE_LIMITS if provider == "claude" else MODEL_LIMITS
+    limits = CLAUDE_LIMITS if provider.family == "claude" else MODEL_LIMITS
     parts = [text] if text else []
-    parts += [_file_part(each) for each in files]
+    included = [_file_part(each) for each in files]
+    # A file may hold what a program has written.
+    parts += [as_plain(each, provider.mentions, None) for each in included]
     kept: list[tuple[str, bytes]] = []
     lines: list[str] = []
     left = limits.together

@@ -180,6 +180,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             flusher=self._flusher,
             system=self.context.system,
             refuse_closed=self._programs.messages.refuse_closed,
+            profile_of=self._programs.profile_of,
         )
         self._archiver = SessionArchiver(
             directory=self._directory,
@@ -378,7 +379,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 member = await self._spawning.reopen(member)
         else:
             self._check_room("agent resume", member)
-        return await self._spawning.wake(member, await self._session(member), request.prompt)
+        return await self._spawning.wake(member, await self._session(member), request)
 
     async def _session(self, member: Member) -> Ref[Any]:
         """Return the actor of a session, started if it is not running. Raises ``ActorError``."""

@@ -131,6 +131,7 @@ def settings_of(member: Member, profile: Profile, programs: Programs, roster: Ro
         login=LogIn(command=login_command(profile), terminal=login_terminal(member.handle)),
         reopened=member.reopened,
         forked_from=member.forked_from,
+        mentions=profile.provider.mentions,
         permission=profile.permission,
         model=profile.model or "",
         effort=profile.effort or "",

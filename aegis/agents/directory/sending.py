@@ -20,6 +20,7 @@ from aegis.agents import faults
 from aegis.agents.directory.attached_files import attach
 from aegis.agents.directory.roster import Member
 from aegis.agents.drivers.images import images_named
+from aegis.agents.profiles.profile import Profile
 from aegis.agents.sessions.sent_images import SentImages
 from aegis.errors import AegisError, Forbidden, InvalidRequest, Unavailable
 from aegis.journal.disk import storage_error
@@ -54,6 +55,7 @@ class Sending:
     flusher: Flusher
     system: System
     refuse_closed: Callable[[str], AegisError | None]
+    profile_of: Callable[[Member], Profile]
     _lock: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
     async def send(
@@ -77,8 +79,9 @@ class Sending:
         if request.images and session is not None:
             await self._check_images(member, session)
         sent = self._images_of(member.id)
+        provider = self.profile_of(member).provider
         attached = await in_thread(
-            attach, request.text, request.files, request.images, sent, member.provider
+            attach, request.text, request.files, request.images, sent, provider
         )
         if not attached.text:
             raise InvalidRequest("agent send: the message is empty: give a TEXT or a file")

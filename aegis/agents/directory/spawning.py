@@ -71,12 +71,18 @@ Opening = (
     | api.SpawnForWorkflow
     | api.SpawnMember
     | api.LaunchAgent
+    | api.PersonSpawn
     | api.ForkAgent
+    | api.PersonFork
     | ContinueConversation
     | api.ResumeSession
+    | api.PersonResume
     | api.PurgeAgent
 )
 """The requests that open a session, or end one for good."""
+
+
+BY_PERSONS = (api.PersonSpawn, api.PersonFork, api.PersonResume, ContinueConversation)
 
 
 class Start(Protocol):
@@ -147,11 +153,11 @@ class Spawning:
             )
             member = attrs.evolve(member, after_plan=after)
         if request.branch is None and not _or(request.worktree, profile.worktree):
-            return await self._open(member, profile, spawner, request.prompt, task)
+            return await self._open(member, profile, spawner, request, task)
         with self.worktrees.opening(member.id):
             member = await self._in_worktree(member, profile, spawner, request.branch)
             try:
-                return await self._open(member, profile, spawner, request.prompt, task)
+                return await self._open(member, profile, spawner, request, task)
             except (AegisError, ActorError):
                 if member.id not in self.table.roster.by_id:
                     await self.worktrees.discard(member.id)
@@ -250,7 +256,7 @@ class Spawning:
             forked_from=of.id,
             reopened=0,
         )
-        return await self._open(member, self.programs.profile_of(of), None, request.prompt)
+        return await self._open(member, self.programs.profile_of(of), None, request)
 
     async def continue_from(self, request: ContinueConversation) -> api.AgentInfo:
         """Open a session with a conversation of the agent's own program. Raises ``AegisError``."""
@@ -281,7 +287,7 @@ class Spawning:
             fork_of=id_ if request.fork else None,
             began_with=None if request.fork else id_,
         )
-        return await self._open(member, profile, None, request.prompt)
+        return await self._open(member, profile, None, request)
 
     async def conversations(self, request: ListConversations) -> ConversationList:
         """Return the conversations in a directory. Raises ``AegisError``."""
@@ -343,18 +349,23 @@ class Spawning:
             raise storage_error("delete", stored.files, error) from error
         return closed_info(attrs.evolve(member, is_closed=True), roster.cwd(member))
 
-    async def wake(self, member: Member, session: Ref[Any], prompt: str | None) -> api.AgentInfo:
+    async def wake(
+        self, member: Member, session: Ref[Any], request: api.ResumeSession
+    ) -> api.AgentInfo:
         """Start the agent of a session, with a message if there is one; return its state.
 
         The agent takes longest: it starts while its message is being stored.
         """
+        prompt = request.prompt
         if prompt is not None and member.cmd is not None:
             raise InvalidRequest(
                 f"{member.handle!r} is a terminal agent and takes no prompt: type into its terminal"
             )
         session.tell(ResumeAgent())
         if prompt is not None:
-            await deliver_prompt(member, prompt, self.system.registry, is_first=False)
+            is_person = isinstance(request, BY_PERSONS)
+            registry = self.system.registry
+            await deliver_prompt(member, prompt, registry, is_first=False, is_person=is_person)
         return await self._info(member, session)
 
     async def _open(
@@ -362,7 +373,7 @@ class Spawning:
         member: Member,
         profile: Profile,
         spawner: Member | None,
-        prompt: str | None,
+        request: api.SpawnAgent | api.ForkAgent | ContinueConversation,
         task: str | None = None,
     ) -> api.AgentInfo:
         # A bad argument is refused as such, also where the program is missing.
@@ -371,10 +382,16 @@ class Spawning:
         await self.programs.check_program(profile, self.table.roster.cwd(member))
         member = await self._added(member, spawner, partial(self._check, profile, spawner))
         session = await self.started(member, is_new=True)
-        if prompt is not None:
+        if request.prompt is not None:
             session.tell(ResumeAgent())  # it takes longest: it starts while its message is stored
-            registry = self.system.registry
-            await deliver_prompt(member, prompt, registry, is_first=True, task=task)
+            await deliver_prompt(
+                member,
+                request.prompt,
+                self.system.registry,
+                is_first=True,
+                is_person=isinstance(request, BY_PERSONS),
+                task=task,
+            )
         return await self._info(member, session)
 
     async def _added(

@@ -1,18 +1,23 @@
 """The agents' own commands, such as ``/compact``: those announced, those refused, and text. Pure.
 
 An agent carries out a prompt that begins with ``/``, also one of another agent: ``/yolo`` of kimi
-ends all asking. So a text that is not meant as a command must not begin like one.
+ends all asking. So a text that is not meant as a command must not begin like one. Claude Code reads
+a file for each ``@path`` in a prompt without asking, and codex a skill for each ``$name``, so a
+text of a program must not have one.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from aegis.names import shorten
 from aegis.protocol.agent_events import CommandSent, SlashCommand
 from aegis.protocol.inboxes import command_name
+
+Mentions = Literal["", "files", "skills"]
+"""What an agent expands in a prompt: ``@path`` by the file (Claude Code), ``$name`` by a skill."""
 
 MARK = "| "
 """The beginning of a text that an agent could take for a command."""
@@ -33,6 +38,32 @@ _COMMAND = re.compile(rf"[{_UNSEEN}]*[{_SLASHES}]")
 def as_text(text: str) -> str:
     """Return ``text``, with ``MARK`` before it if an agent could take it for a command."""
     return f"{MARK}{text}" if _COMMAND.match(text) else text
+
+
+# The character before a mention of Claude Code is a blank or a punctuation mark of Chinese.
+_MENTION = re.compile(r"(?<![!-~\w])@(?=\S)")
+
+
+# A link that names a skill by its file counts for codex, whatever its text is.
+_LINKED_SKILL = r"[\w:-]{1,200}\\?\]\s*\("
+
+
+def as_plain(text: str, mentions: Mentions, known: Sequence[SlashCommand] | None) -> str:
+    """Return ``text`` of a program, in which an agent finds no mention that it would expand.
+
+    ``known`` are the commands that it has announced, its skills among them; None: none yet.
+    """
+    match mentions:
+        case "files":
+            return _MENTION.sub(r"\\@", text)
+        case "skills" if known is None:
+            # Skills have names in small letters; variables of a shell often not.
+            return re.sub(rf"\$(?=[a-z]|{_LINKED_SKILL})", r"$\\", text)
+        case "skills":
+            names = [re.escape(each.name[1:]) for each in known or () if each.name.startswith("$")]
+            named = "".join(rf"{each}(?![\w-])|" for each in names)
+            return re.sub(rf"\$(?=(?:{named}{_LINKED_SKILL}))", r"$\\", text)
+    return text
 
 
 def sent_as(

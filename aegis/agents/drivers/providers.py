@@ -12,6 +12,7 @@ from typing import Literal
 
 import attrs
 
+from aegis.agents.drivers.commands import Mentions
 from aegis.processes.environment import KEY_VARIABLES
 
 Family = Literal["claude", "acp"]
@@ -44,6 +45,7 @@ class Provider:
     ``trusts_its_directory``: it trusts the directory of a session, by its name. ``reads_files``: it
     may read files through its client.
     ``own_title``, ``plan_option``, ``edits_by_mode`` and ``mode_mark``: see ``AcpOptions``.
+    ``mentions``: what it expands in a text, without asking.
     ``project_texts`` are the files of a directory with instructions that it does not read without
     the settings of the directory. ``plan_mode``: the id of its mode for plans; ``""``: it cannot be
     started for a plan, for the reason ``no_plan``, which continues a sentence about it.
@@ -84,6 +86,7 @@ class Provider:
     takes_claude_options: bool = False
     trusts_its_directory: bool = False
     reads_files: bool = True
+    mentions: Mentions = ""
     project_texts: tuple[str, ...] = ()
     install: str = ""
     login: str = ""
@@ -138,6 +141,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="claude",
         title="Claude Code",
         family="claude",
+        mentions="files",
         start=("claude",),
         tried=("2.1.330",),
         oldest="2.1.330",
@@ -170,6 +174,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="claude-agent-acp",
         title="Claude Code by its ACP adapter",
         family="acp",
+        mentions="files",
         start=("claude-agent-acp",),
         refused_variables=_CLAUDE_REFUSED,
         tried=("0.101.0",),
@@ -205,6 +210,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="codex",
         title="Codex by its ACP adapter",
         family="acp",
+        mentions="skills",
         start=("codex-acp",),
         tried=("2.6.0",),
         oldest="2.6.0",
@@ -338,6 +344,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="acp",
         title="Any other agent that speaks ACP",
         family="acp",
+        mentions="files",
         asks_for_our_tools=None,
         start=(),
         traps=(

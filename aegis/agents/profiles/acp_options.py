@@ -41,6 +41,7 @@ def acp_options_of(
         plan_option=provider.plan_option,
         edits_by_mode=provider.edits_by_mode,
         mode_mark=provider.mode_mark,
+        mentions=provider.mentions,
     )
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import attrs
 
 from actors.codec import unstructure
-from aegis.agents.drivers.commands import has_command
+from aegis.agents.drivers.commands import as_plain, has_command
 from aegis.agents.messages import (
     DriverEnded,
     DriverFailed,
@@ -318,9 +318,14 @@ class SessionMachine:
 
     def _open_turn(self) -> None:
         number = self._past.turn + 1
-        self._turn = self._waiting.open_turn(self._settings.session, number)
+        mentions, known = self._settings.mentions, self._past.commands
+        self._turn = self._waiting.open_turn(
+            self._settings.session, number, lambda text: as_plain(text, mentions, known)
+        )
         if not self._turn.command:  # a text before it would make it plain text
-            note = self._settings.edited.take_note(self._settings.session)
+            note = as_plain(
+                self._settings.edited.take_note(self._settings.session), mentions, known
+            )
             self._turn.text = f"{note}\n\n{self._turn.text}" if note else self._turn.text
         self._past.turn = number
         for message_id, _ in self._turn.opened.messages:

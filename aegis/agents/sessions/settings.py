@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
+from aegis.agents.drivers.commands import Mentions
 from aegis.agents.sessions.edited_files import EditedFiles
 from aegis.agents.sessions.open_requests import Policy
 from aegis.agents.sessions.steps import LogIn
@@ -39,6 +40,7 @@ class Settings:
     ``limits_itself``: the agent's program was started with the budget as a limit of its own, so a
     change needs another process, as one of the ``effort`` does.
     ``edited`` has the files that all sessions have changed.
+    ``mentions``: what the agent expands in a text.
     ``permission`` and ``model`` are shown only: the driver and the policy have theirs.
     """
 
@@ -56,6 +58,7 @@ class Settings:
     login: LogIn | None = None
     reopened: int = 0
     forked_from: str | None = None
+    mentions: Mentions = ""
     permission: str = ""
     model: str = ""
     effort: str = ""

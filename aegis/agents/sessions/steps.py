@@ -51,7 +51,8 @@ class Incoming:
 
     ``is_alone``: it is a turn of its own (a broadcast, a task, a workflow's order, a command, a
     message with images). ``command`` is what a person has written, if it is a command of the
-    agent's own. ``images`` are the names of the files of its images.
+    agent's own. ``images`` are the names of the files of its images. ``is_person``: a person has
+    sent it, not a program.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Incoming:
     is_alone: bool = False
     command: str = ""
     images: tuple[str, ...] = ()
+    is_person: bool = False
 
 
 # Inputs.

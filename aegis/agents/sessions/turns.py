@@ -75,15 +75,23 @@ class CurrentTurn:
         return {**fields, "images": [*self.images]} if self.images else fields
 
 
-def next_turn(session: str, number: int, waiting: Sequence[Incoming]) -> tuple[CurrentTurn, int]:
-    """Return the turn with this number, and how many of the waiting messages it takes."""
+def next_turn(
+    session: str,
+    number: int,
+    waiting: Sequence[Incoming],
+    plain: Callable[[str], str] = str,
+) -> tuple[CurrentTurn, int]:
+    """Return the turn with this number, and how many of the waiting messages it takes.
+
+    ``plain`` returns a text without mentions, which only a person may have the agent expand.
+    """
     batch = [waiting[0]] if waiting[0].is_alone else [*_fitting(waiting)]
     opened = OpenTurn(
         number=number,
         uuid=str(uuid.uuid5(NAMESPACE, f"{session}/{number}")),
         messages=tuple((each.id, each.sender) for each in batch),
     )
-    text = "\n\n".join(each.text for each in batch)
+    text = "\n\n".join(each.text if each.is_person else plain(each.text) for each in batch)
     first = batch[0]
     turn = CurrentTurn(opened=opened, text=text, command=first.command, images=first.images)
     return turn, len(batch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from aegis.agents.sessions.steps import EndTurnOrder, Incoming, WithdrawOrder
 from aegis.agents.sessions.turns import CurrentTurn, next_turn
@@ -28,9 +28,14 @@ class WaitingMessages:
         self._messages += fresh[: MAX_WAITING - len(self._messages)]
         return len(fresh)
 
-    def open_turn(self, session: str, number: int) -> CurrentTurn:
-        """Remove the messages of the next turn, and return it. Requires a message."""
-        turn, taken = next_turn(session, number, self._messages)
+    def open_turn(
+        self, session: str, number: int, plain: Callable[[str], str] = str
+    ) -> CurrentTurn:
+        """Remove the messages of the next turn, and return it. Requires a message.
+
+        ``plain``: see ``next_turn``.
+        """
+        turn, taken = next_turn(session, number, self._messages, plain)
         turn.is_interrupted = all(each.id in self._withdrawn for each in self._messages[:taken])
         for each in self._messages[:taken]:
             self._withdrawn.pop(each.id, None)

@@ -46,7 +46,7 @@ from aegis.agents.drivers.acp.turn import AcpTurn
 from aegis.agents.drivers.acp.updates import REPLAYED, Updates, is_failure, is_notice
 from aegis.agents.drivers.acp.usage import Accounting
 from aegis.agents.drivers.acp.writes import Writes, changes_in, write_request
-from aegis.agents.drivers.commands import as_text, read_commands, sent_as
+from aegis.agents.drivers.commands import as_plain, as_text, read_commands, sent_as
 from aegis.agents.drivers.harness import (
     AgentFailed,
     AgentReady,
@@ -371,7 +371,8 @@ class Acp:
         texts = [written]
         # Most agents look for a command in the first block, so the primer waits for another turn.
         if self._needs_primer and (sent is None or sent.as_text):
-            texts = [as_text(self._beginning.primer), written]
+            primer = self._beginning.primer
+            texts = [as_text(as_plain(primer, self._options.mentions, self._commands)), written]
             self._needs_primer = False
         blocks = [{"type": "text", "text": each} for each in texts]
         blocks += [

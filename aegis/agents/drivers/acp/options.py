@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from aegis.agents.drivers.acp.frames import items, mapping, name, string
+from aegis.agents.drivers.commands import Mentions
 
 ASKING_MODES = ("default", "ask", "manual", "read-only", "workspace-write")
 """Modes in which agents ask before they act, the strictest first for one agent."""
@@ -44,6 +45,7 @@ class AcpOptions:
     ``plan_option``: the id of the option that approves a plan and leads to the asking mode.
     ``edits_by_mode``: an option that allows edits for the session changes its mode, so none is
     offered. ``mode_mark``: the beginning of the message by which it reports its mode.
+    ``mentions``: what it expands in a prompt.
 
     ``own_title``: a regular expression that fits the title of each call of a tool of ours, if the
     agent does not name tools; its group is the tool's name. No other call of the kind ``other`` may
@@ -67,6 +69,7 @@ class AcpOptions:
     plan_option: str = ""
     edits_by_mode: bool = False
     mode_mark: str = ""
+    mentions: Mentions = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from aegis.agents.drivers.commands import MARK, as_text
+from aegis.agents.drivers.commands import MARK, as_plain, as_text
+from aegis.protocol.agent_events import SlashCommand
 from tests.aegis.agents.drivers.acp.wire import frames
 from tests.aegis.agents.drivers.acp.wire import ready as ready_acp
 from tests.aegis.agents.drivers.claude.wire import ready as ready_claude
@@ -63,3 +64,44 @@ def test_claude_code_gets_it_as_text(text: str) -> None:
 def test_an_acp_agent_gets_it_as_text_and_the_primer_too(text: str) -> None:
     [frame] = frames(ready_acp(primer=text).turn("t1", text))
     assert [each["text"] for each in frame["params"]["prompt"]] == [f"{MARK}{text}"] * 2
+
+
+SKILLS = [SlashCommand(name="$zebra"), SlashCommand(name="plan")]
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("see @a", "see \\@a"),
+        ("@a\n@b", "\\@a\n\\@b"),
+        ("x\u00a0@a \ufeff@b\u3002@c", "x\u00a0\\@a \ufeff\\@b\u3002\\@c"),
+        ("a@b.c (@d) \\@e \u00e9@f @ g", "a@b.c (@d) \\@e \u00e9@f @ g"),
+        ("$zebra", "$zebra"),
+    ],
+)
+def test_a_mention_of_a_file_becomes_text(text: str, plain: str) -> None:
+    """The real Claude Code is tried in tests/agents_real/test_mentions.py, codex too."""
+    assert as_plain(text, "files", None) == plain
+    assert as_plain(text, "", None) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "plain", "unknown"),
+    [
+        ("$zebra's x$zebra", "$\\zebra's x$\\zebra", "$\\zebra's x$\\zebra"),
+        ("$zebra-x $other $HOME", "$zebra-x $other $HOME", "$\\zebra-x $\\other $HOME"),
+        ("[$other](D)", "[$\\other](D)", "[$\\other](D)"),
+        ("[$Other\\] (D) @a", "[$\\Other\\] (D) @a", "[$\\Other\\] (D) @a"),
+    ],
+)
+def test_a_mention_of_a_skill_becomes_text(text: str, plain: str, unknown: str) -> None:
+    assert as_plain(text, "skills", SKILLS) == plain
+    assert as_plain(text, "skills", None) == unknown
+
+
+def test_a_long_text_with_many_marks_is_looked_through_in_time() -> None:
+    text = "$" * 50_000 + "[$a" * 20_000 + " @" * 50_000
+    began = time.process_time()
+    for mentions in ("files", "skills"):
+        as_plain(text, mentions, None)  # type: ignore[arg-type]
+    assert time.process_time() - began < 5
