@@ -64,11 +64,16 @@ class SetModel(Request[str | None]):
     model: str
 
 
-@attrs.frozen
-class CheckEffort(Request[str | None]):
-    """Check an effort, which the next start is to use, against the agent's own list."""
+@attrs.frozen(kw_only=True)
+class CheckSettings(Request[str | None]):
+    """Check what the next start is to use against what the agent offers.
 
-    effort: str
+    ``model`` is set with them, if it is another than now.
+    """
+
+    effort: str | None = None
+    thinking: str | None = None
+    model: str | None = None
 
 
 @attrs.frozen
@@ -90,7 +95,7 @@ DriverOrder = (
     | SendAnswer
     | SetPermission
     | SetModel
-    | CheckEffort
+    | CheckSettings
     | McpConnected
     | CloseDriver
 )

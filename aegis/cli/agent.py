@@ -61,6 +61,7 @@ PERMISSIONS = ("read", "plan", "ask", "write", "full")
 SETTINGS = (
     option("--model", metavar="MODEL", help="The model, by a name that the agent knows."),
     option("--effort", metavar="EFFORT", help="The reasoning effort, as the agent names it."),
+    option("--thinking", metavar="on|off|TOKENS", help="Whether it thinks before it answers."),
     option("--permission", kind=PERMISSIONS, help="The permission, as in a profile."),
     option("--budget", "budget_usd", kind=DECIMAL, metavar="USD", help="The limit of its cost."),
 )
@@ -551,7 +552,8 @@ def rename(daemon: TargetDaemon, agent: str, new_handle: str) -> None:
 def change(daemon: TargetDaemon, agent: str, **settings: object) -> None:
     """Change the settings of AGENT, now and for its later starts.
 
-    With another effort it is started anew before its next turn, with the same conversation.
+    With another effort or thinking it is started anew before its next turn, with the same
+    conversation.
     """
     reply = daemon.call("agent_set", handle=agent, **settings)
     daemon.show(reply, lambda: print_lines(session_table([reply])))

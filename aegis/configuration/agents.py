@@ -59,6 +59,13 @@ class AgentSection:
         otherwise="the agent's own choice",
         doc="Reasoning effort, as the agent names it.",
     )
+    thinking: str | None = setting(
+        OneLine("on, off or a number of tokens", r"on|off|[1-9][0-9]{0,6}", 32),
+        default=None,
+        otherwise="the agent's own choice",
+        doc="Whether a model thinks before it answers, and with how many tokens at most: of Claude "
+        "Code, for a model that does not decide that itself.",
+    )
     permission: Permission = setting(  # noqa: RUF009 (it is a field of attrs)
         OneOf(("read", "plan", "ask", "write", "full")),
         default="ask",

@@ -142,9 +142,9 @@ class AgentInfo:
     ``waiting`` messages wait for the next turn, or are unread by a terminal agent. ``conversation``
     is the agent's own id, with which its own program can continue. ``usage`` is None if the session
     has no actor: it is closed.
-    ``permission``, ``effort`` and ``budget_usd`` are those that hold now, from the profile or
-    ``agent set``; a closed session has none. ``terminals`` are those in which it has its session
-    run commands.
+    ``permission``, ``effort``, ``thinking`` and ``budget_usd`` are those that hold now, from the
+    profile or ``agent set``; a closed session has none. ``terminals`` are those in which it has its
+    session run commands.
     ``plan`` is what the agent has noted to do, and ``mode`` its own mode, as far as it reports
     them.
     ``conflicts`` are files that the agent and others have changed since the daemon was started.
@@ -179,6 +179,7 @@ class AgentInfo:
     mode: str = ""
     effort: str = ""
     conflicts: list[EditConflict] = attrs.field(factory=list)
+    thinking: str = ""
 
 
 @attrs.frozen(kw_only=True)

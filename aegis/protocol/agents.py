@@ -34,6 +34,9 @@ MAX_PROGRAM_CHARS = 16_384
 MAX_SETTING_CHARS = 200
 """The longest name of a model or an effort."""
 
+THINKING_PATTERN = "on|off|[1-9][0-9]{0,6}"
+THINKING_RULE = "on, off, or a number of tokens"
+
 HANDLE = described(
     f"The agent's handle: {NAME_RULE}.", "The agent's handle.", pattern=f"^{NAME_PATTERN}$"
 )
@@ -86,6 +89,14 @@ class SpawnAgent(Command[AgentInfo]):
         default=None,
         validator=at_most_chars(MAX_SETTING_CHARS),
         metadata=described("Its reasoning effort instead of the profile's, as the agent names it."),
+    )
+    thinking: str | None = attrs.field(
+        default=None,
+        validator=matching(THINKING_PATTERN, THINKING_RULE),
+        metadata=described(
+            "Its thinking instead of the profile's: `on`, `off`, or its tokens at most.",
+            pattern=f"^{THINKING_PATTERN}$",
+        ),
     )
     permission: Permission | None = attrs.field(
         default=None,
@@ -284,9 +295,8 @@ class SendToAgent(Command[Receipt]):
 
     handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)
     text: str = attrs.field(
-        default="",
         validator=at_most_chars(MAX_BODY_CHARS),
-        metadata=described("The message."),
+        metadata=described("The message; it may be empty if there is a file."),
     )
     images: list[str] = attrs.field(
         factory=list,
@@ -406,7 +416,7 @@ class SetAgent(OnAgent):
     """Change the settings of a session, now and for its later starts.
 
     Fields that are left out stay as they are. If the agent refuses, nothing is changed. For another
-    effort the agent is started anew before its next turn, with the same conversation.
+    effort or thinking the agent is started anew before its next turn, with the same conversation.
     """
 
     model: str | None = attrs.field(
@@ -418,6 +428,14 @@ class SetAgent(OnAgent):
         default=None,
         validator=at_most_chars(MAX_SETTING_CHARS),
         metadata=described("The reasoning effort, as the agent names it."),
+    )
+    thinking: str | None = attrs.field(
+        default=None,
+        validator=matching(THINKING_PATTERN, THINKING_RULE),
+        metadata=described(
+            "The thinking: `on`, `off`, or its tokens at most.",
+            pattern=f"^{THINKING_PATTERN}$",
+        ),
     )
     permission: Permission | None = attrs.field(
         default=None, metadata=described("The permission, as in a profile.")

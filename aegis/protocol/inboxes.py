@@ -44,7 +44,7 @@ def command_name(text: str) -> str:
 
 def is_prompt(message: str) -> bool:
     """Return whether the message with this id was sent to be a turn of its own."""
-    return message.removeprefix(COMMAND_ID).startswith(PROMPT_ID)
+    return message.removeprefix(PROGRAM_ID).removeprefix(COMMAND_ID).startswith(PROMPT_ID)
 
 
 @attrs.frozen(kw_only=True)

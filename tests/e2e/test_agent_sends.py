@@ -199,7 +199,7 @@ def test_an_agent_that_takes_no_images_refuses_them(team: Team, picture: Path) -
 
 def test_only_a_person_sends_files(team: Team, picture: Path) -> None:
     handle = team.spawn("SAY ready")
-    message = {"handle": handle, "images": [str(picture)]}
+    message = {"handle": handle, "text": "x", "images": [str(picture)]}
     for caller in ("pm", handle):
         refusal = team.daemon.refusal("agent_send", **message, from_handle=caller)
         assert "is for a person only" in str(refusal)
@@ -216,7 +216,7 @@ async def test_no_call_over_mcp_sends_files(own_daemon: DaemonProcess, picture: 
     team = await trio.to_thread.run_sync(Team, own_daemon)
     handle = await trio.to_thread.run_sync(team.spawn)
     async with connect_mcp_to(own_daemon, "auto") as client:
-        arguments = {"handle": handle, "images": [str(picture)]}
+        arguments = {"handle": handle, "text": "x", "images": [str(picture)]}
         result = await client.call_tool("aegis_agent_send", arguments)
     assert "is for a person only" in str(result.content)
     await trio.to_thread.run_sync(own_daemon.stop)

@@ -241,3 +241,32 @@ def test_the_effort_of_an_agent_is_shown(own_daemon: DaemonProcess) -> None:
     assert team.info(handle)["effort"] == "low"
     team.call("agent_set", handle=handle, effort="high")
     assert team.info(handle)["effort"] == "high"
+
+
+def test_thinking_is_set_from_the_next_turn_on_and_refused_where_it_cannot_be(
+    own_daemon: DaemonProcess,
+) -> None:
+    acp = {
+        "provider": "acp",
+        "command": [sys.executable, str(STAND_IN), "acp"],
+        "asking_mode": "default",
+    }
+    team = Team(own_daemon, more={"acp": acp})
+    words = ("agent", "launch", "asks", "SAY one", "--handle", "ann", "--thinking", "off")
+    assert own_daemon.cli(*words).returncode == 0
+    team.has_turns("ann", 1)
+    assert team.info("ann")["thinking"] == "off"
+    assert own_daemon.cli("agent", "set", "ann", "--thinking", "4000").returncode == 0
+    ask(team, "ann", "SAY two")
+    team.has_turns("ann", 2)
+    assert team.info("ann")["thinking"] == "4000"
+    started = team.entries("ann", "started")
+    assert [each["conversation"] is not None for each in started] == [False, True]
+    other = team.spawn("SAY one", profile="acp")
+    team.has_turns(other, 1)
+    refused = own_daemon.cli("agent", "set", other, "--thinking", "off")
+    assert "Stand-in has no setting for thinking" in refused.stderr
+    assert team.info(other)["thinking"] == ""
+    never = team.spawn("SAY one", profile="acp", thinking="off")
+    team.is_in(never, "error")
+    assert "has no setting for thinking" in team.info(never)["reason"]

@@ -262,7 +262,11 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
         f"{command}.handle": [("a b", "1 to 64"), (5, "text"), (None, "")]
         for command in ("agent_takeover", "agent_handback", "agent_merge", "agent_send")
     },
-    "agent_send.text": [("x" * 262_145, "262144"), (5, "text")],
+    "agent_send.text": [("x" * 262_145, "262144"), (5, "text"), (None, "")],
+    **{
+        f"{command}.thinking": [("maybe", "on, off"), ("0", "on, off"), (5, "text")]
+        for command in ("spawn", "agent_set")
+    },
     "agent_send.images": [(["/x"] * 21, "20 paths"), ([5], "text"), ("/x", "list")],
     "agent_send.files": [(["/x"] * 21, "20 paths"), ([5], "text"), ("/x", "list")],
     "agent_send.interrupt": [("yes", "true or false"), (1, "true or false")],

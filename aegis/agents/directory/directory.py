@@ -59,7 +59,6 @@ from aegis.agents.directory.sending import Sending
 from aegis.agents.directory.spawning import Opening, Spawning
 from aegis.agents.directory.subtree import session_subtree
 from aegis.agents.directory.worktrees import Worktrees
-from aegis.agents.drivers.harness import Permission
 from aegis.agents.sessions.changes import ChangeSettings, PlanApproved
 from aegis.agents.sessions.command_outputs import CommandOutputs
 from aegis.agents.sessions.export import part_of
@@ -595,29 +594,32 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._programs.check(self._programs.profile_of(after))
         # The line comes first: an agent that has a change would lose it at its next start.
         await self._table.change(member.id, partial(Member.with_settings_of, other=after))
-        refusal = await self._apply(after, request.model, request.permission, request.effort)
+        refusal = await self._apply(after, request)
         if refusal is not None:
             self._table.note(member.id, partial(Member.with_settings_of, other=before))
-            await self._apply(before, None, None)
+            await self._apply(before)
             raise Unavailable(f"agent set: nothing is changed: {refusal}")
 
-    async def _apply(
-        self,
-        member: Member,
-        model: str | None,
-        permission: Permission | None,
-        effort: str | None = None,
-    ) -> str | None:
-        """Have a session use the settings of ``member``; return why its agent refuses them."""
+    async def _apply(self, member: Member, request: api.SetAgent | None = None) -> str | None:
+        """Have a session use the settings of ``member``; return why its agent refuses them.
+
+        ``request`` has the changed ones that the agent itself has.
+        """
         profile = self._programs.profile_of(member)
         self._programs.rights.open(member.id, member.address, profile)
         ref = self._refs.get(member.id)
         if ref is None:
             return None
         settings = settings_of(member, profile, self._programs, self._table.roster)
-        change = ChangeSettings(
-            settings=settings, model=model, permission=permission, effort=effort
-        )
+        change = ChangeSettings(settings=settings)
+        if request is not None:
+            change = attrs.evolve(
+                change,
+                model=request.model,
+                permission=request.permission,
+                effort=request.effort,
+                thinking=request.thinking,
+            )
         try:
             refusal: str | None = await ref.ask(change)
         except ActorError:
@@ -633,7 +635,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             after = self._programs.after_plan(before, with_edits=approved.with_edits)
             if after != before:
                 self._table.note(before.id, partial(Member.with_settings_of, other=after))
-                await self._apply(after, None, None)
+                await self._apply(after)
 
     def _follow(self, message: FollowSession | FollowAgentCommand) -> None:
         member = self._table.roster.get(message.handle)

@@ -322,6 +322,7 @@ class Programs:
             fork=is_fork,
             model=profile.model,
             effort=profile.effort,
+            thinking=profile.thinking,
             permission=profile.permission,
             call_limit_s=profile.call_limit_s,
             login=start.login,

@@ -136,6 +136,7 @@ def settings_of(member: Member, profile: Profile, programs: Programs, roster: Ro
         model=profile.model or "",
         effort=profile.effort or "",
         edited=programs.edited,
+        thinking=profile.thinking or "",
     )
 
 

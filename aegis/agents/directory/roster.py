@@ -26,7 +26,7 @@ from aegis.names import did_you_mean
 from aegis.path_text import path_after_moves, path_of_stored, stored_path
 from aegis.protocol.naming import name_key
 
-SET = ("model", "effort", "permission", "budget_usd")
+SET = ("model", "effort", "thinking", "permission", "budget_usd")
 """The fields of a session that a person has set; None: the profile's."""
 
 GONE = "gone/"
@@ -71,6 +71,7 @@ class Member:
     cmd: str | None = None
     model: str | None = None
     effort: str | None = None
+    thinking: str | None = None
     permission: Permission | None = None
     budget_usd: float | None = None
     after_plan: Permission | None = None

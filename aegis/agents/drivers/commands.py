@@ -17,7 +17,7 @@ from aegis.protocol.agent_events import CommandSent, SlashCommand
 from aegis.protocol.inboxes import command_name
 
 Mentions = Literal["", "files", "skills"]
-"""What an agent expands in a prompt: ``@path`` by the file (Claude Code), ``$name`` by a skill."""
+"""The mentions that an agent expands in a prompt: ``@path`` by a file, ``$name`` by a skill."""
 
 MARK = "| "
 """The beginning of a text that an agent could take for a command."""
@@ -44,7 +44,7 @@ def as_text(text: str) -> str:
 _MENTION = re.compile(r"(?<![!-~\w])@(?=\S)")
 
 
-# A link that names a skill by its file counts for codex, whatever its text is.
+# A link that names a skill by its file counts for codex, with any text.
 _LINKED_SKILL = r"[\w:-]{1,200}\\?\]\s*\("
 
 

@@ -25,7 +25,7 @@ from aegis.agents.drivers.harness import (
     AgentReady,
     AwaitsMcp,
     AwaitsReplay,
-    ChecksEffort,
+    ChecksSettings,
     Emit,
     Frame,
     KeepImage,
@@ -42,7 +42,7 @@ from aegis.agents.drivers.image_files import keep_images, read_sent
 from aegis.agents.drivers.plan import DriverPlan
 from aegis.agents.drivers.reporter import Reporter
 from aegis.agents.messages import (
-    CheckEffort,
+    CheckSettings,
     CloseDriver,
     DriverEnded,
     DriverFailed,
@@ -110,7 +110,7 @@ class McpDeadline:
 
 
 Order = (
-    SendTurn | InterruptTurn | SendAnswer | SetPermission | SetModel | CheckEffort | McpConnected
+    SendTurn | InterruptTurn | SendAnswer | SetPermission | SetModel | CheckSettings | McpConnected
 )
 
 
@@ -226,11 +226,11 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
     def _ordered(self, order: Order, images: Sequence[SentImage] = ()) -> str | None:
         """Carry out an order; return why it was refused, or None."""
         agent = self._plan.agent
-        if isinstance(order, CheckEffort):
+        if isinstance(order, CheckSettings):
             machine = self._harness
             # Its start checks it too.
-            if self._is_ready and isinstance(machine, ChecksEffort):
-                return machine.refuse_effort(order.effort)
+            if self._is_ready and isinstance(machine, ChecksSettings):
+                return refusal_of(machine, order)
             return None
         if self._is_over.is_set():
             return f"the process of {agent} has ended"
@@ -498,3 +498,13 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
     ) -> None:
         if not self._is_gone.is_set():
             self._perform(self._harness.served(serve, result, error, code))
+
+
+def refusal_of(machine: ChecksSettings, wanted: CheckSettings) -> str | None:
+    """Return why an agent cannot use settings, in one sentence; None if it can."""
+    refusal = None
+    if wanted.effort is not None:
+        refusal = machine.refuse_effort(wanted.effort, wanted.model)
+    if wanted.thinking is not None:
+        refusal = refusal or machine.refuse_thinking(wanted.thinking, wanted.model)
+    return refusal

@@ -78,6 +78,7 @@ class Beginning:
     fork: bool = False
     model: str | None = None
     effort: str | None = None
+    thinking: str | None = None
     permission: Permission = "ask"
     call_limit_s: float | None = None
     login: str = ""
@@ -265,11 +266,18 @@ class Harness(Protocol):
 
 
 @runtime_checkable
-class ChecksEffort(Protocol):
-    """A ``Harness`` of agents that list their efforts."""
+class ChecksSettings(Protocol):
+    """A ``Harness`` of agents that list what they offer."""
 
-    def refuse_effort(self, effort: str) -> str | None:
-        """Return why the agent cannot use an effort, in one sentence; None if it may."""
+    def refuse_effort(self, effort: str, model: str | None = None) -> str | None:
+        """Return why the agent cannot use an effort, in one sentence; None if it may.
+
+        ``model`` is the one that it is to be used with, if another than now.
+        """
+        ...
+
+    def refuse_thinking(self, thinking: str, model: str | None = None) -> str | None:
+        """Return why the agent cannot think so, in one sentence; None if it may."""
         ...
 
 

@@ -38,6 +38,7 @@ class Profile:
     permission: Permission = "ask"
     model: str | None = None
     effort: str | None = None
+    thinking: str | None = None
     prompt: str = ""
     budget_usd: float | None = None
     max_runtime_s: float | None = None
@@ -66,6 +67,7 @@ def profile_of(name: str, section: AgentSection) -> Profile:
         permission=section.permission,
         model=section.model,
         effort=section.effort,
+        thinking=section.thinking,
         prompt=section.prompt or "",
         budget_usd=section.budget_usd,
         max_runtime_s=section.max_runtime_s,

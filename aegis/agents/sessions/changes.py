@@ -12,6 +12,9 @@ from aegis.agents import messages as msg
 from aegis.agents.drivers.harness import Permission
 from aegis.agents.sessions.settings import Settings
 
+CHECK_S = 5.0
+"""Seconds that the driver of an agent has to check a change; it has what it needs."""
+
 CHANGE_S = 30.0
 """Seconds that an agent has to answer a change of its model or permission."""
 
@@ -34,6 +37,7 @@ class ChangeSettings(Request[str | None]):
     model: str | None = None
     permission: Permission | None = None
     effort: str | None = None
+    thinking: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -47,13 +51,27 @@ class PlanApproved:
     with_edits: bool
 
 
+async def refusal_of_agent(change: ChangeSettings, driver: Ref[Any]) -> str | None:
+    """Return why a running agent cannot be started with the changed settings; None if it can."""
+    effort, thinking = change.effort, change.thinking
+    if change.model is not None:  # another model may not have what is set already
+        effort = effort or change.settings.effort or None
+        thinking = thinking or change.settings.thinking or None
+    if effort is None and thinking is None:
+        return None
+    check = msg.CheckSettings(effort=effort, thinking=thinking, model=change.model)
+    try:
+        refusal: str | None = await driver.ask(check, timeout=CHECK_S)
+    except ActorError:
+        return None  # it has ended: the next start checks it
+    return refusal
+
+
 async def change_agent(
     change: ChangeSettings, driver: Ref[Any] | None, reply: Reply[str | None]
 ) -> None:
     """Have a running agent take the change; without one the next start has it."""
-    orders: list[msg.CheckEffort | msg.SetPermission | msg.SetModel] = []
-    if change.effort is not None:
-        orders.append(msg.CheckEffort(change.effort))
+    orders: list[msg.SetPermission | msg.SetModel] = []
     if change.permission is not None:
         orders.append(msg.SetPermission(change.permission))
     if change.model is not None:

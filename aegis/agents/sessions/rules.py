@@ -215,7 +215,7 @@ class SessionMachine:
         """Take other settings from now on; return the outputs."""
         before = self._settings
         is_other = settings.limits_itself and settings.budget_usd != before.budget_usd
-        is_other |= settings.effort != before.effort
+        is_other |= settings.effort != before.effort or settings.thinking != before.thinking
         self._is_outdated |= is_other and self.has_process
         self._settings = self.budget.settings = settings
         self.requests.policy = settings.policy

@@ -24,7 +24,12 @@ from aegis.agents import messages as msg
 from aegis.agents.drivers.tui import TuiPlan
 from aegis.agents.sessions import own_messages as own
 from aegis.agents.sessions import steps
-from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent, change_agent
+from aegis.agents.sessions.changes import (
+    ChangeSettings,
+    ResumeAgent,
+    change_agent,
+    refusal_of_agent,
+)
 from aegis.agents.sessions.edited_files import EditCalls
 from aegis.agents.sessions.followers import TranscriptFollowers
 from aegis.agents.sessions.login_terminal import run_login
@@ -297,6 +302,12 @@ class AgentSession(Actor[own.SessionMessage]):
             case ResumeAgent(login=login):
                 await self._handle(steps.ResumeOrder(login))
             case ChangeSettings():
+                # Before the change: it may end the process that knows what the agent offers.
+                driver = self._driver if self._session.has_process else None
+                refusal = None if driver is None else await refusal_of_agent(message, driver)
+                if refusal is not None:
+                    self.reply(message, refusal)
+                    return
                 await self._carry_out(self._session.change(message.settings, time.time()))
                 # One that is being ended takes no order; the next has the change from its start.
                 is_used = self._session.has_process and (

@@ -38,7 +38,7 @@ class Settings:
     it copied.
     ``note_allowed`` takes a permission that was given, and whether it is for the session.
     ``limits_itself``: the agent's program was started with the budget as a limit of its own, so a
-    change needs another process, as one of the ``effort`` does.
+    change needs another process, as one of the ``effort`` or ``thinking`` does.
     ``edited`` has the files that all sessions have changed.
     ``mentions``: what the agent expands in a text.
     ``permission`` and ``model`` are shown only: the driver and the policy have theirs.
@@ -63,3 +63,4 @@ class Settings:
     model: str = ""
     effort: str = ""
     edited: EditedFiles = attrs.field(factory=EditedFiles)
+    thinking: str = ""

@@ -87,6 +87,7 @@ def agent_info(
         usage=usage_of(session.metrics),
         permission=settings.permission,
         effort=settings.effort,
+        thinking=settings.thinking,
         budget_usd=settings.budget_usd,
         plan=session.plan,
         taken_over=None

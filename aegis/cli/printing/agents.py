@@ -100,6 +100,7 @@ def session_details(info: Mapping[str, Any]) -> str:
         ("profile", f"{info['profile']} ({info['provider']})" if info["profile"] else None),
         ("model", info["model"]),
         ("effort", info.get("effort")),
+        ("thinking", info.get("thinking")),
         ("permission", info["permission"]),
         ("mode", info.get("mode")),
         ("budget", None if info["budget_usd"] is None else f"{info['budget_usd']:g} USD"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal, cast
 
 from aegis.client.agent_kinds import AgentsValue, CommandValue, SessionValue
@@ -59,6 +59,8 @@ from aegis.protocol.worktrees import (
     WorktreeList,
 )
 
+Paths = list[str]
+
 
 class Agents(BlockingNoun):
     """Agent sessions: coding agents that the daemon drives."""
@@ -72,6 +74,7 @@ class Agents(BlockingNoun):
         workspace: str | None = None,
         model: str | None = None,
         effort: str | None = None,
+        thinking: str | None = None,
         permission: Permission | None = None,
         budget_usd: float | None = None,
         directory: str | None = None,
@@ -87,6 +90,7 @@ class Agents(BlockingNoun):
             workspace=workspace,
             model=model,
             effort=effort,
+            thinking=thinking,
             permission=permission,
             budget_usd=budget_usd,
             directory=directory,
@@ -97,20 +101,25 @@ class Agents(BlockingNoun):
     def send(
         self,
         handle: str,
-        text: str = "",
+        text: str,
         *,
-        images: Sequence[str] = (),
-        files: Sequence[str] = (),
+        images: Paths | None = None,
+        files: Paths | None = None,
         interrupt: bool = False,
         key: str | None = None,
     ) -> Receipt:
-        """Send a message with images and other files, by absolute paths on the daemon's host."""
+        """Send a message with images and other files, by absolute paths on the daemon's host.
+
+        Text files of at most 64 KiB are included; of others the agent gets the path. Only a client
+        that is a person's, under no handle, may call it. Wait for the turn with ``wait`` and the
+        ``id`` of the receipt.
+        """
         return self._call(
             SendToAgent,
             handle=handle,
             text=text,
-            images=[*images],
-            files=[*files],
+            images=images,
+            files=files,
             interrupt=interrupt,
             key=key,
         )
@@ -230,6 +239,7 @@ class Agents(BlockingNoun):
         *,
         model: str | None = None,
         effort: str | None = None,
+        thinking: str | None = None,
         permission: Permission | None = None,
         budget_usd: float | None = None,
     ) -> AgentInfo:
@@ -239,6 +249,7 @@ class Agents(BlockingNoun):
             handle=handle,
             model=model,
             effort=effort,
+            thinking=thinking,
             permission=permission,
             budget_usd=budget_usd,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, cast
 
@@ -67,6 +66,8 @@ from aegis.protocol.worktrees import (
     WorktreeList,
 )
 
+Paths = list[str]
+
 
 class Agents(Noun):
     """Agent sessions: coding agents that the daemon drives."""
@@ -80,6 +81,7 @@ class Agents(Noun):
         workspace: str | None = None,
         model: str | None = None,
         effort: str | None = None,
+        thinking: str | None = None,
         permission: Permission | None = None,
         budget_usd: float | None = None,
         directory: str | None = None,
@@ -95,6 +97,7 @@ class Agents(Noun):
             workspace=workspace,
             model=model,
             effort=effort,
+            thinking=thinking,
             permission=permission,
             budget_usd=budget_usd,
             directory=directory,
@@ -105,10 +108,10 @@ class Agents(Noun):
     async def send(
         self,
         handle: str,
-        text: str = "",
+        text: str,
         *,
-        images: Sequence[str] = (),
-        files: Sequence[str] = (),
+        images: Paths | None = None,
+        files: Paths | None = None,
         interrupt: bool = False,
         key: str | None = None,
     ) -> Receipt:
@@ -122,8 +125,8 @@ class Agents(Noun):
             SendToAgent,
             handle=handle,
             text=text,
-            images=[*images],
-            files=[*files],
+            images=images,
+            files=files,
             interrupt=interrupt,
             key=key,
         )
@@ -245,6 +248,7 @@ class Agents(Noun):
         *,
         model: str | None = None,
         effort: str | None = None,
+        thinking: str | None = None,
         permission: Permission | None = None,
         budget_usd: float | None = None,
     ) -> AgentInfo:
@@ -254,6 +258,7 @@ class Agents(Noun):
             handle=handle,
             model=model,
             effort=effort,
+            thinking=thinking,
             permission=permission,
             budget_usd=budget_usd,
         )

@@ -34,6 +34,7 @@ from aegis.agents.drivers.acp.options import (
     model_step,
     next_step,
     read_settings,
+    thinking_refusal,
 )
 from aegis.agents.drivers.acp.updates import REPLAYED
 from aegis.agents.drivers.harness import (
@@ -238,6 +239,9 @@ class AcpConversation:
     def _configure(self) -> list[Output]:
         """Change the next setting. Agents return to their defaults at new, load and resume."""
         step = next_step(self.settings, self._wanted(self._permission))
+        thinking = self._beginning.thinking
+        if thinking is not None and (why := thinking_refusal(self.settings, thinking)):
+            return self._fail(why)
         match step:
             case Impossible(reason):
                 return self._fail(reason)
@@ -376,6 +380,10 @@ class AcpConversation:
         """Return why an effort cannot be set, in one sentence; None if it can."""
         step = effort_step(self.settings, effort)
         return self._sentence(step.reason) if isinstance(step, Impossible) else None
+
+    def refuse_thinking(self, thinking: str) -> str | None:
+        """Return why thinking cannot be set, in one sentence; None if it is as wanted."""
+        return self._sentence(thinking_refusal(self.settings, thinking))
 
     def set_model(self, model: str) -> list[Output]:
         """Set the model."""

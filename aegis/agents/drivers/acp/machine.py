@@ -455,9 +455,17 @@ class Acp:
             return [SettingChanged("model")]
         return self._conversation.set_model(model)
 
-    def refuse_effort(self, effort: str) -> str | None:
-        """Return why an effort cannot be set, in one sentence; None if it can."""
-        return self._conversation.refuse_effort(effort)
+    def refuse_effort(self, effort: str, model: str | None = None) -> str | None:
+        """Return why an effort cannot be set, in one sentence; None if it can.
+
+        The agent lists those of its current model only: others are checked at the start with it.
+        """
+        is_other = model not in (None, self._conversation.settings.model)
+        return None if is_other else self._conversation.refuse_effort(effort)
+
+    def refuse_thinking(self, thinking: str, model: str | None = None) -> str | None:
+        """Return why thinking cannot be set, in one sentence: ACP has no setting for it."""
+        return self._conversation.refuse_thinking(thinking)
 
     def replay_looked_at(self) -> list[Output] | None:
         """Send a held turn if the agent repeats its conversation no longer; None if it may."""

@@ -266,6 +266,18 @@ def effort_step(settings: ReportedSettings, effort: str) -> Step:
     return _selection_step(settings, "thought_level", "effort", effort)
 
 
+def thinking_refusal(settings: ReportedSettings, thinking: str) -> str | None:
+    """Return why thinking cannot be set, as the end of a sentence; None if it is on as wanted.
+
+    ACP has efforts, of which some agents call one "off", and no other setting for it.
+    """
+    if thinking == "on":
+        return None
+    option = settings.option("thought_level")
+    efforts = f": set an effort ({_listed(tuple(option.choices))})" if option else ""
+    return f"has no setting for thinking{efforts}"
+
+
 def _selection_step(settings: ReportedSettings, category: str, subject: str, wanted: str) -> Step:
     option = settings.option(category)
     choices = option.choices if option else {}

@@ -17,7 +17,14 @@ from aegis.agents.drivers.claude.frames import (
     unknown,
 )
 from aegis.agents.drivers.claude.launch import MODES, SERVER, mcp_servers
-from aegis.agents.drivers.claude.models import Model, read_models, refuse_effort, refuse_model
+from aegis.agents.drivers.claude.models import (
+    Model,
+    read_models,
+    refuse_effort,
+    refuse_model,
+    refuse_thinking,
+    thinking_tokens,
+)
 from aegis.agents.drivers.claude.requests import (
     ClaudeRequest,
     Unusable,
@@ -208,9 +215,13 @@ class Claude:
         self._wanted_model = model
         return [self._request("set_model", {"model": model})]
 
-    def refuse_effort(self, effort: str) -> str | None:
+    def refuse_effort(self, effort: str, model: str | None = None) -> str | None:
         """Return why an effort cannot be set, in one sentence; None if it can."""
-        return refuse_effort(self._models, self._wanted_model, effort)
+        return refuse_effort(self._models, model or self._wanted_model, effort)
+
+    def refuse_thinking(self, thinking: str, model: str | None = None) -> str | None:
+        """Return why thinking cannot be set, in one sentence; None if it can."""
+        return refuse_thinking(self._models, model or self._wanted_model, thinking)
 
     def ended(self) -> list[Output]:
         """Note the end of the process."""
@@ -292,6 +303,8 @@ class Claude:
         model, effort = self._beginning.model, self._beginning.effort
         refusal = None if model is None else refuse_model(self._models, model)
         refusal = refusal or (None if effort is None else self.refuse_effort(effort))
+        thinking = self._beginning.thinking
+        refusal = refusal or (None if thinking is None else self.refuse_thinking(thinking))
         if refusal is not None:
             return self._fail(refusal)
         pending = [*self._announced(fields), *self._pending(reply)]
@@ -310,7 +323,10 @@ class Claude:
 
     def _be_ready(self) -> list[Output]:
         self._phase = "ready"
-        return [AgentReady(conversation=self._conversation, capabilities=CAPABILITIES)]
+        thinking = self._beginning.thinking
+        tokens = {} if thinking is None else {"max_thinking_tokens": thinking_tokens(thinking)}
+        set_it = [self._request("set_max_thinking_tokens", tokens)] if tokens else []
+        return [*set_it, AgentReady(conversation=self._conversation, capabilities=CAPABILITIES)]
 
     def _servers_set(self, reply: Frame) -> list[Output]:
         """Take the reply of a version that did not take our server with the first frame."""

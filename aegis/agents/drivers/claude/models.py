@@ -24,11 +24,15 @@ UNLISTED = ("default", "opusplan")
 
 @attrs.frozen(kw_only=True)
 class Model:
-    """One model, by its short name and its full one, and its efforts."""
+    """One model, by its short name and its full one, and its efforts.
+
+    ``adapts``: it decides itself how long it thinks, by its effort.
+    """
 
     value: str
     resolved: str
     efforts: tuple[str, ...]
+    adapts: bool = False
 
 
 def read_models(reply: Frame, given: str | None = None) -> tuple[Model, ...]:
@@ -42,6 +46,7 @@ def read_models(reply: Frame, given: str | None = None) -> tuple[Model, ...]:
             value=name(each.get("value")),
             resolved=name(each.get("resolvedModel")),
             efforts=tuple(filter(None, map(name, items(each.get("supportedEffortLevels"))[:16]))),
+            adapts=each.get("supportsAdaptiveThinking") is True,
         )
         for each in found
     ]
@@ -72,6 +77,26 @@ def refuse_effort(models: tuple[Model, ...], model: str | None, effort: str) -> 
         f"Claude Code has no effort {effort!r} for the model {wanted!r} ({offers}): set another "
         "effort in the profile, or none"
     )
+
+
+def refuse_thinking(models: tuple[Model, ...], model: str | None, thinking: str) -> str | None:
+    """Return why thinking cannot be set for a model, in one sentence; None if it can.
+
+    Claude Code takes it for a model that adapts too, without any effect.
+    """
+    wanted = model or "default"
+    meant = [each for each in models if wanted in (each.value, each.resolved)]
+    if thinking == "on" or not any(each.adapts for each in meant):
+        return None
+    return (
+        f"the model {wanted!r} of Claude Code decides itself how long it thinks, so thinking "
+        f"{thinking!r} would have no effect: set its effort, or another model"
+    )
+
+
+def thinking_tokens(thinking: str) -> int | None:
+    """Return the limit of thinking, in tokens, as Claude Code takes it; None: its default."""
+    return {"on": None, "off": 0}[thinking] if thinking in ("on", "off") else int(thinking)
 
 
 def _listed(names: list[str]) -> str:

@@ -258,10 +258,11 @@ BAD: list[tuple[str, Any, str]] = [
     ("agent_send", {}, "handle is missing"),
     (
         "agent_send",
-        {"handle": "a", "images": ["/x"] * 21},
+        {"handle": "a", "text": "", "images": ["/x"] * 21},
         "images must be at most 20 paths, not 21",
     ),
-    ("agent_send", {"handle": "a", "files": [1]}, "files[0] must be text, not 1"),
+    ("agent_send", {"handle": "a", "text": "", "files": [1]}, "files[0] must be text, not 1"),
+    ("agent_set", {"handle": "pm", "thinking": "0"}, "thinking must be on, off, or a number"),
     ("agent_continue", {}, "conversation is missing"),
     (
         "agent_continue",

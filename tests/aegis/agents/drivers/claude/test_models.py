@@ -1,4 +1,4 @@
-"""A model or an effort that Claude Code would take without a word is refused with its own list."""
+"""A model, effort or thinking that Claude Code would take without a word is refused by its list."""
 
 from __future__ import annotations
 
@@ -87,3 +87,44 @@ def test_a_version_that_lists_no_models_takes_all() -> None:
     machine = Claude(begins(model="nonsense", effort="silly"))
     [ready] = initialized(machine)
     assert isinstance(ready, AgentReady)
+
+
+THINKING = [
+    {"value": "default", "resolvedModel": "claude-opus-5-5", "supportsAdaptiveThinking": True},
+    {"value": "haiku", "resolvedModel": "claude-haiku-4-5"},
+]
+
+
+def thinks(model: str | None, thinking: str) -> list[object]:
+    machine = Claude(begins(model=model, thinking=thinking))
+    response = {"mcp_servers_applied": True, "models": THINKING}
+    return [*initialized(machine, response=response)]
+
+
+@pytest.mark.parametrize(("thinking", "tokens"), [("on", None), ("off", 0), ("4000", 4000)])
+def test_thinking_is_set_at_the_start(thinking: str, tokens: int | None) -> None:
+    first = thinks("haiku", thinking)[0]
+    assert isinstance(first, Write)
+    assert first.frame["request"] == {
+        "subtype": "set_max_thinking_tokens",
+        "max_thinking_tokens": tokens,
+    }
+
+
+@pytest.mark.parametrize("thinking", ["off", "4000"])
+def test_thinking_without_an_effect_is_refused(thinking: str) -> None:
+    [failed] = thinks(None, thinking)
+    assert isinstance(failed, AgentFailed)
+    assert "'default' of Claude Code decides itself how long it thinks" in failed.reason
+    assert isinstance(thinks(None, "on")[1], AgentReady)
+
+
+def test_an_effort_and_thinking_are_checked_with_the_model_of_the_same_change() -> None:
+    machine, _ = started("default", "high")
+    assert machine.refuse_effort("high", "default") is None
+    assert "'sonnet' (it offers 'max')" in (machine.refuse_effort("high", "sonnet") or "")
+    assert machine.refuse_effort("max", "sonnet") is None
+    other = Claude(begins(model="haiku"))
+    initialized(other, response={"mcp_servers_applied": True, "models": THINKING})
+    assert other.refuse_thinking("off") is None
+    assert "no effect" in (other.refuse_thinking("off", "default") or "")
