@@ -121,6 +121,8 @@ def _thinking(event: AssistantThinking) -> list[StyledSegment]:
 def _tool_use(event: ToolUse) -> list[StyledSegment]:
     name, title = _line(event.name), _line(event.title)
     segments = [StyledSegment("● ", "cyan"), StyledSegment(title or name or "a tool", "bold")]
+    if event.parent:
+        segments.insert(0, StyledSegment("│ ", "dim"))
     if title and name and name != title:
         segments.append(StyledSegment(f" ({name})", "dim"))
     return [*segments, *_input(event.input)]

@@ -65,7 +65,8 @@ class ToolUse:
 
     ``input`` is that of the tool. The change of a file is in it as ``file_path``, ``old_string``
     and ``new_string``, for tools of ACP agents too: there, with ``truncated`` where the texts are
-    longer, and several as ``edits``, a list of such.
+    longer, and several as ``edits``, a list of such. ``parent`` is the id of the call whose
+    subagent makes this one.
     """
 
     tag: ClassVar[str] = "tool_use"
@@ -74,6 +75,7 @@ class ToolUse:
     title: str = ""
     kind: ToolKind = "other"
     input: dict[str, Any] = attrs.field(factory=dict)
+    parent: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -88,12 +90,13 @@ class ToolProgress:
 
 @attrs.frozen(kw_only=True)
 class ToolResult:
-    """The result of a tool call."""
+    """The result of a tool call; ``parent`` is that of its ``ToolUse``."""
 
     tag: ClassVar[str] = "tool_result"
     id: str
     text: str
     is_error: bool = False
+    parent: str = ""
 
 
 @attrs.frozen(kw_only=True)

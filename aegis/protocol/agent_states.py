@@ -133,6 +133,15 @@ class AgentTakeover:
 
 
 @attrs.frozen(kw_only=True)
+class AgentCall:
+    """A tool call; ``parent`` is the id of the call whose subagent makes it, ``""``: of none."""
+
+    id: str
+    title: str
+    parent: str = ""
+
+
+@attrs.frozen(kw_only=True)
 class AgentInfo:
     """The state of an agent session.
 

@@ -11,6 +11,7 @@ import attrs
 from actors.messages import Request
 from aegis.path_text import MAX_PATH_CHARS
 from aegis.protocol.agent_events import SlashCommand
+from aegis.protocol.agent_states import AgentCall as AgentCall
 from aegis.protocol.agent_states import AgentInfo as AgentInfo
 from aegis.protocol.agent_states import AgentList as AgentList
 from aegis.protocol.agent_states import AgentNeed as AgentNeed
@@ -480,11 +481,15 @@ class ListAgentCommands(Request[list[AgentCommand]]):
 class AgentDetails(AgentInfo):
     """The state of one agent session, with the ``commands`` of its own that it has announced.
 
-    ``takes_images``: a message to it can have images; None: it has not started yet.
+    ``takes_images``: a message to it can have images; None: it has not started yet. ``calls`` are
+    the running tool calls, each behind those whose subagents make it, at most 64. ``tasks`` are
+    what the agent runs in the background.
     """
 
     commands: list[SlashCommand] = attrs.field(factory=list)
     takes_images: bool | None = None
+    calls: list[AgentCall] = attrs.field(factory=list)
+    tasks: list[str] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)

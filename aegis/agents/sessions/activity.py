@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from aegis.protocol import agent_events as ev
+from aegis.protocol.agent_states import AgentCall
 
 MAX_TOOLS = 256
 """Running tool calls that are followed."""
+
+MAX_CALLS = 64
+"""Calls that are shown as a tree."""
+
+MAX_TITLE_CHARS = 200
 
 
 class Activity:
@@ -22,6 +28,8 @@ class Activity:
         self.tasks: tuple[str, ...] = ()
         self.model = self.mode = ""
         self.progressed_at = now
+        self._has_outlived = False
+        self._known: dict[str, AgentCall] = {}  # calls that ended too: they may have subagents
 
     def take(self, event: ev.AgentEvent, now: float) -> None:
         """Take the next event of the agent."""
@@ -30,6 +38,7 @@ class Activity:
             case ev.ToolUse(id=tool, title=title, name=name):
                 if tool in self.tools or len(self.tools) < MAX_TOOLS:
                     self.tools[tool] = title or name
+                    self._remember(event)
             case ev.ToolResult(id=tool):
                 self.tools.pop(tool, None)
             case ev.TerminalStarted(terminal=terminal, command=command):
@@ -39,15 +48,48 @@ class Activity:
                 self.terminals.pop(terminal, None)
             case ev.TasksChanged(tasks=tasks):
                 self.tasks = tuple(tasks)
+                if not tasks and self._has_outlived:
+                    self.end_turn()  # a subagent whose calls are left was ended
             case ev.SystemInit(model=model, mode=mode):
                 self.model, self.mode = model or self.model, mode or self.mode
 
+    def _remember(self, use: ev.ToolUse) -> None:
+        about = use.input.get("description")
+        title = use.title or use.name
+        # A subagent is known by what it is to do.
+        if isinstance(about, str) and about and use.name in ("Agent", "Task"):
+            title = f"{title}: {about}"
+        call = AgentCall(id=use.id, title=title[:MAX_TITLE_CHARS], parent=use.parent)
+        self._known[use.id] = call
+        if len(self._known) > MAX_TOOLS:
+            del self._known[next(iter(self._known))]
+
+    @property
+    def calls(self) -> list[AgentCall]:
+        """The running calls, each behind the calls whose subagents make it."""
+        found: dict[str, AgentCall] = {}
+        for tool in self.tools:
+            above: dict[str, AgentCall] = {}
+            while tool in self._known and tool not in found and tool not in above:
+                above[tool] = self._known[tool]
+                tool = self._known[tool].parent
+            found |= dict(reversed(above.items()))
+        return [*found.values()][:MAX_CALLS]
+
     def end_turn(self) -> None:
-        """Note the end of the turn: no tool call outlives it."""
-        self.tools.clear()
+        """Note the end of the turn: only calls of a subagent in the background outlive it."""
+        lasting = self.tools if self.tasks else {}
+        self.tools = {
+            each: title
+            for each, title in lasting.items()
+            if each in self._known and self._known[each].parent
+        }
+        self._has_outlived = bool(self.tools)
 
     def end_process(self) -> None:
         """Note the end of the agent's process: no task and no terminal outlives it."""
         self.tasks = ()
         self.mode = ""
+        self.tools.clear()
+        self._known.clear()
         self.terminals.clear()

@@ -121,7 +121,8 @@ def _event(event: Mapping[str, Any]) -> Iterator[str]:
             yield _quoted(str(event.get("text", "")))
         case "tool_use":
             name, title = str(event.get("name", "")), str(event.get("title", ""))
-            yield f"**{_words(name or title or 'a tool')}**"
+            by = " (of a subagent)" if event.get("parent") else ""
+            yield f"**{_words(name or title or 'a tool')}**{by}"
             if event.get("input"):
                 yield _document(event["input"])
         case "tool_result":

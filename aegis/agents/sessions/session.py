@@ -289,6 +289,8 @@ class AgentSession(Actor[own.SessionMessage]):
                     **info,
                     commands=[*self._session.commands],
                     takes_images=self._session.takes_images,
+                    calls=self._session.activity.calls,
+                    tasks=[each[:200] for each in self._session.activity.tasks[:64]],
                 )
                 self.reply(message, details)
             case api.ShowAgent():

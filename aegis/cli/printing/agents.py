@@ -88,7 +88,8 @@ def session_details(info: Mapping[str, Any]) -> str:
         ("blocked on", _blocked(info)),
         ("limited until", info["limited_until"]),
         ("without progress", duration(info["quiet_s"]) if info["quiet_s"] else None),
-        ("tools running", ", ".join(map(tool_name, info["tools"]))),
+        *_calls(info),
+        ("in the background", ", ".join(info.get("tasks", ()))),
         (
             "terminals",
             ", ".join(f"{each['id']}: {each['command']}" for each in info.get("terminals", ())),
@@ -120,6 +121,25 @@ def _conflicts(conflicts: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{head:<17} {cell(', '.join(each['handles']))}: {cell(each['path'])}"
         for head, each in zip(heads, conflicts, strict=False)
     ]
+
+
+def _calls(info: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Return the lines of the running calls, those of subagents below the call that began them."""
+    known = [{"id": each, "title": each, "parent": ""} for each in info["tools"]]
+    calls = info.get("calls") or known  # a daemon of an older version names the tools only
+    depths: dict[str, int] = {}
+    below: dict[str, list[Mapping[str, Any]]] = {}
+    for each in calls:
+        parent = each["parent"] if each["parent"] in depths else ""
+        depths[each["id"]] = depths.get(parent, -1) + 1
+        below.setdefault(parent, []).append(each)
+    shown: list[str] = []
+    rest = [*reversed(below.get("", []))]
+    while rest:
+        call = rest.pop()
+        shown.append(f"{'  ' * depths[call['id']]}{tool_name(call['title'])}")
+        rest += reversed(below.get(call["id"], []))
+    return [("" if number else "tools running", each) for number, each in enumerate(shown)]
 
 
 def _plan(steps: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -19,6 +19,9 @@ OWN_PREFIX = "mcp__aegis__"
 OUTPUTS = ("terminal_output", "terminal_ended")
 """The events with the output of an ACP terminal so far, and at its end."""
 
+MAX_DEPTH = 8
+"""Subagents of subagents that are indented."""
+
 RESULT_LINES = 12
 LINE_CHARS = 160
 INDENT = " " * 6
@@ -32,8 +35,9 @@ def tool_name(name: str) -> str:
 def transcript_lines(entries: Sequence[Mapping[str, Any]]) -> str:
     """Return the entries as lines, with the seq of each; some entries are nothing for people.
 
-    A request that the profile answered is left out. A tool call is shown once, as the agent
-    described it last, and the output of a terminal once, as it was last.
+    The calls of a subagent are indented. A request that the profile answered is left out. A tool
+    call is shown once, as the agent described it last, and the output of a terminal once, as it was
+    last.
     """
     settled = {
         each["fields"].get("request")
@@ -44,6 +48,7 @@ def transcript_lines(entries: Sequence[Mapping[str, Any]]) -> str:
         event.get("id"): event for event in map(_event, entries) if event.get("type") == "tool_use"
     }
     outputs = _last_outputs(entries)
+    known = {**calls}
     lines = []
     for entry in entries:
         event = _event(entry)
@@ -54,9 +59,19 @@ def transcript_lines(entries: Sequence[Mapping[str, Any]]) -> str:
         if event.get("type") == "tool_use":
             event = calls.pop(event.get("id"), {})
         if text := escaped(_text(entry["kind"], entry["fields"], event)):
-            first, *rest = text.rstrip("\n").split("\n")
+            first, *rest = _below(text.rstrip("\n"), event, known).split("\n")
             lines += [f"{entry['seq']:>5} {first}", *(f"{INDENT}{each}" for each in rest)]
     return "\n".join(lines)
+
+
+def _below(text: str, event: Mapping[str, Any], calls: Mapping[Any, Mapping[str, Any]]) -> str:
+    """Return the text of a subagent's call or result, indented below the call that began it."""
+    depth, parent = 0, event.get("parent")
+    while parent and depth < MAX_DEPTH:
+        depth += 1
+        parent = calls.get(parent, {}).get("parent")
+    mark = "│ " * depth
+    return "\n".join(f"{mark}{each}" for each in text.split("\n"))
 
 
 def _event(entry: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from aegis.agents.drivers.acp.contents import (
     terminals_in,
 )
 from aegis.agents.drivers.acp.edits import edits_in, with_edits
-from aegis.agents.drivers.acp.frames import items, mapping, string
+from aegis.agents.drivers.acp.frames import items, mapping, name, string
 from aegis.agents.drivers.harness import OWN_PREFIX
 from aegis.protocol.agent_events import (
     AgentEvent,
@@ -134,7 +134,7 @@ class Updates:
             events.append(Plan(steps=[_step(each) for each in items(use.input["todos"])]))
         self._remember(call)
         if is_done:
-            return [*events, _result(id_, fields)]
+            return [*events, _result(id_, fields, use.parent)]
         return [*events, *self._progress(id_, fields, is_new=is_new)]
 
     def _named(self, use: ToolUse, fields: dict[str, Any]) -> ToolUse:
@@ -198,7 +198,10 @@ def _chunk(kind: str, update: dict[str, Any]) -> AgentEvent:
     text = block_text(update.get("content"))
     if not text:
         return Unknown(kind=kind, raw=update)
+    parent = _parent(update)
     match kind:
+        case _ if parent:
+            return ToolProgress(id=parent, text=text)
         case "agent_thought_chunk":
             return AssistantThinking(text=text)
         case "user_message_chunk":
@@ -244,7 +247,14 @@ def _merged(known: ToolUse | None, id_: str, fields: dict[str, Any]) -> ToolUse:
         title=string(fields.get("title")) or before.title,
         kind=KINDS.get(string(fields.get("kind")), before.kind),
         input=_input(fields) or before.input,
+        parent=_parent(fields) or before.parent,
     )
+
+
+def _parent(fields: dict[str, Any]) -> str:
+    """Return the call whose subagent an update is about (claude-agent-acp)."""
+    claude = mapping(mapping(fields.get("_meta")).get("claudeCode"))
+    return name(claude.get("parentToolUseId"))
 
 
 def _tool_name(fields: dict[str, Any]) -> str:
@@ -282,11 +292,12 @@ def _json_content(fields: dict[str, Any]) -> dict[str, Any]:
         return {}
 
 
-def _result(id_: str, fields: dict[str, Any]) -> ToolResult:
+def _result(id_: str, fields: dict[str, Any], parent: str) -> ToolResult:
     raw = fields.get("rawOutput")
     # The content repeats a plain output between fences for display (claude-agent-acp).
     text = string(raw) or content_text(fields.get("content")) or output_text(raw)
-    return ToolResult(id=id_, text=text, is_error=fields.get("status") == "failed")
+    is_error = fields.get("status") == "failed"
+    return ToolResult(id=id_, text=text, is_error=is_error, parent=parent)
 
 
 def _is_longer(value: object, limit: int) -> bool:

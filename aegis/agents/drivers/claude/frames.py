@@ -138,7 +138,8 @@ def _tool_use(block: Frame, about: _MessageFields) -> list[AgentEvent] | None:
     if not call or not tool or not isinstance(given, dict):
         return None
     title = about.titles.get(call) or tool
-    return [ToolUse(id=call, name=tool, title=title, kind=kind_of(tool), input=given)]
+    kind = kind_of(tool)
+    return [ToolUse(id=call, name=tool, title=title, kind=kind, input=given, parent=about.parent)]
 
 
 def _tool_result(block: Frame, about: _MessageFields) -> list[AgentEvent] | None:
@@ -146,7 +147,8 @@ def _tool_result(block: Frame, about: _MessageFields) -> list[AgentEvent] | None
     if not call:
         return None
     written = result_text(block.get("content"))
-    return [ToolResult(id=call, text=written, is_error=block.get("is_error") is True)]
+    is_error = block.get("is_error") is True
+    return [ToolResult(id=call, text=written, is_error=is_error, parent=about.parent)]
 
 
 def result_text(content: object) -> str:

@@ -126,3 +126,23 @@ def test_text_of_an_agent_cannot_move_the_cursor() -> None:
         asked(4),
     ]
     assert not set("\x1b\x9b\u202e") & set(transcript_lines(entries))
+
+
+def test_calls_of_a_subagent_are_indented_below_the_call_that_began_it() -> None:
+    entries = [
+        event(1, "tool_use", id="a", name="Agent"),
+        event(2, "tool_use", id="b", name="Bash", parent="a"),
+        event(3, "tool_use", id="c", name="Grep", parent="b"),
+        event(4, "tool_result", id="b", text="x\ny", parent="a"),
+        event(5, "tool_result", id="a", text="done"),
+        event(6, "tool_use", id="d", name="Read", parent="of an earlier page"),
+    ]
+    assert transcript_lines(entries).split("\n") == [
+        "    1 ⚙ Agent",
+        "    2 │ ⚙ Bash",
+        "    3 │ │ ⚙ Grep",
+        "    4 │ ↳ x",
+        "      │ y",
+        "    5 ↳ done",
+        "    6 │ ⚙ Read",
+    ]
