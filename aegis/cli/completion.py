@@ -20,6 +20,7 @@ from click.shell_completion import (
     add_completion_class,
 )
 
+from aegis.cli.printing.formatting import escaped_line
 from aegis.client.line import ClientError, LineClient, open_connection
 from aegis.protocol.naming import LOCAL_NODE
 from aegis.state.root import nearest_root
@@ -30,6 +31,7 @@ PATIENCE_S = 1.0
 SIGNALS = ("INT", "TERM", "HUP", "KILL", "QUIT", "TSTP", "STOP", "CONT", "USR1", "USR2", "WINCH")
 
 Names = Callable[[LineClient, click.Context], list[str]]
+"""Returns names, each with a description behind a tab if it has one."""
 
 
 def _listed(command: str, name: str, **arguments: object) -> Names:
@@ -87,6 +89,20 @@ def _pages(client: LineClient, _: click.Context) -> list[str]:
     return [each["id"] for each in (*listed["pages"], *listed["links"])]
 
 
+MAX_HELP_CHARS = 80
+"""The part of a description of an agent's own command that is shown beside it."""
+
+
+def _commands(client: LineClient, context: click.Context) -> list[str]:
+    """Return the agent's own commands, each with its description, for the first word of a text."""
+    if context.params.get("text"):
+        return []
+    found = client.call("agent_show", {"handle": context.params["agent"]})["commands"]
+    # The descriptions are those of an agent: the shell prints them as they are.
+    about = [escaped_line(each["description"])[:MAX_HELP_CHARS] for each in found]
+    return [f"/{each['name']}\t{text}" for each, text in zip(found, about, strict=True)]
+
+
 _terminals = _listed("term_list", "name")
 _workspaces = _listed("workspace_list", "workspace_id")
 _agents = _listed("list_sessions", "handle")
@@ -105,6 +121,7 @@ _ARGUMENTS: Mapping[tuple[str, str], Names] = {
     ("inbox", "target"): _handles,
     ("agent", "agent"): _closed_agents,
     ("agent", "words"): _profile,
+    ("agent", "text"): _commands,
     ("request", "id"): _listed("request_list", "id"),
     ("queue", "queue"): _queues,
     ("queue", "task"): _tasks,
@@ -173,7 +190,11 @@ class _WithNames(ShellComplete):
         wanted, incomplete = _resolve_incomplete(context, args, incomplete)
         offered = wanted.shell_complete(context, incomplete)
         found = names_for(context, wanted) if isinstance(wanted, click.Parameter) else []
-        return [*offered, *(CompletionItem(each) for each in found if each.startswith(incomplete))]
+        # A text is not completed before it is begun: commands all begin with a slash.
+        begun = [each for each in found if each.startswith(incomplete)]
+        begun = [each for each in begun if incomplete or not each.startswith("/")]
+        pairs = (each.partition("\t") for each in begun)
+        return [*offered, *(CompletionItem(word, help=text or None) for word, _, text in pairs)]
 
 
 class _Bash(_WithNames, BashComplete):

@@ -96,6 +96,10 @@ def test_every_kind_of_name_is_completed(
             if command == "workflow_list":
                 runs = [{"workflow_id": "01M8BTHCRS9JRE1GTGP2YZSR55"}]
                 return {"workflows": [{"name": "release"}], "result": runs}
+            if command == "agent_show":
+                assert arguments == {"handle": "ann"}
+                names = ("compact", "context", "deep:sub")
+                return {"commands": [{"name": each, "description": "x, y"} for each in names]}
             found = [rows[command]]
             return {"result": found, "requests": found, "pages": found, "links": []}
 
@@ -103,6 +107,8 @@ def test_every_kind_of_name_is_completed(
     lines = {
         "agent show ": "ann",
         "agent send a": "ann",
+        "agent send ann /comp": "/compact",
+        "agent send --wait ann /deep": "/deep:sub",
         "agent launch ": "claude",
         "agent launch --resume ": "ann",
         "request answer ": "b1d50fbd2dbb",
@@ -120,6 +126,14 @@ def test_every_kind_of_name_is_completed(
         "page revoke ": "p1",
     }
     assert {line: offered(line) for line in lines} == {line: [name] for line, name in lines.items()}
+    assert offered("agent send ann /co") == ["/compact", "/context"]
+    for line in (
+        "agent send ann ",
+        "agent send ann c",
+        "agent send ann /compact /",
+        "inbox send a",
+    ):
+        assert offered(line) == [], line
     for line in ("agent launch claude ", "agent launch --handle ", "inbox read --after "):
         assert offered(line) == []
 

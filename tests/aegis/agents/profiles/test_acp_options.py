@@ -21,6 +21,7 @@ def test_the_facts_of_the_provider_reach_the_machine() -> None:
         session_options=("allow_session",),
         waits_for_mcp=True,
         cwd_end="/.",
+        mentions="skills",
     )
     assert options(AgentSection(provider="opencode")).reports_cost
 

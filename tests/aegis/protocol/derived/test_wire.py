@@ -262,7 +262,11 @@ BAD: list[tuple[str, Any, str]] = [
         "images must be at most 20 paths, not 21",
     ),
     ("agent_send", {"handle": "a", "text": "", "files": [1]}, "files[0] must be text, not 1"),
-    ("agent_set", {"handle": "pm", "thinking": "0"}, "thinking must be on, off, or a number"),
+    (
+        "agent_set",
+        {"handle": "pm", "thinking": "0"},
+        "thinking must be on, off, or a number of tokens, not '0'",
+    ),
     ("agent_continue", {}, "conversation is missing"),
     (
         "agent_continue",
