@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from aegis.client.line import CommandFailed
 from tests.agents_real.clis import CLIS
 from tests.agents_real.installed import NotInstalled
 from tests.agents_real.team import Team, new_team
@@ -46,29 +47,44 @@ class Person:
         return "\n".join(self.team.call("term_screen", name=self.terminal)["lines"])
 
     def sees(self, text: str) -> None:
-        until(lambda: text in self.screen(), f"the screen shows {text!r}")
+        try:
+            until(lambda: text in self.screen(), f"the screen shows {text!r}")
+        except AssertionError as error:
+            error.add_note(self.screen())
+            raise
 
     def types(self, keys: str) -> None:
         self.team.call("term_keys", name=self.terminal, keys=keys)
 
     def says(self, text: str) -> None:
+        """Send a message."""
+        self.enters(text, lambda: text in str(self.team.model.requests()[-1]["messages"]))
+
+    def enters(self, text: str, is_taken: Callable[[], bool]) -> None:
+        """Enter a line."""
         self.types(text)
         self.sees(text)
-        self.types("\r")
+        self.presses("\r", is_taken)
 
     def approves(self) -> None:
-        """Approve; again after a while, for a prompt ignores keys right after it was shown."""
-        typed_at = -TYPE_AGAIN_S
+        """Approve the question that is shown."""
+        self.presses(TUI.approve, lambda: TUI.asks not in self.screen())
 
-        def is_gone() -> bool:
-            nonlocal typed_at
-            is_asking = TUI.asks in self.screen()
-            if is_asking and time.monotonic() > typed_at + TYPE_AGAIN_S:
-                typed_at = time.monotonic()
-                self.types(TUI.approve)
-            return not is_asking
+    def presses(self, key: str, is_done: Callable[[], bool]) -> None:
+        """Press a key; again after a while, for a program ignores keys right after it has drawn."""
+        pressed_at = -TYPE_AGAIN_S
 
-        until(is_gone, "the answer is taken")
+        def is_taken() -> bool:
+            nonlocal pressed_at
+            if is_done():
+                return True
+            if time.monotonic() > pressed_at + TYPE_AGAIN_S:
+                pressed_at = time.monotonic()
+                with contextlib.suppress(CommandFailed):  # its terminal was closed meanwhile
+                    self.types(key)
+            return False
+
+        until(is_taken, f"{key!r} is taken")
 
 
 def has_our_url(team: Team) -> bool:
@@ -100,10 +116,7 @@ def test_a_person_takes_over_and_the_agent_continues(team: Team) -> None:
     person.approves()
     until(lambda: "how_to_get" in str(team.model.requests()[-1]["messages"]), "it has our tools")
     team.call("handoff", target_handle=handle, context="SAY it waited", from_handle="pm")
-    person.types("/clear")
-    person.sees("/clear")
-    person.types("\r")
-    until(lambda: "the agent's answer" not in person.screen(), "it has another conversation")
+    person.enters("/clear", lambda: "the agent's answer" not in person.screen())
     person.says("SAY after the clear")
     person.sees("● after the clear")
 
@@ -135,8 +148,7 @@ def test_a_person_leaves_and_a_kill_of_the_daemon_ends_a_take_over(team: Team) -
     person = Person(team, handle)
     person.says("SAY by hand")
     person.sees("● by hand")
-    person.says("/exit")
-    until(lambda: team.info(handle)["taken_over"] is None, "it is handed back")
+    person.enters("/exit", lambda: team.info(handle)["taken_over"] is None)
     conversation = team.info(handle)["conversation"]
     person = Person(team, handle)
     person.says("SAY once more")
