@@ -6,6 +6,7 @@ the changes before it; and it is not newer than an answer with its revision.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -162,7 +163,9 @@ def _wrong(case: Case) -> Iterator[str]:
 
 
 def _fits(message: Message, change: CanvasChange) -> bool:
-    return any(_is_block(each, change) for each in message["body"].split("\n\n"))
+    # A text may have an empty line itself.
+    blocks = re.split(r'\n\n(?=section "|and \d+ more)', message["body"])
+    return any(_is_block(each, change) for each in blocks)
 
 
 def _is_block(block: str, change: CanvasChange) -> bool:
