@@ -114,6 +114,7 @@ class Began:
     ``by_person``: in a terminal, where the daemon learns of it at the end.
     """
 
+    process: int
     session: str
     conversation: str
     by_person: bool

@@ -97,7 +97,8 @@ def _wrong_conversation(case: Case) -> Iterator[str]:
 def _old_conversation(case: Case) -> Iterator[str]:
     """Find conversations that were resumed although the session has begun a later one.
 
-    The daemon knows that once it has sent another turn, or a person has handed back.
+    The daemon knows that once it has sent the same process another turn, or a person has handed
+    back.
     """
     agents = case.evidence.agents
     for session, processes in _of_session(agents).items():
@@ -111,7 +112,7 @@ def _old_conversation(case: Case) -> Iterator[str]:
                 continue
             newest = begun[-1]
             is_known = newest.by_person or any(
-                frame.session == session and newest.moment < frame.moment < each.begun
+                frame.process == newest.process and newest.moment < frame.moment < each.begun
                 for frame in agents.frames
             )
             if is_known and each.resumes != newest.conversation:

@@ -166,13 +166,13 @@ TAKEN = Process(
     number=2, session=ANN, begun=35, resumes="c1", conversation="c1", is_ready=True, is_person=True
 )
 BACK = attrs.evolve(RESUMED, number=3, resumes="c2", conversation="c2")
-BEGUN = Began(session=ANN, conversation="c2", by_person=True, moment=37)
+BEGUN = Began(process=2, session=ANN, conversation="c2", by_person=True, moment=37)
 SAID = {"kind": "event", "source": "s1/0"}
 TAKEN_OVER = attrs.evolve(
     SOUND,
     ordered=(CLOSE, Ordered(kind="takeover", handle="ann", span=Span(33, 34), done=True)),
     processes=(WORKED, TAKEN, BACK),
-    begun=(Began(session=ANN, conversation="c1", by_person=False, moment=20), BEGUN),
+    begun=(Began(process=1, session=ANN, conversation="c1", by_person=False, moment=20), BEGUN),
     said=(Said(session=ANN, process=2, source="s1/0", text="hello"),),
     transcripts={**SOUND.transcripts, ANN: (*SOUND.transcripts[ANN], SAID)},
 )
@@ -348,7 +348,7 @@ BROKEN: dict[str, tuple[set[str], AgentEvidence]] = {
         {"old conversation"},
         attrs.evolve(
             SOUND,
-            begun=(Began(session=ANN, conversation="c2", by_person=False, moment=21),),
+            begun=(Began(process=1, session=ANN, conversation="c2", by_person=False, moment=21),),
             processes=(WORKED, attrs.evolve(RESUMED, resumes="c1")),
         ),
     ),

@@ -89,12 +89,17 @@ class AgentWorld:
         drawn = f"{machine.chance.getrandbits(64):016x}"
         return f"{drawn[:8]}-{drawn[8:12]}-{drawn[12:]}-0000-000000000000"
 
-    def begins(self, session: str, conversation: str, *, by_person: bool = False) -> None:
-        """Log that a session's conversation is this one from now on."""
-        began = Began(
-            session=session, conversation=conversation, by_person=by_person, moment=self.moment()
+    def begins(self, process: int, conversation: str, *, by_person: bool = False) -> None:
+        """Log that the conversation of a process's session is this one from now on."""
+        self.begun.append(
+            Began(
+                process=process,
+                session=self.processes[process].session,
+                conversation=conversation,
+                by_person=by_person,
+                moment=self.moment(),
+            )
         )
-        self.begun.append(began)
 
     def forget(self, draw: int) -> bool:
         """Forget a conversation; return False if there is none."""
@@ -287,7 +292,7 @@ class SimulatedClaude:
         self._uuid, self._is_interrupted = frame["uuid"], False
         text = frame["message"]["content"][0]["text"]
         if self._conversation not in self._world.conversations:
-            self._world.begins(self._session, self._conversation)
+            self._world.begins(self.number, self._conversation)
         turns = self._world.conversations.setdefault(self._conversation, self._copied)
         turns.append(self._uuid)
         self._out("command_lifecycle", command_uuid=self._uuid, state="started")
@@ -309,7 +314,7 @@ class SimulatedClaude:
         self._out("conversation_reset", trigger="clear")
         self._conversation = self._world.new_id(self._process.machine)
         self._world.conversations[self._conversation] = []
-        self._world.begins(self._session, self._conversation)
+        self._world.begins(self.number, self._conversation)
 
     def _orders(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield the token and the kind of each order."""

@@ -124,7 +124,7 @@ class _Tui:
     def _say(self) -> None:
         if self.conversation not in self.world.conversations:
             self.world.conversations[self.conversation] = []
-            self.world.begins(self.session, self.conversation, by_person=True)
+            self.world.begins(self.number, self.conversation, by_person=True)
         for role in ("user", "assistant"):
             uuid = self.world.new_id(self.process.machine)
             text = f"{role} says {uuid}"

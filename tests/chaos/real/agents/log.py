@@ -65,6 +65,7 @@ class _Reader:
                 conversation, by_person = entry["conversation"], entry["person"]
                 self._notes.begun.append(
                     Began(
+                        process=number,
                         session=entry["session"],
                         conversation=conversation,
                         by_person=by_person,
