@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -388,4 +391,44 @@ def test_nobody_commits_a_half_merge_and_changes_since_are_left_alone(
     assert (work / "changed").read_text() == "of the person\n"
     assert ((work / "done").read_text(), (work / "added").read_text()) == ("new\n", "new\n")
     assert trees(team)[0]["unmerged"] == 0
+    own_daemon.stop()
+
+
+KILLS = int(os.environ.get("MERGE_KILLS", "4"))
+"""Kills at any moment; more are made by hand."""
+
+
+@pytest.mark.long
+def test_a_kill_at_any_moment_leaves_a_clean_checkout(
+    work: Path, own_daemon: DaemonProcess
+) -> None:
+    team = Team(own_daemon)
+    handle = team.spawn("SAY x", worktree=True, handle="ann")
+    team.has_outcomes(handle, "completed")
+    path = tree_of(team, handle)
+    longest = 1.0
+    for number in range(KILLS):
+        names = [f"d{each % 7}/f{each}" for each in range(120)]
+        gone = [f"d{each % 7}/g{number - 1}-{each}" for each in range(20) if number]
+        fresh = [f"d{each % 7}/g{number}-{each}" for each in range(20)]
+        texts = dict.fromkeys([*names, *fresh], f"{number}\n")
+        tip = commit(path, **texts, **dict.fromkeys(gone))
+        old = commit(work, own=f"{number}\n")
+        calling = threading.Thread(target=merge, args=(team, handle))
+        began = time.monotonic()
+        calling.start()
+        calling.join(random.random() * longest)
+        if not calling.is_alive():
+            longest = time.monotonic() - began
+        own_daemon.kill()
+        calling.join()
+        own_daemon.start(*START)
+        until(lambda: left_in(work) == [], "it is completed, or called off")
+        new = git(work, "rev-parse", "HEAD")
+        is_clean_at(work, new)
+        assert new == old or git(work, "rev-parse", "HEAD^1", "HEAD^2").split() == [old, tip]
+        assert merge(team, handle)[0] == 0
+        is_clean_at(work, git(work, "rev-parse", "HEAD"))
+        assert {(work / each).read_text() for each in [*names, *fresh]} == {f"{number}\n"}
+        assert not any((work / each).exists() for each in gone)
     own_daemon.stop()
