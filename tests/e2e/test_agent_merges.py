@@ -394,6 +394,34 @@ def test_nobody_commits_a_half_merge_and_changes_since_are_left_alone(
     own_daemon.stop()
 
 
+def test_a_target_in_the_worktree_of_an_open_agent_is_left_to_that_agent(
+    team: Team, work: Path
+) -> None:
+    team.spawn(worktree=True, handle="bob")
+    # As if ann had been spawned there, by bob.
+    place = tree_of(team, "bob").relative_to(work)
+    handle = team.spawn(worktree=True, handle="ann", directory=str(place))
+    commit(tree_of(team, handle), new="x")
+    assert "is checked out in the worktree of 'bob', which is open" in refused(team, handle)
+    assert trees(team)[0]["target"] == "aegis/bob"
+    team.call("close", handle="bob")
+
+
+def test_files_of_git_that_are_missing_are_one_sentence(team: Team, work: Path) -> None:
+    handle = team.spawn(worktree=True, handle="ann")
+    path = tree_of(team, handle)
+    commit(path, new="x")
+    own = work / ".git" / "worktrees" / path.name
+    (own / "index").rename(own / "elsewhere")
+    assert "nothing is merged" in refused(team, handle)
+    (own / "elsewhere").rename(own / "index")
+    # A repository without an index has no files: only its branch is moved.
+    git(work, "read-tree", "--empty")
+    (work / ".git" / "index").unlink()
+    assert merge(team, handle)[0] == 0
+    assert not (work / "new").exists()
+
+
 KILLS = int(os.environ.get("MERGE_KILLS", "4"))
 """Kills at any moment; more are made by hand."""
 

@@ -13,6 +13,7 @@ import fcntl
 import filecmp
 import os
 import re
+import shlex
 import shutil
 import stat
 import tempfile
@@ -300,6 +301,8 @@ def _place_of(checkout: Checkout, branch: str) -> Checkout | None:
     """Return the checkout that has a branch checked out, if one has. Raises ``InvalidRequest``."""
     ref, found = f"refs/heads/{branch}", []
     for each in _all_checkouts(checkout):
+        if not (each.git / "index").exists():
+            continue  # a bare repository, which has no files
         if _is_on(each, branch):
             found.append(each)
         operation = _operation_in(each.git)
@@ -348,7 +351,7 @@ async def _check_place(
     changed: Sequence[ChangedFile],
 ) -> None:
     """Raise ``InvalidRequest`` if a checkout has changes, or needs programs to be changed."""
-    by_hand = f"git -C {text_of_path(place.top)} merge {row.branch}"
+    by_hand = f"git -C {shlex.quote(text_of_path(place.top))} merge {row.branch}"
     paths = [each.path for each in changed]
     for commit in (old, new):
         filtered = await _attributes(git, commit, "filter", paths)

@@ -285,8 +285,12 @@ class Worktrees:
             if row.merge is not None:
                 row, _ = await self._complete_merge(row)
             checkout, left = await self._checkout(row), list[str]()
-            planned = await merging.plan(checkout, row, self.path(id_))
+            try:
+                planned = await merging.plan(checkout, row, self.path(id_))
+            except OSError as error:
+                raise Unavailable(f"{merging.VERB}: nothing is merged: {error}") from error
             if planned.merge is not None:
+                self._check_place(row, planned.place)
                 # Stored as relative to the root, which may be moved before a merge is completed.
                 place = stored_path(planned.merge.place, self._root)
                 intent = attrs.evolve(planned.merge, place=place)
@@ -313,6 +317,18 @@ class Worktrees:
             files=len(planned.changed),
             left=[*map(text_of_path, left)],
         )
+
+    def _check_place(self, row: Worktree, place: Checkout | None) -> None:
+        """Raise ``InvalidRequest`` if an open session works where the target is checked out."""
+        if place is None:
+            return
+        found = [each for each in self._table.rows if self.path(each) == place.top]
+        users = [user.handle for each in found for user in self.users(each)]
+        if users:
+            raise InvalidRequest(
+                f"{merging.VERB}: {row.target!r} is checked out in the worktree of {users[0]!r}, "
+                f"which is open; have that agent run: git merge {row.branch}"
+            )
 
     async def _complete_merge(self, row: Worktree) -> tuple[Worktree, bool]:
         try:
