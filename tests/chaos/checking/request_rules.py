@@ -21,7 +21,8 @@ def _requests(agents: AgentEvidence) -> dict[str, Entry]:
     for each in agents.requests:
         words = str((each["input"] or {}).get("command", "")).split()
         if words:
-            found[words[-1]] = each
+            # In a text of a program the daemon escapes what begins with this character.
+            found[words[-1].removeprefix("\\")] = each
     return found
 
 
