@@ -219,6 +219,7 @@ def _withdrawn(event: RequestWithdrawn) -> list[StyledSegment]:
 
 def _command(event: CommandSent) -> list[StyledSegment]:
     what = "it has no such command: sent as text" if event.as_text else "its own command"
+    what = "the text of the project's command was sent" if event.of_project else what
     return [StyledSegment(f"/{_line(event.name)}: {what}", "yellow" if event.as_text else "dim")]
 
 

@@ -321,11 +321,13 @@ class CommandSent:
     """A person's ``/name`` was sent to the agent.
 
     ``as_text``: the agent has no such command, so it was sent as any other message.
+    ``of_project``: the text of a command of the project was sent in place of it.
     """
 
     tag: ClassVar[str] = "command_sent"
     name: str
     as_text: bool = False
+    of_project: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -84,3 +84,29 @@ def test_claude_code_continues_a_cleared_conversation_under_its_new_id(
     messages = str(team.model.requests()[-1]["messages"])
     assert "in the new one" in messages
     assert "something to remember" not in messages
+
+
+def test_a_command_of_a_project_that_is_not_trusted_is_a_text(cli: Cli, team: Team) -> None:
+    if cli.name not in ("claude", "claude-agent-acp"):
+        pytest.skip("only Claude Code has commands in a project")
+    root = team.daemon.root
+    ran = root / "ran"
+    for path in ("commands/ship.md", "skills/zebra/SKILL.md"):
+        file = root / ".claude" / path
+        file.parent.mkdir(parents=True)
+        file.write_text(
+            f"---\ndescription: Ship\n---\n!`touch {ran}`\n@secret.txt\nSAY $ARGUMENTS\n"
+        )
+    (root / "secret.txt").write_text("what-the-file-says")
+    team.call("spawn", profile="asks", handle=AGENT, prompt="SAY something")
+    until(lambda: len(team.outcomes(AGENT)) == 1, "the first turn has ended")
+    until(lambda: bool(team.info(AGENT)["commands"]), "its commands are known")
+    names = [each["name"] for each in team.info(AGENT)["commands"]]
+    for name in ("ship", "zebra"):
+        assert names.count(name) == 1
+        assert send(team, f"/{name} to the moon") == "to the moon"
+        assert events(team, "command_sent")[-1]["of_project"]
+    asked = str(team.model.requests()[-1]["messages"])
+    assert "from .claude/commands/ship.md of the project" in asked
+    assert "what-the-file-says" not in asked
+    assert not ran.exists()

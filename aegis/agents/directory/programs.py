@@ -329,6 +329,7 @@ class Programs:
             plan=start.plan,
             servers=world.servers,
             reads_project=world.reads_project,
+            project_commands=world.commands,
         )
 
     async def tui_of(

@@ -9,7 +9,9 @@ import attrs
 from aegis.agents.directory.gemini_trust import gemini_trusts
 from aegis.agents.directory.local_servers import Server, local_servers
 from aegis.agents.directory.project_code import project_code
+from aegis.agents.directory.project_commands import project_commands
 from aegis.agents.directory.project_text import ProjectText, claude_text, text_of
+from aegis.agents.drivers.commands import ProjectCommand
 from aegis.agents.profiles.profile import Profile, variables_of, without_project
 from aegis.path_text import text_of_path
 
@@ -19,7 +21,7 @@ class UserWorld:
     """The servers of an agent's user and the texts of its project (see ``Beginning``).
 
     ``profile`` does not use the settings of the project unless they are trusted. ``texts`` are
-    added to the primer; ``notices`` say what was left out.
+    added to the primer; ``notices`` say what was left out. ``commands`` are texts of the project.
     """
 
     profile: Profile
@@ -27,6 +29,7 @@ class UserWorld:
     reads_project: bool = False
     servers: Mapping[str, Server] = attrs.field(factory=dict, repr=False)
     notices: tuple[str, ...] = ()
+    commands: tuple[ProjectCommand, ...] = ()
 
 
 def user_world(
@@ -58,6 +61,7 @@ def user_world(
         reads_project=text.is_read,
         servers=local_servers(cwd, variables) if is_claude else {},
         notices=(*notices, *text.notices),
+        commands=project_commands(cwd) if is_claude else (),
     )
 
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import attrs
+
 from aegis.names import shorten
 from aegis.protocol.agent_events import CommandSent, SlashCommand
 from aegis.protocol.inboxes import command_name
@@ -66,19 +68,60 @@ def as_plain(text: str, mentions: Mentions, known: Sequence[SlashCommand] | None
     return text
 
 
+@attrs.frozen(kw_only=True)
+class ProjectCommand:
+    """A command or a skill of a project that is not trusted: its ``text`` is sent as a message."""
+
+    command: SlashCommand
+    path: str
+    text: str = attrs.field(repr=False)
+
+    def as_message(self, message: str, command: str) -> str:
+        """Return the text for a person's ``command``; ``message`` is it with a header.
+
+        What the program would run or attach in a command of its own stays text.
+        """
+        given = command.partition(self.command.name)[2].strip()
+        # No line of it forges the header of another message.
+        text = as_plain(re.sub(r"(?m)^(\s*>)", rf"{MARK}\1", self.text.strip()), "files", None)
+        whole = re.sub(r"\$ARGUMENTS\b", lambda _: given, text)
+        if given and "$ARGUMENTS" not in self.text:
+            whole += f"\n\nARGUMENTS: {given}"
+        header = f"{message.partition(chr(10))[0]}\n" if message.startswith("> from ") else ""
+        return (
+            f"{header}The text of /{self.command.name}, from {self.path} of the project:\n\n{whole}"
+        )
+
+
+def with_project(
+    announced: Sequence[SlashCommand], project: Sequence[ProjectCommand]
+) -> list[SlashCommand]:
+    """Return the commands that a person can choose: the agent's own win."""
+    others = [each.command for each in project if not has_command(announced, each.command.name)]
+    return [*announced, *others]
+
+
 def sent_as(
-    text: str, command: str, known: Sequence[SlashCommand] | None
+    text: str,
+    command: str,
+    known: Sequence[SlashCommand] | None,
+    project: Sequence[ProjectCommand] = (),
 ) -> tuple[str, CommandSent | None]:
     """Return the text of a prompt, and the event of a person's command.
 
     ``text`` is what is sent without a ``command``, or if it is none of the ``known`` ones: opencode
-    swallows an unknown one silently, and others pass it to the model without its sender.
+    swallows an unknown one silently, and others pass it to the model without its sender. For one of
+    the ``project`` its text is sent.
     """
     if not command:
         return as_text(text), None
     name = command_name(command)
     if has_command(known or (), name):
         return command, CommandSent(name=name)
+    for each in project:
+        if each.command.name == name:
+            sent = CommandSent(name=name, of_project=True)
+            return as_text(each.as_message(text, command)), sent
     return as_text(text), CommandSent(name=name, as_text=True)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
 
+from aegis.agents.drivers.commands import ProjectCommand
 from aegis.protocol.agent_events import AgentEvent, PlanStep, RequestAnswer
 
 Frame = dict[str, Any]
@@ -68,7 +69,8 @@ class Beginning:
     resumed, as the agent last reported it. ``images`` is the path of the directory for images in
     results; ``""``: none are kept. ``servers`` are MCP servers of its user by name, as
     Claude Code configures them: they can hold secrets. ``reads_project``: Claude Code reads the
-    instructions of ``cwd``, which run nothing.
+    instructions of ``cwd``, which run nothing. ``project_commands`` are texts of it that a person
+    can choose.
     """
 
     cwd: str
@@ -86,6 +88,7 @@ class Beginning:
     servers: Mapping[str, Frame] = attrs.field(factory=dict, repr=False)
     reads_project: bool = False
     images: str = ""
+    project_commands: tuple[ProjectCommand, ...] = ()
 
 
 # The outputs of a machine.

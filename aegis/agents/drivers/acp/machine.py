@@ -46,7 +46,7 @@ from aegis.agents.drivers.acp.turn import AcpTurn
 from aegis.agents.drivers.acp.updates import REPLAYED, Updates, is_failure, is_notice
 from aegis.agents.drivers.acp.usage import Accounting
 from aegis.agents.drivers.acp.writes import Writes, changes_in, write_request
-from aegis.agents.drivers.commands import as_plain, as_text, read_commands, sent_as
+from aegis.agents.drivers.commands import as_plain, as_text, read_commands, sent_as, with_project
 from aegis.agents.drivers.harness import (
     AgentFailed,
     AgentReady,
@@ -188,7 +188,8 @@ class Acp:
             return [Emit(self._accounting.update(update))]
         if kind == "available_commands_update":
             self._commands = read_commands(update.get("availableCommands"))
-            return [Emit(CommandsChanged(commands=self._commands))]
+            offered = with_project(self._commands, self._beginning.project_commands)
+            return [Emit(CommandsChanged(commands=offered))]
         update, kept = self._images.of_acp(update)
         events = self._updates.take(update)
         if self._turn is not None and self._turn.is_sent and is_failure(update):
@@ -367,10 +368,12 @@ class Acp:
         if self._conversation.holds_turns or (turn.command and self._commands is None):
             return []
         turn.is_sent = self._has_prompted = True
-        written, sent = sent_as(turn.text, turn.command, self._commands)
+        written, sent = sent_as(
+            turn.text, turn.command, self._commands, self._beginning.project_commands
+        )
         texts = [written]
         # Most agents look for a command in the first block, so the primer waits for another turn.
-        if self._needs_primer and (sent is None or sent.as_text):
+        if self._needs_primer and (sent is None or sent.as_text or sent.of_project):
             primer = self._beginning.primer
             texts = [as_text(as_plain(primer, self._options.mentions, self._commands)), written]
             self._needs_primer = False
@@ -380,7 +383,7 @@ class Acp:
             for each in turn.images
         ]
         params = {"sessionId": self._conversation.id, "prompt": blocks}
-        turn.command_sent = "" if sent is None or sent.as_text else sent.name
+        turn.command_sent = "" if sent is None or sent.as_text or sent.of_project else sent.name
         prompt = self._calls.make("session/prompt", params, self._turn_ended)
         return [prompt, *([] if sent is None else [Emit(sent)])]
 

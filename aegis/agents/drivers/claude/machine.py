@@ -33,7 +33,7 @@ from aegis.agents.drivers.claude.requests import (
     response,
 )
 from aegis.agents.drivers.claude.todo import TodoList
-from aegis.agents.drivers.commands import read_commands, sent_as
+from aegis.agents.drivers.commands import read_commands, sent_as, with_project
 from aegis.agents.drivers.harness import (
     AgentFailed,
     AgentReady,
@@ -163,7 +163,7 @@ class Claude:
         if self._phase != "ready":
             return [self._not_ready()]
         self._has_sent = True
-        written, sent = sent_as(text, command, self._commands)
+        written, sent = sent_as(text, command, self._commands, self._beginning.project_commands)
         content: list[Frame] = [{"type": "text", "text": written}, *map(_image_block, images)]
         message = {"role": "user", "content": content}
         frame = {"type": "user", "message": message, "parent_tool_use_id": None, "uuid": uuid}
@@ -319,7 +319,8 @@ class Claude:
         if not isinstance(fields.get("commands"), list):
             return []
         self._commands = read_commands(fields["commands"])
-        return [Emit(CommandsChanged(commands=self._commands))]
+        offered = with_project(self._commands, self._beginning.project_commands)
+        return [Emit(CommandsChanged(commands=offered))]
 
     def _be_ready(self) -> list[Output]:
         self._phase = "ready"
