@@ -52,9 +52,13 @@ def acpx(team: Team, program: list[str], *words: str) -> subprocess.Popen[str]:
     )
 
 
-def printed(process: subprocess.Popen[str]) -> str:
+DENIED = 5
+"""Its exit code if it has denied a permission."""
+
+
+def printed(process: subprocess.Popen[str], code: int = 0) -> str:
     out, errors = process.communicate(timeout=GUARD_S)
-    assert process.returncode == 0, errors
+    assert process.returncode == code, errors
     return out
 
 
@@ -73,7 +77,7 @@ def test_acpx_answers_a_permission_and_an_editor_sees_it_withdrawn(
         assert withdrawn["params"]["requestId"] == asked["id"]
         # The first of two answers wins, whoever is asked first.
         running = acpx(team, program, "--deny-all", "exec", "ASK touch y\nSAY denied")
-        assert printed(running).strip().endswith("denied")
+        assert printed(running, DENIED).strip().endswith("denied")
     assert team.outcomes("pm") == ["completed"] * 3
 
 
