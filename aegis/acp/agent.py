@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import attrs
@@ -12,7 +13,7 @@ from aegis import __version__
 from aegis.acp.asking import EditorQuestions
 from aegis.acp.choices import MODES, is_permission, modes_of, options_of
 from aegis.acp.prompts import prompt_text
-from aegis.acp.thread import EditorThread
+from aegis.acp.thread import EditorPrompt, EditorThread
 from aegis.acp.wire import INVALID_REQUEST, PARSE_ERROR, AcpRefused, EditorWire
 from aegis.agents.drivers.acp.frames import (
     INTERNAL_ERROR,
@@ -124,26 +125,47 @@ class EditorAgent:
             wrong = "a call needs a method, and an id that is a number or a text"
             await self._wire.refuse(id_, AcpRefused(INVALID_REQUEST, wrong))
         else:
+            # Tasks start in any order, so the order of prompts and cancels is noted before.
+            try:
+                rest = self._begun_call(id_, method, params)
+            except AcpRefused as error:
+                await self._wire.refuse(id_, error)
+                return
             await self._places.acquire_on_behalf_of(place := object())
-            self._nursery.start_soon(self._call, id_, method, params, place)
+            self._nursery.start_soon(self._call, id_, rest, place)
 
-    async def _notified(self, method: str, params: Result) -> None:
+    def _begun_call(
+        self, id_: Id | None, method: str, params: Result
+    ) -> Callable[[], Awaitable[None]]:
+        """Note a prompt or a cancel, and return what is left to do. Raises ``AcpRefused``."""
+        if id_ is None:
+            return partial(self._withdraw, self._cancelled(method, params))
+        if method == "session/prompt" and self._is_initialized:
+            thread = self._thread(params)
+            thread.admit(id_, prompt_text(params.get("prompt")))
+            return thread.send_next
+        return partial(self._carry_out, id_, method, params)
+
+    def _cancelled(
+        self, method: str, params: Result
+    ) -> list[tuple[EditorThread, list[EditorPrompt]]]:
+        """Note which prompts a notification cancels, and return them."""
         if method == "session/cancel":
             thread = self._threads.get(string(params.get("sessionId")))
-            if thread is not None:
-                await thread.cancel()
-        elif method == "$/cancel_request":
-            id_ = request_id(params.get("requestId"))
-            if id_ is not None:
-                for thread in [*self._threads.values()]:
-                    await thread.cancel(id_)
+            return [] if thread is None else [(thread, thread.cancel())]
+        id_ = request_id(params.get("requestId")) if method == "$/cancel_request" else None
+        threads = [*self._threads.values()] if id_ is not None else []
+        return [(each, each.cancel(id_)) for each in threads]
 
-    async def _call(self, id_: Id | None, method: str, params: Result, place: object) -> None:
+    async def _withdraw(self, cancelled: list[tuple[EditorThread, list[EditorPrompt]]]) -> None:
+        for thread, prompts in cancelled:
+            await thread.withdraw(prompts)
+
+    async def _call(
+        self, id_: Id | None, rest: Callable[[], Awaitable[None]], place: object
+    ) -> None:
         try:
-            if id_ is None:
-                await self._notified(method, params)
-            else:
-                await self._carry_out(id_, method, params)
+            await rest()
         except AcpRefused as error:
             await self._wire.refuse(id_, error)
         except ClientError as error:
@@ -165,9 +187,6 @@ class EditorAgent:
             raise AcpRefused(INVALID_REQUEST, f"call initialize before {method[:80]!r}")
         elif method == "authenticate":
             await self._wire.respond(id_, {})
-        elif method == "session/prompt":
-            thread = self._thread(params)
-            await thread.prompt(id_, prompt_text(params.get("prompt")))
         elif (carry_out := self._methods.get(method)) is not None:
             result = await carry_out(params)
             await self._wire.respond(id_, result)

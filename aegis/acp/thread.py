@@ -91,6 +91,8 @@ class EditorThread:
         self._nursery = nursery
         self._wording = wording
         self._prompts: dict[Id, EditorPrompt] = {}
+        self._unsent: deque[EditorPrompt] = deque()
+        self._sending = trio.Lock()
         self._own: deque[str] = deque(maxlen=MAX_OWN)
         self._withdrawn: deque[str] = deque(maxlen=MAX_PROMPTS)
         self._following = trio.CancelScope()
@@ -267,8 +269,8 @@ class EditorThread:
 
     # Prompts.
 
-    async def prompt(self, call: Id, text: str) -> None:
-        """Send a prompt; its call is answered when its turn has ended. Raises ``AcpRefused``."""
+    def admit(self, call: Id, text: str) -> None:
+        """Take a prompt, which ``send_next`` sends. Raises ``AcpRefused``."""
         if len(self._prompts) >= MAX_PROMPTS:
             raise AcpRefused(
                 INTERNAL_ERROR, f"{MAX_PROMPTS} prompts wait already: wait for one, or cancel it"
@@ -278,6 +280,19 @@ class EditorThread:
         if self.info.state == "closed":
             raise AcpRefused(INTERNAL_ERROR, _closed(self.info.handle))
         prompt = self._prompts[call] = EditorPrompt(call, text)
+        self._unsent.append(prompt)
+
+    async def send_next(self) -> None:
+        """Send the oldest prompt; its call is answered when its turn has ended."""
+        async with self._sending:
+            prompt = self._unsent.popleft()
+            if prompt.is_cancelled:
+                prompt.placed.set()
+                await self._answer(prompt, "cancelled")
+                return
+            await self._send_one(prompt)
+
+    async def _send_one(self, prompt: EditorPrompt) -> None:
         try:
             receipt = await self._send(prompt)
         except ClientError as error:
@@ -290,7 +305,7 @@ class EditorThread:
         if receipt.notice:
             await self.update(notice(self._wording(receipt.notice)))
         if prompt.is_cancelled:
-            await self._withdraw(prompt)
+            await self._withdraw_one(prompt)
 
     async def _send(self, prompt: EditorPrompt) -> Receipt:
         for left in reversed(range(SEND_TRIES)):
@@ -304,17 +319,22 @@ class EditorThread:
                 # By its key it is delivered once.
         raise AssertionError
 
-    async def cancel(self, call: Id | None = None) -> None:
-        """Cancel the prompts of this editor, or the one with this call; no other turn ends."""
-        for prompt in [*self._prompts.values()]:
-            if prompt.call == call or call is None:
-                prompt.is_cancelled = True
-                if prompt.message:
-                    await self._withdraw(prompt)
+    def cancel(self, call: Id | None = None) -> list[EditorPrompt]:
+        """Return the prompts of this editor, or the one with this call, which ``withdraw`` ends."""
+        found = [each for each in self._prompts.values() if call is None or each.call == call]
+        for prompt in found:
+            prompt.is_cancelled = True
+        return found
+
+    async def withdraw(self, prompts: list[EditorPrompt]) -> None:
+        """End the turns of cancelled prompts; no other turn ends."""
+        for prompt in prompts:
+            if prompt.message:
+                await self._withdraw_one(prompt)
 
     async def leave(self) -> None:
         """Cancel the prompts of this editor, and follow the transcript no more."""
-        await self.cancel()
+        await self.withdraw(self.cancel())
         self.end()
         for prompt in [*self._prompts.values()]:
             await self._answer(prompt, "cancelled")
@@ -324,7 +344,7 @@ class EditorThread:
         """Whether a prompt is being cancelled."""
         return any(each.is_cancelled for each in self._prompts.values())
 
-    async def _withdraw(self, prompt: EditorPrompt) -> None:
+    async def _withdraw_one(self, prompt: EditorPrompt) -> None:
         """End the turn of a prompt; one that has not begun is answered at once."""
         if prompt.turn is None:
             self._withdrawn.append(prompt.message)

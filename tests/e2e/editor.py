@@ -71,7 +71,8 @@ class Editor:
         if "method" in frame:
             model, value = MODELS[frame["method"]], frame["params"]
         elif "result" in frame:
-            model, value = ANSWERS[self._called[frame["id"]]], frame["result"]
+            method = self._called.get(frame["id"], "session/prompt")
+            model, value = ANSWERS[method], frame["result"]
         else:
             model, value = "Error", frame["error"]
         assert_fits(value, model)

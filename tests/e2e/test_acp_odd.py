@@ -122,6 +122,31 @@ def test_prompts_without_a_text_and_too_long_ones_are_refused(team: Team) -> Non
         assert "half ?" in editor.texts() or "half \ufffd" in editor.texts()
 
 
+def test_prompts_and_cancels_that_come_at_once_keep_their_order(team: Team) -> None:
+    team.spawn(handle="pm")
+    with Editor(team.daemon) as editor:
+        editor.open("pm")
+
+        def line(id_: int | None, method: str, text: str = "") -> bytes:
+            prompt = [{"type": "text", "text": text}]
+            params = {"sessionId": "pm", **({"prompt": prompt} if text else {})}
+            called = {} if id_ is None else {"id": id_}
+            return json.dumps({**called, "method": method, "params": params}).encode() + b"\n"
+
+        numbers = range(1000, 1012)
+        editor.write(b"".join(line(each, "session/prompt", f"SAY {each}") for each in numbers))
+        answers = [editor.answer(each)["result"]["stopReason"] for each in numbers]
+        assert answers == ["end_turn"] * 12
+        said = [each for each in editor.texts() if each.isdecimal()]
+        assert said == [str(each) for each in numbers]
+        for at in range(1012, 1022):  # cancelled before it was begun, or in its turn
+            prompt = line(at, "session/prompt", f"SAY begun {at}\nHANG")
+            editor.write(prompt + line(None, "session/cancel"))
+            assert editor.answer(at)["result"]["stopReason"] == "cancelled"
+        editor.write(line(1022, "session/prompt", "SAY end"))
+        assert editor.answer(1022)["result"]["stopReason"] == "end_turn"
+
+
 def test_no_more_prompts_wait_than_the_limit(team: Team) -> None:
     handle = team.spawn("HANG", handle="pm")
     team.is_in(handle, "working")
