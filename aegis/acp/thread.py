@@ -286,6 +286,9 @@ class EditorThread:
         """Send the oldest prompt; its call is answered when its turn has ended."""
         async with self._sending:
             prompt = self._unsent.popleft()
+            if self._prompts.get(prompt.call) is not prompt:
+                prompt.placed.set()  # it was answered while the daemon was gone
+                return
             if prompt.is_cancelled:
                 prompt.placed.set()
                 await self._answer(prompt, "cancelled")
