@@ -153,33 +153,20 @@ def launch(
         profile, prompt = None, profile
     if wait and not prompt:
         raise UsageError("--wait waits for the end of a turn: give a PROMPT")
-    if resume is not None and wait:
-        # The number of its turn is not known before: one may run.
-        handle = daemon.call("agent_resume", handle=resume)["handle"]
-        receipt = daemon.call("handoff", target_handle=handle, context=prompt)
-        return _wait(daemon, handle, timeout, message=receipt["id"])
     if resume is not None:
+        if wait:
+            # The number of its turn is not known before: one may run.
+            handle = daemon.call("agent_resume", handle=resume)["handle"]
+            receipt = daemon.call("handoff", target_handle=handle, context=prompt)
+            return _wait(daemon, handle, timeout, message=receipt["id"])
         reply = daemon.call("agent_resume", handle=resume, prompt=prompt)
-    elif conversation is not None:
-        reply = daemon.call(
-            "agent_continue",
-            conversation=conversation,
-            fork=fork,
-            profile=profile,
-            prompt=prompt,
-            handle=new_handle,
-            workspace=workspace,
-        )
     else:
         ask_at_launch(daemon, profile, workspace, chosen.get("directory"))
-        reply = daemon.call(
-            "spawn",
-            profile=profile,
-            prompt=prompt,
-            handle=new_handle,
-            workspace=workspace,
-            **chosen,
-        )
+        given = {"profile": profile, "prompt": prompt, "handle": new_handle, "workspace": workspace}
+        if conversation is None:
+            reply = daemon.call("spawn", **given, **chosen)
+        else:
+            reply = daemon.call("agent_continue", conversation=conversation, fork=fork, **given)
     if wait:
         return _wait(daemon, reply["handle"], timeout, turn=1)
     daemon.show(reply, lambda: _show_launched(reply["handle"], prompt))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +13,15 @@ import yaml
 
 from aegis.client.line import CommandFailed
 from tests.e2e.harness import PROGRAM, DaemonProcess
+from tests.e2e.test_agents import STAND_IN
+from tests.e2e.window import window
+from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
-PROFILES = {"agents": {"own": {"provider": "claude", "project_settings": True}}}
+COMMAND = [sys.executable, str(STAND_IN), "claude"]
+OWN = {"provider": "claude", "project_settings": True, "command": COMMAND}
+PROFILES = {"agents": {"own": OWN}}
 
 
 @pytest.fixture
@@ -58,6 +64,38 @@ def test_a_person_sees_the_settings_and_trusts_them_until_they_change(
     assert cli(daemon, "own").returncode == 0
     (daemon.root / ".claude" / "settings.json").write_text('{"apiKeyHelper": "x"}')
     assert not daemon.call("agent_trust", profile="own")["is_trusted"]
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_a_launch_in_a_window_shows_the_settings_and_asks_once(
+    daemon: DaemonProcess, answer: str
+) -> None:
+    with window(daemon, "agent", "launch", "own", "--handle", "ann") as asked:
+        asked.wait_for(b"touch /tmp/x")
+        asked.wait_for(b"[y/N] ")
+        asked.press(f"{answer}\r".encode())
+        asked.wait_for(b"ann\r\n")
+        assert asked.wait_exit() == 0
+    assert (b"launched without them" in asked.seen) == (answer == "n")
+    assert daemon.call("agent_trust", profile="own")["is_trusted"] == (answer == "y")
+    daemon.call("handoff", target_handle="ann", context="ENVIRON")
+    until(lambda: "argv" in said(daemon, "ann"), "it says how it was started")
+    assert ("--setting-sources=user" in said(daemon, "ann")) == (answer == "n")
+
+
+def test_a_conversation_from_elsewhere_is_not_continued_with_settings_before_they_are_trusted(
+    daemon: DaemonProcess,
+) -> None:
+    elsewhere = ("own", "--conversation", "00000000-0000-4000-8000-000000000009")
+    with window(daemon, "agent", "launch", *elsewhere) as asked:
+        asked.wait_for(b"[y/N] ")
+        asked.press(b"n\r")
+        assert asked.wait_exit() != 0, "there is no such conversation"
+    assert not daemon.call("agent_trust", profile="own")["is_trusted"]
+
+
+def said(daemon: DaemonProcess, handle: str) -> str:
+    return json.dumps(daemon.call("session_read", handle=handle, last_n=1000))
 
 
 def test_only_the_content_that_was_shown_is_trusted(daemon: DaemonProcess) -> None:
