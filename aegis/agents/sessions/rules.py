@@ -90,6 +90,7 @@ class SessionMachine:
         self._login_method = ""
         self._is_outdated = False  # the process has a limit or an effort that was changed
         self._taker = ""  # the person who waits for the end of a turn to take over
+        self._handing_back: steps.HandedBack | None = None  # what was said is not durable yet
         self._turn: CurrentTurn | None = None
         self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
         self._waiting = WaitingMessages()
@@ -253,6 +254,9 @@ class SessionMachine:
 
     def _advance(self) -> None:
         """Send or open a turn, start the agent for it, or finish."""
+        if self._handing_back is not None and self._entries.are_stored:
+            step, self._handing_back = self._handing_back, None
+            self._end_takeover(step)
         is_limited = self.limited_until is not None and self._now < self.limited_until
         held = self.budget.holds(self.metrics.cost_usd, self._now) if self._waiting else None
         self._out += held or []
@@ -291,10 +295,15 @@ class SessionMachine:
         for source, event in step.said:
             if source in self.takeover.imported:
                 continue  # the daemon was killed while it took them before
-            self._append("event", turn=None, event=unstructure(event), source=source)
+            said = {"turn": None, "event": unstructure(event), "source": source}
+            self._store("event", said)
             if isinstance(event, ev.UserMessage | ev.AssistantText):
                 is_user = isinstance(event, ev.UserMessage)
                 self._past.add_text("user" if is_user else "assistant", event.text)
+        self._handing_back = step
+
+    def _end_takeover(self, step: steps.HandedBack) -> None:
+        """Store that a conversation is handed back: all that was said is durable."""
         if step.conversation != self._past.conversation:
             changed = ev.ConversationChanged(how="cleared", conversation=step.conversation)
             self._append("event", turn=None, event=unstructure(changed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from aegis.protocol.inboxes import PROGRAM_ID
 from tests.chaos.checking.agent_evidence import WORK, AgentEvidence, Entry, is_worker
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.rule import Rule
@@ -192,7 +193,8 @@ def _work_lost(case: Case) -> Iterator[str]:
         if work.receipt is not None and work.token not in body:
             yield f"{work.token} was accepted as {work.receipt}; {work.to} got {body}"
     for spawn in agents.spawned:
-        prompt = _tokens(agents, spawn.handle).get(f"spawn:{spawn.id}")
+        there, id_ = _tokens(agents, spawn.handle), f"spawn:{spawn.id}"
+        prompt = there.get(id_) or there.get(f"{PROGRAM_ID}{id_}")
         if spawn.done and spawn.prompt is not None and prompt != spawn.prompt:
             yield f"{spawn.handle} was spawned with {spawn.prompt}; it got {prompt}"
     for order in agents.ordered:

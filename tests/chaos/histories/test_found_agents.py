@@ -200,3 +200,35 @@ def test_a_stop_ends_what_a_taken_over_program_has_left(seed: int) -> None:
     outcome = play(script)
     assert outcome.violations == ()
     assert any(each.is_person for each in outcome.evidence.agents.processes)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_what_was_said_in_a_take_over_is_durable_before_it_is_handed_back(
+    when: str, seed: int
+) -> None:
+    """The disk refused the texts, and took the end of the take-over."""
+    script = s.Script(
+        seed=seed,
+        clients=3,
+        steps=(
+            s.WorkStep(number=0, client=0, agent=s.ANN, kind="quick"),
+            s.TakeOverStep(number=1, client=0, pause_s=0.5, agent=s.ANN),
+            s.ListStep(number=2, client=0, pause_s=2.5),
+            s.HandBackStep(number=3, client=0, agent=s.ANN),
+            s.ListStep(number=4, client=0, pause_s=2.5),
+        ),
+        faults=(
+            s.PointFault(
+                step=2,
+                place=f"ledger.append.{when}[transcript.jsonl]",
+                number=1 + seed % 4,
+                kind=Kind.EIO,
+            ),
+        ),
+        has_agents=True,
+    )
+    outcome = play(script)
+    assert outcome.violations == ()
+    assert outcome.hits["fault point: EIO"] == 1
+    assert len(outcome.evidence.agents.said) > 1
