@@ -133,6 +133,7 @@ ASKED = {
     *("AnswerRequest", "CloseAgent", "InterruptAgent", "ListRequests", "ListSessions"),
     *("ReadSession", "RestartAgent", "ShowAgent", "SpawnAgent"),
     *("ForkAgent", "PurgeAgent", "ResumeSession"),
+    *("HandBackAgent", "PersonHandoff", "TakeOverAgent"),
     *("CancelTask", "Delegate", "Enqueue", "GetTask", "ListQueues", "ListTasks"),
     *("PauseQueue", "ResumeQueue", "RetryTask"),
     *("BroadcastToGroup", "DissolveGroup", "ListGroups", "ShowGroup", "SpawnMixedGroup"),
