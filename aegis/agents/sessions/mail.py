@@ -7,13 +7,13 @@ message until the session has acknowledged it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import attrs
 import structlog
 import trio
 
-from actors import ActorError, Ref, System, describe
+from actors import ActorError, Ref, Request, System, describe
 from aegis.agents.drivers.images import images_named
 from aegis.agents.sessions.steps import Arrived, Incoming, Notified, Notify
 from aegis.agents.sessions.turns import HUMAN
@@ -29,6 +29,7 @@ from aegis.protocol.inboxes import (
     ReadInbox,
     is_prompt,
 )
+from aegis.protocol.naming import name_key
 
 log = structlog.get_logger("aegis.agents")
 
@@ -38,6 +39,8 @@ FETCHED = 200
 AGAIN_S = 0.5
 """Seconds after which the inbox is asked again if it did not answer."""
 
+
+T = TypeVar("T")
 
 ALONE = ("group:", "workflow:", "queue:")
 """The beginnings of senders whose messages are turns of their own."""
@@ -121,7 +124,9 @@ class Mail:
         place = await self._place()
         await self._fetch(None)
         while True:
-            news = await self._ask(FollowInbox(handle=self._handle, place=place, limit=FETCHED))
+            news = await self._ask(
+                self._handle, FollowInbox(handle=self._handle, place=place, limit=FETCHED)
+            )
             place = news.place
             if news.missed:
                 await self._fetch(self._read)
@@ -129,7 +134,7 @@ class Mail:
                 self._owner.ref.tell(News(tuple(news.messages)))
 
     async def _place(self) -> InboxPlace:
-        news = await self._ask(FollowInbox(handle=self._handle))
+        news = await self._ask(self._handle, FollowInbox(handle=self._handle))
         place: InboxPlace = news.place
         return place
 
@@ -137,30 +142,39 @@ class Mail:
         if after is not None and after != self._read:
             return  # a later message was acknowledged meanwhile
         request = ReadInbox(from_handle=self._handle, after=after, limit=FETCHED)
-        found = await self._ask(request)
+        found = await self._ask(self._handle, request)
         if found.messages:
             self._owner.ref.tell(News(tuple(found.messages)))
 
     async def _deliver(self, notification: Notify) -> None:
+        handle = self._address_of(notification.handle)
         await self._ask(
+            handle,
             Deliver(
-                handle=self._address_of(notification.handle),
+                handle=handle,
                 id=notification.id,
                 sender="substrate",
                 body=notification.body,
                 timestamp=utc_now(),
                 status="error" if notification.done is None else "ok",
-            )
+            ),
         )
         self._owner.ref.tell(Notified(notification.id))
 
-    async def _ask(self, request: Any) -> Any:
+    async def _ask(self, handle: str, request: Request[T]) -> T:
         """Return the inbox's answer; ask again as long as there is none."""
         while True:
-            router = self._owner.system.registry.find("service", "inboxes")
+            inbox = self._inbox(handle)
             try:
-                if router is not None:
-                    return await router.send_request(request).wait()
+                if inbox is not None:
+                    return await inbox.send_request(request).wait()
             except (ActorError, AegisError) as error:
                 log.warning("inbox did not answer", handle=self._handle, why=describe(error))
             await trio.sleep(AGAIN_S)
+
+    def _inbox(self, handle: str) -> Ref[Any] | None:
+        """Return the inbox of a handle; the router, which starts it, where it does not run."""
+        registry = self._owner.system.registry
+        inbox = registry.find("inbox", name_key(handle))
+        is_running = inbox is not None and not inbox.is_stopped
+        return inbox if is_running else registry.find("service", "inboxes")
