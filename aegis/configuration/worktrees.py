@@ -7,6 +7,7 @@ import attrs
 from aegis.configuration.setting import setting
 from aegis.configuration.values import OneLine, Several
 
+# A default of the setting itself would fill lines of every list of settings.
 MADE_AGAIN = (
     *("__pycache__", "node_modules", ".venv", "venv", "target", ".tox", ".nox", ".gradle"),
     *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".cache", ".parcel-cache"),
@@ -20,11 +21,12 @@ MAX_NAMES = 100
 class WorktreesSection:
     """The git worktrees of agents."""
 
-    made_again: tuple[str, ...] = setting(
+    made_again: tuple[str, ...] | None = setting(
         Several(
             OneLine("the name of a directory", r"(?!\.\.?$)[^/\x00-\x1f\x7f]+", 100), MAX_NAMES
         ),
-        default=MADE_AGAIN,
+        default=None,
+        otherwise="`__pycache__`, `node_modules`, `.venv`, `target`, caches and the like",
         doc="Names of directories that tools make again: ignored files in them do not keep a "
-        "worktree at the close of its agent. The list replaces the default.",
+        "worktree at the close of its agent.",
     )

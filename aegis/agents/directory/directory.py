@@ -63,6 +63,7 @@ from aegis.agents.sessions.changes import ChangeSettings, PlanApproved
 from aegis.agents.sessions.command_outputs import CommandOutputs
 from aegis.agents.sessions.export import part_of
 from aegis.agents.sessions.state_reports import AskedChanged, SessionClosed
+from aegis.configuration.worktrees import MADE_AGAIN
 from aegis.errors import (
     AegisError,
     AlreadyExists,
@@ -156,13 +157,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
             root=self._root,
             earlier=self._earlier,
         )
+        made_again = self._programs.configuration.worktrees.made_again
         self._worktrees = Worktrees(
             self._root,
             self._directory,
             self._flusher,
             self.context,
             self._table.roster,
-            frozenset(self._programs.configuration.worktrees.made_again),
+            frozenset(MADE_AGAIN if made_again is None else made_again),
         )
         self._spawning = Spawning(
             programs=self._programs,

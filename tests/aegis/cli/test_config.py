@@ -37,6 +37,7 @@ DEFAULTS: dict[str, object] = {
     "keep.archive_bytes": 1_073_741_824,
     "lifecycle.idle_s": 5.0,
     "lifecycle.stale_s": 60.0,
+    "worktrees.made_again": None,
     "telegram.chat_id": None,
     "telegram.user_ids": [],
     "telegram.api": "https://api.telegram.org",
@@ -76,6 +77,7 @@ def test_without_a_file_it_shows_the_defaults(invoke: Invoke, path: Path) -> Non
         "keep.archive_bytes        1073741824                default\n"
         "lifecycle.idle_s          5                         default\n"
         "lifecycle.stale_s         60                        default\n"
+        "worktrees.made_again      -                         default\n"
         "telegram.chat_id          -                         default\n"
         "telegram.user_ids         -                         default\n"
         "telegram.api              https://api.telegram.org  default\n"
