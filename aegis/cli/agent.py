@@ -133,10 +133,7 @@ def launch(
         raise UsageError("--no-worktree contradicts --worktree and --branch")
     if worktree or no_worktree:
         chosen["worktree"] = worktree
-    if (fork and conversation is None) or (conversation and (terminal or resume or chosen)):
-        raise UsageError(
-            "--conversation goes with a PROFILE, a PROMPT, --fork, --handle and --workspace only"
-        )
+    _check_conversation(conversation, fork, bool(terminal or resume or chosen))
     if chosen and (terminal or resume is not None):
         raise UsageError("a new session takes settings and a worktree; see also: agent set")
     if terminal:
@@ -171,6 +168,15 @@ def launch(
         return _wait(daemon, reply["handle"], timeout, turn=1)
     daemon.show(reply, lambda: _show_launched(reply["handle"], prompt))
     return 0
+
+
+def _check_conversation(conversation: str | None, fork: bool, has_others: bool) -> None:
+    if fork and conversation is None:
+        raise UsageError("--fork copies a --conversation, which is missing; see: agent fork")
+    if conversation and has_others:
+        raise UsageError(
+            "--conversation goes with a PROFILE, a PROMPT, --fork, --handle and --workspace only"
+        )
 
 
 def _launch_program(
@@ -280,14 +286,14 @@ def send(
     `-` reads TEXT from the standard input. With --wait, the exit codes are those of `agent wait`.
     A --file that is text of at most 64 KiB is included; of any other the agent gets the path.
     """
+    if not images and not files and not " ".join(text).strip():
+        raise UsageError("agent send takes a TEXT that is not empty, an --image or a --file")
     if images or files:
         receipt = _send_files(daemon, agent, text, images, files, interrupt, key)
         if not wait:
             show_receipt(daemon, receipt)
-    elif text:
-        receipt = hand_off(daemon, agent, text, interrupt, key, shows=not wait)
     else:
-        raise UsageError("agent send takes a TEXT, an --image or a --file")
+        receipt = hand_off(daemon, agent, text, interrupt, key, shows=not wait)
     return _wait(daemon, agent, timeout, message=receipt["id"]) if wait else 0
 
 

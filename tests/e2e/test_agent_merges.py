@@ -74,6 +74,26 @@ def left_in(work: Path) -> list[str]:
     return [each for each in os.listdir(work / ".git") if "aegis" in each or "lock" in each]
 
 
+def test_a_refusal_names_the_agent_and_comes_before_any_wait(team: Team, work: Path) -> None:
+    team.spawn(handle="bob")
+    team.call("spawn", handle="busy", prompt="HANG")
+    for handle in ("bob", "busy"):
+        wanted = f"'{handle}' has no worktree; see: agent worktree list"
+        assert wanted in refused(team, handle)
+    assert "there is no agent 'bub'; did you mean 'bob'" in refused(team, "bub")
+    removal = team.daemon.cli("agent", "worktree", "remove", "bub")
+    assert removal.returncode == 1
+    assert "there is no agent 'bub'" in removal.stderr
+
+
+def test_the_refusals_for_a_closed_session_say_how_it_is_resumed(team: Team, work: Path) -> None:
+    team.spawn(handle="bob")
+    team.call("close", handle="bob")
+    done = team.daemon.cli("agent", "takeover", "--detach", "bob")
+    assert done.returncode == 1
+    assert "resume it, as a person, with agent launch --resume bob" in done.stderr
+
+
 def test_a_branch_is_moved_forward_with_the_files_of_its_checkout(team: Team, work: Path) -> None:
     handle = team.spawn("SAY x", worktree=True, handle="ann")
     team.has_outcomes(handle, "completed")

@@ -281,7 +281,7 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     "agent_takeover.interrupt": [("yes", "true or false"), (1, "true or false")],
     "agent_worktree_remove.handle": [
         ("a b", "1 to 64"),
-        ("nobody", "no worktree"),
+        ("nobody", "there is no agent 'nobody'"),
         (5, "text"),
         (None, ""),
     ],

@@ -496,10 +496,16 @@ class AgentDirectory(Actor[DirectoryMessage]):
     def _of_worktree(self, name: str) -> tuple[str, str]:
         """Return the id and the handle of the session with a worktree, by either of them.
 
-        A kept worktree outlives a session that was purged or is no longer in the roster.
+        A kept worktree outlives a session that was purged or is no longer in the roster. Raises
+        ``NotFound`` if there is no such session, or it has no worktree.
         """
-        member = self._table.roster.find(name) or self._table.roster.by_id.get(name)
-        return (name, name) if member is None else (member.id, member.handle)
+        roster = self._table.roster
+        member = roster.find(name) or roster.by_id.get(name)
+        if member is None and not self._worktrees.has(name):
+            member = roster.get(name)
+        id_, handle = (name, name) if member is None else (member.id, member.handle)
+        self._worktrees.require(id_, handle)
+        return id_, handle
 
     # Commands on sessions.
 
@@ -533,7 +539,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         else:
             raise NotFound(
                 f"the session {member.handle!r} is closed: read it with aegis_session_read, or "
-                "spawn another one"
+                f"resume it, as a person, with agent launch --resume {member.handle}"
             )
 
     def _asked_changed(self, sessions: Iterable[str]) -> None:

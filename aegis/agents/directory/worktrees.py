@@ -281,7 +281,7 @@ class Worktrees:
         Raises ``AegisError``: nothing is changed, or the next start completes the merge.
         """
         async with self._lock:
-            row = self._row(id_)
+            row = self.require(id_, handle)
             if row.merge is not None:
                 row, _ = await self._complete_merge(row)
             checkout, left = await self._checkout(row), list[str]()
@@ -373,7 +373,7 @@ class Worktrees:
         Commits stay in its branch. Raises ``AegisError``.
         """
         async with self._lock:
-            row = self._row(id_)
+            row = self.require(id_, handle)
             if self._is_used(id_):
                 raise InvalidRequest(
                     f"{VERB}: {handle!r} or a fork of it is open; close it first: agent stop"
@@ -437,10 +437,11 @@ class Worktrees:
 
     # Listing.
 
-    def _row(self, id_: str) -> Worktree:
+    def require(self, id_: str, handle: str) -> Worktree:
+        """Return the worktree of a session. Raises ``NotFound``."""
         row = self._table.rows.get(id_)
         if row is None or row.state == "removed":
-            raise NotFound(f"{VERB}: this session has no worktree; see: agent worktree list")
+            raise NotFound(f"{handle!r} has no worktree; see: agent worktree list")
         return row
 
     async def all(self, handle_of: Callable[[str], str]) -> list[WorktreeInfo]:

@@ -312,6 +312,24 @@ def test_a_directory_that_is_gone_is_a_usage_error(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (["agent", "send", "ann", ""], "a TEXT that is not empty"),
+        (["agent", "send", "ann", " ", "\n"], "a TEXT that is not empty"),
+        (["agent", "send", "ann"], "a TEXT that is not empty"),
+        (["agent", "launch", "claude", "--fork"], "--fork copies a --conversation"),
+    ],
+)
+def test_a_line_without_what_it_needs_is_refused_before_the_daemon_is_asked(
+    server: LineServer, invoke: Invoke, line: list[str], sentence: str
+) -> None:
+    result = invoke("--root", str(server.root), *line)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert server.requests.empty()
+
+
 @pytest.mark.real
 @pytest.mark.every_python
 def test_the_program_exits_with_the_commands_code(server: LineServer, record: Make) -> None:
