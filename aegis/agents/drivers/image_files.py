@@ -74,9 +74,17 @@ def read_sent(directory: Path, names: Sequence[str]) -> list[SentImage]:
 
 
 def _read(directory: Path, name: str) -> SentImage:
-    try:
-        data = (directory / name).read_bytes()
-    except FileNotFoundError:  # the message was quicker than the new name
-        data = (directory / SENT_NEW / name).read_bytes()
+    data = _found(directory / name, directory / SENT_NEW / name)
     media_type = MEDIA_TYPES[name.rpartition(".")[2]]
     return SentImage(media_type=media_type, base64=base64.b64encode(data).decode("ascii"))
+
+
+def _found(path: Path, before: Path) -> bytes:
+    """Return what is in ``path``, whose name was ``before`` until its message was durable.
+
+    The message may be quicker than the rename, which may also come between two looks.
+    """
+    for each in (path, before):
+        with contextlib.suppress(FileNotFoundError):
+            return each.read_bytes()
+    return path.read_bytes()

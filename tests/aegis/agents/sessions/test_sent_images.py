@@ -36,6 +36,24 @@ def test_an_image_is_read_before_and_after_its_message_is_confirmed(
     assert names(tmp_path) == ["a.png"]
 
 
+def test_an_image_is_read_also_when_it_is_confirmed_between_two_looks(
+    images: SentImages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images.keep([("a.png", b"data")])
+    read = Path.read_bytes
+
+    def look(path: Path) -> bytes:
+        try:
+            return read(path)
+        except FileNotFoundError:
+            images.confirm({"a.png"})
+            raise
+
+    monkeypatch.setattr(Path, "read_bytes", look)
+    [found] = read_sent(tmp_path, ["a.png"])
+    assert found.media_type == "image/png"
+
+
 def test_a_sweep_keeps_what_a_message_awaits(images: SentImages, tmp_path: Path) -> None:
     images.keep([("a.png", b"data"), ("b.png", b"data")])
     images.sweep({"b.png"})
