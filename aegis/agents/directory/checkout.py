@@ -37,7 +37,7 @@ def find_checkout(directory: Path) -> Checkout | None:
     for top in (directory, *directory.parents):
         git = _git_directory(top)
         if git is not None:
-            named = _text(git / "commondir")
+            named = git_text(git / "commondir")
             common = git / named.strip() if named else git
             return Checkout(top=top, git=git, common=Path(os.path.normpath(common)))
     return None
@@ -45,17 +45,17 @@ def find_checkout(directory: Path) -> Checkout | None:
 
 def commit_of(checkout: Checkout) -> str | None:
     """Return the id of the commit that is checked out; None without one."""
-    head = _text(checkout.git / "HEAD") or ""
+    head = git_text(checkout.git / "HEAD") or ""
     ref = _REF.fullmatch(head.strip())
     if ref is None:
         return _commit(head)
     if ".." in ref[1]:
         return None
     for git in (checkout.git, checkout.common):
-        found = _commit(_text(git / ref[1]) or "")
+        found = _commit(git_text(git / ref[1]) or "")
         if found is not None:
             return found
-    return _packed(_text(checkout.common / "packed-refs") or "", ref[1])
+    return _packed(git_text(checkout.common / "packed-refs") or "", ref[1])
 
 
 def head_of(directory: str) -> str | None:
@@ -68,11 +68,11 @@ def _git_directory(top: Path) -> Path | None:
     git = top / ".git"
     if git.is_dir():
         return git
-    named = re.fullmatch(r"gitdir: ([^\n]+)\n?", _text(git) or "")
+    named = re.fullmatch(r"gitdir: ([^\n]+)\n?", git_text(git) or "")
     return None if named is None else Path(os.path.normpath(top / named[1]))
 
 
-def _text(file: Path) -> str | None:
+def git_text(file: Path) -> str | None:
     """Return the text of a regular file; None if there is none, or a larger one."""
     try:
         with open(file, "rb", opener=_open_regular) as opened:

@@ -25,7 +25,7 @@ import structlog
 import trio
 
 from aegis.agents import faults
-from aegis.agents.directory.checkout import Checkout, commit_of, find_checkout
+from aegis.agents.directory.checkout import Checkout, commit_of, find_checkout, git_text
 from aegis.agents.directory.git import (
     IsolatedGit,
     git_program,
@@ -293,7 +293,7 @@ async def _attributes(
 
 
 def _is_on(place: Checkout, branch: str) -> bool:
-    head = _HEAD.fullmatch(_text(place.git / "HEAD"))
+    head = _HEAD.fullmatch(git_text(place.git / "HEAD") or "")
     return head is not None and head[1] == f"refs/heads/{branch}"
 
 
@@ -307,7 +307,7 @@ def _place_of(checkout: Checkout, branch: str) -> Checkout | None:
             found.append(each)
         operation = _operation_in(each.git)
         heads = {
-            _text(each.git / name).strip()
+            (git_text(each.git / name) or "").strip()
             for name in ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
         }
         if operation and (found[-1:] == [each] or not heads.isdisjoint({ref, branch})):
@@ -332,14 +332,9 @@ def _all_checkouts(checkout: Checkout) -> Iterator[Checkout]:
     elif checkout.git == common:
         yield checkout
     for each in sorted((common / "worktrees").glob("*/gitdir")):
-        yield Checkout(top=Path(_text(each).strip()).parent, git=each.parent, common=common)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text("utf-8", "surrogateescape")
-    except OSError:
-        return ""
+        yield Checkout(
+            top=Path((git_text(each) or "").strip()).parent, git=each.parent, common=common
+        )
 
 
 async def _check_place(
