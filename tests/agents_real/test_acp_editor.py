@@ -75,7 +75,7 @@ def test_acpx_answers_a_permission_and_an_editor_sees_it_withdrawn(
         asked = editor.asked()
         withdrawn = editor.wait(lambda each: each.get("method") == "$/cancel_request")
         assert withdrawn["params"]["requestId"] == asked["id"]
-        # The first of two answers wins, whoever is asked first.
+        # The first of two answers wins, in either client.
         running = acpx(team, program, "--deny-all", "exec", "ASK touch y\nSAY denied")
         assert printed(running, DENIED).strip().endswith("denied")
     assert team.outcomes("pm") == ["completed"] * 3

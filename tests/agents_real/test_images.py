@@ -38,7 +38,7 @@ def test_an_image_of_a_result_is_a_line_with_its_path(cli: Cli, team: Team) -> N
 
 
 UNABLE = ("opencode", "kimi")
-"""The CLIs whose model here is configured without images: they tell it, or fail, not their user."""
+"""The CLIs whose model here has no images: the model gets a note of that, or the turn fails."""
 
 
 def test_an_image_of_a_message_reaches_the_model(cli: Cli, team: Team, tmp_path: Path) -> None:

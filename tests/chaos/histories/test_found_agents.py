@@ -9,11 +9,26 @@ from tests.chaos.histories.playing import Outcome, play
 from tests.chaos.strikes import Kind
 
 
-def played(*steps: s.Step, faults: tuple[s.ScriptFault, ...] = (), seed: int = 1) -> Outcome:
+def played(
+    *steps: s.Step, faults: tuple[s.ScriptFault, ...] = (), seed: int = 1, stops: bool = False
+) -> Outcome:
     script = s.Script(
-        seed=seed, clients=3, steps=steps, faults=faults, stops=False, has_agents=True
+        seed=seed, clients=3, steps=steps, faults=faults, stops=stops, has_agents=True
     )
     return play(script)
+
+
+def taken_over(*steps: s.Step, pause_s: float, fault: s.PointFault, seed: int) -> Outcome:
+    """A person takes over an agent that has a conversation; the daemon is stopped in the end."""
+    return played(
+        s.WorkStep(number=0, client=0, agent=s.ANN, kind="quick"),
+        s.TakeOverStep(number=1, client=0, pause_s=0.5, agent=s.ANN),
+        s.ListStep(number=2, client=0, pause_s=pause_s),
+        *steps,
+        faults=(fault,),
+        seed=seed,
+        stops=True,
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -186,18 +201,8 @@ def test_the_members_of_a_group_that_was_never_formed_are_known_once_its_ledger_
 @pytest.mark.parametrize("seed", [2, 26, 28, 38])
 def test_a_stop_ends_what_a_taken_over_program_has_left(seed: int) -> None:
     """Its child had a session of its own, and the mark of the agent, not of the terminal."""
-    script = s.Script(
-        seed=seed,
-        clients=3,
-        steps=(
-            s.WorkStep(number=0, client=0, agent=s.ANN, kind="quick"),
-            s.TakeOverStep(number=1, client=0, pause_s=0.5, agent=s.ANN),
-            s.ListStep(number=2, client=0, pause_s=1.5),
-        ),
-        faults=(s.PointFault(step=0, place="ledger.sync.after", number=1, kind=Kind.STALL),),
-        has_agents=True,
-    )
-    outcome = play(script)
+    stall = s.PointFault(step=0, place="ledger.sync.after", number=1, kind=Kind.STALL)
+    outcome = taken_over(pause_s=1.5, fault=stall, seed=seed)
     assert outcome.violations == ()
     assert any(each.is_person for each in outcome.evidence.agents.processes)
 
@@ -208,27 +213,14 @@ def test_what_was_said_in_a_take_over_is_durable_before_it_is_handed_back(
     when: str, seed: int
 ) -> None:
     """The disk refused the texts, and took the end of the take-over."""
-    script = s.Script(
+    place = f"ledger.append.{when}[transcript.jsonl]"
+    outcome = taken_over(
+        s.HandBackStep(number=3, client=0, agent=s.ANN),
+        s.ListStep(number=4, client=0, pause_s=2.5),
+        pause_s=2.5,
+        fault=s.PointFault(step=2, place=place, number=1 + seed % 4, kind=Kind.EIO),
         seed=seed,
-        clients=3,
-        steps=(
-            s.WorkStep(number=0, client=0, agent=s.ANN, kind="quick"),
-            s.TakeOverStep(number=1, client=0, pause_s=0.5, agent=s.ANN),
-            s.ListStep(number=2, client=0, pause_s=2.5),
-            s.HandBackStep(number=3, client=0, agent=s.ANN),
-            s.ListStep(number=4, client=0, pause_s=2.5),
-        ),
-        faults=(
-            s.PointFault(
-                step=2,
-                place=f"ledger.append.{when}[transcript.jsonl]",
-                number=1 + seed % 4,
-                kind=Kind.EIO,
-            ),
-        ),
-        has_agents=True,
     )
-    outcome = play(script)
     assert outcome.violations == ()
     assert outcome.hits["fault point: EIO"] == 1
     assert len(outcome.evidence.agents.said) > 1
