@@ -12,10 +12,8 @@ import trio
 
 from actors import InjectedCrash
 from actors.faults import FaultTable
-from aegis.agents.sessions.carried import carried
-from aegis.agents.sessions.past import SessionPast
-from aegis.agents.sessions.transcript import TranscriptWriter
-from aegis.agents.sessions.transcript_files import entries_since, fold, shown_of_closed
+from aegis.agents.sessions.past import SessionPast, carried
+from aegis.agents.sessions.transcript import TranscriptWriter, entries_since, fold, shown_of_closed
 from aegis.errors import StorageError
 from aegis.journal.faults import JOURNAL
 from aegis.journal.opening import open_ledger

@@ -14,8 +14,7 @@ from aegis.agents.directory.all_sessions import info_of
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.sessions.archived import ArchivedTranscript
 from aegis.agents.sessions.status import usage_of
-from aegis.agents.sessions.transcript import TRANSCRIPT
-from aegis.agents.sessions.transcript_files import fold, shown_of_closed
+from aegis.agents.sessions.transcript import TRANSCRIPT, fold, shown_of_closed
 from aegis.errors import StorageError
 from aegis.journal.flusher import Flusher
 from aegis.protocol.agents import AgentUsage, ReadUsage, SessionUsage, TreeUsage, UsageList

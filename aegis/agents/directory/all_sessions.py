@@ -17,8 +17,8 @@ from aegis.agents.directory.replies import closed_info
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.sessions.archived import ArchivedTranscript
-from aegis.agents.sessions.changes import ResumeAgent
 from aegis.agents.sessions.command_outputs import delete_unfinished
+from aegis.agents.sessions.settings import ResumeAgent
 from aegis.errors import AegisError, StorageError
 from aegis.journal.flusher import Flusher
 from aegis.journal.packed_ledger import packed_parts

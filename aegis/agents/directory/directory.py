@@ -19,7 +19,6 @@ import structlog
 from actors import Actor, ActorError, AskError, Down, Ref, Reply, Request
 from actors.errors import root_cause
 from aegis.agents.directory.accounting import accounting, counted
-from aegis.agents.directory.admission import check_room
 from aegis.agents.directory.all_sessions import (
     close_all,
     delete_left,
@@ -43,8 +42,6 @@ from aegis.agents.directory.messages import DirectoryMessage, OnSession, Reachin
 from aegis.agents.directory.openings import Openings
 from aegis.agents.directory.outputs import AgentOutputs
 from aegis.agents.directory.programs import Programs
-from aegis.agents.directory.project_trust import trust
-from aegis.agents.directory.renaming import rename, show_renamed
 from aegis.agents.directory.replies import (
     answer,
     changed_member,
@@ -54,15 +51,15 @@ from aegis.agents.directory.replies import (
     settings_of,
 )
 from aegis.agents.directory.roster import Member
-from aegis.agents.directory.roster_table import RosterTable
+from aegis.agents.directory.roster_table import RosterTable, rename, show_renamed
 from aegis.agents.directory.sending import Sending
-from aegis.agents.directory.spawning import Opening, Spawning
+from aegis.agents.directory.spawning import Opening, Spawning, check_room, trust
 from aegis.agents.directory.subtree import session_subtree
 from aegis.agents.directory.worktrees import Worktrees
-from aegis.agents.sessions.changes import ChangeSettings, PlanApproved
 from aegis.agents.sessions.command_outputs import CommandOutputs
 from aegis.agents.sessions.export import part_of
-from aegis.agents.sessions.state_reports import AskedChanged, SessionClosed
+from aegis.agents.sessions.settings import ChangeSettings, PlanApproved
+from aegis.agents.sessions.status import AskedChanged, SessionClosed
 from aegis.configuration.worktrees import MADE_AGAIN
 from aegis.errors import (
     AegisError,

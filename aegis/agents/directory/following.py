@@ -14,8 +14,7 @@ from aegis.agents.directory.replies import NO_ACTOR
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.sessions.archived import ArchivedTranscript
 from aegis.agents.sessions.followers import follow_closed
-from aegis.agents.sessions.transcript import TRANSCRIPT
-from aegis.agents.sessions.transcript_reading import read_closed
+from aegis.agents.sessions.transcript import TRANSCRIPT, read_closed
 from aegis.errors import AegisError, NotFound, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol.agents import ReadSession, Transcript

@@ -5,8 +5,8 @@ from __future__ import annotations
 from actors import Down
 from aegis.agents.directory.replies import Asked
 from aegis.agents.directory.spawning import Opening
-from aegis.agents.sessions.changes import PlanApproved
-from aegis.agents.sessions.state_reports import SessionClosed
+from aegis.agents.sessions.settings import PlanApproved
+from aegis.agents.sessions.status import SessionClosed
 from aegis.protocol import agents as api
 from aegis.protocol.agent_commands import ReadAgentOutput
 from aegis.protocol.conversations import ListConversations

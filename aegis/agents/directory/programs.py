@@ -14,9 +14,9 @@ import attrs
 
 from actors import ChildSpec, Ref, Restart
 from aegis.agents.directory.asked import AskedQuestions
+from aegis.agents.directory.handles import SessionNames
 from aegis.agents.directory.message_rights import SendingRights
 from aegis.agents.directory.roster import SET, Member
-from aegis.agents.directory.session_names import SessionNames
 from aegis.agents.directory.session_rights import SessionRights
 from aegis.agents.directory.user_world import UserWorld, user_world
 from aegis.agents.drivers.client.files import SessionFiles

@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 
-from aegis.agents.directory.project_files import UnusableFile, leads_out, read_inside
+from aegis.agents.directory.project_text import UnusableFile, leads_out, read_inside
 from aegis.path_text import text_of_path
 
 MAX_FILES = 2_000

@@ -19,7 +19,7 @@ import attrs
 
 from actors.codec import structure
 from actors.errors import CodecError
-from aegis.agents.directory.session_names import SessionNames
+from aegis.agents.directory.handles import SessionNames
 from aegis.agents.drivers.harness import Permission
 from aegis.errors import NotFound
 from aegis.names import did_you_mean

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import attrs
 
-from actors import Context, Reply
+from actors import ActorError, Context, Reply, System
+from aegis.agents.directory.handles import SessionNames, check_handle
 from aegis.agents.directory.roster import (
     GoneHandles,
     LinesBeforeTables,
@@ -19,14 +20,15 @@ from aegis.agents.directory.roster import (
     gone_place,
     unless_purged,
 )
-from aegis.agents.directory.session_names import SessionNames
-from aegis.errors import NotFound, StorageError
+from aegis.errors import AegisError, NotFound, StorageError
 from aegis.journal.archive import Archive, Keep
 from aegis.journal.archiver import Archiver, Leaving
 from aegis.journal.disk import stored_names
 from aegis.journal.flusher import Flusher
 from aegis.journal.table import Table
+from aegis.protocol.agents import AgentInfo, RenameAgent
 from aegis.protocol.naming import name_key
+from aegis.protocol.requests import RenameRequests
 
 NAME = "sessions.jsonl"
 
@@ -218,3 +220,38 @@ class RosterTable:
         with contextlib.suppress(OSError):
             names = self.flusher.disk.list_directory(directory)
         return [each.removesuffix(".jsonl") for each in names]
+
+
+async def rename(
+    request: RenameAgent,
+    reply: Reply[AgentInfo],
+    table: RosterTable,
+    inboxes: Path,
+    check_reach: Callable[[RenameAgent, Member], None],
+) -> Member | None:
+    """Rename a session, durably, and return it; fail ``reply`` and return None if it cannot be.
+
+    ``check_reach`` raises ``Forbidden`` if the caller may not. The caller of this function holds
+    the lock of new handles. A session can get its own former handles again.
+    """
+    try:
+        member = table.roster.get(request.old_handle)
+        check_reach(request, member)
+        own = {name_key(each) for each in (member.handle, *member.aliases)}
+        taken = attrs.evolve(table.handles_in_use(inboxes), but=own)
+        check_handle("aegis_rename", request.new_handle, taken)
+        if request.new_handle != member.handle:
+            renamed = partial(Member.renamed, handle=request.new_handle)
+            await table.change(member.id, renamed)
+    except AegisError as error:
+        reply.fail(error)
+        return None
+    return table.roster.by_id[member.id]
+
+
+def show_renamed(member: Member, system: System) -> None:
+    """Have the requests of a session show its new handle."""
+    desk = system.registry.find("service", "requests")
+    if desk is not None:
+        with contextlib.suppress(ActorError):
+            desk.tell(RenameRequests(session=member.id, handle=member.handle))

@@ -1,12 +1,17 @@
-"""``Spawning``: opens sessions (new ones, forks of others, closed ones again), and purges them."""
+"""``Spawning``: opens sessions (new ones, forks of others, closed ones again), and purges them.
+
+Before it come the rules of a spawn and a launch, the working directory, the trust in a project's
+settings, and the first message.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,29 +19,24 @@ from typing import Any, Protocol
 import attrs
 import trio
 
-from actors import ActorCrashed, ActorError, Ref, System
-from aegis.agents.directory.admission import (
-    check_launch,
-    check_room,
-    check_spawn,
-    check_terminal,
-)
+from actors import ActorCrashed, ActorError, Ref, Registry, System
 from aegis.agents.directory.all_sessions import delete_files
 from aegis.agents.directory.checkout import head_of
 from aegis.agents.directory.handles import check_handle, new_handle
 from aegis.agents.directory.message_rights import root_of
 from aegis.agents.directory.programs import Programs
-from aegis.agents.directory.prompt import deliver_prompt
+from aegis.agents.directory.project_code import project_code
+from aegis.agents.directory.project_text import leads_out
 from aegis.agents.directory.replies import closed_info
-from aegis.agents.directory.roster import SET, Member
+from aegis.agents.directory.roster import SET, Member, Roster
 from aegis.agents.directory.roster_table import RosterTable
-from aegis.agents.directory.working_directory import directory_of, place_of
 from aegis.agents.directory.worktree_rules import refuse_branch
 from aegis.agents.directory.worktrees import Worktrees
+from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import Profile
-from aegis.agents.profiles.rights import PERMISSIONS
+from aegis.agents.profiles.rights import PERMISSIONS, refuse_budget, refuse_profile
 from aegis.agents.sessions.archived import ArchivedTranscript
-from aegis.agents.sessions.changes import ResumeAgent
+from aegis.agents.sessions.settings import ResumeAgent
 from aegis.clock import moment_text, utc_now
 from aegis.errors import (
     AegisError,
@@ -44,12 +44,13 @@ from aegis.errors import (
     Forbidden,
     InvalidRequest,
     NotFound,
+    StorageError,
     Unavailable,
 )
 from aegis.journal.disk import storage_error
 from aegis.limits import in_thread_or_here
 from aegis.names import shorten
-from aegis.path_text import path_of_text, stored_path
+from aegis.path_text import path_of_text, stored_path, text_of_path
 from aegis.protocol import agents as api
 from aegis.protocol.conversations import (
     ContinueConversation,
@@ -57,7 +58,11 @@ from aegis.protocol.conversations import (
     ListConversations,
     PastConversation,
 )
+from aegis.protocol.inboxes import PROGRAM_ID, Deliver
+from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import ListTerminals
+from aegis.protocol.trust import ProjectTrust, TrustProject
+from aegis.protocol.workspaces import ListWorkspaces
 
 LAUNCH_S = 240.0
 """Seconds that the terminal and the program of a terminal agent may take to start."""
@@ -449,3 +454,176 @@ class Spawning:
 
 def _or(asked: bool | None, configured: bool) -> bool:
     return configured if asked is None else asked
+
+
+async def deliver_prompt(
+    member: Member,
+    prompt: str,
+    registry: Registry,
+    *,
+    is_first: bool,
+    is_person: bool,
+    task: str | None = None,
+) -> None:
+    """Put the spawner's first message, or one of a resume, into the inbox; durable on return.
+
+    ``is_person``: a person has written it, not a program that has no handle.
+    """
+    service = registry.find("service", "inboxes")
+    assert service is not None
+    by = member.spawned_by if is_first else "human"
+    id_ = f"spawn:{member.id}" if is_first else f"resume:{uuid.uuid4().hex}"
+    await service.ask(
+        Deliver(
+            handle=member.address,
+            id=f"{PROGRAM_ID}{id_}" if by == "human" and not is_person else id_,
+            sender=by if by == "human" or by.startswith("queue:") else f"agent:{by}",
+            body=prompt,
+            timestamp=utc_now(),
+            task_id=task,
+        )
+    )
+
+
+async def place_of(workspace: str | None, directory: str | None, system: System, root: str) -> str:
+    """Return where a session works: in a workspace, in a directory of the root, or in the root.
+
+    ``directory`` may be relative to the root. Raises ``AegisError``.
+    """
+    if directory is None:
+        return await directory_of(workspace, system) or root
+    path = await in_thread_or_here(_inside, directory, root)
+    if workspace is not None:
+        raise InvalidRequest("agent launch: give a workspace or a directory, not both")
+    return path
+
+
+def _inside(directory: str, root: str) -> str:
+    top = path_of_text(root)
+    try:
+        path = os.path.normpath(os.path.join(top, path_of_text(directory)))  # noqa: PTH118
+        is_outside = leads_out(top, path)
+        is_directory = os.path.isdir(path)  # noqa: PTH112
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(f"agent launch: {directory!r} cannot be used: {error}") from None
+    if is_outside:
+        raise InvalidRequest(
+            f"agent launch: {directory!r} is not below the root {root}; make a workspace of it "
+            "with workspace_create"
+        )
+    if not is_directory:
+        raise NotFound(f"agent launch: {directory!r} is no directory")
+    return text_of_path(path)
+
+
+async def directory_of(workspace: str | None, system: System) -> str | None:
+    """Return the directory of a workspace; None without one. Raises ``NotFound``."""
+    if workspace is None:
+        return None
+    service = system.registry.find("service", "workspaces")
+    if service is None:
+        raise Unavailable("aegis_spawn: workspaces are not available now; try again")
+    listed = (await service.ask(ListWorkspaces())).result
+    for each in listed:
+        if name_key(each.workspace_id) == name_key(workspace):
+            directory: str = each.directory
+            return directory
+    raise NotFound(f"there is no workspace {workspace!r}; workspace_create makes one")
+
+
+def check_spawn(
+    profile: Profile,
+    by: tuple[Member, Profile] | None,
+    roster: Roster,
+    counters: Counters,
+    sessions: int,
+    now: float,
+    configured: Profile | None = None,
+) -> None:
+    """Raise ``Forbidden`` or ``Unavailable`` if a session of the profile may not be spawned.
+
+    ``sessions`` is the number of those that are open and have not exited. ``by`` is the spawning
+    session with its profile; None: a person or another client. ``configured`` is the profile as it
+    is configured, where the spawner has chosen other settings.
+    """
+    configured = configured or profile
+    if by is None:
+        refusal = counters.refuse_session(sessions)
+    else:
+        spawner, own = by
+        if spawner.is_closed:
+            raise Forbidden(f"aegis_spawn: session {spawner.handle!r} is closed")
+        # What a profile lists there is spawned as it is configured.
+        is_raised = PERMISSIONS.index(profile.permission) > PERMISSIONS.index(configured.permission)
+        may_spawn = () if is_raised else own.may_spawn
+        forbidden = refuse_profile(
+            own.name, own.permission, may_spawn, profile.name, profile.permission
+        ) or refuse_budget(profile.name, profile.budget_usd, configured.budget_usd)
+        if forbidden is not None:
+            raise Forbidden(f"aegis_spawn: {forbidden}")
+        depth = 1 + sum(1 for _ in roster.ancestors(spawner.id))
+        refusal = counters.refuse_spawn(root_of(roster, spawner), depth, sessions, now)
+    if refusal is not None:
+        raise Unavailable(f"aegis_spawn: {refusal}")
+
+
+def check_launch(workspace: str | None, roster: Roster, counters: Counters, sessions: int) -> None:
+    """Raise ``AlreadyExists`` or ``Unavailable`` if no terminal agent may be launched.
+
+    A workspace has one. ``sessions`` is the number of those that are open and have not exited.
+    """
+    agent = None if workspace is None else roster.workspace_agents.get(name_key(workspace))
+    if agent is not None:
+        raise AlreadyExists(
+            f"workspace {workspace!r} has the agent {agent!r} already: restart it with agent "
+            "restart, or end it first with agent stop"
+        )
+    check_room("agent launch", counters, sessions)
+
+
+def check_room(verb: str, counters: Counters, sessions: int) -> None:
+    """Raise ``Unavailable`` if no further session may have a process beside ``sessions``."""
+    refusal = counters.refuse_session(sessions)
+    if refusal is not None:
+        raise Unavailable(f"{verb}: {refusal}")
+
+
+def check_terminal(handle: str | None, terminals: Iterable[str]) -> None:
+    """Raise ``AlreadyExists`` if the agent ``handle`` would find its terminal in use."""
+    if handle is not None and name_key(handle) in {name_key(each) for each in terminals}:
+        raise AlreadyExists(
+            f"agent launch: there is a terminal {handle!r}, the name that the agent's terminal "
+            "would have; choose another handle"
+        )
+
+
+async def trust(message: TrustProject, programs: Programs, system: System) -> ProjectTrust:
+    """Return the settings as they are now, once they are trusted if that was ordered.
+
+    Raises ``AegisError``, ``ActorError``.
+    """
+    profile = programs.profile(message.profile)
+    cwd = await place_of(message.workspace, message.directory, system, programs.root)
+    provider, home = profile.provider.name, programs.variables.get("HOME")
+    code = await in_thread_or_here(partial(project_code, provider, path_of_text(cwd), home))
+    try:
+        if message.digest is not None:
+            if message.digest != code.digest or code.problem:
+                raise InvalidRequest(
+                    "agent trust: nothing is trusted: "
+                    + (code.problem or f"the settings of {cwd} have changed; look at them again")
+                )
+            await in_thread_or_here(programs.trust, code.digests)
+        trusted = await in_thread_or_here(programs.trusted)
+    except OSError as error:
+        raise StorageError(f"agent trust: the trust is not stored: {error.strerror}") from error
+    return ProjectTrust(
+        profile=profile.name,
+        directory=cwd,
+        wanted=profile.project_settings,
+        files=list(code.files),
+        shown=list(code.shown),
+        digest=code.digest,
+        is_trusted=code.is_within(trusted),
+        problem=code.problem,
+    )

@@ -1,16 +1,22 @@
-"""The MCP servers of an agent's user, and the texts and settings of its project."""
+"""The world of an agent in its own terminal: its user's MCP servers, the texts of its project."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import attrs
 
-from aegis.agents.directory.gemini_trust import gemini_trusts
-from aegis.agents.directory.local_servers import Server, local_servers
 from aegis.agents.directory.project_code import project_code
-from aegis.agents.directory.project_commands import project_commands
-from aegis.agents.directory.project_text import ProjectText, claude_text, text_of
+from aegis.agents.directory.project_text import (
+    ProjectText,
+    claude_text,
+    json_of_user,
+    project_commands,
+    text_of,
+)
 from aegis.agents.drivers.commands import ProjectCommand
 from aegis.agents.profiles.profile import Profile, variables_of, without_project
 from aegis.path_text import text_of_path
@@ -78,3 +84,93 @@ def _text(profile: Profile, cwd: str, variables: Mapping[str, str]) -> ProjectTe
         f"the profile {profile.name!r} and trust its settings"
     )
     return attrs.evolve(text, notices=(notice, *text.notices))
+
+
+MAX_CLAUDE_BYTES = 32 * 1024 * 1024
+"""The largest file that is read; it holds the history of every project too."""
+
+MAX_SERVERS = 64
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+Server = dict[str, Any]
+
+
+def local_servers(cwd: str, variables: Mapping[str, str]) -> dict[str, Server]:
+    """Return the servers for the directory ``cwd``, by name, but those that are disabled there.
+
+    ``variables`` is the environment of the agent. Blocking.
+    """
+    home = variables.get("CLAUDE_CONFIG_DIR") or variables.get("HOME") or ""
+    if not os.path.isabs(home):  # noqa: PTH117
+        return {}
+    document = json_of_user(os.path.join(home, ".claude.json"), MAX_CLAUDE_BYTES)  # noqa: PTH118
+    try:
+        return servers_in(document, (cwd, os.path.realpath(cwd)), variables)
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def servers_in(
+    document: object, directories: tuple[str, ...], variables: Mapping[str, str]
+) -> dict[str, Server]:
+    """Return the enabled servers of the first of these directories that the file has. Pure."""
+    projects = _mapping(_mapping(document).get("projects"))
+    project = next((_mapping(projects[each]) for each in directories if each in projects), {})
+    disabled = project.get("disabledMcpServers")
+    off = {each for each in disabled if isinstance(each, str)} if isinstance(disabled, list) else ()
+    found = {
+        name: _expanded(server, variables)
+        for name, server in _mapping(project.get("mcpServers")).items()
+        if isinstance(server, dict) and name not in off
+    }
+    return dict(list(found.items())[:MAX_SERVERS])
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _expanded(value: Any, variables: Mapping[str, str]) -> Any:
+    """Return the value with ``${NAME}`` replaced, as Claude Code does in files of servers."""
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda m: variables.get(m[1], m[0] if m[2] is None else m[2]), value)
+    if isinstance(value, list):
+        return [_expanded(each, variables) for each in value]
+    if isinstance(value, dict):
+        return {name: _expanded(each, variables) for name, each in value.items()}
+    return value
+
+
+MAX_GEMINI_BYTES = 4 * 1024 * 1024
+
+SWITCH = "GEMINI_CLI_TRUST_WORKSPACE"
+
+
+def gemini_trusts(cwd: str, variables: Mapping[str, str]) -> bool:
+    """Return whether gemini takes ``cwd`` as trusted; ``variables`` is its environment. Blocking.
+
+    Files that gemini itself could not read count as ones that trust nothing.
+    """
+    if variables.get("GEMINI_RESTRICTED_MODE") == "true" or variables.get(SWITCH) == "false":
+        return False
+    if variables.get(SWITCH) == "true":
+        return True
+    home = os.path.join(variables.get("HOME", "/"), ".gemini")  # noqa: PTH118
+    match json_of_user(os.path.join(home, "settings.json"), MAX_GEMINI_BYTES):  # noqa: PTH118
+        case {"security": {"folderTrust": {"enabled": False}}}:
+            return True
+    own = variables.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH")
+    rules = own or os.path.join(home, "trustedFolders.json")  # noqa: PTH118
+    return _is_covered(cwd, json_of_user(rules, MAX_GEMINI_BYTES))
+
+
+def _is_covered(cwd: str, rules: Any) -> bool:
+    """Return whether the longest rule for a directory above ``cwd``, or for it, trusts it."""
+    where = os.path.realpath(cwd)
+    longest, is_trusted = -1, False
+    for path, level in rules.items() if isinstance(rules, dict) else ():
+        top = os.path.realpath(os.path.dirname(path) if level == "TRUST_PARENT" else path)  # noqa: PTH120
+        if (where == top or where.startswith(top.rstrip("/") + "/")) and len(top) > longest:
+            longest, is_trusted = len(top), level in ("TRUST_FOLDER", "TRUST_PARENT")
+    return is_trusted

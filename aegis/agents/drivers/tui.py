@@ -11,7 +11,7 @@ from typing import Protocol
 import attrs
 
 from aegis.agents.drivers.cookie import DriverCookies
-from aegis.agents.drivers.secret_file import SecretFile
+from aegis.agents.drivers.plan import SecretFile
 from aegis.path_text import is_utf8
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.agent_events import AgentEvent

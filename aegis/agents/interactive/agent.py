@@ -30,9 +30,8 @@ from aegis.agents.interactive.hooks import (
 )
 from aegis.agents.interactive.terminal import FAILURES, ProgramTerminal
 from aegis.agents.interactive.unread import UnreadCount
-from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
-from aegis.agents.sessions.state_reports import AskedChanged, SessionClosed
-from aegis.agents.sessions.status import SessionIdentity
+from aegis.agents.sessions.settings import ChangeSettings, ResumeAgent
+from aegis.agents.sessions.status import AskedChanged, SessionClosed, SessionIdentity
 from aegis.agents.sessions.waits import AgentWaits
 from aegis.clock import moment_text
 from aegis.configuration.lifecycle import LifecycleSection

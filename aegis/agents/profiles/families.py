@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from aegis.agents.drivers.harness import Beginning
-from aegis.agents.drivers.plan import DriverPlan, MakeHarness
-from aegis.agents.drivers.secret_file import SecretFile
+from aegis.agents.drivers.plan import DriverPlan, MakeHarness, SecretFile
 from aegis.agents.drivers.tui import ConversationFiles
 from aegis.agents.profiles.profile import Profile
 from aegis.errors import InvalidRequest

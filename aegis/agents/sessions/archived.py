@@ -13,12 +13,16 @@ from typing import Any
 
 import attrs
 
-from aegis.agents.sessions.carried import carried
 from aegis.agents.sessions.followers import BATCH_BYTES, first_news
-from aegis.agents.sessions.past import SessionPast
-from aegis.agents.sessions.transcript import TRANSCRIPT
-from aegis.agents.sessions.transcript_files import EntryPage, ShownPart, carried_in, taken
-from aegis.agents.sessions.transcript_reading import NEWEST
+from aegis.agents.sessions.past import SessionPast, carried
+from aegis.agents.sessions.transcript import (
+    NEWEST,
+    TRANSCRIPT,
+    EntryPage,
+    ShownPart,
+    carried_in,
+    taken,
+)
 from aegis.errors import NotFound
 from aegis.journal.disk import (
     Disk,

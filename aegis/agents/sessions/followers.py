@@ -17,8 +17,12 @@ import attrs
 import trio
 
 from actors import Reply
-from aegis.agents.sessions.transcript import TranscriptWriter
-from aegis.agents.sessions.transcript_files import ShownPart, next_entries, shown_of_closed
+from aegis.agents.sessions.transcript import (
+    ShownPart,
+    TranscriptWriter,
+    next_entries,
+    shown_of_closed,
+)
 from aegis.errors import AegisError, Busy, InvalidRequest
 from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher

@@ -7,10 +7,10 @@ import attrs
 from actors import Down
 from aegis.agents import messages as msg
 from aegis.agents.sessions import steps
-from aegis.agents.sessions.changes import ChangeSettings, ResumeAgent
 from aegis.agents.sessions.mail import News
 from aegis.agents.sessions.requests_out import DeskRefused
-from aegis.agents.sessions.state_reports import AskedChanged, CheckStall
+from aegis.agents.sessions.settings import ChangeSettings, ResumeAgent
+from aegis.agents.sessions.status import AskedChanged, CheckStall
 from aegis.protocol import agents as api
 from aegis.protocol.feeds import FollowSession
 from aegis.protocol.inboxes import FindMessage, WithdrawMessage

@@ -17,8 +17,8 @@ from actors import ActorError, Ref, Reply, describe
 from aegis.agents import faults
 from aegis.agents import messages as msg
 from aegis.agents.drivers.harness import OWN_PREFIX
-from aegis.agents.sessions.changes import PlanApproved
 from aegis.agents.sessions.mail import MailContext
+from aegis.agents.sessions.settings import PlanApproved
 from aegis.agents.sessions.status import SessionIdentity
 from aegis.agents.sessions.steps import AnswerAgent
 from aegis.clock import utc_now

@@ -36,8 +36,6 @@ from aegis.agents.messages import (
 )
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.activity import Activity
-from aegis.agents.sessions.budget import SessionBudget
-from aegis.agents.sessions.entries import Entries
 from aegis.agents.sessions.ladder import Ladder, end_reason
 from aegis.agents.sessions.login import AgentLogin
 from aegis.agents.sessions.metrics import Metrics
@@ -55,15 +53,52 @@ from aegis.agents.sessions.settings import (
     LIMIT_S,
     START_AGAIN_S,
     STORE_AGAIN_S,
+    SessionBudget,
     Settings,
 )
-from aegis.agents.sessions.steps import Incoming, Input, Outcome, Output, SessionPhase
-from aegis.agents.sessions.turns import CurrentTurn, Reports, ended_entry
-from aegis.agents.sessions.waiting import WaitingMessages
+from aegis.agents.sessions.steps import Append, Incoming, Input, Outcome, Output, SessionPhase
+from aegis.agents.sessions.turns import CurrentTurn, Reports, WaitingMessages, ended_entry
 from aegis.names import shorten
 from aegis.protocol import agent_events as ev
 from aegis.protocol.agent_states import EditConflict
 from aegis.protocol.inboxes import Place
+
+
+class Entries:
+    """Numbers entries; keeps each that must be durable until the disk has taken it."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._unstored: dict[int, tuple[str, dict[str, Any]]] = {}
+        self._refused: list[tuple[str, dict[str, Any]]] = []
+
+    @property
+    def are_stored(self) -> bool:
+        """Whether every entry that must be durable is."""
+        return not self._unstored and not self._refused
+
+    def append(self, kind: str, at: float, fields: dict[str, Any], *, sync: bool) -> Append:
+        """Return the output that writes an entry at the moment ``at``."""
+        self._number += 1
+        if sync:
+            self._unstored[self._number] = kind, fields
+        entry = {"kind": kind, "at": round(at, 3), **fields}
+        return Append(number=self._number, entry=entry, sync=sync)
+
+    def stored(self, number: int) -> str:
+        """Return the kind of the entry that is durable now; empty if it was written again."""
+        return self._unstored.pop(number, ("", {}))[0]
+
+    def refused(self, number: int) -> None:
+        """Note that the disk refused an entry."""
+        entry = self._unstored.pop(number, None)
+        if entry is not None:
+            self._refused.append(entry)
+
+    def again(self, at: float) -> list[Append]:
+        """Return the outputs that write the refused entries again, in order."""
+        refused, self._refused = self._refused, []
+        return [self.append(kind, at, fields, sync=True) for kind, fields in refused]
 
 
 class SessionMachine:

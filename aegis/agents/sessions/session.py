@@ -24,32 +24,30 @@ from aegis.agents import messages as msg
 from aegis.agents.drivers.tui import TuiPlan
 from aegis.agents.sessions import own_messages as own
 from aegis.agents.sessions import steps
-from aegis.agents.sessions.changes import (
+from aegis.agents.sessions.edited_files import EditCalls
+from aegis.agents.sessions.followers import TranscriptFollowers
+from aegis.agents.sessions.login import run_login
+from aegis.agents.sessions.mail import Mail, News
+from aegis.agents.sessions.past import Takeover
+from aegis.agents.sessions.requests_out import DeskRefused, RequestsOut, agent_id
+from aegis.agents.sessions.rules import SessionMachine
+from aegis.agents.sessions.settings import (
     ChangeSettings,
     ResumeAgent,
+    Settings,
     change_agent,
     refusal_of_agent,
 )
-from aegis.agents.sessions.edited_files import EditCalls
-from aegis.agents.sessions.followers import TranscriptFollowers
-from aegis.agents.sessions.login_terminal import run_login
-from aegis.agents.sessions.mail import Mail, News
-from aegis.agents.sessions.outcomes import outcome_of
-from aegis.agents.sessions.past import Takeover
-from aegis.agents.sessions.places import Places
-from aegis.agents.sessions.requests_out import DeskRefused, RequestsOut, agent_id
-from aegis.agents.sessions.rules import SessionMachine
-from aegis.agents.sessions.settings import Settings
-from aegis.agents.sessions.state_reports import (
+from aegis.agents.sessions.status import (
     AskedChanged,
     CheckStall,
     SessionClosed,
+    SessionIdentity,
     StateReports,
+    agent_info,
 )
-from aegis.agents.sessions.status import SessionIdentity, agent_info
-from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, TranscriptWriter
-from aegis.agents.sessions.transcript_reading import read_durable
-from aegis.agents.sessions.waits import AgentWaits
+from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, TranscriptWriter, read_durable
+from aegis.agents.sessions.waits import AgentWaits, Places, outcome_of
 from aegis.errors import AegisError, AlreadyExists, InvalidRequest, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.limits import in_thread_or_here

@@ -1,4 +1,4 @@
-"""The state of a session as clients see it. Pure."""
+"""The state of a session as clients see it, and ``StateReports``, which reports its changes."""
 
 from __future__ import annotations
 
@@ -218,3 +218,54 @@ def _quiet_s(session: SessionMachine, now: float) -> float:
         and not len(session.requests)
     )
     return round(max(0.0, now - session.activity.progressed_at), 1) if is_silent else 0.0
+
+
+@attrs.frozen
+class CheckStall:
+    """A working agent may have stalled: a message of a timer to its session."""
+
+
+@attrs.frozen
+class AskedChanged:
+    """The open questions of the session to the person have changed: from its directory."""
+
+
+@attrs.frozen
+class SessionClosed:
+    """The session with this id is closed and ends: for its directory."""
+
+    id: str
+
+
+class StateReports:
+    """Calls ``report`` with each change of the session ``identity``.
+
+    ``after`` sends a message to the session's actor after some seconds.
+    """
+
+    def __init__(
+        self,
+        identity: SessionIdentity,
+        report: Callable[[AgentInfo], None],
+        after: Callable[[float, object], object],
+    ) -> None:
+        self._identity = identity
+        self._report = report
+        self._after = after
+        self._reported: Reported | None = None
+        self._is_timed = False
+
+    def look(self, session: SessionMachine, blocked_by: Blocked | None, now: float) -> None:
+        """Report the state if it has changed."""
+        state = reported(self._identity, session, blocked_by, now)
+        if state != self._reported:
+            self._reported = state
+            self._report(agent_info(self._identity, session, blocked_by, now))
+        if session.phase is SessionPhase.WORKING and not self._is_timed:
+            quiet_s = max(0.0, now - session.activity.progressed_at)
+            self._is_timed = True
+            self._after(STALLED_S - quiet_s % STALLED_S, CheckStall())
+
+    def look_again(self) -> None:
+        """Note that the timer has run out; ``look`` follows."""
+        self._is_timed = False

@@ -1,18 +1,24 @@
-"""``AgentWaits``: the calls that wait for one agent, driven or in a terminal."""
+"""``AgentWaits``: the calls that wait for one agent, driven or in a terminal, and how they end.
+
+``Places`` answers where a message is that comes from the inbox.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import attrs
 import trio
 
 from actors import Reply
-from aegis.agents.sessions.past import OpenTurn
+from aegis.agents.sessions.past import EndedTurn, OpenTurn
+from aegis.agents.sessions.rules import SessionMachine
 from aegis.agents.sessions.status import SessionIdentity
-from aegis.errors import AegisError, Busy
+from aegis.errors import AegisError, Busy, NotFound
 from aegis.protocol.agent_events import AssistantText
-from aegis.protocol.agents import AgentOutcome, WaitAgent, WaitOutcome
+from aegis.protocol.agents import AgentInfo, AgentOutcome, WaitAgent, WaitOutcome
+from aegis.protocol.inboxes import FindMessage, Place
 
 MAX_WAITS = 256
 """Calls that may wait for one agent."""
@@ -125,3 +131,121 @@ class AgentWaits:
 
     def _ends(self, outcome: WaitOutcome) -> AgentOutcome:
         return AgentOutcome(handle=self._identity.handle, outcome=outcome)
+
+
+_OUTCOMES: dict[str, WaitOutcome] = {"completed": "done", "limited": "limit"}
+"""The outcomes of waits by those of turns; a turn with any other has failed."""
+
+
+def outcome_of(wait: WaitAgent, session: SessionMachine, info: AgentInfo) -> AgentOutcome | None:
+    """Return how ``wait`` ends now; None if it is not over.
+
+    Raises ``NotFound`` for a turn that ended so long ago that its end is not kept.
+    """
+    ends = partial(AgentOutcome, handle=info.handle)
+    is_for_turn = wait.message is not None or wait.turn is not None
+    if is_for_turn:
+        found = _ended_turn(wait, session)
+        if found is not None:
+            return _of_turn(info.handle, found)
+    if info.state == "closed":
+        return ends(outcome="closed", reason=info.reason)
+    if is_for_turn and not _is_here(wait, session):
+        return None  # the inbox has it, and the session does not know of it yet
+    if (blocked := info.blocked) is not None:
+        if blocked.kind == "limit":
+            return ends(outcome="limit", reason=blocked.title, blocked=blocked)
+        if not blocked.request_id:
+            return None  # nobody can answer it yet
+        if blocked.in_turn or not is_for_turn:
+            return ends(outcome="blocked", reason=blocked.title, blocked=blocked)
+    if info.state == "error":
+        return ends(outcome="failed", reason=info.reason)
+    if wait.blocked or wait.text:
+        return None
+    if info.state == "limited":
+        until = f"a usage limit of the agent holds until {info.limited_until}"
+        return ends(outcome="limit", reason=until)
+    is_at_rest = info.state in ("idle", "dormant") and session.current is None
+    if is_for_turn or not is_at_rest or session.waiting:
+        return None
+    return _of_turn(info.handle, session.ended[-1]) if session.ended else ends(outcome="done")
+
+
+def _ended_turn(wait: WaitAgent, session: SessionMachine) -> EndedTurn | None:
+    for turn in reversed(session.ended):
+        if turn.number == wait.turn or wait.message in turn.messages:
+            return turn
+    if wait.turn is not None:
+        has_begun = wait.turn <= session.turns
+    else:
+        place = session.place_of(wait.message or "")
+        has_begun = place is not None and place.is_landed
+    if has_begun and not _is_current(wait, session):
+        raise NotFound(
+            "that turn ended before the newest ones, whose ends are kept: its end is in the "
+            "transcript, read it with aegis_session_read"
+        )
+    return None
+
+
+def _is_current(wait: WaitAgent, session: SessionMachine) -> bool:
+    current = session.current
+    if current is None:
+        return False
+    return current.number == wait.turn or wait.message in [each for each, _ in current.messages]
+
+
+def _is_here(wait: WaitAgent, session: SessionMachine) -> bool:
+    """Return whether the session has what a turn is awaited of."""
+    if wait.message is not None:
+        return session.place_of(wait.message) is not None
+    return session.current is not None or bool(session.waiting)
+
+
+def _of_turn(handle: str, turn: EndedTurn) -> AgentOutcome:
+    return AgentOutcome(
+        handle=handle,
+        outcome=_OUTCOMES.get(turn.outcome, "failed"),
+        reason="" if turn.outcome == "completed" else turn.reason or f"it was {turn.outcome}",
+        turn=turn.number,
+        text=turn.text,
+    )
+
+
+MAX_WAITERS = 256
+"""Waiters of one session; a further one gets no place, and reports the inbox's."""
+
+
+class Places:
+    """The waiters of one session."""
+
+    def __init__(self) -> None:
+        self._waiters: list[tuple[FindMessage, Reply[Place | None]]] = []
+
+    def take(
+        self, request: FindMessage, reply: Reply[Place | None], session: SessionMachine
+    ) -> None:
+        """Answer now, or once the message has arrived."""
+        place = _place(request, session)
+        if place is None and len(self._waiters) < MAX_WAITERS:
+            self._waiters.append((request, reply))
+        else:
+            reply.send(place)
+
+    def look(self, session: SessionMachine) -> None:
+        """Answer the waiters whose message has arrived; forget those that have gone."""
+        waiters, self._waiters = self._waiters, []
+        for request, reply in waiters:
+            place = _place(request, session)
+            if place is not None:
+                reply.send(place)
+            elif not reply.is_settled:
+                self._waiters.append((request, reply))
+
+
+def _place(request: FindMessage, session: SessionMachine) -> Place | None:
+    place = session.place_of(request.message)
+    if place is None or (place.is_landed and not request.command):
+        return place
+    return attrs.evolve(place, notice=session.notice_of(request.command))

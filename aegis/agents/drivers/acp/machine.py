@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from aegis.agents.drivers.acp.calls import AcpCalls
-from aegis.agents.drivers.acp.conversation import AcpConversation, thread_of
+from aegis.agents.drivers.acp.conversation import AcpCalls, AcpConversation, thread_of
 from aegis.agents.drivers.acp.elicitation import elicitation_request, elicitation_result
 from aegis.agents.drivers.acp.frames import (
     AUTH_REQUIRED,
@@ -41,11 +40,14 @@ from aegis.agents.drivers.acp.requests import (
     Kind,
     cancelled,
 )
-from aegis.agents.drivers.acp.runs import ApprovedCommands, run_request
-from aegis.agents.drivers.acp.turn import AcpTurn
-from aegis.agents.drivers.acp.updates import REPLAYED, Updates, is_failure, is_notice
-from aegis.agents.drivers.acp.usage import Accounting
-from aegis.agents.drivers.acp.writes import Writes, changes_in, write_request
+from aegis.agents.drivers.acp.runs import (
+    ApprovedCommands,
+    Writes,
+    changes_in,
+    run_request,
+    write_request,
+)
+from aegis.agents.drivers.acp.updates import REPLAYED, Accounting, Updates, is_failure, is_notice
 from aegis.agents.drivers.commands import as_plain, as_text, read_commands, sent_as, with_project
 from aegis.agents.drivers.harness import (
     AgentFailed,
@@ -68,6 +70,7 @@ from aegis.agents.drivers.images import ResultImages
 from aegis.errors import InvalidRequest, NotFound
 from aegis.protocol.agent_events import (
     AgentEvent,
+    AssistantText,
     CommandsChanged,
     ConversationChanged,
     ElicitationAnswer,
@@ -78,8 +81,57 @@ from aegis.protocol.agent_events import (
     Result,
     SlashCommand,
     TooLarge,
+    ToolUse,
     Unknown,
 )
+
+MAX_FINAL_CHARS = 256 * 1024
+"""The last message of a turn is truncated here; its events have all of it."""
+
+
+class AcpTurn:
+    """A turn from ``send`` to the response of its prompt."""
+
+    def __init__(
+        self, uuid: str, text: str, command: str = "", images: Sequence[SentImage] = ()
+    ) -> None:
+        self.uuid = uuid
+        self.text = text
+        self.command = command
+        self.images = images
+        self.command_sent = ""
+        self.is_sent = False
+        self.is_cancelled = False
+        self.has_failed = False
+        self._message = ""
+        self._chunks: list[str] = []
+        self._length = 0
+
+    @property
+    def final_text(self) -> str:
+        """The text after the last tool call."""
+        return "".join(self._chunks)[:MAX_FINAL_CHARS]
+
+    def note(self, events: list[AgentEvent]) -> None:
+        """Collect the text of the last message."""
+        for each in events:
+            if isinstance(each, ToolUse):
+                self._clear()
+            elif isinstance(each, AssistantText):
+                self._add(each)
+
+    def _clear(self) -> None:
+        self._chunks.clear()
+        self._length = 0
+
+    def _add(self, event: AssistantText) -> None:
+        if event.message != self._message:
+            self._clear()
+            self._message = event.message
+        if self._length < MAX_FINAL_CHARS:
+            self._chunks.append(event.text)
+            self._length += len(event.text)
+
 
 ERRORS = {NotFound.code: NOT_FOUND, InvalidRequest.code: INVALID_PARAMS}
 """The codes of JSON-RPC errors, by the codes of ours; the others are internal errors."""

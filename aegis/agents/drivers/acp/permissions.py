@@ -7,10 +7,9 @@ from typing import Any
 
 import attrs
 
-from aegis.agents.drivers.acp.contents import content_text
 from aegis.agents.drivers.acp.frames import items, mapping, string
 from aegis.agents.drivers.acp.options import AcpOptions
-from aegis.agents.drivers.acp.updates import KINDS
+from aegis.agents.drivers.acp.updates import KINDS, content_text
 from aegis.agents.drivers.harness import APPROVE, APPROVE_EDITS, OrderRefused
 from aegis.protocol.agent_events import (
     OptionKind,

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import attrs
 
-from aegis.agents.drivers.acp.contents import (
-    block_text,
-    content_text,
-    output_text,
-    terminals_in,
-)
-from aegis.agents.drivers.acp.edits import edits_in, with_edits
-from aegis.agents.drivers.acp.frames import items, mapping, name, string
+from aegis.agents.drivers.acp.frames import amount, count, items, mapping, name, string
 from aegis.agents.drivers.harness import OWN_PREFIX
 from aegis.protocol.agent_events import (
     AgentEvent,
@@ -30,8 +24,205 @@ from aegis.protocol.agent_events import (
     ToolResult,
     ToolUse,
     Unknown,
+    Usage,
     UserMessage,
 )
+
+MAX_DEPTH = 8
+"""How deep the output of a tool is searched for text."""
+
+OUTPUT_KEYS = ("output", "error", "text", "content", "result", "stdout", "message", "contents")
+"""The keys under which agents put the text of a tool's output, the best first."""
+
+
+def block_text(block: object) -> str:
+    """Return the text of one content block; ``""`` if it has none (an image, audio)."""
+    fields = mapping(block)
+    match string(fields.get("type")):
+        case "text":
+            return string(fields.get("text"))
+        case "resource_link":
+            return string(fields.get("uri"))
+        case "resource":
+            return string(mapping(fields.get("resource")).get("text"))
+    return ""
+
+
+def content_text(content: object) -> str:
+    """Return the text of a tool call's content, a line or more for each part."""
+    return "\n".join(filter(None, (_part_text(each) for each in items(content))))
+
+
+def _part_text(part: object) -> str:
+    fields = mapping(part)
+    match string(fields.get("type")):
+        case "content":
+            return block_text(fields.get("content"))
+        case "diff":
+            return f"changed {string(fields.get('path'))}"
+    return ""
+
+
+def output_text(output: object) -> str:
+    """Return the text in a ``rawOutput``, whose form each agent chooses itself."""
+    return "\n".join(_texts_in(output, MAX_DEPTH))
+
+
+def _texts_in(output: object, depth: int) -> Iterator[str]:
+    if isinstance(output, str):
+        if output:
+            yield output
+    elif depth and isinstance(output, list):
+        for each in items(output):
+            yield from _texts_in(each, depth - 1)
+    elif depth and isinstance(output, dict):
+        for key in OUTPUT_KEYS:
+            found = list(_texts_in(output.get(key), depth - 1))
+            if found:
+                yield from found
+                return
+
+
+def terminals_in(content: object) -> list[str]:
+    """Return the ids of the terminals that a tool call's content shows."""
+    parts: list[dict[str, Any]] = [mapping(each) for each in items(content)]
+    shown = [string(each.get("terminalId")) for each in parts if each.get("type") == "terminal"]
+    return [each for each in shown if each]
+
+
+MAX_EDITS = 32
+"""Changes of one tool call that are shown."""
+
+MAX_EDIT_CHARS = 64 * 1024
+"""Characters of the texts of all its changes."""
+
+CONTEXT_LINES = 3
+"""Lines before and behind a change, which both texts have."""
+
+OWN = ("old_string", "new_string", "edits", "diff", "content")
+"""Keys of inputs that show their change themselves."""
+
+
+def edits_in(content: object) -> list[dict[str, Any]]:
+    """Return the changes in a tool call's content, each with ``file_path`` and its two texts.
+
+    Agents send whole files: lines that both texts have are omitted, but for a few beside the
+    change. ``truncated``: a text is longer.
+    """
+    parts = [each for each in map(mapping, items(content)) if each.get("type") == "diff"]
+    room, found = MAX_EDIT_CHARS, []
+    for part in parts[:MAX_EDITS]:
+        edit = _edit(part, room // 2)
+        room -= len(edit["old_string"]) + len(edit["new_string"])
+        found.append(edit)
+    return found
+
+
+def with_edits(given: Mapping[str, Any], edits: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the input of a tool call with its changes, unless it shows them itself."""
+    if not edits or any(each in given for each in OWN):
+        return dict(given)
+    if len(edits) == 1:
+        return {**given, **edits[0]}
+    return {**given, "edits": list(edits)}
+
+
+def _edit(part: Mapping[str, Any], limit: int) -> dict[str, Any]:
+    old, new = _difference(string(part.get("oldText")), string(part.get("newText")))
+    edit: dict[str, Any] = {
+        "file_path": string(part.get("path")),
+        "old_string": old[:limit],
+        "new_string": new[:limit],
+    }
+    return edit | {"truncated": True} if max(len(old), len(new)) > limit else edit
+
+
+def _difference(old: str, new: str) -> tuple[str, str]:
+    """Return both texts without the lines that are far from the change."""
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    head = _common(before, after)
+    tail = _common(before[head:][::-1], after[head:][::-1])
+    start, rest = max(0, head - CONTEXT_LINES), max(0, tail - CONTEXT_LINES)
+    return "".join(before[start : len(before) - rest]), "".join(after[start : len(after) - rest])
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return the number of lines with which both begin."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+class Accounting:
+    """The cost of one process, and its part since the last result."""
+
+    def __init__(self) -> None:
+        self._cost: float | None = None
+        self._at_last_result = 0.0
+
+    def update(self, update: dict[str, Any]) -> Usage:
+        """Return the usage in a ``usage_update``: the gauge, and the cost of the process."""
+        cost = mapping(update.get("cost"))
+        if cost.get("currency") == "USD" and (total := amount(cost.get("amount"))) is not None:
+            self._note(total)
+        return Usage(
+            context_tokens=count(update.get("used")),
+            context_limit=count(update.get("size")),
+            process_cost_usd=self._cost,
+        )
+
+    def _note(self, total: float) -> None:
+        if self._cost is not None and total < self._cost:
+            self._at_last_result = 0.0  # the agent counts from zero again
+        self._cost = total
+
+    def result(self, result: dict[str, Any]) -> Usage | None:
+        """Return the usage of the turn that a prompt's result ends; None: nothing is reported."""
+        tokens = turn_tokens(result)
+        if self._cost is None:
+            return tokens
+        turn = max(0.0, self._cost - self._at_last_result)
+        self._at_last_result = self._cost
+        tokens = tokens or Usage()
+        return Usage(
+            input_tokens=tokens.input_tokens,
+            cached_tokens=tokens.cached_tokens,
+            output_tokens=tokens.output_tokens,
+            process_cost_usd=self._cost,
+            turn_cost_usd=turn,
+        )
+
+
+def turn_tokens(result: dict[str, Any]) -> Usage | None:
+    """Return the tokens of a turn: ``usage``, else ``_meta.quota`` (gemini)."""
+    usage = mapping(result.get("usage"))
+    if usage:
+        read, written = count(usage.get("cachedReadTokens")), count(usage.get("cachedWriteTokens"))
+        return Usage(
+            input_tokens=_input_with_cache(usage),
+            cached_tokens=read if written is None else (read or 0) + written,
+            output_tokens=count(usage.get("outputTokens")),
+        )
+    quota = mapping(mapping(mapping(result.get("_meta")).get("quota")).get("token_count"))
+    if not quota:
+        return None
+    return Usage(
+        input_tokens=count(quota.get("input_tokens")),
+        output_tokens=count(quota.get("output_tokens")),
+    )
+
+
+def _input_with_cache(usage: dict[str, Any]) -> int | None:
+    """Return the whole input: some agents count cached tokens in ``inputTokens``, others beside it.
+
+    The total is the sum of all tokens in both, and shows which of them it is.
+    """
+    given = count(usage.get("inputTokens"))
+    total = count(usage.get("totalTokens"))
+    if given is None or total is None:
+        return given
+    others = (count(usage.get("outputTokens")) or 0) + (count(usage.get("thoughtTokens")) or 0)
+    return max(given, total - others)
+
 
 MAX_CALLS = 256
 """Tool calls of one turn that are remembered."""

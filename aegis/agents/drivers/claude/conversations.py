@@ -12,8 +12,7 @@ from typing import Any
 
 import attrs
 
-from aegis.agents.drivers.claude.fields import mapping, name
-from aegis.agents.drivers.claude.frames import events
+from aegis.agents.drivers.claude.frames import events, mapping, name
 from aegis.agents.drivers.tui import TakeoverTalk
 from aegis.protocol.agent_events import AgentEvent, AssistantText, ToolResult, UserMessage
 

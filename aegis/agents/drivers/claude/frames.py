@@ -6,13 +6,12 @@ has a meaning, and otherwise the frame (or its block) is an ``Unknown`` event.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
-from aegis.agents.drivers.claude.fields import count, items, mapping, name, number, text
-from aegis.agents.drivers.claude.tools import kind_of
 from aegis.agents.drivers.harness import Frame
 from aegis.protocol.agent_events import (
     AgentEvent,
@@ -26,6 +25,7 @@ from aegis.protocol.agent_events import (
     StateChanged,
     SystemInit,
     TasksChanged,
+    ToolKind,
     ToolProgress,
     ToolResult,
     ToolUse,
@@ -33,6 +33,93 @@ from aegis.protocol.agent_events import (
     Usage,
     UserMessage,
 )
+
+MAX_NAME = 500
+"""Characters of an id or a name; a longer one counts as missing."""
+
+MAX_COUNT = 2**53
+"""The largest count; a larger one counts as missing."""
+
+
+def text(value: object) -> str:
+    """Return a string, or ``""``."""
+    return value if isinstance(value, str) else ""
+
+
+def name(value: object) -> str:
+    """Return an id or a name, or ``""``."""
+    return value if isinstance(value, str) and len(value) <= MAX_NAME else ""
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return an object, or ``{}``."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    """Return an array, or ``[]``."""
+    return value if isinstance(value, list) else []
+
+
+def count(value: object) -> int | None:
+    """Return a whole number from 0, or None."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= MAX_COUNT else None
+
+
+def number(value: object) -> float | None:
+    """Return a finite number from 0, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, int) and value > MAX_COUNT:
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None
+
+
+PLAN_TOOL = "ExitPlanMode"
+"""The tool by which the agent has its plan approved."""
+
+QUESTION_TOOL = "AskUserQuestion"
+"""The tool by which the agent asks a person questions."""
+
+KINDS: Mapping[str, ToolKind] = {
+    "Read": "read",
+    "NotebookRead": "read",
+    "ListMcpResourcesTool": "read",
+    "ReadMcpResourceTool": "read",
+    "Edit": "edit",
+    "MultiEdit": "edit",
+    "Write": "edit",
+    "NotebookEdit": "edit",
+    "Glob": "search",
+    "Grep": "search",
+    "LS": "search",
+    "ToolSearch": "search",
+    "Bash": "execute",
+    "PowerShell": "execute",
+    "Monitor": "execute",
+    "KillShell": "execute",
+    "WebFetch": "fetch",
+    "WebSearch": "fetch",
+    # A subagent: each of its own calls is asked for.
+    "Task": "think",
+    "Agent": "think",
+    "TodoWrite": "plan",
+    "TaskCreate": "plan",
+    "TaskUpdate": "plan",
+    "TaskList": "plan",
+    "TaskGet": "plan",
+    "EnterPlanMode": "plan",
+    "ExitPlanMode": "plan",
+}
+"""The category of each tool; tools of MCP servers and unknown ones are "other"."""
+
+
+def kind_of(tool: str) -> ToolKind:
+    """Return the category of a tool."""
+    return KINDS.get(tool, "other")
+
 
 MAX_BLOCKS = 1000
 """Blocks of one message, and entries of one list, that become events of their own."""

@@ -7,12 +7,15 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.agents.drivers.claude.fields import items, mapping, name, text
 from aegis.agents.drivers.claude.frames import (
     answered_messages,
     error_text,
     events,
+    items,
+    mapping,
+    name,
     request_usage,
+    text,
     turn_usage,
     unknown,
 )

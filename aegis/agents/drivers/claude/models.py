@@ -10,7 +10,7 @@ import re
 
 import attrs
 
-from aegis.agents.drivers.claude.fields import items, mapping, name
+from aegis.agents.drivers.claude.frames import items, mapping, name
 from aegis.agents.drivers.harness import Frame
 
 MAX_MODELS = 64

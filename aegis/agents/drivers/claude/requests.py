@@ -11,8 +11,15 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.agents.drivers.claude.fields import items, mapping, name, text
-from aegis.agents.drivers.claude.tools import PLAN_TOOL, QUESTION_TOOL, kind_of
+from aegis.agents.drivers.claude.frames import (
+    PLAN_TOOL,
+    QUESTION_TOOL,
+    items,
+    kind_of,
+    mapping,
+    name,
+    text,
+)
 from aegis.agents.drivers.harness import APPROVE, APPROVE_EDITS, KEEP_PLANNING, Frame
 from aegis.protocol.agent_events import (
     ElicitationAnswer,

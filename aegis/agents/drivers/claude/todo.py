@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from aegis.agents.drivers.claude.fields import items, mapping, name, text
+from aegis.agents.drivers.claude.frames import items, mapping, name, text
 from aegis.agents.drivers.harness import Frame
 from aegis.protocol.agent_events import AgentEvent, Plan, PlanStep, ToolResult, ToolUse
 

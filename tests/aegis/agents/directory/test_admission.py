@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aegis.agents.directory.admission import check_spawn
 from aegis.agents.directory.roster import Member, Roster
+from aegis.agents.directory.spawning import check_spawn
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import Profile, profile_of
 from aegis.configuration.agents import AgentSection

@@ -20,10 +20,8 @@ from aegis.agents.directory.all_sessions import delete_files, delete_left
 from aegis.agents.directory.archiving import SessionArchiver
 from aegis.agents.directory.following import answer_ended
 from aegis.agents.directory.roster import Member, Roster
-from aegis.agents.sessions.carried import carried
-from aegis.agents.sessions.past import SessionPast
-from aegis.agents.sessions.transcript import TRANSCRIPT, TranscriptWriter
-from aegis.agents.sessions.transcript_files import fold
+from aegis.agents.sessions.past import SessionPast, carried
+from aegis.agents.sessions.transcript import TRANSCRIPT, TranscriptWriter, fold
 from aegis.errors import AegisError, NotFound
 from aegis.journal.archive import Keep
 from aegis.journal.disk import read_file, replace_file, storage_error

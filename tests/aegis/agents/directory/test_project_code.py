@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from aegis.agents.directory import project_code as found_code
-from aegis.agents.directory.gemini_trust import gemini_trusts
 from aegis.agents.directory.project_code import CODE, ProjectCode, project_code
-from aegis.agents.directory.user_world import user_world
+from aegis.agents.directory.user_world import gemini_trusts, user_world
 from aegis.agents.profiles.profile import profile_of
 from aegis.configuration.agents import AgentSection
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from aegis.agents.directory import project_commands as found
-from aegis.agents.directory.project_commands import MAX_FOUND, project_commands
+from aegis.agents.directory import project_text as found
+from aegis.agents.directory.project_text import MAX_FOUND, project_commands
 from aegis.agents.drivers.claude.machine import Claude
 from aegis.agents.drivers.commands import ProjectCommand, sent_as
 from aegis.agents.drivers.harness import Emit

@@ -8,10 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from aegis.agents.directory.local_servers import MAX_SERVERS, local_servers, servers_in
-from aegis.agents.directory.project_files import UnusableFile, read_inside
-from aegis.agents.directory.project_text import MAX_TEXT_BYTES, claude_text, text_of
-from aegis.agents.directory.user_world import UserWorld, user_world
+from aegis.agents.directory.project_text import (
+    MAX_TEXT_BYTES,
+    UnusableFile,
+    claude_text,
+    read_inside,
+    text_of,
+)
+from aegis.agents.directory.user_world import (
+    MAX_SERVERS,
+    UserWorld,
+    local_servers,
+    servers_in,
+    user_world,
+)
 from aegis.agents.profiles.profile import profile_of
 from aegis.configuration.agents import AgentSection
 

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from aegis.agents.drivers.harness import Beginning
-from aegis.agents.drivers.secret_file import SecretFile
+from aegis.agents.drivers.plan import SecretFile
 from aegis.agents.messages import (
     DriverEnded,
     DriverFailed,

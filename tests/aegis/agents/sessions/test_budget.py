@@ -6,8 +6,8 @@ import pytest
 
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.sessions import steps
-from aegis.agents.sessions.budget import LOOK_AGAIN_S
 from aegis.agents.sessions.past import SessionPast
+from aegis.agents.sessions.settings import LOOK_AGAIN_S
 from aegis.agents.sessions.status import SessionIdentity, agent_info
 from aegis.agents.sessions.steps import SessionPhase
 from aegis.configuration.limits import LimitsSection

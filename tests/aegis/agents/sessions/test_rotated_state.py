@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from aegis.agents.sessions.transcript import TRANSCRIPT, TranscriptWriter
-from aegis.agents.sessions.transcript_reading import read_closed
+from aegis.agents.sessions.transcript import TRANSCRIPT, TranscriptWriter, read_closed
 from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.journal.rotation import next_of, previous_of

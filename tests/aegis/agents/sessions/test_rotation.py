@@ -16,12 +16,15 @@ import trio.testing
 from structlog.testing import capture_logs
 
 from actors.codec import unstructure
-from aegis.agents.sessions.carried import carried, restored
 from aegis.agents.sessions.followers import read_news
-from aegis.agents.sessions.past import SessionPast
-from aegis.agents.sessions.transcript import TranscriptWriter
-from aegis.agents.sessions.transcript_files import ShownPart, shown_of_closed
-from aegis.agents.sessions.transcript_reading import read_closed, read_durable
+from aegis.agents.sessions.past import SessionPast, carried, restored
+from aegis.agents.sessions.transcript import (
+    ShownPart,
+    TranscriptWriter,
+    read_closed,
+    read_durable,
+    shown_of_closed,
+)
 from aegis.errors import StorageError
 from aegis.journal.disk import Disk
 from aegis.journal.rotation import next_of, previous_of

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.agents.drivers.acp.edits import MAX_EDIT_CHARS, MAX_EDITS, edits_in, with_edits
-from aegis.agents.drivers.acp.updates import MAX_REMEMBERED_CHARS, Updates
+from aegis.agents.drivers.acp.updates import (
+    MAX_EDIT_CHARS,
+    MAX_EDITS,
+    MAX_REMEMBERED_CHARS,
+    Updates,
+    edits_in,
+    with_edits,
+)
 from aegis.protocol.agent_events import AgentEvent, ToolResult, ToolUse
 from tests.aegis.agents.drivers.acp.player import RECORDINGS
 

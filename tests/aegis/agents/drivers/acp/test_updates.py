@@ -11,9 +11,10 @@ from aegis.agents.drivers.acp.updates import (
     MAX_CALLS,
     MAX_REMEMBERED_CHARS,
     MAX_TERMINALS,
+    Accounting,
     Updates,
+    turn_tokens,
 )
-from aegis.agents.drivers.acp.usage import Accounting, turn_tokens
 from aegis.agents.drivers.providers import BY_NAME
 from aegis.protocol.agent_events import (
     AgentEvent,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aegis.agents.drivers.acp.writes import MAX_APPROVED, Writes
+from aegis.agents.drivers.acp.runs import MAX_APPROVED, Writes
 from aegis.agents.drivers.harness import Output, Serve
 from aegis.protocol.agent_events import (
     ElicitationAnswer,
