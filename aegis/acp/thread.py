@@ -349,23 +349,25 @@ class EditorThread:
 
     async def _withdraw_one(self, prompt: EditorPrompt) -> None:
         """End the turn of a prompt; one that has not begun is answered at once."""
-        if prompt.turn is None:
-            self._withdrawn.append(prompt.message)
         for left in reversed(range(SEND_TRIES)):
             try:
                 await self._client.agents.interrupt(self.info.handle, message=prompt.message)
                 break
             except ClientError as error:
-                if not left or not isinstance(error, ConnectionLost):
-                    await self.update(notice(self._wording(str(error))))
-                    break
+                if isinstance(error, ConnectionLost) and left:
+                    continue
+                if isinstance(error, ConnectionLost):
+                    self._withdrawn.append(prompt.message)
+                await self.update(notice(self._wording(str(error))))
+                break
         if prompt.turn is None:
             await self._answer(prompt, "cancelled")
 
     async def on_connected(self) -> None:
-        """Repeat, after a restart of the daemon, what it may have forgotten."""
-        for message in self._withdrawn:
-            await self._client.agents.interrupt(self.info.handle, message=message)
+        """Cancel the prompts whose cancels did not reach the daemon while it was gone."""
+        while self._withdrawn:
+            await self._client.agents.interrupt(self.info.handle, message=self._withdrawn[0])
+            self._withdrawn.popleft()
 
     async def _fail_waiting(self, reason: str) -> None:
         """Answer the prompts that no turn will answer before a person acts."""

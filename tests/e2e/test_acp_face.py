@@ -213,6 +213,23 @@ def test_a_killed_daemon_ends_the_prompt_honestly_and_the_editor_goes_on(team: T
     assert team.outcomes(handle) == ["interrupted", "completed"]
 
 
+def test_a_cancelled_prompt_that_waits_is_not_sent_after_a_kill_of_the_daemon(team: Team) -> None:
+    handle = team.spawn("SAY busy\nHANG", handle="pm")
+    team.is_in(handle, "working")
+    with Editor(team.daemon) as editor:
+        editor.open("pm")
+        call = editor.prompt("pm", "SAY never")
+        until(lambda: team.info(handle)["waiting"] == 1, "it waits")
+        editor.send(method="session/cancel", params={"sessionId": "pm"})
+        assert editor.stops(call) == "cancelled"
+        editor.kill()
+        team.daemon.kill()
+    team.daemon.start("--port", "0", "--trust")
+    team.send(handle, "SAY after")
+    team.has_outcomes(handle, "interrupted", "cancelled", "completed")
+    assert team.texts(handle) == ["busy", "after"]
+
+
 def test_settings_are_modes_and_options(team: Team) -> None:
     handle = team.spawn(handle="pm")
     with Editor(team.daemon) as editor, Editor(team.daemon) as other:

@@ -12,6 +12,7 @@ The entries of a transcript, each with its ``kind`` and the moment ``at``:
     decided      request, answer, why
     expired      request
     interrupt    turn, by
+    withdrawn    message, by
     taken_over   by, conversation
     handed_back  conversation, reason
     closed       by
@@ -39,6 +40,9 @@ from aegis.protocol.agent_events import PlanStep, SlashCommand, TerminalEnded
 
 MAX_KNOWN = 4_096
 """Message ids that are remembered, so that a message is never delivered twice."""
+
+MAX_WITHDRAWN = 1_000
+"""Messages that are remembered as withdrawn until they have a turn."""
 
 MAX_UNREPORTED = 256
 """Ended turns that are remembered until their senders were notified."""
@@ -115,7 +119,7 @@ class SessionPast:
     that ended. ``terminals`` are the ACP terminals by id that have no end, each as it would have
     ended when it was last seen. ``commands`` are those that the agent last announced, ``plan`` is
     its newest one, and ``at`` the moment of the last entry. ``taken_over`` is set while a person
-    owns the conversation.
+    owns the conversation. ``withdrawn`` are messages without a turn that nobody waits for any more.
     """
 
     turn: int = 0
@@ -127,6 +131,7 @@ class SessionPast:
     reopened: int = 0
     taken_over: Takeover | None = None
     known: dict[str, None] = attrs.field(factory=dict)
+    withdrawn: dict[str, None] = attrs.field(factory=dict)
     texts: list[str] = attrs.field(factory=list)
     meter: Meter = attrs.field(factory=Meter)
     terminals: dict[str, ev.TerminalEnded] = attrs.field(factory=dict)
@@ -161,6 +166,8 @@ class SessionPast:
                 self.taken_over = Takeover(at, conversation)
             case {"kind": "handed_back"}:
                 self.taken_over = None
+            case {"kind": "withdrawn", "message": str(message)}:
+                self.withdraw(message)
             case {"kind": "closed"}:
                 self.is_closed = True
             case {"kind": "reopened", "times": int(times)}:
@@ -248,8 +255,15 @@ class SessionPast:
         ):
             del self.ended[0]
 
+    def withdraw(self, message_id: str) -> None:
+        """Remember that nobody waits for a message; of too many the oldest are forgotten."""
+        self.withdrawn[message_id] = None
+        if len(self.withdrawn) > MAX_WITHDRAWN:
+            del self.withdrawn[next(iter(self.withdrawn))]
+
     def remember(self, message_id: str) -> None:
         """Remember a delivered message; of too many the oldest are forgotten."""
+        self.withdrawn.pop(message_id, None)
         self.known[message_id] = None
         while len(self.known) > MAX_KNOWN:
             del self.known[next(iter(self.known))]
@@ -310,6 +324,7 @@ def carried(past: SessionPast) -> dict[str, Any]:
         "texts": [*past.texts],
         "meter": past.meter.fields(),
         "ended": [unstructure(each) for each in past.ended],
+        **({"withdrawn": [*past.withdrawn]} if past.withdrawn else {}),
         **({"plan": [unstructure(each) for each in past.plan]} if past.plan else {}),
         **({"taken_over": unstructure(past.taken_over)} if past.taken_over else {}),
         **({"terminals": terminals} if (terminals := _terminals(past)) else {}),
@@ -337,6 +352,7 @@ def restored(fields: dict[str, Any]) -> SessionPast:
     past.meter = Meter.of(fields["meter"])
     # None of these is in the files of older versions.
     past.ended = [structure(EndedTurn, each) for each in fields.get("ended", ())]
+    past.withdrawn = dict.fromkeys(fields.get("withdrawn", ()))
     past.plan = [structure(PlanStep, each) for each in fields.get("plan", ())]
     for each in fields.get("terminals", ()):
         ended = structure(TerminalEnded, each)

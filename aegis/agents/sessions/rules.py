@@ -364,7 +364,10 @@ class SessionMachine:
         number = self._past.turn + 1
         mentions, known = self._settings.mentions, self._past.commands
         self._turn = self._waiting.open_turn(
-            self._settings.session, number, lambda text: as_plain(text, mentions, known)
+            self._settings.session,
+            number,
+            self._past.withdrawn,
+            lambda text: as_plain(text, mentions, known),
         )
         if not self._turn.command:  # a text before it would make it plain text
             note = as_plain(
@@ -612,9 +615,11 @@ class SessionMachine:
 
     def _ordered(self, step: Input) -> None:
         match step:
-            case steps.EndTurnOrder(by=by) | steps.WithdrawOrder(by=by):
-                if self._waiting.interrupts(step, self._turn, self._past.known):
+            case steps.EndTurnOrder(by=by, message=message):
+                if message is None or message not in self._past.known:
                     self._interrupt(by)
+            case steps.WithdrawOrder(by=by, message=message):
+                self._withdraw(message, by)
             case steps.CloseOrder(by=by):
                 self._close(by)
             case steps.TakeOverOrder(by=by, interrupt=interrupts):
@@ -642,6 +647,14 @@ class SessionMachine:
     def _try_again(self) -> None:
         self._ladder.restart()
         self._become(SessionPhase.DORMANT)
+
+    def _withdraw(self, message: str, by: str) -> None:
+        """End the turn of a message; one that has none yet will end before it is sent."""
+        if self._turn is not None and self._turn.has(message):
+            self._interrupt(by)
+        elif message not in self._past.known and message not in self._past.withdrawn:
+            self._past.withdraw(message)
+            self._store("withdrawn", {"message": message, "by": by})
 
     def _interrupt(self, by: str) -> None:
         turn = self._turn

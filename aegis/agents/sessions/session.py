@@ -269,7 +269,7 @@ class AgentSession(Actor[own.SessionMessage]):
                 self.reply(message, self._info())
             case api.InterruptAgent(message=str(wanted)):
                 await self._handle(steps.WithdrawOrder(wanted, _by(message)))
-                self.reply(message, self._info())
+                self.context.start_soon(self._reply_durable, self.defer(message), self._info())
             case api.RestartAgent():
                 if self._session.takeover is not None:
                     raise InvalidRequest(
@@ -492,6 +492,16 @@ class AgentSession(Actor[own.SessionMessage]):
             self._followers.look()  # the end of a turn is shown before what follows from it
         settled = own.Settled(number=number, error=None if error is None else str(error))
         self.context.ref.tell(settled)
+
+    async def _reply_durable(self, reply: Reply[api.AgentInfo], result: api.AgentInfo) -> None:
+        """Answer once all entries so far are durable."""
+        assert self._transcript is not None
+        try:
+            await self._transcript.sync()
+        except StorageError as error:
+            reply.fail(error)
+        else:
+            reply.send(result)
 
     async def _read(self, message: api.ReadSession, reply: Reply[api.Transcript]) -> None:
         assert self._transcript is not None

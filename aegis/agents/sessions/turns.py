@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from aegis.agents.sessions.past import MAX_HEARD_CHARS, OpenTurn
-from aegis.agents.sessions.steps import EndTurnOrder, Incoming, Notify, Outcome, WithdrawOrder
+from aegis.agents.sessions.steps import Incoming, Notify, Outcome
 from aegis.protocol.agent_events import AgentEvent, AssistantText
 from aegis.protocol.inboxes import is_prompt
 
@@ -215,7 +215,6 @@ class WaitingMessages:
 
     def __init__(self) -> None:
         self._messages: list[Incoming] = []
-        self._withdrawn: dict[str, None] = {}
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -228,38 +227,20 @@ class WaitingMessages:
         return len(fresh)
 
     def open_turn(
-        self, session: str, number: int, plain: Callable[[str], str] = str
+        self,
+        session: str,
+        number: int,
+        withdrawn: Collection[str],
+        plain: Callable[[str], str] = str,
     ) -> CurrentTurn:
         """Remove the messages of the next turn, and return it. Requires a message.
 
-        ``plain``: see ``next_turn``.
+        A turn of ``withdrawn`` messages only ends before it is sent. ``plain``: see ``next_turn``.
         """
         turn, taken = next_turn(session, number, self._messages, plain)
-        turn.is_interrupted = all(each.id in self._withdrawn for each in self._messages[:taken])
-        for each in self._messages[:taken]:
-            self._withdrawn.pop(each.id, None)
+        turn.is_interrupted = all(each.id in withdrawn for each in self._messages[:taken])
         del self._messages[:taken]
         return turn
-
-    def interrupts(
-        self,
-        order: EndTurnOrder | WithdrawOrder,
-        current: CurrentTurn | None,
-        known: Collection[str],
-    ) -> bool:
-        """Return whether the ``current`` turn is to be interrupted.
-
-        A message that is withdrawn and not ``known`` yet will have its turn end before it is sent:
-        that of several messages only if all of them are withdrawn.
-        """
-        message = order.message
-        if isinstance(order, EndTurnOrder):
-            return message is None or message not in known
-        if message not in known:
-            self._withdrawn[order.message] = None
-        if len(self._withdrawn) > MAX_WAITING:
-            del self._withdrawn[next(iter(self._withdrawn))]
-        return current is not None and current.has(order.message)
 
     def place_of(self, message: str) -> int | None:
         """Return the number of messages before this one; None if it does not wait."""

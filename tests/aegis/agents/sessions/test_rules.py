@@ -11,7 +11,7 @@ from aegis.agents.messages import DriverFailed, DriverReady, InterruptTurn, Send
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.login import LOGIN
 from aegis.agents.sessions.open_requests import MAX_OPEN, NOBODY
-from aegis.agents.sessions.past import SessionPast
+from aegis.agents.sessions.past import SessionPast, carried, restored
 from aegis.agents.sessions.rules import SessionMachine
 from aegis.agents.sessions.settings import LIMIT_S, START_AGAIN_S
 from aegis.agents.sessions.steps import Incoming, Input, Output, SessionPhase
@@ -624,6 +624,19 @@ def test_a_message_that_is_withdrawn_before_its_turn_is_never_sent(is_early: boo
     assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 3"]
     ended = [(each["turn"], each["outcome"]) for each in case.kinds("turn_ended")]
     assert ended == [(1, "completed"), (2, "cancelled"), (3, "completed")]
+
+
+def test_a_message_stays_withdrawn_in_the_fold_until_it_has_a_turn() -> None:
+    case = Case().working().give(steps.WithdrawOrder("m2", "human"))
+    [entry] = case.kinds("withdrawn")
+    past = SessionPast()
+    past.take(entry)
+    assert restored(carried(past)).withdrawn == {"m2": None}
+    case.give(steps.WithdrawOrder("m2", "human")).result()
+    assert len(case.kinds("withdrawn")) == 1
+    case.give(steps.Arrived((message(2),)))
+    past.take(case.kinds("turn_opened")[-1])
+    assert past.withdrawn == {}
 
 
 def test_a_turn_of_several_messages_is_sent_if_one_of_them_is_not_withdrawn() -> None:
