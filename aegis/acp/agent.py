@@ -11,7 +11,7 @@ import trio
 
 from aegis import __version__
 from aegis.acp.asking import EditorQuestions
-from aegis.acp.choices import MODES, is_permission, modes_of, options_of
+from aegis.acp.choices import DEFAULT_EFFORT, MODES, is_permission
 from aegis.acp.prompts import prompt_text
 from aegis.acp.thread import EditorPrompt, EditorThread
 from aegis.acp.wire import INVALID_REQUEST, PARSE_ERROR, AcpRefused, EditorWire
@@ -208,17 +208,17 @@ class EditorAgent:
         else:
             info = await client.agents.spawn(profile=self._settings.profile, directory=cwd)
         thread = self._attach(info.id, info, client)
-        return {"sessionId": thread.id, **self._settings_of(info)}
+        return {"sessionId": thread.id, **thread.settings}
 
     async def _load(self, params: Result) -> Result:
         thread = await self._found(params)
         await thread.begin(is_replayed=True)
-        return self._settings_of(thread.info)
+        return thread.settings
 
     async def _resume(self, params: Result) -> Result:
         thread = await self._found(params)
         await thread.begin(is_replayed=False)
-        return self._settings_of(thread.info)
+        return thread.settings
 
     async def _begun(self, session: str, *, is_replayed: bool) -> None:
         """Send what belongs behind the answer that names the session: editors drop it before."""
@@ -228,7 +228,7 @@ class EditorAgent:
         try:
             if is_replayed:
                 await thread.begin(is_replayed=True)
-            await thread.announce(self._profiles)
+            await thread.announce()
         except ClientError:
             return  # a closed one has nothing to announce
         if self._questions is not None:
@@ -267,7 +267,13 @@ class EditorAgent:
         thread = self._threads.get(id_)
         if thread is None:
             thread = self._threads[id_] = EditorThread(
-                id_, info, client, self._wire, self._nursery, self._settings.wording
+                id_,
+                info,
+                client,
+                self._wire,
+                self._nursery,
+                self._settings.wording,
+                self._profiles,
             )
         thread.open(info)
         return thread
@@ -315,9 +321,6 @@ class EditorAgent:
 
     # Settings.
 
-    def _settings_of(self, info: AgentInfo) -> Result:
-        return {"modes": modes_of(info), "configOptions": options_of(info, self._profiles)}
-
     async def _set_mode(self, params: Result) -> Result:
         await self._set(params, "mode", params.get("modeId"))
         return {}
@@ -327,10 +330,10 @@ class EditorAgent:
         return {}
 
     async def _set_option(self, params: Result) -> Result:
-        info = await self._set(params, params.get("configId"), params.get("value"))
-        return {"configOptions": options_of(info, self._profiles)}
+        thread = await self._set(params, params.get("configId"), params.get("value"))
+        return {"configOptions": thread.settings["configOptions"]}
 
-    async def _set(self, params: Result, option: object, value: object) -> AgentInfo:
+    async def _set(self, params: Result, option: object, value: object) -> EditorThread:
         thread, client = self._thread(params), await self._connected()
         if not isinstance(value, str) or not value:
             raise AcpRefused(INVALID_PARAMS, "the value must be a text that is not empty")
@@ -343,13 +346,17 @@ class EditorAgent:
                 raise AcpRefused(INVALID_PARAMS, f"a mode must be one of {', '.join(MODES)}")
             case "model":
                 info = await agents.set(handle, model=value)
+            case "effort" if value == DEFAULT_EFFORT and not thread.info.effort:
+                return thread
             case "effort":
                 info = await agents.set(handle, effort=value)
+            case "thinking":
+                info = await agents.set(handle, thinking=value)
             case _:
-                known = "mode, model and effort"
+                known = "mode, model, effort and thinking"
                 raise AcpRefused(INVALID_PARAMS, f"there is no such option: there are {known}")
-        await thread.on_info(info, self._profiles)
-        return info
+        await thread.on_info(info)
+        return thread
 
     # The daemon.
 
@@ -399,7 +406,7 @@ class EditorAgent:
             try:
                 async for info in _states(client):
                     for thread in self._threads_of(info.id):
-                        await thread.on_info(info, self._profiles)
+                        await thread.on_info(info)
             except ClientError:
                 pass
             await trio.sleep(AGAIN_S)

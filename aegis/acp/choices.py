@@ -10,7 +10,7 @@ import attrs
 
 from aegis.acp.updates import KINDS, text_content
 from aegis.agents.drivers.acp.frames import items, mapping
-from aegis.protocol.agent_events import OptionKind
+from aegis.protocol.agent_events import OfferedModel, OptionKind
 from aegis.protocol.agents import AgentInfo, Permission, ProfileInfo
 from aegis.protocol.requests import Choice, Decision, RequestInfo, Scope, options_to_name
 
@@ -39,6 +39,12 @@ MODES: dict[Permission, str] = {
     "full": "Asks you nothing.",
 }
 """The permissions of sessions, with what they mean."""
+
+DEFAULT_EFFORT = "default"
+"""The effort of a session for which none was set."""
+
+THINKING = {"on": "On", "off": "Off"}
+"""The settings of thinking besides a number of tokens, with their names."""
 
 
 @attrs.frozen(kw_only=True)
@@ -174,24 +180,55 @@ def modes_of(info: AgentInfo) -> dict[str, Any]:
     }
 
 
-def options_of(info: AgentInfo, profiles: Sequence[ProfileInfo]) -> list[dict[str, Any]]:
-    """Return the options of a session: its permission and, as far as they are known, its models."""
-    return [*_options_of(info, profiles)]
+def options_of(
+    info: AgentInfo, models: Sequence[OfferedModel], profiles: Sequence[ProfileInfo]
+) -> list[dict[str, Any]]:
+    """Return the options of a session: its permission, model, effort and thinking.
+
+    ``models`` are those that its agent lists; without any those of the ``profiles`` are offered.
+    """
+    return [*_options_of(info, models, profiles)]
 
 
-def _options_of(info: AgentInfo, profiles: Sequence[ProfileInfo]) -> Iterator[dict[str, Any]]:
+def _options_of(
+    info: AgentInfo, models: Sequence[OfferedModel], profiles: Sequence[ProfileInfo]
+) -> Iterator[dict[str, Any]]:
     permissions = [
         {"value": name, "name": name.capitalize(), "description": text}
         for name, text in MODES.items()
     ]
     yield _select("mode", "Permission", "mode", info.permission or "ask", permissions)
-    models = [info.model, *(each.model for each in profiles if each.provider == info.provider)]
-    known = [{"value": each, "name": each} for each in dict.fromkeys(filter(None, models))]
-    if info.model:
-        yield _select("model", "Model", "model", info.model, known)
-    if info.effort:
-        efforts = [{"value": info.effort, "name": info.effort}]
-        yield _select("effort", "Effort", "thought_level", info.effort, efforts)
+    of_provider = [each.model for each in profiles if each.provider == info.provider]
+    listed = models or [OfferedModel(name=each) for each in dict.fromkeys(of_provider) if each]
+    current = _current(info.model, listed)
+    if current is not None:
+        # Its agent takes models that it does not list, too.
+        known = listed if current in listed else [current, *listed]
+        shown = [
+            {"value": each.name, "name": each.title or each.name, "description": each.full_name}
+            for each in known
+        ]
+        yield _select("model", "Model", "model", current.name, shown)
+    efforts = [*(current.efforts if current else ())]
+    if efforts or info.effort:
+        value = info.effort or DEFAULT_EFFORT
+        names = dict.fromkeys([*([] if value in efforts else [value]), *efforts])
+        listed_efforts = [{"value": each, "name": each.capitalize()} for each in names]
+        yield _select("effort", "Effort", "thought_level", value, listed_efforts)
+    if info.thinking or (models and current is not None and current.sets_thinking):
+        value = info.thinking or "on"
+        ways = [{"value": each, "name": name} for each, name in THINKING.items()]
+        tokens = [] if value in THINKING else [{"value": value, "name": f"{value} tokens"}]
+        yield _select("thinking", "Thinking", "", value, [*ways, *tokens])
+
+
+def _current(model: str, models: Sequence[OfferedModel]) -> OfferedModel | None:
+    """Return the model of a session; None: it is not known."""
+    wanted = model or "default"
+    found = [each for each in models if each.name == wanted]
+    found += [each for each in models if each.full_name == wanted]
+    named = OfferedModel(name=model) if model else None
+    return found[0] if found else named
 
 
 def _select(
@@ -201,7 +238,7 @@ def _select(
         "type": "select",
         "id": id_,
         "name": name,
-        "category": category,
+        **({"category": category} if category else {}),
         "currentValue": value,
         "options": options,
     }

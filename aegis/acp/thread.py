@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -24,8 +24,8 @@ from aegis.agents.drivers.acp.frames import INTERNAL_ERROR, Id, items, mapping
 from aegis.client.agent_kinds import SessionEvent
 from aegis.client.client import Client
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost
-from aegis.protocol.agent_events import RequestOpened
-from aegis.protocol.agents import AgentInfo, ProfileInfo
+from aegis.protocol.agent_events import ModelsOffered, OfferedModel, RequestOpened
+from aegis.protocol.agents import AgentDetails, AgentInfo, ProfileInfo
 from aegis.protocol.inboxes import Receipt
 from aegis.protocol.requests import RequestInfo
 
@@ -83,6 +83,7 @@ class EditorThread:
         wire: EditorWire,
         nursery: trio.Nursery,
         wording: Callable[[str], str],
+        profiles: Sequence[ProfileInfo],
     ) -> None:
         self.id = id_
         self.info = info
@@ -90,6 +91,7 @@ class EditorThread:
         self._wire = wire
         self._nursery = nursery
         self._wording = wording
+        self._profiles = profiles
         self._prompts: dict[Id, EditorPrompt] = {}
         self._unsent: deque[EditorPrompt] = deque()
         self._sending = trio.Lock()
@@ -98,6 +100,7 @@ class EditorThread:
         self._following = trio.CancelScope()
         self._was_closed = False
         self._seq = 0
+        self._models: list[OfferedModel] = []
         self._opened: deque[RequestOpened] = deque(maxlen=50)
         self._opened_one = trio.Event()
 
@@ -125,11 +128,23 @@ class EditorThread:
     def open(self, info: AgentInfo) -> None:
         """Take note that the editor opens the thread, also again: it has shown no prompt yet."""
         self.info = info
+        self._note_models(info)
         self._own.clear()
 
-    async def announce(self, profiles: list[ProfileInfo]) -> None:
+    @property
+    def settings(self) -> Update:
+        """The modes and options of the session."""
+        options = options_of(self.info, self._models, self._profiles)
+        return {"modes": modes_of(self.info), "configOptions": options}
+
+    def _note_models(self, info: AgentInfo) -> None:
+        if isinstance(info, AgentDetails):
+            self._models = info.models
+
+    async def announce(self) -> None:
         """Send what is known besides the transcript. Raises ``ClientError``."""
         details = await self._client.agents.show(self.info.handle)
+        self._note_models(details)
         if details.commands:
             await self.update(commands_update(details.commands))
         if details.plan:
@@ -139,17 +154,13 @@ class EditorThread:
             ]
             await self.update({"sessionUpdate": "plan", "entries": steps})
         await self._show(details)
-        await self._show_settings(details, profiles)
+        await self._show_settings()
 
-    async def on_info(self, info: AgentInfo, profiles: list[ProfileInfo]) -> None:
+    async def on_info(self, info: AgentInfo) -> None:
         """Show that the state of the session has changed."""
         before, self.info = self.info, info
-        if (before.permission, before.model, before.effort) != (
-            info.permission,
-            info.model,
-            info.effort,
-        ):
-            await self._show_settings(info, profiles)
+        if _chosen(before) != _chosen(info):
+            await self._show_settings()
         if (before.handle, before.state) != (info.handle, info.state):
             await self._show(info)
         if info.blocked is not None and info.blocked.kind == "limit" and not before.blocked:
@@ -169,10 +180,10 @@ class EditorThread:
             }
         )
 
-    async def _show_settings(self, info: AgentInfo, profiles: list[ProfileInfo]) -> None:
-        mode = modes_of(info)["currentModeId"]
+    async def _show_settings(self) -> None:
+        settings = self.settings
+        mode, options = settings["modes"]["currentModeId"], settings["configOptions"]
         await self.update({"sessionUpdate": "current_mode_update", "currentModeId": mode})
-        options = options_of(info, profiles)
         await self.update({"sessionUpdate": "config_option_update", "configOptions": options})
 
     async def update(self, update: Update) -> None:
@@ -240,6 +251,9 @@ class EditorThread:
             self._opened.append(entry.event)
             self._opened_one.set()
             self._opened_one = trio.Event()
+        if isinstance(entry.event, ModelsOffered):
+            self._models = entry.event.models
+            await self._show_settings()
         for update in updates.of(entry):
             await self.update(update)
 
@@ -392,6 +406,10 @@ class EditorThread:
     async def _answer(self, prompt: EditorPrompt, reason: str) -> None:
         if self._prompts.pop(prompt.call, None) is not None:
             await self._wire.respond(prompt.call, {"stopReason": reason})
+
+
+def _chosen(info: AgentInfo) -> tuple[str, ...]:
+    return info.permission, info.model, info.effort, info.thinking
 
 
 def _closed(handle: str) -> str:

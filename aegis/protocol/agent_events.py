@@ -317,6 +317,29 @@ class CommandsChanged:
 
 
 @attrs.frozen(kw_only=True)
+class OfferedModel:
+    """A model by the ``name`` that sets it; ``full_name`` is what the agent then reports, if other.
+
+    ``title`` is for people. ``efforts`` are those that it can be used with: some agents list them
+    for the current model only. ``sets_thinking``: its thinking can be set.
+    """
+
+    name: str
+    title: str = ""
+    full_name: str = ""
+    efforts: list[str] = attrs.field(factory=list)
+    sets_thinking: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class ModelsOffered:
+    """The agent listed the models that it can be set to; they replace those of an earlier event."""
+
+    tag: ClassVar[str] = "models_offered"
+    models: list[OfferedModel]
+
+
+@attrs.frozen(kw_only=True)
 class CommandSent:
     """A person's ``/name`` was sent to the agent.
 
@@ -397,6 +420,7 @@ AgentEvent = (
     | RequestOpened
     | RequestWithdrawn
     | CommandsChanged
+    | ModelsOffered
     | CommandSent
     | ConversationChanged
     | StartNotice

@@ -10,7 +10,7 @@ import attrs
 
 from actors.messages import Request
 from aegis.path_text import MAX_PATH_CHARS
-from aegis.protocol.agent_events import SlashCommand
+from aegis.protocol.agent_events import OfferedModel, SlashCommand
 from aegis.protocol.agent_states import AgentCall as AgentCall
 from aegis.protocol.agent_states import AgentInfo as AgentInfo
 from aegis.protocol.agent_states import AgentList as AgentList
@@ -483,13 +483,15 @@ class AgentDetails(AgentInfo):
 
     ``takes_images``: a message to it can have images; None: it has not started yet. ``calls`` are
     the running tool calls, each behind those whose subagents make it, at most 64. ``tasks`` are
-    what the agent runs in the background.
+    what the agent runs in the background. ``models`` are those that it can be set to; agents that
+    list none take any name.
     """
 
     commands: list[SlashCommand] = attrs.field(factory=list)
     takes_images: bool | None = None
     calls: list[AgentCall] = attrs.field(factory=list)
     tasks: list[str] = attrs.field(factory=list)
+    models: list[OfferedModel] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from tests.e2e.editor import Editor
 from tests.e2e.harness import DaemonProcess
-from tests.e2e.test_agents import Team, agents_of, open_request
+from tests.e2e.test_agents import STAND_IN, Team, agents_of, open_request
 from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
@@ -250,6 +252,57 @@ def test_settings_are_modes_and_options(team: Team) -> None:
             "code": -32602,
             "message": "a mode must be one of read, plan, ask, write, full",
         }
+
+
+LISTED = [
+    {"value": "default", "resolvedModel": "stand-in", "supportedEffortLevels": ["low", "high"]},
+    {"value": "small", "displayName": "Small", "resolvedModel": "stand-in-small"},
+]
+
+
+def options_in(result: dict[str, Any]) -> dict[str, str]:
+    return {each["id"]: each["currentValue"] for each in result["configOptions"]}
+
+
+def test_the_models_efforts_and_thinking_of_the_agent_are_options(
+    own_daemon: DaemonProcess,
+) -> None:
+    lists = {
+        "provider": "claude",
+        "command": [sys.executable, str(STAND_IN), "claude"],
+        "env": {"STAND_IN_MODELS": json.dumps(LISTED)},
+    }
+    team = Team(own_daemon, more={"lists": lists})
+
+    def chooses(editor: Editor, option: str, value: str) -> dict[str, str]:
+        call = {"sessionId": session, "configId": option, "value": value}
+        return options_in(editor.call("session/set_config_option", **call))
+
+    with Editor(team.daemon, "--profile", "lists") as editor:
+        session = editor.open()
+        assert editor.stops(editor.prompt(session, "SAY one")) == "end_turn"
+        settings = {"mode": "ask", "model": "default", "effort": "default", "thinking": "on"}
+        editor.wait(lambda each: options_of(each) == settings)
+        details = team.call("agent_show", handle=team.call("list_sessions")["result"][0]["handle"])
+        assert [each["name"] for each in details["models"]] == ["default", "small"]
+        refused = editor.error(
+            "session/set_config_option", sessionId=session, configId="model", value="large"
+        )
+        assert "it offers 'default', 'small', and full names" in refused["message"]
+        assert chooses(editor, "effort", "high")["effort"] == "high"
+        assert chooses(editor, "thinking", "off")["thinking"] == "off"
+        assert editor.stops(editor.prompt(session, "SAY two")) == "end_turn"
+        team.daemon.kill()
+        team.daemon.start("--port", "0", "--trust")
+    with Editor(team.daemon) as editor:
+        editor.begin()
+        loaded = editor.call("session/load", sessionId=session, cwd=editor.cwd, mcpServers=[])
+        assert options_in(loaded) == settings | {"effort": "high", "thinking": "off"}
+
+
+def options_of(frame: dict[str, Any]) -> dict[str, str]:
+    update = frame.get("params", {}).get("update", {})
+    return options_in(update) if "configOptions" in update else {}
 
 
 def test_a_command_of_a_person_is_the_agents_own(team: Team) -> None:

@@ -115,7 +115,7 @@ def test_prompts_without_a_text_and_too_long_ones_are_refused(team: Team) -> Non
             )
             assert wrong["code"] == -32602
         odd = editor.error("session/set_config_option", sessionId="pm", configId="x", value="y")
-        assert "mode, model and effort" in odd["message"]
+        assert "mode, model, effort and thinking" in odd["message"]
         half = editor.answer(editor.prompt("pm", "SAY \ud800"))["error"]["message"]
         assert "the session did not get the prompt" in half
         assert editor.stops(editor.prompt("pm", "HALF\nSAY fine \u0000 end")) == "end_turn"

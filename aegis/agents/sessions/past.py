@@ -117,9 +117,10 @@ class SessionPast:
     ``unreported`` has the turns by number whose senders are to hear of the end and may not have
     been notified, each with its outcome and the reason or text. ``ended`` are the newest turns
     that ended. ``terminals`` are the ACP terminals by id that have no end, each as it would have
-    ended when it was last seen. ``commands`` are those that the agent last announced, ``plan`` is
-    its newest one, and ``at`` the moment of the last entry. ``taken_over`` is set while a person
-    owns the conversation. ``withdrawn`` are messages without a turn that nobody waits for any more.
+    ended when it was last seen. ``commands`` and ``models`` are those that the agent last
+    announced, ``plan`` is its newest one, and ``at`` the moment of the last entry. ``taken_over``
+    is set while a person owns the conversation. ``withdrawn`` are messages without a turn whose
+    senders have cancelled them.
     """
 
     turn: int = 0
@@ -137,6 +138,7 @@ class SessionPast:
     terminals: dict[str, ev.TerminalEnded] = attrs.field(factory=dict)
     ended: list[EndedTurn] = attrs.field(factory=list)
     commands: list[ev.SlashCommand] | None = None
+    models: list[ev.OfferedModel] = attrs.field(factory=list)
     plan: list[ev.PlanStep] = attrs.field(factory=list)
     at: float = 0.0
 
@@ -206,6 +208,8 @@ class SessionPast:
                 self.take_terminal(structure(TERMINALS[tag], event))
             elif tag == ev.CommandsChanged.tag:
                 self.commands = structure(ev.CommandsChanged, event).commands
+            elif tag == ev.ModelsOffered.tag:
+                self.models = structure(ev.ModelsOffered, event).models
             elif tag == ev.Plan.tag:
                 self.plan = structure(ev.Plan, event).steps[:MAX_PLAN_STEPS]
 
@@ -328,6 +332,7 @@ def carried(past: SessionPast) -> dict[str, Any]:
         **({"plan": [unstructure(each) for each in past.plan]} if past.plan else {}),
         **({"taken_over": unstructure(past.taken_over)} if past.taken_over else {}),
         **({"terminals": terminals} if (terminals := _terminals(past)) else {}),
+        **({"models": [*map(unstructure, past.models)]} if past.models else {}),
         **({} if past.commands is None else {"commands": [*map(unstructure, past.commands)]}),
     }
 
@@ -361,6 +366,7 @@ def restored(fields: dict[str, Any]) -> SessionPast:
         past.taken_over = structure(Takeover, fields["taken_over"])
     if "commands" in fields:
         past.commands = [structure(SlashCommand, each) for each in fields["commands"]]
+    past.models = [structure(ev.OfferedModel, each) for each in fields.get("models", ())]
     return past
 
 

@@ -124,6 +124,7 @@ class SessionMachine:
         self._ladder, self.login = Ladder(), AgentLogin(settings.login)
         self._login_method = ""
         self._is_outdated = False  # the process has a limit or an effort that was changed
+        self._model_before = settings.model  # the one set when the agent last reported its own
         self._taker = ""  # the person who waits for the end of a turn to take over
         self._handing_back: steps.HandedBack | None = None  # what was said is not durable yet
         self._turn: CurrentTurn | None = None
@@ -179,6 +180,17 @@ class SessionMachine:
     def commands(self) -> Sequence[ev.SlashCommand]:
         """The agent's own commands, as it last announced them."""
         return self._past.commands or ()
+
+    @property
+    def model(self) -> str:
+        """The model, by its full name once the agent has reported that."""
+        is_newer = self._settings.model != self._model_before
+        return self._settings.model if is_newer else self.activity.model or self._settings.model
+
+    @property
+    def models(self) -> Sequence[ev.OfferedModel]:
+        """The models that the agent can be set to, as it last listed them."""
+        return self._past.models
 
     def notice_of(self, command: str) -> str:
         """Return what the sender of a message should know; empty: nothing.
@@ -557,6 +569,8 @@ class SessionMachine:
         if isinstance(event, ev.RequestOpened):
             event = self.requests.named(event)
         self.activity.take(event, self._now)
+        if isinstance(event, ev.SystemInit):
+            self._model_before = self._settings.model
         self._past.take_terminal(event)
         self._out += self.budget.measure(self._past.meter, event, self._now)
         self._append("event", turn=self.turn, event=unstructure(event))
@@ -575,6 +589,8 @@ class SessionMachine:
                 self._limited(resets_at)
             case ev.CommandsChanged(commands=commands):
                 self._past.commands = commands
+            case ev.ModelsOffered(models=models):
+                self._past.models = models
             case ev.ConversationChanged(conversation=conversation):
                 # Also while the process is being stopped: the next one must not resume the old one.
                 self._keep_conversation(conversation)

@@ -286,6 +286,7 @@ class AgentSession(Actor[own.SessionMessage]):
                 details = api.AgentDetails(
                     **info,
                     commands=[*self._session.commands],
+                    models=[*self._session.models],
                     takes_images=self._session.takes_images,
                     calls=self._session.activity.calls,
                     tasks=[each[:200] for each in self._session.activity.tasks[:64]],

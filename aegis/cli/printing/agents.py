@@ -100,7 +100,9 @@ def session_details(info: Mapping[str, Any]) -> str:
         *_program(info.get("program")),
         ("profile", f"{info['profile']} ({info['provider']})" if info["profile"] else None),
         ("model", info["model"]),
+        ("models", ", ".join(each["name"] for each in info.get("models", ()))),
         ("effort", info.get("effort")),
+        ("efforts", ", ".join(_efforts(info))),
         ("thinking", info.get("thinking")),
         ("permission", info["permission"]),
         ("mode", info.get("mode")),
@@ -113,6 +115,14 @@ def session_details(info: Mapping[str, Any]) -> str:
     shown = [f"{name:<17} {cell(value)}" for name, value in lines if value not in (None, "")]
     lists = [*_plan(info.get("plan") or ()), *_conflicts(info.get("conflicts") or ())]
     return "\n".join([escaped_line(info["handle"]), *shown, *lists])
+
+
+def _efforts(info: Mapping[str, Any]) -> Sequence[str]:
+    """Return the efforts of the current model, as the agent lists them."""
+    for each in info.get("models", ()):
+        if info["model"] in (each["name"], each["full_name"]):
+            return [*each["efforts"]]
+    return []
 
 
 def _conflicts(conflicts: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -22,6 +22,8 @@ from aegis.protocol.agent_events import (
     CommandSent,
     ConversationChanged,
     MessageChanged,
+    ModelsOffered,
+    OfferedModel,
     Plan,
     PlanStep,
     RateLimit,
@@ -152,6 +154,7 @@ HIDDEN: list[AgentEvent] = [
     StateChanged(state="idle"),
     MessageChanged(uuid="u", state="queued"),
     CommandsChanged(commands=[SlashCommand(name="compact")]),
+    ModelsOffered(models=[OfferedModel(name="opus")]),
 ]
 
 

@@ -19,6 +19,8 @@ RESUMED       a text with the id of the conversation
 
 It SAYs the images of a prompt first.
 
+With STAND_IN_MODELS it lists these models, JSON as Claude Code has it.
+
 With STAND_IN_OLD=1 it is an older version: it does not know ``--await-initialize``, and gets MCP
 servers by ``--mcp-config``. With STAND_IN_OLD=frames it knows it, and takes servers only later.
 """
@@ -58,6 +60,8 @@ BUDGET = "--max-budget-usd="
 
 LOGIN = os.environ.get("STAND_IN_LOGIN", "")
 """A file that exists after a login; empty: no login is needed."""
+
+MODELS = json.loads(os.environ.get("STAND_IN_MODELS", "[]"))
 
 OLD = os.environ.get("STAND_IN_OLD", "")
 
@@ -135,7 +139,7 @@ class Claude:
             self._servers |= given or {}
             applied = {} if OLD == "1" else {"mcp_servers_applied": bool(given)}
             body = {"commands": COMMANDS, "session_state": "idle", "claude_code_version": "2.1.330"}
-            body |= applied
+            body |= applied | ({"models": MODELS} if MODELS else {})
             primed = "could not be resumed" in request.get("appendSystemPrompt", "")
             self._witness.note("ready", conversation=self._conversation, primed=primed)
         elif request["subtype"] == "mcp_set_servers":

@@ -46,7 +46,7 @@ from aegis.agents.drivers.harness import (
     SettingChanged,
     Write,
 )
-from aegis.protocol.agent_events import SystemInit
+from aegis.protocol.agent_events import ModelsOffered, OfferedModel, SystemInit
 
 HIDDEN = "\u2039secret\u203a"
 
@@ -236,6 +236,7 @@ class AcpConversation:
         self._is_draining = False
         self._repeated = self._looks = 0
         self._described: SystemInit | None = None
+        self._offered: list[OfferedModel] = []
         self.id = ""
         self.abilities = Abilities()
         self.settings = ReportedSettings()
@@ -387,7 +388,7 @@ class AcpConversation:
             case SettingChange():
                 return self._change(step, self._configured)
         self._described = self._description()
-        return [Emit(self._described), *self._then_ready()]
+        return [Emit(self._described), *self._offer(), *self._then_ready()]
 
     def _configured(self, problem: str | None) -> list[Output]:
         return self._configure() if problem is None else self._fail(problem)
@@ -472,11 +473,16 @@ class AcpConversation:
         )
 
     def _describe(self) -> list[Output]:
-        """Report the conversation again if it has changed since it was ready."""
-        if self._described is None or self._described == self._description():
+        """Report the conversation, and the models, if they have changed since it was ready."""
+        if self._described is None:
             return []
-        self._described = self._description()
-        return [Emit(self._described)]
+        before, self._described = self._described, self._description()
+        changed = [Emit(self._described)] if self._described != before else []
+        return [*changed, *self._offer()]
+
+    def _offer(self) -> list[Output]:
+        before, self._offered = self._offered, self.settings.offered_models()
+        return [Emit(ModelsOffered(models=self._offered))] if self._offered != before else []
 
     def _keep_asking(self) -> list[Output]:
         """Return to the asking mode if the agent left it, for example with a plan's approval."""

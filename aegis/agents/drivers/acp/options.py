@@ -9,6 +9,7 @@ import attrs
 
 from aegis.agents.drivers.acp.frames import items, mapping, name, string
 from aegis.agents.drivers.commands import Mentions
+from aegis.protocol.agent_events import OfferedModel
 
 ASKING_MODES = ("default", "ask", "manual", "read-only", "workspace-write")
 """Modes in which agents ask before they act, the strictest first for one agent."""
@@ -17,6 +18,9 @@ HARMLESS_MODES = ("plan", "read-only")
 """Modes that an agent may choose itself: it can do less in them."""
 
 MAX_OPTIONS = 64
+
+MAX_OFFERED = 256
+"""Models, and efforts, that are shown; others can be set too."""
 
 
 @attrs.frozen(kw_only=True)
@@ -116,6 +120,16 @@ class ReportedSettings:
     def sets_model(self) -> bool:
         """Whether the model can be set."""
         return self.option("model") is not None or bool(self.models)
+
+    def offered_models(self) -> list[OfferedModel]:
+        """Return the models that can be set, the current one with its efforts."""
+        option, effort = self.option("model"), self.option("thought_level")
+        choices = option.choices if option else dict.fromkeys(self.models, "")
+        efforts = [*(effort.choices if effort else ())][:MAX_OFFERED]
+        return [
+            OfferedModel(name=each, title=title, efforts=efforts if each == self.model else [])
+            for each, title in [*choices.items()][:MAX_OFFERED]
+        ]
 
     def with_mode(self, mode: str) -> ReportedSettings:
         """Return the settings after the agent reported its mode."""

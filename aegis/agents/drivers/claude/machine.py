@@ -21,7 +21,6 @@ from aegis.agents.drivers.claude.frames import (
 )
 from aegis.agents.drivers.claude.launch import MODES, SERVER, mcp_servers
 from aegis.agents.drivers.claude.models import (
-    Model,
     read_models,
     refuse_effort,
     refuse_model,
@@ -57,6 +56,8 @@ from aegis.protocol.agent_events import (
     AgentEvent,
     CommandsChanged,
     ConversationChanged,
+    ModelsOffered,
+    OfferedModel,
     RequestAnswer,
     RequestWithdrawn,
     SlashCommand,
@@ -133,7 +134,7 @@ class Claude:
         self._closed: dict[str, str] = {}  # id → how it ended
         self._last_usage: Usage | None = None  # the last one to the model, for the conversation
         self._model = ""
-        self._models: tuple[Model, ...] = ()
+        self._models: tuple[OfferedModel, ...] = ()
         self._wanted_model = beginning.model
         self._commands: list[SlashCommand] = []
         self._is_cleared = False
@@ -310,7 +311,8 @@ class Claude:
         refusal = refusal or (None if thinking is None else self.refuse_thinking(thinking))
         if refusal is not None:
             return self._fail(refusal)
-        pending = [*self._announced(fields), *self._pending(reply)]
+        offered = [Emit(ModelsOffered(models=[*self._models]))] if self._models else []
+        pending = [*offered, *self._announced(fields), *self._pending(reply)]
         awaited = self._beginning.mcp_url and not self._server_in_file
         if awaited and fields.get("mcp_servers_applied") is not True:
             servers = mcp_servers(self._beginning)

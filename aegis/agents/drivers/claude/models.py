@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
-import attrs
-
 from aegis.agents.drivers.claude.frames import items, mapping, name
 from aegis.agents.drivers.harness import Frame
+from aegis.protocol.agent_events import OfferedModel
 
 MAX_MODELS = 64
+MAX_EFFORTS = 16
 
 ALIAS = re.compile(r"[a-z]{1,32}\Z")
 """A short name. Every other name is that of a provider, whose models are not all listed."""
@@ -22,53 +22,43 @@ UNLISTED = ("default", "opusplan")
 """Short names that it takes and may not list."""
 
 
-@attrs.frozen(kw_only=True)
-class Model:
-    """One model, by its short name and its full one, and its efforts.
-
-    ``adapts``: it decides itself how long it thinks, by its effort.
-    """
-
-    value: str
-    resolved: str
-    efforts: tuple[str, ...]
-    adapts: bool = False
-
-
-def read_models(reply: Frame, given: str | None = None) -> tuple[Model, ...]:
+def read_models(reply: Frame, given: str | None = None) -> tuple[OfferedModel, ...]:
     """Return the models in the reply to ``initialize``; older versions list none.
 
-    It lists the model with which it was started, ``given``, also if there is no such model.
+    It lists the model with which it was started, ``given``, also if there is no such model. A model
+    that decides itself how long it thinks, by its effort, has no other setting for that.
     """
-    found = [mapping(each) for each in items(reply.get("models"))[:MAX_MODELS]]
-    models = [
-        Model(
-            value=name(each.get("value")),
-            resolved=name(each.get("resolvedModel")),
-            efforts=tuple(filter(None, map(name, items(each.get("supportedEffortLevels"))[:16]))),
-            adapts=each.get("supportsAdaptiveThinking") is True,
-        )
-        for each in found
-    ]
-    return tuple(each for each in models if each.value and not each.value == each.resolved == given)
+    models = [_model(mapping(each)) for each in items(reply.get("models"))[:MAX_MODELS]]
+    return tuple(each for each in models if each.name and not each.name == each.full_name == given)
 
 
-def refuse_model(models: tuple[Model, ...], model: str) -> str | None:
+def _model(listed: Frame) -> OfferedModel:
+    efforts = map(name, items(listed.get("supportedEffortLevels"))[:MAX_EFFORTS])
+    return OfferedModel(
+        name=name(listed.get("value")),
+        title=name(listed.get("displayName")),
+        full_name=name(listed.get("resolvedModel")),
+        efforts=[*filter(None, efforts)],
+        sets_thinking=listed.get("supportsAdaptiveThinking") is not True,
+    )
+
+
+def refuse_model(models: tuple[OfferedModel, ...], model: str) -> str | None:
     """Return why a model cannot be set, in one sentence; None if it may be one."""
-    known = {each.value for each in models} | {each.resolved for each in models}
+    known = {each.name for each in models} | {each.full_name for each in models}
     if not models or model in known or model in UNLISTED or not ALIAS.match(model):
         return None
-    offered = _listed([each.value for each in models])
+    offered = _listed([each.name for each in models])
     return (
         f"Claude Code has no model {model!r} (it offers {offered}, and full names): set another "
         "model in the profile, or none"
     )
 
 
-def refuse_effort(models: tuple[Model, ...], model: str | None, effort: str) -> str | None:
+def refuse_effort(models: tuple[OfferedModel, ...], model: str | None, effort: str) -> str | None:
     """Return why an effort cannot be set for a model, in one sentence; None if it can."""
     wanted = model or "default"
-    meant = [each for each in models if wanted in (each.value, each.resolved)]
+    meant = [each for each in models if wanted in (each.name, each.full_name)]
     efforts = list(dict.fromkeys(level for each in meant or models for level in each.efforts))
     if not models or effort in efforts:
         return None
@@ -79,14 +69,16 @@ def refuse_effort(models: tuple[Model, ...], model: str | None, effort: str) -> 
     )
 
 
-def refuse_thinking(models: tuple[Model, ...], model: str | None, thinking: str) -> str | None:
+def refuse_thinking(
+    models: tuple[OfferedModel, ...], model: str | None, thinking: str
+) -> str | None:
     """Return why thinking cannot be set for a model, in one sentence; None if it can.
 
     Claude Code takes it for a model that adapts too, without any effect.
     """
     wanted = model or "default"
-    meant = [each for each in models if wanted in (each.value, each.resolved)]
-    if thinking == "on" or not any(each.adapts for each in meant):
+    meant = [each for each in models if wanted in (each.name, each.full_name)]
+    if thinking == "on" or all(each.sets_thinking for each in meant):
         return None
     return (
         f"the model {wanted!r} of Claude Code decides itself how long it thinks, so thinking "

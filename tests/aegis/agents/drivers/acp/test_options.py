@@ -53,6 +53,9 @@ def test_a_model_is_set_by_an_option_or_the_older_method(
 ) -> None:
     assert settings(agent).model == model
     assert settings(agent).sets_model()
+    offered = {each.name: bool(each.efforts) for each in settings(agent).offered_models()}
+    assert offered.get(model, False) is (settings(agent).option("thought_level") is not None)
+    assert other is None or offered[other[1]] is False
     assert model_step(settings(agent), model) is None
     if other is not None:
         expected = SettingChange(subject="model", option=other[0], value=other[1])

@@ -6,7 +6,8 @@ import pytest
 
 from aegis.agents.drivers.claude.machine import Claude
 from aegis.agents.drivers.claude.models import read_models
-from aegis.agents.drivers.harness import AgentFailed, AgentReady, OrderRefused, Write
+from aegis.agents.drivers.harness import AgentFailed, AgentReady, Emit, OrderRefused, Write
+from aegis.protocol.agent_events import ModelsOffered
 from tests.aegis.agents.drivers.claude.wire import begins, initialized
 
 LEVELS = ["low", "high"]
@@ -80,6 +81,18 @@ def test_a_change_is_checked_against_the_list_too() -> None:
     assert isinstance(machine.set_model("sonnet")[0], Write)
     assert machine.refuse_effort("max") is None
     assert "for the model 'sonnet' (it offers 'max')" in (machine.refuse_effort("low") or "")
+
+
+def test_its_models_are_an_event() -> None:
+    machine = Claude(begins())
+    found = initialized(machine, response={"mcp_servers_applied": True, "models": MODELS})
+    [offered] = [each.event for each in found if isinstance(each, Emit)]
+    assert isinstance(offered, ModelsOffered)
+    assert [(each.name, each.efforts) for each in offered.models] == [
+        ("default", LEVELS),
+        ("sonnet", ["max"]),
+        ("haiku", []),
+    ]
 
 
 def test_a_version_that_lists_no_models_takes_all() -> None:
