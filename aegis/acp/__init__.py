@@ -7,7 +7,7 @@
 - ``asking``    requests of agents, as permission requests of the editor.
 - ``updates``   entries of a transcript as ACP updates. Pure.
 - ``choices``   dialogs, modes and options as ACP has them. Pure.
-- ``prompts``   the content of a prompt as text. Pure.
+- ``prompts``   the text, images and files of a prompt. Pure.
 
 The process is a client of the daemon, like any other: its end ends nothing. It knows the protocol
 and the client only. Standard output has nothing but frames.

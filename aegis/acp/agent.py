@@ -12,7 +12,7 @@ import trio
 from aegis import __version__
 from aegis.acp.asking import EditorQuestions
 from aegis.acp.choices import DEFAULT_EFFORT, MODES, is_permission
-from aegis.acp.prompts import prompt_text
+from aegis.acp.prompts import prompt_content
 from aegis.acp.thread import EditorPrompt, EditorThread
 from aegis.acp.wire import INVALID_REQUEST, PARSE_ERROR, AcpRefused, EditorWire
 from aegis.agents.drivers.acp.frames import (
@@ -53,7 +53,7 @@ AGAIN_S = 0.5
 
 CAPABILITIES = {
     "loadSession": True,
-    "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
+    "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
     "mcpCapabilities": {"http": False, "sse": False},
     "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
 }
@@ -142,7 +142,7 @@ class EditorAgent:
             return partial(self._withdraw, self._cancelled(method, params))
         if method == "session/prompt" and self._is_initialized:
             thread = self._thread(params)
-            thread.admit(id_, prompt_text(params.get("prompt")))
+            thread.admit(id_, prompt_content(params.get("prompt")))
             return thread.send_next
         return partial(self._carry_out, id_, method, params)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 import trio
 
 from aegis.acp.choices import modes_of, options_of
+from aegis.acp.prompts import PromptContent
 from aegis.acp.updates import (
     TranscriptUpdates,
     Update,
@@ -60,7 +63,7 @@ class EditorPrompt:
     """
 
     call: Id
-    text: str
+    content: PromptContent
     key: str = attrs.field(factory=lambda: uuid.uuid4().hex)
     message: str = ""
     turn: int | None = None
@@ -283,7 +286,7 @@ class EditorThread:
 
     # Prompts.
 
-    def admit(self, call: Id, text: str) -> None:
+    def admit(self, call: Id, content: PromptContent) -> None:
         """Take a prompt, which ``send_next`` sends. Raises ``AcpRefused``."""
         if len(self._prompts) >= MAX_PROMPTS:
             raise AcpRefused(
@@ -293,7 +296,7 @@ class EditorThread:
             raise AcpRefused(INVALID_REQUEST, "a prompt with this id is not answered yet")
         if self.info.state == "closed":
             raise AcpRefused(INTERNAL_ERROR, _closed(self.info.handle))
-        prompt = self._prompts[call] = EditorPrompt(call, text)
+        prompt = self._prompts[call] = EditorPrompt(call, content)
         self._unsent.append(prompt)
 
     async def send_next(self) -> None:
@@ -327,14 +330,23 @@ class EditorThread:
     async def _send(self, prompt: EditorPrompt) -> Receipt:
         for left in reversed(range(SEND_TRIES)):
             try:
-                return await self._client.inboxes.handoff(
-                    self.info.handle, prompt.text, key=prompt.key, alone=True
-                )
+                return await self._send_content(prompt.content, prompt.key)
             except ConnectionLost:
                 if not left:
                     raise
                 # By its key it is delivered once.
         raise AssertionError
+
+    async def _send_content(self, content: PromptContent, key: str) -> Receipt:
+        handle = self.info.handle
+        if not (content.texts or content.images):
+            return await self._client.inboxes.handoff(handle, content.text, key=key, alone=True)
+        # The daemon has read the images once it has answered.
+        with tempfile.TemporaryDirectory(prefix="aegis-editor-") as directory:
+            paths = await trio.to_thread.run_sync(_write, directory, content.images)
+            return await self._client.agents.send(
+                handle, content.text, images=paths, texts=content.texts, key=key, alone=True
+            )
 
     def cancel(self, call: Id | None = None) -> list[EditorPrompt]:
         """Return the prompts of this editor, or the one with this call, which ``withdraw`` ends."""
@@ -406,6 +418,13 @@ class EditorThread:
     async def _answer(self, prompt: EditorPrompt, reason: str) -> None:
         if self._prompts.pop(prompt.call, None) is not None:
             await self._wire.respond(prompt.call, {"stopReason": reason})
+
+
+def _write(directory: str, images: Sequence[bytes]) -> list[str]:
+    paths = [Path(directory) / f"image {number}" for number, _ in enumerate(images, 1)]
+    for path, image in zip(paths, images, strict=True):
+        path.write_bytes(image)
+    return [*map(str, paths)]
 
 
 def _chosen(info: AgentInfo) -> tuple[str, ...]:

@@ -107,8 +107,7 @@ def command_of(handoff: Handoff, target: str, sessions: SessionDirectory) -> str
     Raises ``Forbidden`` if it is not sent.
     """
     is_person = isinstance(handoff, PersonHandoff) and sessions.session_of(target) is not None
-    # With images it is a text, and no command of the agent.
-    is_text = isinstance(handoff, PersonHandoff) and handoff.has_images
+    is_text = isinstance(handoff, PersonHandoff) and handoff.is_text
     name = command_name(handoff.context) if is_person and not is_text else ""
     if name and (refusal := sessions.refuse_command(target, name)) is not None:
         raise refusal
@@ -122,7 +121,7 @@ def delivery_of(
     sender = agent_of(handoff)
     kind = f"{COMMAND_ID * is_command}{PROMPT_ID * handoff.alone}" or "handoff:"
     if isinstance(handoff, PersonHandoff) and handoff.has_images:
-        kind = IMAGES_ID
+        kind = f"{IMAGES_ID}{PROMPT_ID * handoff.alone}"
     elif sender is None and not isinstance(handoff, PersonHandoff):
         kind = f"{PROGRAM_ID}{kind}"
     return Deliver(

@@ -285,6 +285,16 @@ def _at_most_paths(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         raise ValueError(f"{attribute.name} must be at most {MAX_SENT} paths, not {len(value)}")
 
 
+def _check_texts(_: Any, attribute: attrs.Attribute[Any], value: Mapping[str, str]) -> None:
+    if len(value) > MAX_SENT:
+        raise ValueError(f"{attribute.name} must be of at most {MAX_SENT} files, not {len(value)}")
+    size = sum(map(len, value)) + sum(map(len, value.values()))
+    if size > MAX_BODY_CHARS:
+        raise ValueError(
+            f"{attribute.name} must have at most {MAX_BODY_CHARS} characters, not {size}"
+        )
+
+
 @attrs.frozen(kw_only=True)
 class SendToAgent(Command[Receipt]):
     """Send a message with images and other files to an agent, by their absolute paths.
@@ -307,8 +317,17 @@ class SendToAgent(Command[Receipt]):
     files: list[str] = attrs.field(
         factory=list, validator=_at_most_paths, metadata=described("Paths of other files.")
     )
+    texts: dict[str, str] = attrs.field(
+        factory=dict,
+        validator=_check_texts,
+        metadata=described("Texts of more files by their paths, as an editor has them."),
+    )
     interrupt: bool = attrs.field(
         default=False, metadata=described("True: interrupt its current turn first.")
+    )
+    alone: bool = attrs.field(
+        default=False,
+        metadata=described("True: it is a turn of its own, and its sender waits for that."),
     )
     key: str | None = attrs.field(
         default=None,

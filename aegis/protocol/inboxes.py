@@ -24,7 +24,8 @@ COMMAND_ID = "command:"
 """The beginning of the id of a message that is a person's command to an agent, without a header."""
 
 PROMPT_ID = "prompt:"
-"""The beginning of the id of a message that is a turn of its own, after that of a command."""
+"""The beginning of the id of a message that is a turn of its own, after that of a command, or of
+one with images."""
 
 IMAGES_ID = "images:"
 """The beginning of the id of a person's message with images: the last lines of it name them."""
@@ -44,7 +45,9 @@ def command_name(text: str) -> str:
 
 def is_prompt(message: str) -> bool:
     """Return whether the message with this id was sent to be a turn of its own."""
-    return message.removeprefix(PROGRAM_ID).removeprefix(COMMAND_ID).startswith(PROMPT_ID)
+    for kind in (PROGRAM_ID, COMMAND_ID, IMAGES_ID):
+        message = message.removeprefix(kind)
+    return message.startswith(PROMPT_ID)
 
 
 @attrs.frozen(kw_only=True)
@@ -250,8 +253,9 @@ class Handoff(Command[Receipt]):
 class PersonHandoff(Handoff):
     """A handoff that a person sends from a face of their own, never over MCP.
 
-    Only it may be a command of the agent's own. ``has_images``: the last lines of it name images,
-    which are kept with the session. Used inside the daemon only.
+    Only it may be a command of the agent's own, unless it ``is_text``. ``has_images``: the last
+    lines of it name images, which are kept with the session. Used inside the daemon only.
     """
 
+    is_text: bool = False
     has_images: bool = False

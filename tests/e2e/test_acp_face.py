@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import sys
 from collections.abc import Iterator
@@ -9,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.aegis.agents.drivers.test_images import png
 from tests.e2e.editor import Editor
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team, agents_of, open_request
@@ -30,7 +33,7 @@ def test_an_editor_opens_a_thread_and_prompts(team: Team) -> None:
         begun = editor.begin()
         assert begun["protocolVersion"] == 1
         assert begun["agentCapabilities"]["loadSession"] is True
-        assert begun["agentCapabilities"]["promptCapabilities"]["image"] is False
+        assert begun["agentCapabilities"]["promptCapabilities"]["image"] is True
         new = editor.call("session/new", cwd=str(team.daemon.root), mcpServers=[])
         assert new["modes"]["currentModeId"] == "write"
         [info] = team.call("list_sessions")["result"]
@@ -338,8 +341,35 @@ def test_files_of_a_prompt_are_text_and_paths(team: Team) -> None:
             {"type": "resource", "resource": resource},
         )
         assert editor.stops(call) == "end_turn"
-        image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
-        refused = editor.answer(prompt_of(editor, image))["error"]
-        assert (refused["code"], "write the path" in refused["message"]) == (-32602, True)
     [opened] = team.entries(handle, "turn_opened")
-    assert "SAY look at /tmp/a b.py#L1-3\n[/tmp/c.py]\n````\nprint('```')\n````" in opened["text"]
+    assert (
+        "SAY look at /tmp/a b.py#L1-3/tmp/c.py\n\n[file: /tmp/c.py, 13 bytes]\n" in opened["text"]
+    )
+    assert "````\nprint('```')\n````" in opened["text"]
+
+
+def test_images_of_a_prompt_reach_the_agent(team: Team) -> None:
+    team.spawn(handle="pm")
+    picture = png(40, 30)
+    image = {
+        "type": "image",
+        "data": base64.b64encode(picture).decode(),
+        "mimeType": "image/jpeg",  # its content counts
+    }
+    blob = {"uri": "file:///tmp/b.png", "mimeType": "image/png", "blob": image["data"]}
+    with Editor(team.daemon) as editor:
+        editor.open("pm")
+        text = {"type": "text", "text": "SAY seen"}
+        assert editor.stops(prompt_of(editor, text, image)) == "end_turn"
+        assert editor.stops(prompt_of(editor, {"type": "resource", "resource": blob})) == "end_turn"
+        digest = hashlib.sha256(picture).hexdigest()[:8]
+        shown = [each for each in editor.texts() if each.startswith("[image: ")]
+        assert [digest in each for each in shown] == [True] * len(shown)
+        assert len(shown) >= 2
+        assert "seen" in editor.texts()
+        broken = image | {"data": base64.b64encode(b"text").decode()}
+        refused = editor.answer(prompt_of(editor, text, broken))["error"]["message"]
+        assert "is no PNG, JPEG, GIF or WebP image" in refused
+        wrong = editor.answer(prompt_of(editor, image | {"data": "no base64!"}))["error"]
+        assert wrong == {"code": -32602, "message": "the data of an image must be base64"}
+    assert team.call("inbox_read", from_handle="human")["messages"] == []

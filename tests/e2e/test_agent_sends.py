@@ -156,6 +156,8 @@ def test_a_file_that_an_agent_or_its_model_would_refuse_is_refused_before(
     wide.write_bytes(png(8_001, 1))
     large = tmp_path / "large.png"
     large.write_bytes(b"x" * 11 * 2**20)
+    empty = tmp_path / "empty"
+    empty.touch()
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     for handle, path, why in (
@@ -165,10 +167,13 @@ def test_a_file_that_an_agent_or_its_model_would_refuse_is_refused_before(
         (other, large, "3,932,160"),
         (other, wide, "8001 x 1"),
         (claude, fifo, "no regular file"),
-        (claude, tmp_path, "Is a directory"),
+        (claude, tmp_path, "is a directory: name it in the text"),
+        (claude, empty, "is empty: leave it out"),
         (claude, tmp_path / "none", "No such file"),
     ):
         assert why in refused(team, handle, "x", images=[str(path)])
+    for path in (tmp_path, empty, fifo):
+        assert str(path.name) in refused(team, claude, "x", files=[str(path)])
     assert "no absolute path" in refused(team, claude, "x", images=["a.png"])
     assert "command of the agent takes no files" in refused(
         team, claude, "/compact", images=[str(picture)]

@@ -269,6 +269,13 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     },
     "agent_send.images": [(["/x"] * 21, "20 paths"), ([5], "text"), ("/x", "list")],
     "agent_send.files": [(["/x"] * 21, "20 paths"), ([5], "text"), ("/x", "list")],
+    "agent_send.texts": [
+        ({str(each): "" for each in range(21)}, "20 files"),
+        ({"/x": "y" * 262_144}, "262144"),
+        ({"/x": 5}, "text"),
+        (["/x"], "object"),
+    ],
+    "agent_send.alone": [("yes", "true or false"), (1, "true or false")],
     "agent_send.interrupt": [("yes", "true or false"), (1, "true or false")],
     "agent_send.key": [("x" * 257, "256"), (5, "text")],
     "agent_continue.conversation": [("x" * 201, "200"), (5, "text"), (None, "")],

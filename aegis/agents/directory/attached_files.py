@@ -18,6 +18,7 @@ from aegis.agents.sessions.sent_images import SentImages
 from aegis.errors import InvalidRequest
 from aegis.names import shorten
 from aegis.path_text import path_of_text
+from aegis.protocol.agents import SendToAgent
 from aegis.protocol.inboxes import MAX_BODY_CHARS
 
 MAX_INCLUDED_BYTES = 64 * 1024
@@ -48,19 +49,18 @@ class Attached:
     images: tuple[tuple[str, bytes], ...] = attrs.field(repr=False)
 
 
-def attach(
-    text: str, files: list[str], images: list[str], sent: SentImages, provider: Provider
-) -> Attached:
-    """Return a message with these files, by their paths. Raises ``InvalidRequest``."""
+def attach(message: SendToAgent, sent: SentImages, provider: Provider) -> Attached:
+    """Return a message with its files. Raises ``InvalidRequest``."""
     limits = CLAUDE_LIMITS if provider.family == "claude" else MODEL_LIMITS
-    parts = [text] if text else []
-    included = [_file_part(each) for each in files]
+    parts = [message.text] if message.text else []
+    included = [_text_part(*each) for each in message.texts.items()]
+    included += [_file_part(each) for each in message.files]
     # A file may hold what a program has written.
     parts += [as_plain(each, provider.mentions, None) for each in included]
     kept: list[tuple[str, bytes]] = []
     lines: list[str] = []
     left = limits.together
-    for each in images:
+    for each in message.images:
         data = _read(each, limits.each)
         left -= len(data)
         if left < 0:
@@ -103,13 +103,18 @@ def _image(path: str, data: bytes, limits: ImageLimits, sent: SentImages) -> tup
 def _file_part(path: str) -> str:
     """Return the text of a file below a line with its path, or the line alone."""
     data, size = _begin(path, MAX_INCLUDED_BYTES + 1)
-    line = f"[file: {_one_line(path)}, {size:,} bytes"
     text = _text_of(data) if size <= MAX_INCLUDED_BYTES else None
     if text is None:
-        return f"{line}, not included: read it there]"
+        return f"[file: {_one_line(path)}, {size:,} bytes, not included: read it there]"
+    return _text_part(path, text)
+
+
+def _text_part(path: str, text: str) -> str:
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{line}]\n{fence}\n{text.removesuffix(chr(10))}\n{fence}"
+    size = len(text.encode("utf-8", "replace"))
+    head = f"[file: {_one_line(path)}, {size:,} bytes]"
+    return f"{head}\n{fence}\n{text.removesuffix(chr(10))}\n{fence}"
 
 
 def _text_of(data: bytes) -> str | None:
@@ -143,15 +148,24 @@ def _begin(path: str, most: int) -> tuple[bytes, int]:
     if not path.startswith("/"):
         raise InvalidRequest(f"agent send: {_named(path)} is no absolute path")
     try:
-        # A FIFO must not block.
-        fd = os.open(path_of_text(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            found = os.fstat(fd)
+        with open(path_of_text(path), "rb", opener=_without_waiting) as file:
+            found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise InvalidRequest(
                     f"agent send: {_named(path)} is no regular file: name it in the text"
                 )
+            if not found.st_size:
+                raise InvalidRequest(f"agent send: {_named(path)} is empty: leave it out")
             return file.read(most), found.st_size
+    except IsADirectoryError:
+        raise InvalidRequest(
+            f"agent send: {_named(path)} is a directory: name it in the text, or attach its files"
+        ) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise InvalidRequest(f"agent send: {_named(path)} cannot be read: {why}") from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a FIFO does not block."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)

@@ -69,7 +69,9 @@ class Sending:
             )
         if request.from_handle is not None:
             raise Forbidden("agent send: only a person sends files: name their paths in the text")
-        if command_name(request.text) and (request.files or request.images):
+        has_files = bool(request.files or request.images or request.texts)
+        name = command_name(request.text)
+        if name and "/" not in name and has_files:  # the text can begin with a path
             raise InvalidRequest(
                 "agent send: a command of the agent takes no files: begin the text otherwise, or "
                 "name their paths in it"
@@ -80,16 +82,16 @@ class Sending:
             await self._check_images(member, session)
         sent = self._images_of(member.id)
         provider = self.profile_of(member).provider
-        attached = await in_thread(
-            attach, request.text, request.files, request.images, sent, provider
-        )
+        attached = await in_thread(attach, request, sent, provider)
         if not attached.text:
             raise InvalidRequest("agent send: the message is empty: give a TEXT or a file")
         handoff = PersonHandoff(
             target_handle=member.address,
             context=attached.text,
             interrupt=request.interrupt,
+            alone=request.alone,
             key=request.key,
+            is_text=has_files,
             has_images=bool(attached.images),
         )
         if not attached.images:

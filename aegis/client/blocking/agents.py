@@ -105,14 +105,17 @@ class Agents(BlockingNoun):
         *,
         images: Paths | None = None,
         files: Paths | None = None,
+        texts: dict[str, str] | None = None,
         interrupt: bool = False,
+        alone: bool = False,
         key: str | None = None,
     ) -> Receipt:
         """Send a message with images and other files, by absolute paths on the daemon's host.
 
-        Text files of at most 64 KiB are included; of others the agent gets the path. Only a client
-        that is a person's, under no handle, may call it. Wait for the turn with ``wait`` and the
-        ``id`` of the receipt.
+        Text files of at most 64 KiB are included; of others the agent gets the path. ``texts`` are
+        those of more files by their paths. Only a client that is a person's, under no handle, may
+        call it. An ``alone`` message is a turn of its own, whose end is not reported to the inbox.
+        Wait for the turn with ``wait`` and the ``id`` of the receipt.
         """
         return self._call(
             SendToAgent,
@@ -120,7 +123,9 @@ class Agents(BlockingNoun):
             text=text,
             images=images,
             files=files,
+            texts=texts,
             interrupt=interrupt,
+            alone=alone,
             key=key,
         )
 

@@ -263,6 +263,11 @@ BAD: list[tuple[str, Any, str]] = [
     ),
     ("agent_send", {"handle": "a", "text": "", "files": [1]}, "files[0] must be text, not 1"),
     (
+        "agent_send",
+        {"handle": "a", "text": "", "texts": {"/x": "y" * 262_143}},
+        "texts must have at most 262144 characters, not 262145",
+    ),
+    (
         "agent_set",
         {"handle": "pm", "thinking": "0"},
         "thinking must be on, off, or a number of tokens, not '0'",
