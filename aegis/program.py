@@ -28,8 +28,14 @@ def start_again(*words: str) -> None:
     """Start this program with ``words`` in a session of its own, which is not this one's child."""
     import subprocess
 
-    program = _own_path() or PROGRAM
-    subprocess.run(["setsid", "--fork", program, *words], stdin=subprocess.DEVNULL, check=False)
+    subprocess.run(
+        ["setsid", "--fork", own_program(), *words], stdin=subprocess.DEVNULL, check=False
+    )
+
+
+def own_program() -> str:
+    """Return the program to execute for another process of this one."""
+    return _own_path() or PROGRAM
 
 
 def program_word() -> str:

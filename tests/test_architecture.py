@@ -230,6 +230,10 @@ LAW: list[Rule] = [
             "aegis.processes",
         ),
     ),
+    (
+        "aegis.agents.profiles.families",
+        (*COMMON, "aegis.agents.drivers", "aegis.agents.profiles", "aegis.program"),
+    ),
     *packages(
         "aegis.agents",
         (*COMMON, "aegis.agents.drivers", "aegis.configuration", "aegis.processes.environment"),
@@ -244,6 +248,7 @@ LAW: list[Rule] = [
         (
             *(*COMMON, "aegis.agents.faults", "aegis.agents.interactive", "aegis.agents.sessions"),
             *("aegis.agents.drivers.tui", "aegis.lifecycle", "aegis.processes.reaper"),
+            "aegis.agents.drivers.conversations.found",
         ),
     ),
     (

@@ -582,8 +582,10 @@ def _show_conversations(reply: Mapping[str, Any]) -> None:
         for each in reply["result"]
     ]
     print_lines(table(head, rows))
-    if reply["more"]:
+    if reply.get("more"):
         print_notice("↳ older ones are left out")
+    if notice := reply.get("notice"):
+        print_notice(f"↳ {notice}")
 
 
 def shortened(text: str) -> str:

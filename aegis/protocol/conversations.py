@@ -36,10 +36,14 @@ class PastConversation:
 
 @attrs.frozen(kw_only=True)
 class ConversationList:
-    """The conversations in a directory, the newest first; ``more``: older ones are left out."""
+    """The conversations in a directory, the newest first; ``more``: older ones are left out.
+
+    ``notice`` says so if the agent does not show which of them are open in another process.
+    """
 
     result: list[PastConversation]
     more: bool = False
+    notice: str = ""
 
 
 @attrs.frozen(kw_only=True)

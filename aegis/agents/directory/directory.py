@@ -228,7 +228,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 send, ref = self._sending.send, self._refs.get(member.id)
                 self.context.start_soon(answer, self.defer(message), send, message, member, ref)
             case ListConversations():
-                list_them = self._spawning.conversations
+                list_them = partial(self._spawning.conversations, self._board.owner_of)
                 self.context.start_soon(answer, self.defer(message), list_them, message)
             case ListWorktrees():
                 self.context.start_soon(self._list_worktrees, self.defer(message))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -21,6 +21,7 @@ from aegis.agents.directory.session_rights import SessionRights
 from aegis.agents.directory.user_world import UserWorld, user_world
 from aegis.agents.drivers.client.files import SessionFiles
 from aegis.agents.drivers.client.services import ClientServices
+from aegis.agents.drivers.conversations.found import ConversationFiles
 from aegis.agents.drivers.cookie import DriverCookies, cookie_of_driver
 from aegis.agents.drivers.driver import Driver
 from aegis.agents.drivers.harness import Beginning
@@ -54,9 +55,6 @@ from aegis.path_text import path_of_text
 from aegis.processes.environment import process_environment, withhold_keys
 from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.tool_sets import Offer
-
-if TYPE_CHECKING:
-    from aegis.agents.drivers.claude.conversations import ClaudeFiles
 
 TERMINALS = "terminals"
 """The name of the supervisor of a session's ACP terminals."""
@@ -247,10 +245,15 @@ class Programs:
         is_fork = is_first and member.fork_of is not None
         if is_first and member.began_with is not None:
             start = attrs.evolve(start, conversation=member.began_with)
-        if start.conversation is not None:
-            await self._check_holder(member, profile, start.conversation)
+        continued = member.fork_of if is_fork else start.conversation
+        if continued is not None and profile.provider.conversations:
+            await self._check_conversation(member, profile, continued, cwd, is_fork=is_fork)
         beginning = await self._beginning(member, cwd, world, start, is_fork=is_fork)
-        beginning = attrs.evolve(beginning, images=str(directory / IMAGES))
+        beginning = attrs.evolve(
+            beginning,
+            images=str(directory / IMAGES),
+            is_from_elsewhere=is_first and member.began_with is not None,
+        )
         if profile.budget_usd is not None:
             rest_usd = max(MIN_BUDGET_USD, profile.budget_usd - start.spent_usd)
             profile = attrs.evolve(profile, budget_usd=rest_usd)
@@ -283,23 +286,35 @@ class Programs:
         spec = ChildSpec.of(DRIVER, Driver, plan, owner, self.scan, client)
         return spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
 
-    async def _check_holder(self, member: Member, profile: Profile, conversation: str) -> None:
-        """Raise ``AlreadyExists`` if another process has a session's conversation open.
+    async def _check_conversation(
+        self, member: Member, profile: Profile, conversation: str, cwd: str, *, is_fork: bool
+    ) -> None:
+        """Raise ``AlreadyExists`` if a conversation cannot be continued before a person has acted.
 
-        Claude Code itself guards nothing: what one of the two says would be lost. The session's own
-        processes are gone when this is asked.
+        Because another process has it open: Claude Code itself guards nothing, so what one of the
+        two says would be lost, and Codex refuses the second, for which a fresh conversation would
+        be begun. The session's own processes are gone when this is asked. Or because the agent
+        would ask nobody in it.
         """
-        if profile.provider.family != "claude":
-            return
-        holder = (await in_thread_or_here(self.files_of(profile).holders)).get(conversation)
+        files, name = self.files_of(profile), self.names.shown(member.address)
+        then = f"and then continue with agent restart {name}"
+        holder = None
+        if not is_fork:
+            holder = (await in_thread_or_here(files.holders) or {}).get(conversation)
         if holder is not None:
-            name = self.names.shown(member.address)
             raise AlreadyExists(
-                f"its conversation is open in {holder}, outside of this daemon: end that, and then "
-                f"continue with agent restart {name}"
+                f"its conversation is open in {holder}, outside of this daemon: end that, {then}"
+            )
+        unasked = ""
+        with suppress(Unavailable):  # the agent itself reads the file, or reports that it cannot
+            unasked = await in_thread_or_here(files.unasked, conversation, path_of_text(cwd))
+        if unasked:
+            raise AlreadyExists(
+                f"it would act in its conversation without asking, for {unasked}: end that in "
+                f"{profile.provider.name} itself, {then}"
             )
 
-    def files_of(self, profile: Profile) -> ClaudeFiles:
+    def files_of(self, profile: Profile) -> ConversationFiles:
         """Return the conversations of a profile's agent. Raises ``InvalidRequest``."""
         return files_of(profile, {**self.variables, **variables_of(profile, self.variables)})
 
@@ -316,6 +331,8 @@ class Programs:
         profile = world.profile
         return Beginning(
             cwd=cwd,
+            root=self.root,
+            handle=self.names.shown(member.address),
             mcp_url=await self.keys.session_url(member.address),
             primer=primer(self.names.shown(member.address), profile, start.texts, world.texts),
             conversation=member.fork_of if is_fork else start.conversation,
@@ -346,14 +363,21 @@ class Programs:
         profile, start = world.profile, StartDriver(conversation=conversation)
         beginning = await self._beginning(member, cwd, world, start)
         withheld = self._keys - own_keys(profile)
-        how = tui_of(profile, beginning, self.variables, directory)
+        how = tui_of(profile, beginning, directory)
         environment = process_environment(
             {key: self.variables[key] for key in self.variables.keys() - withheld},
-            {**how.added, **process_variables(profile, self.variables, token_hex)},
+            {**process_variables(profile, self.variables, token_hex), **how.added},
             cwd=path_of_text(cwd),
             # Of the driver: the start of a daemon ends the processes with it, and waits for that.
             cookie=cookie_of_driver(self.root, member.id, launch),
         )
+        name, is_installed = how.argv[0], self.scan.host.is_installed
+        path = path_of_text(cwd)
+        if not await in_thread_or_here(is_installed, name, path, environment.get("PATH")):
+            raise NotFound(
+                f"agent takeover: the program {name!r} with the own interface of "
+                f"{profile.provider.name} is not in the PATH of the daemon: install it"
+            )
         return TuiPlan(
             agent=profile.provider.name,
             argv=how.argv,

@@ -32,6 +32,7 @@ from aegis.agents.directory.roster import SET, Member, Roster
 from aegis.agents.directory.roster_table import RosterTable
 from aegis.agents.directory.worktree_rules import refuse_branch
 from aegis.agents.directory.worktrees import Worktrees
+from aegis.agents.drivers.providers import Provider
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.profiles.profile import Profile
 from aegis.agents.profiles.rights import PERMISSIONS, refuse_budget, refuse_profile
@@ -63,6 +64,16 @@ from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import ListTerminals
 from aegis.protocol.trust import ProjectTrust, TrustProject
 from aegis.protocol.workspaces import ListWorkspaces
+
+
+def unseen_holders(provider: Provider) -> str:
+    """Return the sentence about an agent that does not show who has a conversation open."""
+    copy = "--fork continues a copy" if provider.forks else "it cannot copy one either"
+    return (
+        f"{provider.name} does not show whether another of its processes has a conversation open: "
+        f"end that first, for of two that continue one, each misses what the other does ({copy})"
+    )
+
 
 LAUNCH_S = 240.0
 """Seconds that the terminal and the program of a terminal agent may take to start."""
@@ -268,16 +279,26 @@ class Spawning:
         profile = self.programs.profile(request.profile)
         cwd = await directory_of(request.workspace, self.system) or self.root
         files, id_ = self.programs.files_of(profile), request.conversation
-        if not await in_thread_or_here(files.has, id_):
+        if request.fork and not profile.provider.forks:
+            raise InvalidRequest(
+                f"agent launch: {profile.provider.name} cannot copy a conversation: continue it "
+                "itself, without --fork"
+            )
+        if not await in_thread_or_here(files.has, id_, path_of_text(cwd)):
             raise NotFound(
                 f"agent launch: {profile.provider.name} has no conversation {shorten(id_)!r}; see: "
                 "agent conversations"
             )
-        holder = (await in_thread_or_here(files.holders)).get(id_)
+        holder = (await in_thread_or_here(files.holders) or {}).get(id_)
         if holder is not None and not request.fork:
             raise Unavailable(
                 f"agent launch: the conversation {id_} is open in {holder}: end that first, or "
                 "continue a copy with --fork"
+            )
+        if unasked := await in_thread_or_here(files.unasked, id_, path_of_text(cwd)):
+            raise InvalidRequest(
+                f"agent launch: {profile.provider.name} would act in the conversation {id_} "
+                f"without asking, for {unasked}: end that in {profile.provider.name} itself first"
             )
         member = Member(
             id=uuid.uuid4().hex,
@@ -294,8 +315,14 @@ class Spawning:
         )
         return await self._open(member, profile, None, request)
 
-    async def conversations(self, request: ListConversations) -> ConversationList:
-        """Return the conversations in a directory. Raises ``AegisError``."""
+    async def conversations(
+        self, owner_of: Callable[[str], str | None], request: ListConversations
+    ) -> ConversationList:
+        """Return the conversations in a directory. Raises ``AegisError``.
+
+        ``owner_of`` returns the session of this daemon that has a conversation.
+        """
+        provider = self.programs.profile(request.profile).provider
         files = self.programs.files_of(self.programs.profile(request.profile))
         cwd = await directory_of(request.workspace, self.system) or self.root
         found, more = await in_thread_or_here(files.listed, path_of_text(cwd))
@@ -305,11 +332,14 @@ class Spawning:
                 at=moment_text(each.at),
                 begins=each.begins,
                 branch=each.branch,
-                holder=each.holder,
+                holder=each.holder if owner is None else f"session {owner}",
             )
             for each in found
+            for owner in [owner_of(each.id)]
         ]
-        return ConversationList(result=result, more=more)
+        is_shown = await in_thread_or_here(files.holders) is not None
+        notice = "" if is_shown else unseen_holders(provider)
+        return ConversationList(result=result, more=more, notice=notice)
 
     async def reopen(self, member: Member) -> Member:
         """Open a closed session again, durably. Raises ``AegisError``."""

@@ -17,6 +17,9 @@ from aegis.processes.environment import KEY_VARIABLES
 
 Family = Literal["claude", "acp"]
 
+ConversationKind = Literal["", "claude", "codex", "opencode", "kimi"]
+"""The program whose files have the conversations; empty: they are not read."""
+
 CUT_CALLS_S = 60.0
 """The time after which opencode and kimi give up a call of an MCP tool, measured."""
 
@@ -49,6 +52,9 @@ class Provider:
     ``project_texts`` are the files of a directory with instructions that it does not read without
     the settings of the directory. ``plan_mode``: the id of its mode for plans; ``""``: it cannot be
     started for a plan, for the reason ``no_plan``, which continues a sentence about it.
+
+    ``conversations`` is the kind of the files in which it keeps its conversations, ``forks``:
+    it can continue a copy of one.
 
     ``login`` says how to log in, and ``login_command`` is its program for a terminal.
     ``asks_for_our_tools``: a call of our MCP tools is a permission request first; None: that is not
@@ -88,6 +94,8 @@ class Provider:
     reads_files: bool = True
     mentions: Mentions = ""
     project_texts: tuple[str, ...] = ()
+    conversations: ConversationKind = ""
+    forks: bool = False
     install: str = ""
     login: str = ""
     login_command: tuple[str, ...] = ()
@@ -152,6 +160,8 @@ PROVIDERS: tuple[Provider, ...] = (
         preset={"ENABLE_TOOL_SEARCH": "false"},
         refused_variables=_CLAUDE_REFUSED,
         reports_cost=True,
+        conversations="claude",
+        forks=True,
         install="npm install -g @anthropic-ai/claude-code",
         login="claude auth login, or ANTHROPIC_API_KEY in the daemon's environment",
         login_command=("claude", "auth", "login"),
@@ -189,6 +199,8 @@ PROVIDERS: tuple[Provider, ...] = (
         },
         reports_cost=True,
         takes_claude_options=True,
+        conversations="claude",
+        forks=True,
         install="npm install -g @agentclientprotocol/claude-agent-acp",
         login="claude auth login, or ANTHROPIC_API_KEY in the daemon's environment",
         login_command=("claude", "auth", "login"),
@@ -220,6 +232,8 @@ PROVIDERS: tuple[Provider, ...] = (
         waits_for_mcp=True,
         trusts_its_directory=True,
         authenticate={"OPENAI_API_KEY": "api-key", "CODEX_API_KEY": "api-key"},
+        conversations="codex",
+        forks=True,
         install="npm install -g @agentclientprotocol/codex-acp",
         login="codex login, or OPENAI_API_KEY in the daemon's environment",
         login_command=("codex", "login"),
@@ -291,6 +305,8 @@ PROVIDERS: tuple[Provider, ...] = (
         password_variables=("OPENCODE_SERVER_PASSWORD",),
         reports_cost=True,
         call_limit_s=CUT_CALLS_S,
+        conversations="opencode",
+        forks=True,
         install="npm install -g opencode-ai",
         login="opencode auth login, or the key of its model in the daemon's environment",
         login_command=("opencode", "auth", "login"),
@@ -321,6 +337,7 @@ PROVIDERS: tuple[Provider, ...] = (
         # It begins each title with the name of the tool.
         own_title=r"(aegis_\w+)(?:: .*)?",
         call_limit_s=CUT_CALLS_S,
+        conversations="kimi",
         install="uv tool install --python 3.13 kimi-cli==1.44.0",
         login="kimi login",
         login_command=("kimi", "login"),

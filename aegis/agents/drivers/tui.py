@@ -6,15 +6,14 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import attrs
 
+from aegis.agents.drivers.conversations.found import ConversationFiles
 from aegis.agents.drivers.cookie import DriverCookies
 from aegis.agents.drivers.plan import SecretFile
 from aegis.path_text import is_utf8
 from aegis.processes.process_scan import ProcessScan
-from aegis.protocol.agent_events import AgentEvent
 
 SCRIPT = "takeover.sh"
 """The name of the script in a session's directory that starts the program."""
@@ -23,29 +22,6 @@ OF_TERMINAL = frozenset({"TERM", "COLORTERM", "COLUMNS", "LINES", "SHLVL", "_", 
 """Variables that the terminal's shell sets."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-
-
-@attrs.frozen(kw_only=True)
-class TakeoverTalk:
-    """The talk of a take-over: ``events``, each with its id in the agent's own file.
-
-    ``conversation`` is the id under which it has ended.
-    """
-
-    conversation: str
-    events: tuple[tuple[str, AgentEvent], ...] = ()
-
-
-class ConversationFiles(Protocol):
-    """The files in which an agent's program keeps its conversations."""
-
-    def after(self, conversation: str, since: float, printed: str) -> TakeoverTalk:
-        """Return what was said in a take-over of ``conversation``, of too much the newest.
-
-        It began ``since``, in seconds since 1970, and the program has ``printed`` a text. The
-        person may have begun another conversation, or changed to another. Blocking.
-        """
-        ...
 
 
 @attrs.frozen(kw_only=True)

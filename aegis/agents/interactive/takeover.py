@@ -15,12 +15,13 @@ import trio
 
 from actors import System, describe
 from aegis.agents import faults
+from aegis.agents.drivers.conversations.found import TakeoverTalk
 from aegis.agents.drivers.tui import TuiPlan
 from aegis.agents.interactive.terminal import ASK_S, FAILURES, ProgramTerminal
 from aegis.agents.sessions.past import Takeover
 from aegis.agents.sessions.status import SessionIdentity, takeover_terminal
 from aegis.agents.sessions.steps import HandedBack
-from aegis.errors import AlreadyExists, Unavailable
+from aegis.errors import AegisError, AlreadyExists, Unavailable
 from aegis.lifecycle.states import State
 from aegis.limits import in_thread_or_here
 from aegis.names import shorten
@@ -38,6 +39,14 @@ PAUSE_S = 0.2
 
 GRACE_S = 5.0
 """Seconds that the program has to end after SIGTERM; then its terminal is closed."""
+
+UNKNOWN = (
+    "the conversation {} was used meanwhile: if that was in the take-over, it is not in the "
+    "transcript; agent conversations lists it"
+)
+
+READS = 10
+"""Tries to read what was said."""
 
 STARTED_S = 2.0
 """A program that ends before this many seconds has not been started."""
@@ -113,10 +122,23 @@ class PersonsTerminal:
         await self._close()
         self.delete_secrets()
         await faults.TAKEOVER_READ_BEFORE.reach(self._handle)
-        read = partial(self._plan.files.after, takeover.conversation, takeover.at, printed)
-        said = await in_thread_or_here(read)
+        said, unread = await self._said(takeover, printed)
+        reason = reason or unread
         await faults.TAKEOVER_BACK_BEFORE.reach(self._handle)
         return HandedBack(conversation=said.conversation, said=said.events, reason=reason)
+
+    async def _said(self, takeover: Takeover, printed: str) -> tuple[TakeoverTalk, str]:
+        """Return what was said, and why that is not known."""
+        read = partial(self._plan.files.after, takeover.conversation, takeover.at, printed)
+        reason = ""
+        for _ in range(READS):
+            try:
+                talk = await in_thread_or_here(read)
+                return talk, UNKNOWN.format(talk.unknown) if talk.unknown else ""
+            except AegisError as error:
+                reason = f"what was said is not in the transcript: {error}"
+            await trio.sleep(AGAIN_S)
+        return TakeoverTalk(conversation=takeover.conversation), reason
 
     async def _open(self) -> int:
         """Start the program; return the seq of its command. Raises ``FAILURES``."""
@@ -161,7 +183,8 @@ class PersonsTerminal:
             record = await self._terminal.final_record(seq)
             if record is None:
                 return ""
-            if record.exit and trio.current_time() < began + STARTED_S:
+            is_early = trio.current_time() < began + STARTED_S and not self._is_ending.is_set()
+            if record.exit and is_early:
                 last = record.stdout.strip().rpartition("\n")[2]
                 raise Unavailable(
                     f"{self._plan.agent} could not be started: it ended with exit code "

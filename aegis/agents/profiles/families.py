@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
+from aegis.agents.drivers.conversations.found import ConversationFiles
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.drivers.plan import DriverPlan, MakeHarness, SecretFile
-from aegis.agents.drivers.tui import ConversationFiles
+from aegis.agents.drivers.providers import PROVIDERS
 from aegis.agents.profiles.profile import Profile
 from aegis.errors import InvalidRequest
 from aegis.path_text import is_utf8
-
-if TYPE_CHECKING:
-    from aegis.agents.drivers.claude.conversations import ClaudeFiles
+from aegis.program import own_program
 
 
 @attrs.frozen(kw_only=True)
@@ -120,33 +120,50 @@ class TuiStart:
     files: Callable[[Mapping[str, str]], ConversationFiles]
 
 
-def tui_of(
-    profile: Profile, beginning: Beginning, variables: Mapping[str, str], directory: Path
-) -> TuiStart:
+def tui_of(profile: Profile, beginning: Beginning, directory: Path) -> TuiStart:
     """Return how to start the agent's own program on the conversation of ``beginning``.
 
-    ``variables`` and ``directory`` are those of ``start_of``. Raises ``InvalidRequest`` where the
+    ``directory`` is the session's own. Raises ``InvalidRequest`` where the
     driver and that program cannot continue each other's conversations.
     """
     if not is_utf8(str(directory)):  # it is part of a command, and of JSON
         raise InvalidRequest("agent takeover: the path of the daemon's root is not UTF-8")
-    if profile.provider.family == "claude":
-        return _claude_tui(profile, beginning, directory)
-    raise InvalidRequest(
-        f"agent takeover: a conversation of {profile.provider.name} cannot continue in its own "
-        "terminal interface and then here again; that of claude can"
-    )
+    match profile.provider.conversations:
+        case "claude":
+            return _claude_tui(profile, beginning, directory)
+        case "codex":
+            return _codex_tui(profile, beginning, directory)
+        case "opencode":
+            return _opencode_tui(profile, beginning, directory)
+        case "kimi":
+            return _kimi_tui(profile, beginning, directory)
+        case _:
+            able = ", ".join(each.name for each in PROVIDERS if each.conversations)
+            raise InvalidRequest(
+                f"agent takeover: a conversation of {profile.provider.name} cannot continue in its "
+                f"own terminal interface and then here again; those of {able} can"
+            )
+
+
+def tui_program(profile: Profile) -> tuple[str, ...]:
+    """Return the program with an agent's own interface: for an adapter of it, another one."""
+    provider, command = profile.provider, profile.command
+    if provider.family == "claude":
+        return command
+    if provider.start[-1:] == ("acp",) == command[-1:]:
+        return command[:-1]
+    return provider.login_command[:1]
 
 
 def _claude_tui(profile: Profile, beginning: Beginning, directory: Path) -> TuiStart:
-    from aegis.agents.drivers.claude.conversations import STARTS, ClaudeFiles, hook_settings
     from aegis.agents.drivers.claude.launch import READ_MEMORY, config_text, tui
+    from aegis.agents.drivers.conversations.claude import STARTS, hook_settings
 
-    config, settings = directory / "takeover.mcp.json", directory / "takeover.settings.json"
+    config, settings = directory / CONFIG, directory / "takeover.settings.json"
     return TuiStart(
         argv=tui(
             beginning,
-            command=profile.command,
+            command=tui_program(profile),
             config_file=str(config),
             settings_file=str(settings),
             project_settings=profile.project_settings,
@@ -157,20 +174,109 @@ def _claude_tui(profile: Profile, beginning: Beginning, directory: Path) -> TuiS
             SecretFile(path=settings, text=hook_settings(directory)),
             SecretFile(path=directory / STARTS, text=""),
         ),
-        files=partial(ClaudeFiles, directory=directory),
+        files=partial(files_of, profile, directory=directory),
     )
 
 
-def files_of(profile: Profile, environment: Mapping[str, str]) -> ClaudeFiles:
+def _codex_tui(profile: Profile, beginning: Beginning, directory: Path) -> TuiStart:
+    # It takes the URL of a server only as an argument, or from its user's own configuration: the
+    # bridge to this daemon needs no secret. Codex starts it with few variables.
+    server: dict[str, str | list[str]] = {
+        "command": own_program(),
+        "args": ["mcp", "--root", beginning.root, "--handle", beginning.handle],
+        "env_vars": ["XDG_STATE_HOME"],
+    }
+    originator = f"aegis-{directory.name}"
+    asking = ("approval_policy=on-request", "approvals_reviewer=user")
+    return TuiStart(
+        argv=(
+            *tui_program(profile),
+            # With its daemon, that would keep the conversation when the program has ended.
+            *("resume", "--no-daemon", "--sandbox=read-only"),
+            *(f"--config={each}" for each in (*asking, f"mcp_servers.aegis={_toml(server)}")),
+            *([f"--model={beginning.model}"] if beginning.model else []),
+            str(beginning.conversation),
+        ),
+        added={ORIGINATOR: originator},
+        files=partial(files_of, profile, originator=originator),
+    )
+
+
+ORIGINATOR = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE"
+"""The variable with the name that Codex writes into each conversation that it begins."""
+
+CONFIG = "takeover.mcp.json"
+"""The name of the file in a session's directory with our MCP server."""
+
+
+def _toml(table: Mapping[str, str | list[str]]) -> str:
+    # A JSON string is one of TOML too, and so is an array of them.
+    return f"{{{', '.join(f'{name} = {json.dumps(table[name])}' for name in table)}}}"
+
+
+def _opencode_tui(profile: Profile, beginning: Beginning, directory: Path) -> TuiStart:
+    file = directory / CONFIG
+    asking = json.loads(profile.provider.environment[OPENCODE_CONFIG])
+    server = {"type": "remote", "url": f"{{file:{file}}}"}
+    return TuiStart(
+        argv=(
+            *tui_program(profile),
+            *([f"--model={beginning.model}"] if beginning.model else []),
+            f"--session={beginning.conversation}",
+        ),
+        added={OPENCODE_CONFIG: json.dumps({**asking, "mcp": {"aegis": server}})},
+        secrets=(SecretFile(path=file, text=beginning.mcp_url),),
+        files=partial(files_of, profile, cwd=beginning.cwd),
+    )
+
+
+OPENCODE_CONFIG = "OPENCODE_CONFIG_CONTENT"
+"""The variable with opencode's configuration."""
+
+
+def _kimi_tui(profile: Profile, beginning: Beginning, directory: Path) -> TuiStart:
+    file = directory / CONFIG
+    servers = {"mcpServers": {"aegis": {"url": beginning.mcp_url, "transport": "http"}}}
+    return TuiStart(
+        argv=(
+            *tui_program(profile),
+            f"--mcp-config-file={file}",
+            *([f"--model={beginning.model}"] if beginning.model else []),
+            f"--session={beginning.conversation}",
+        ),
+        secrets=(SecretFile(path=file, text=json.dumps(servers)),),
+        files=partial(files_of, profile, cwd=beginning.cwd),
+    )
+
+
+def files_of(
+    profile: Profile, environment: Mapping[str, str], **takeover: Any
+) -> ConversationFiles:
     """Return the conversations of a profile's agent, for its environment.
 
-    Raises ``InvalidRequest`` where its files are not known.
+    ``takeover`` has what the files of one need to be read. Raises ``InvalidRequest`` where the
+    agent's files are not known.
     """
-    if profile.provider.family != "claude":
-        raise InvalidRequest(
-            f"agent conversations: the files of {profile.provider.name} are not read; those of "
-            "claude are"
-        )
-    from aegis.agents.drivers.claude.conversations import ClaudeFiles
+    match profile.provider.conversations:
+        case "claude":
+            from aegis.agents.drivers.conversations.claude import ClaudeFiles
 
-    return ClaudeFiles(environment, Path())
+            return ClaudeFiles(environment, **takeover)
+        case "codex":
+            from aegis.agents.drivers.conversations.codex import CodexFiles
+
+            return CodexFiles(environment, **takeover)
+        case "opencode":
+            from aegis.agents.drivers.conversations.opencode import OpencodeFiles
+
+            return OpencodeFiles(environment, **takeover)
+        case "kimi":
+            from aegis.agents.drivers.conversations.kimi import KimiFiles
+
+            return KimiFiles(environment, **takeover)
+        case _:
+            read = {each.conversations for each in PROVIDERS if each.conversations}
+            raise InvalidRequest(
+                f"agent conversations: the files of {profile.provider.name} are not read; those of "
+                f"{', '.join(sorted(read))} are"
+            )

@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 import trio
 
-from aegis.agents.drivers.claude.conversations import STARTS
+from aegis.agents.drivers.conversations.claude import STARTS
 from aegis.agents.drivers.tui import SCRIPT
 from aegis.processes.process_table import COOKIE_VARIABLE
 from tests.chaos.checking.agent_evidence import Process, Said

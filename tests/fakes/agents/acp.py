@@ -24,6 +24,8 @@ ENVIRON       a chunk with the environment and the arguments
 
 ``STAND_IN_LOGINS`` are its methods to authenticate by, as JSON: it begins no conversation before.
 It SAYs the images of a prompt first, unless it takes none by ``STAND_IN_IMAGES=none``.
+``STAND_IN_IDS`` are the ids of its conversations, with a number for ``{}``, and ``STAND_IN_MODES``
+the modes in which it asks.
 With ``STAND_IN_LOADS=late`` it cannot resume, and repeats a loaded conversation after its answer.
 
 A prompt whose first block begins with ``/`` is a command: SAY its name. ``/yolo`` ends all asking.
@@ -53,7 +55,7 @@ from tests.fakes.agents.orders import (
 )
 from tests.fakes.agents.wire import Ended, Json, Wire
 
-MODES = ("auto", "default")
+MODES = ("auto", *os.environ.get("STAND_IN_MODES", "default").split(","))
 
 OPTIONS = (
     {"optionId": "always", "name": "Always", "kind": "allow_always"},
@@ -71,6 +73,8 @@ LOGINS = json.loads(os.environ.get("STAND_IN_LOGINS", "[]"))
 LOADS_LATE = os.environ.get("STAND_IN_LOADS") == "late"
 FIRST_DECIDES = os.environ.get("STAND_IN_COMMANDS") != "last"
 SWALLOWS = os.environ.get("STAND_IN_COMMANDS") == "swallowed"
+
+IDS = os.environ.get("STAND_IN_IDS", "ses_{}")
 
 CANCELLED_WAITS = 20
 """More than may be open at a time."""
@@ -131,7 +135,7 @@ class Acp:
             case "session/new" | "session/load" | "session/resume":
                 servers = params.get("mcpServers") or [{}]
                 self._url = servers[0].get("url", "")
-                self._session = params.get("sessionId") or f"ses_{next(self._sessions)}"
+                self._session = params.get("sessionId") or IDS.format(next(self._sessions))
                 self._mode = "auto"
                 self._answer(frame, {"sessionId": self._session, "configOptions": self._config()})
                 if frame["method"] == "session/load":

@@ -3,6 +3,7 @@
 main.py claude             Claude Code's stream-json, scripted by its prompts
 main.py claude … manual    its own interface, with an order per line
 main.py acp                an ACP agent, scripted by its prompts
+main.py --session=ID …     the own interface of another agent, and so does main.py resume … ID
 main.py play RECORDING     play recorded frames of either protocol
 """
 
@@ -23,6 +24,10 @@ def main() -> None:
         from tests.fakes.agents.acp import Acp
 
         Acp(Wire()).run()
+    elif sys.argv[1] == "resume" or sys.argv[1].startswith("--"):
+        from tests.fakes.agents.others import run as run_other
+
+        sys.exit(run_other())
     elif sys.argv[1] == "play":
         from tests.fakes.agents.playing import play
 

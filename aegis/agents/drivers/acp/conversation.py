@@ -243,20 +243,25 @@ class AcpConversation:
 
     @property
     def is_new(self) -> bool:
-        """Whether the agent has not seen the primer."""
-        return self._beginning.conversation is None
+        """Whether the agent has not seen the primer, or that of another session."""
+        beginning = self._beginning
+        return beginning.conversation is None or beginning.fork or beginning.is_from_elsewhere
 
     @property
     def is_replayed(self) -> bool:
-        """Whether updates repeat an old conversation: until session/load is answered."""
-        return self._method == "session/load" and not self.id
+        """Whether updates repeat an old conversation: until the request to open it is answered."""
+        return self._repeats and not self.id
+
+    @property
+    def _repeats(self) -> bool:
+        return self._method in ("session/load", "session/fork")  # a fork: opencode
 
     def is_repetition(self, update: dict[str, Any]) -> bool:
-        """Whether an update before the first prompt repeats a loaded conversation.
+        """Whether an update before the first prompt repeats an old conversation.
 
-        Some agents (gemini) go on with that after their answer to session/load.
+        Some agents (gemini) continue with that after their answer to session/load.
         """
-        is_one = self._method == "session/load" and update.get("sessionUpdate") in REPLAYED
+        is_one = self._repeats and update.get("sessionUpdate") in REPLAYED
         self._repeated += is_one
         return is_one
 
@@ -326,7 +331,7 @@ class AcpConversation:
         if given and given != wanted:
             return self._not_continued(f"it opened {given[:200]!r} instead")
         self.id = wanted or ""
-        self._is_draining = self._method == "session/load"
+        self._is_draining = self._repeats
         self.settings = read_settings(reply.result)
         return self._configure()
 
