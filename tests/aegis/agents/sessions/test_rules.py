@@ -184,6 +184,16 @@ def test_the_outcome_of_a_turn(ok: bool, interrupted: bool, outcome: str) -> Non
     assert bool(case.of(steps.Notify)) == (outcome == "failed")
 
 
+def test_a_turn_that_the_agent_reports_as_cancelled_ends_and_the_next_one_is_sent() -> None:
+    case = Case().working(1)
+    case.give(steps.Arrived((message(2),)))
+    case.give(steps.FromAgent(ev.MessageChanged(uuid="another", state="cancelled")))
+    assert case.kinds("turn_ended") == []
+    case.give(steps.FromAgent(ev.MessageChanged(uuid=case.uuid(), state="cancelled")))
+    assert case.outcome() == "cancelled"
+    assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 2"]
+
+
 def test_the_text_of_a_turn_is_the_agents_last_message() -> None:
     case = Case().working()
     for text, message_id in (("first", "a"), ("se", "b"), ("cond", "b")):
