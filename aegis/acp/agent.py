@@ -208,17 +208,17 @@ class EditorAgent:
         else:
             info = await client.agents.spawn(profile=self._settings.profile, directory=cwd)
         thread = self._attach(info.id, info, client)
-        return {"sessionId": thread.id, **thread.settings}
+        return {"sessionId": thread.id, **thread.settings_of(thread.info)}
 
     async def _load(self, params: Result) -> Result:
         thread = await self._found(params)
         await thread.begin(is_replayed=True)
-        return thread.settings
+        return thread.settings_of(thread.info)
 
     async def _resume(self, params: Result) -> Result:
         thread = await self._found(params)
         await thread.begin(is_replayed=False)
-        return thread.settings
+        return thread.settings_of(thread.info)
 
     async def _begun(self, session: str, *, is_replayed: bool) -> None:
         """Send what belongs behind the answer that names the session: editors drop it before."""
@@ -330,10 +330,12 @@ class EditorAgent:
         return {}
 
     async def _set_option(self, params: Result) -> Result:
-        thread = await self._set(params, params.get("configId"), params.get("value"))
-        return {"configOptions": thread.settings["configOptions"]}
+        thread = self._thread(params)
+        info = await self._set(params, params.get("configId"), params.get("value"))
+        # The stream of states may bring one from before the change meanwhile.
+        return {"configOptions": thread.settings_of(info)["configOptions"]}
 
-    async def _set(self, params: Result, option: object, value: object) -> EditorThread:
+    async def _set(self, params: Result, option: object, value: object) -> AgentInfo:
         thread, client = self._thread(params), await self._connected()
         if not isinstance(value, str) or not value:
             raise AcpRefused(INVALID_PARAMS, "the value must be a text that is not empty")
@@ -347,7 +349,7 @@ class EditorAgent:
             case "model":
                 info = await agents.set(handle, model=value)
             case "effort" if value == DEFAULT_EFFORT and not thread.info.effort:
-                return thread
+                return thread.info
             case "effort":
                 info = await agents.set(handle, effort=value)
             case "thinking":
@@ -356,7 +358,7 @@ class EditorAgent:
                 known = "mode, model, effort and thinking"
                 raise AcpRefused(INVALID_PARAMS, f"there is no such option: there are {known}")
         await thread.on_info(info)
-        return thread
+        return info
 
     # The daemon.
 

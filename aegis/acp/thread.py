@@ -134,11 +134,10 @@ class EditorThread:
         self._note_models(info)
         self._own.clear()
 
-    @property
-    def settings(self) -> Update:
-        """The modes and options of the session."""
-        options = options_of(self.info, self._models, self._profiles)
-        return {"modes": modes_of(self.info), "configOptions": options}
+    def settings_of(self, info: AgentInfo) -> Update:
+        """Return the modes and options of the session in a state."""
+        options = options_of(info, self._models, self._profiles)
+        return {"modes": modes_of(info), "configOptions": options}
 
     def _note_models(self, info: AgentInfo) -> None:
         if isinstance(info, AgentDetails):
@@ -184,7 +183,7 @@ class EditorThread:
         )
 
     async def _show_settings(self) -> None:
-        settings = self.settings
+        settings = self.settings_of(self.info)
         mode, options = settings["modes"]["currentModeId"], settings["configOptions"]
         await self.update({"sessionUpdate": "current_mode_update", "currentModeId": mode})
         await self.update({"sessionUpdate": "config_option_update", "configOptions": options})
