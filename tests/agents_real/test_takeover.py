@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.real, pytest.mark.agents]
 [CLAUDE] = [cli for cli in CLIS if cli.name == "claude"]
 TUI = TUIS["claude"]
 
-TYPE_AGAIN_S = 5.0
+TYPE_AGAIN_S = 15.0
 
 
 @pytest.fixture
